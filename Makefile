@@ -1,0 +1,44 @@
+# Every target sets up what it needs: a virtual environment from pyproject.toml and, where a control plane runs, its
+# binaries from pinned Go modules (cached outside the tree).
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench fmt clean
+
+help: ## Show this help
+	@echo "cardquota: card-level accelerator quota for Kubernetes"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Play the main story on a local control plane (KEEP=1 leaves it running)
+	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep)
+
+test: $(READY) ## Run all tests, those on a real API server included (ARGS='-k name' narrows)
+	@$(BIN)/python -m hack.toolchain
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+check: $(READY) ## Lint, format, types and the import rule
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(READY) ## Measure; every figure beside its floor
+	@$(BIN)/python -m hack.toolchain
+	@$(BIN)/python -m hack.bench
+
+fmt: $(READY) ## Format and apply safe fixes
+	@$(BIN)/ruff check --fix --exit-zero .
+	@$(BIN)/ruff format .
+
+clean: ## Remove the virtual environment and all caches of the tree (built binaries stay in the user cache)
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@$(PYTHON) hack/bootstrap.py $(VENV)
+	@touch $@
