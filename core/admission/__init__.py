@@ -1,0 +1,26 @@
+"""Admission: what the API server asks before it stores an object, answered by pure functions.
+
+A verdict is about the object alone, never about present usage: what is malformed or can never mean anything is
+refused, all of it in one message; what may become right later is admitted with a warning.
+"""
+
+from core.admission.dispatch import PATHS, RULES, Rule, creation_of, judge, resource_of, review
+from core.admission.request import Add, AdmissionRequest, Decision, Denial
+from core.admission.view import NOTHING_LISTED, ClusterView, Context
+
+__all__ = [
+    "NOTHING_LISTED",
+    "PATHS",
+    "RULES",
+    "Add",
+    "AdmissionRequest",
+    "ClusterView",
+    "Context",
+    "Decision",
+    "Denial",
+    "Rule",
+    "creation_of",
+    "judge",
+    "resource_of",
+    "review",
+]

@@ -1,0 +1,46 @@
+"""Whether a pod, or the template of one, asks for anything of ours; judged on raw JSON.
+
+The API server decides with a CEL expression which pods it sends here at all. That expression is a little wider
+(it also lets through an empty card name, a list of card counts without an mGPU resource); what counts in the end
+is the meaning below, which is that of `core.objects.Pod`: whatever is gated here must be lifted by the controller.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core import names
+from core.objects import raw as read
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What a pod asks for: cards by name, shares of mGPU cards, ResourceClaims."""
+
+    cards: bool
+    mgpu: bool
+    claims: bool
+
+    def __bool__(self) -> bool:
+        return self.cards or self.mgpu or self.claims
+
+
+def asks_of(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Asks:
+    """What the pod with this metadata and spec asks for. An empty card name asks for nothing."""
+    return Asks(
+        cards=bool(read.text(read.mapping(metadata, "annotations"), names.CARD_NAME_ANNOTATION)),
+        mgpu=asks_mgpu(spec),
+        claims=bool(read.sequence(spec, "resourceClaims")),
+    )
+
+
+def asks_mgpu(spec: Mapping[str, Any]) -> bool:
+    """Whether any container, init containers included, has an mGPU key in limits or requests, whatever its value."""
+    return any(key in amounts for amounts in _resource_lists(spec) for key in names.MGPU_RESOURCES)
+
+
+def _resource_lists(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for containers in ("containers", "initContainers"):
+        for container in read.sequence(spec, containers):
+            yield read.mapping(container, "resources", "limits")
+            yield read.mapping(container, "resources", "requests")

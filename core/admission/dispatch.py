@@ -1,0 +1,162 @@
+"""The one table of what is served where: path, resource, operation, rules.
+
+The webhook's routes, `review`, `check` and the offline server all read it, so they cannot disagree.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core import reasons
+from core.admission import messages, pods, queue_status, queues, shapes, workloads
+from core.admission.request import CREATE, UPDATE, Add, AdmissionRequest, Decision
+from core.admission.view import ClusterView, Context
+from core.objects import raw as read
+from core.settings import Settings
+from core.violations import Findings, Violation
+
+Mutate = Callable[[AdmissionRequest, Context], tuple[Add, ...]]
+Judge = Callable[[AdmissionRequest, Context], Findings]
+
+MUTATE_PODS: Final = "/mutate/pods"
+MUTATE_QUEUE_STATUS: Final = "/mutate/queue-status"
+VALIDATE_PODS: Final = "/validate/pods"
+VALIDATE_QUEUES: Final = "/validate/queues"
+VALIDATE_WORKLOADS: Final = "/validate/workloads"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is done with requests for one resource at one path; exactly one of `mutate` and `judge` is set."""
+
+    path: str
+    group: str
+    resource: str
+    kind: str
+    subresources: frozenset[str] = frozenset({""})
+    operations: frozenset[str] = frozenset({CREATE, UPDATE})
+    mutate: Mutate | None = None
+    judge: Judge | None = None
+
+    def serves(self, request: AdmissionRequest) -> bool:
+        """Whether the rule is about the resource of this request, whatever the operation."""
+        return (self.group, self.resource) == (request.group, request.resource)
+
+    def applies(self, request: AdmissionRequest) -> bool:
+        """Whether the rule has something to say to this request."""
+        return (
+            self.serves(request)
+            and request.subresource in self.subresources
+            and request.operation in self.operations
+        )
+
+
+def _workload(group: str, resource: str, kind: str, judge: Judge) -> Rule:
+    return Rule(VALIDATE_WORKLOADS, group, resource, kind, judge=judge)
+
+
+_AT_SPEC: Final = workloads.with_template("spec", "template", shape=shapes.templated)
+_AT_JOB: Final = workloads.with_template("spec", "jobTemplate", "spec", "template", shape=shapes.cron_job)
+
+RULES: Final = (
+    Rule(MUTATE_PODS, "", "pods", "Pod", operations=frozenset({CREATE}), mutate=pods.mutate),
+    Rule(VALIDATE_PODS, "", "pods", "Pod", subresources=frozenset({"", "status"}), judge=pods.judge),
+    Rule(
+        MUTATE_QUEUE_STATUS,
+        "scheduling.volcano.sh",
+        "queues",
+        "Queue",
+        subresources=frozenset({"status"}),
+        operations=frozenset({UPDATE}),
+        mutate=queue_status.mutate,
+    ),
+    Rule(VALIDATE_QUEUES, "scheduling.volcano.sh", "queues", "Queue", judge=queues.judge),
+    _workload("apps", "deployments", "Deployment", _AT_SPEC),
+    _workload("apps", "replicasets", "ReplicaSet", _AT_SPEC),
+    _workload("apps", "statefulsets", "StatefulSet", _AT_SPEC),
+    _workload("apps", "daemonsets", "DaemonSet", _AT_SPEC),
+    _workload("batch", "jobs", "Job", _AT_SPEC),
+    _workload("batch", "cronjobs", "CronJob", _AT_JOB),
+    _workload("batch.volcano.sh", "jobs", "Job", workloads.judge_volcano_job),
+    _workload("scheduling.volcano.sh", "podgroups", "PodGroup", workloads.judge_podgroup),
+)
+
+
+def _by_path() -> dict[str, tuple[Rule, ...]]:
+    """Every path and its rules; a workload is served at `/validate/<resource>` as well."""
+    table: dict[str, list[Rule]] = {}
+    for rule in RULES:
+        table.setdefault(rule.path, []).append(rule)
+        if rule.path == VALIDATE_WORKLOADS:
+            table.setdefault(f"/validate/{rule.resource}", []).append(rule)
+    return {path: tuple(rules) for path, rules in table.items()}
+
+
+PATHS: Final[Mapping[str, tuple[Rule, ...]]] = _by_path()
+
+
+def resource_of(group: str, kind: str) -> str:
+    """The resource (lower-case plural) of a kind that has rules; empty for any other kind."""
+    return next((rule.resource for rule in RULES if (rule.group, rule.kind) == (group, kind)), "")
+
+
+def creation_of(raw: Mapping[str, Any]) -> AdmissionRequest | None:
+    """The request that would create this object; None when its kind has no rules."""
+    group, kind = read.text(raw, "apiVersion").rpartition("/")[0], read.text(raw, "kind")
+    resource = resource_of(group, kind)
+    if not resource:
+        return None
+    metadata = read.mapping(raw, "metadata")
+    return AdmissionRequest(
+        uid="",
+        group=group,
+        resource=resource,
+        kind=kind,
+        operation=CREATE,
+        namespace=read.text(metadata, "namespace"),
+        name=read.text(metadata, "name"),
+        object=raw,
+    )
+
+
+def judge(request: AdmissionRequest, context: Context, rules: Iterable[Rule] = RULES) -> Findings:
+    """Everything that the validating ones of these rules find."""
+    findings = Findings()
+    try:
+        for rule in rules:
+            if rule.judge is not None and rule.applies(request):
+                findings += rule.judge(request, context)
+    except RecursionError:
+        # Comparing two templates that nest hundreds of levels deep; nothing that a scheduler could ever run.
+        violation = Violation(reasons.OBJECT_MALFORMED, "(the object)", "is nested too deeply")
+        return Findings((violation,))
+    return findings
+
+
+def _patch(request: AdmissionRequest, context: Context, rules: Iterable[Rule]) -> Iterator[Add]:
+    for rule in rules:
+        if rule.mutate is not None and rule.applies(request):
+            yield from rule.mutate(request, context)
+
+
+def review(
+    request: AdmissionRequest,
+    view: ClusterView,
+    settings: Settings,
+    *,
+    controllers: frozenset[str] = frozenset(),
+    rules: Iterable[Rule] = RULES,
+) -> Decision:
+    """The answer to one request: by all rules, as the API server would combine them, or by those of one path.
+
+    No mutation here changes what the validation looks at, so both judge the object as it came. `controllers` are
+    the accounts that may do what is protected. Never raises, whatever JSON the objects hold.
+    """
+    context = Context(view, settings, controllers)
+    rules = tuple(rules)
+    findings = judge(request, context, rules)
+    warnings = messages.warnings(findings)
+    denial = messages.denial(request, findings)
+    if denial is not None:
+        return Decision(warnings=warnings, denial=denial)
+    return Decision(patch=tuple(_patch(request, context, rules)), warnings=warnings)

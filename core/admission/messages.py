@@ -1,0 +1,62 @@
+"""The words that reach a user: refusals, and warnings on one line each.
+
+Objects come here before the API server has validated them, so a name or a key may be of any length and hold any
+character. A warning with a line break is dropped by clients altogether, and tables of events show the first line
+only: so nothing from the object can break a line, and the first line names the object and the first thing wrong.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from core import reasons, violations
+from core.admission.request import AdmissionRequest, Denial
+from core.violations import Findings
+
+WARNING_MAX: Final = 256
+"""Longest warning, in characters; the API server cuts longer ones where it likes."""
+WARNINGS_MAX: Final = 16
+_NAME_MAX: Final = 320
+_PATH_MAX: Final = 512
+_DETAIL_MAX: Final = 1024
+_LINE_MAX: Final = 2048
+
+_PROTECTED: Final = frozenset(
+    {reasons.RECORD_PROTECTED, reasons.GATE_PROTECTED, reasons.FIELD_FIXED, reasons.NODE_NAME_PRESET}
+)
+
+
+def denial(request: AdmissionRequest, findings: Findings) -> Denial | None:
+    """The refusal for what was found; None when no rule is broken.
+
+    403 Forbidden for what only the controller may do, 400 BadRequest for an object that breaks a rule. Not 422
+    Invalid: kubectl replaces the start of that text, which names the file, with words of its own.
+    """
+    broken = tuple(
+        replace(
+            violation,
+            path=one_line(violation.path, _PATH_MAX),
+            detail=one_line(violation.detail, _DETAIL_MAX),
+        )
+        for violation in findings.violations
+    )
+    if not broken:
+        return None
+    # Shown values can still hold what is not printable, but no line end any more.
+    lines = [one_line(line, _LINE_MAX) for line in violations.message(broken).split("\n")]
+    text = f"{one_line(request.display, _NAME_MAX)} is refused: " + "\n".join(lines)
+    if any(violation.code in _PROTECTED for violation in broken):
+        return Denial(403, "Forbidden", text, broken)
+    return Denial(400, "BadRequest", text, broken)
+
+
+def warnings(findings: Findings) -> tuple[str, ...]:
+    """The hints as admission warnings: each said once, on one line, the first sixteen of them."""
+    lines = dict.fromkeys(one_line(str(hint), WARNING_MAX) for hint in findings.hints)
+    return tuple(lines)[:WARNINGS_MAX]
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text with whatever is not printable escaped as Python does it, cut to `limit` characters."""
+    if not text.isprintable():
+        text = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[: limit + 1])
+    return text if len(text) <= limit else text[: limit - 3] + "..."

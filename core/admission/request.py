@@ -1,0 +1,90 @@
+"""What an admission rule sees and what it answers, as values: no HTTP, no JSON text, no encoding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from core.objects import raw as read
+from core.violations import Violation
+
+CREATE: Final = "CREATE"
+UPDATE: Final = "UPDATE"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRequest:
+    """One request of an admission review.
+
+    `group`, `resource` and `subresource` say what is written (`apps`, `deployments`, ``), `kind` what to call it.
+    `object` is the object to be stored, `old_object` the one that is stored now; raw JSON, never changed, {} when
+    the operation has none. `name` is empty while a generated name is not chosen yet. `field_manager` is what the
+    client sent in its options: empty for most clients, whatever managedFields will say afterwards.
+    """
+
+    uid: str
+    group: str
+    resource: str
+    kind: str
+    operation: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    username: str = ""
+    field_manager: str = ""
+    dry_run: bool = False
+    object: Mapping[str, Any] = field(default_factory=dict)
+    old_object: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def display(self) -> str:
+        """`Kind namespace/name`, `Kind name` for cluster-scoped objects; the prefix of a name not generated yet."""
+        metadata = read.mapping(self.object, "metadata")
+        generated = read.text(metadata, "generateName")
+        name = self.name or read.text(metadata, "name") or (f"{generated}*" if generated else "(no name)")
+        namespace = self.namespace or read.text(metadata, "namespace")
+        return f"{self.kind} {namespace}/{name}" if namespace else f"{self.kind} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A JSON patch operation `add`: sets the member at `path`, or appends to the list when it ends in `-`.
+
+    The only operation that admission needs: objects under review only ever gain something. `path` holds the
+    unescaped names.
+    """
+
+    path: tuple[str, ...]
+    value: Any
+
+    @property
+    def pointer(self) -> str:
+        """The path as an RFC 6901 pointer."""
+        return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in self.path)
+
+    def as_json(self) -> dict[str, Any]:
+        """The operation as RFC 6902 writes it."""
+        return {"op": "add", "path": self.pointer, "value": self.value}
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A refusal: HTTP status and Status reason (both, since clients print one or the other), text, and causes."""
+
+    status: int
+    reason: str
+    message: str
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer to one request. A denied request has no patch; warnings may go with either answer."""
+
+    patch: tuple[Add, ...] = ()
+    warnings: tuple[str, ...] = ()
+    denial: Denial | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the object may be stored (with the patch applied)."""
+        return self.denial is None

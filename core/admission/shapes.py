@@ -1,0 +1,137 @@
+"""Whether the fields that the rules read have the right JSON types.
+
+The API server has checked the types of its own kinds before it asks a webhook, but custom resources are checked
+against their schema only afterwards, and manifests from a file were checked by nobody. The rules behind this check
+may rely on it. `null` is right everywhere but as a list item, since the API machinery reads it as absent.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from core import reasons
+from core.violations import Violation, child
+
+Shape = Callable[[object, str], Iterator[Violation]]
+Violations = tuple[Violation, ...]
+
+_REPORTED: Final = 21
+"""One more than a message lists, so that it can say that there are more."""
+
+
+def _wrong(value: object, path: str, wanted: str) -> Violation:
+    return Violation(reasons.OBJECT_MALFORMED, path or "(the object)", f"must be {wanted}", value=value)
+
+
+def text(value: object, path: str) -> Iterator[Violation]:
+    """A string."""
+    if value is not None and not isinstance(value, str):
+        yield _wrong(value, path, "a string")
+
+
+def amount(value: object, path: str) -> Iterator[Violation]:
+    """The JSON types that a resource quantity may have; whether it can be read is the rules' business."""
+    if isinstance(value, bool) or not (value is None or isinstance(value, str | int | float)):
+        yield _wrong(value, path, "a quantity, such as 4, 500m or 16Gi")
+
+
+def entries(shape: Shape) -> Shape:
+    """An object whose every value has the shape: annotations, labels, a resource list."""
+
+    def check(value: object, path: str) -> Iterator[Violation]:
+        if isinstance(value, dict):
+            for key, entry in value.items():
+                yield from shape(entry, child(path, key))
+        elif value is not None:
+            yield _wrong(value, path, "an object")
+
+    return check
+
+
+def fields(**shapes: Shape) -> Shape:
+    """An object whose named members have the shapes; other members are not looked at."""
+
+    def check(value: object, path: str) -> Iterator[Violation]:
+        if isinstance(value, dict):
+            for key, shape in shapes.items():
+                yield from shape(value.get(key), f"{path}.{key}" if path else key)
+        elif value is not None:
+            yield _wrong(value, path, "an object")
+
+    return check
+
+
+def items(shape: Shape) -> Shape:
+    """A list of objects of the shape."""
+
+    def check(value: object, path: str) -> Iterator[Violation]:
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                place = f"{path}[{index}]"
+                if item is None:
+                    yield _wrong(item, place, "an object")
+                yield from shape(item, place)
+        elif value is not None:
+            yield _wrong(value, path, "a list")
+
+    return check
+
+
+_METADATA: Final = fields(
+    name=text, generateName=text, namespace=text, annotations=entries(text), labels=entries(text)
+)
+_CONTAINERS: Final = items(
+    fields(
+        name=text,
+        restartPolicy=text,
+        resources=fields(limits=entries(amount), requests=entries(amount)),
+    )
+)
+_POD: Final = fields(
+    metadata=_METADATA,
+    spec=fields(
+        nodeName=text,
+        schedulerName=text,
+        containers=_CONTAINERS,
+        initContainers=_CONTAINERS,
+        resourceClaims=items(fields(name=text, resourceClaimName=text, resourceClaimTemplateName=text)),
+        schedulingGates=items(fields(name=text)),
+        overhead=entries(amount),
+    ),
+)
+_ANNOTATED: Final = fields(metadata=_METADATA)
+_TEMPLATED: Final = fields(metadata=_METADATA, spec=fields(template=_POD))
+_CRON_JOB: Final = fields(metadata=_METADATA, spec=fields(jobTemplate=fields(spec=fields(template=_POD))))
+_VOLCANO_JOB: Final = fields(
+    metadata=_METADATA,
+    spec=fields(queue=text, schedulerName=text, tasks=items(fields(name=text, template=_POD))),
+)
+
+
+def _check(shape: Shape, raw: Mapping[str, Any]) -> Violations:
+    return tuple(islice(shape(raw, ""), _REPORTED))
+
+
+def pod(raw: Mapping[str, Any]) -> Violations:
+    """What has the wrong type in a v1 Pod."""
+    return _check(_POD, raw)
+
+
+def annotated(raw: Mapping[str, Any]) -> Violations:
+    """What has the wrong type in an object of which only the metadata is read."""
+    return _check(_ANNOTATED, raw)
+
+
+def templated(raw: Mapping[str, Any]) -> Violations:
+    """What has the wrong type in an object with a pod template at `spec.template`."""
+    return _check(_TEMPLATED, raw)
+
+
+def cron_job(raw: Mapping[str, Any]) -> Violations:
+    """What has the wrong type in a batch CronJob."""
+    return _check(_CRON_JOB, raw)
+
+
+def volcano_job(raw: Mapping[str, Any]) -> Violations:
+    """What has the wrong type in a Volcano Job."""
+    return _check(_VOLCANO_JOB, raw)

@@ -1,0 +1,90 @@
+"""The rules that a pod and the template of a pod share."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, TypedDict, TypeVar
+
+from core import names, reasons
+from core.admission.view import Context
+from core.cards import rules as card_rules
+from core.mgpu import rules as mgpu_rules
+from core.objects import raw as read
+from core.settings import Settings
+from core.violations import Findings, Hint, Violation, child
+
+_Found = TypeVar("_Found", Violation, Hint)
+
+
+class _Place(TypedDict):
+    prefix: str
+    settings: Settings
+    template: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A pod to be, raw, with shapes that were checked.
+
+    `prefix` is where it stands in the object: `` for a pod itself, else such as `spec.template.`. `scheduler` is the
+    one that will get its pods.
+    """
+
+    metadata: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    prefix: str
+    template: bool
+    scheduler: str
+
+    @classmethod
+    def of(cls, raw: object, prefix: str = "", scheduler: str = names.DEFAULT_SCHEDULER) -> Self:
+        """A pod, or the template that stands at `prefix`; `scheduler` is for a spec that names none."""
+        metadata, spec = read.mapping(raw, "metadata"), read.mapping(raw, "spec")
+        return cls(metadata, spec, prefix, bool(prefix), read.text(spec, "schedulerName") or scheduler)
+
+
+def judge(subject: Subject, context: Context) -> Findings:
+    """Every rule about what a new pod asks for.
+
+    Records are protected whatever features are on: a forged one would be believed as soon as its feature is.
+    """
+    records = Findings(tuple(_preset_records(subject.metadata, subject.prefix)))
+    return _unique(asked(subject, context) + records)
+
+
+def asked(subject: Subject, context: Context) -> Findings:
+    """The rules of the features that are on; those of mGPU only for a scheduler of ours, since nobody else knows it."""
+    settings, findings = context.settings, Findings()
+    place: _Place = {"prefix": subject.prefix, "settings": settings, "template": subject.template}
+    if settings.features.cards:
+        inventory = context.view.inventory
+        findings += card_rules.judge(subject.metadata, subject.spec, inventory=inventory, **place)
+    if settings.features.mgpu and subject.scheduler in settings.scheduler_names:
+        findings += mgpu_rules.judge(subject.metadata, subject.spec, **place)
+    return findings
+
+
+def _preset_records(metadata: Mapping[str, Any], prefix: str) -> Iterable[Violation]:
+    """Records of the controller that stand in an object which is only being created, whoever creates it."""
+    for key, value in read.mapping(metadata, "annotations").items():
+        if names.is_record(key):
+            yield Violation(
+                reasons.RECORD_PROTECTED,
+                child(f"{prefix}metadata.annotations", key),
+                "is set by the controller only, leave it out",
+                kind="Forbidden",
+                value=value,
+            )
+
+
+def _unique(findings: Findings) -> Findings:
+    """The findings without those that say the same about the same field: features overlap in some rules."""
+    return Findings(_first(findings.violations), _first(findings.hints))
+
+
+def _first(found: tuple[_Found, ...]) -> tuple[_Found, ...]:
+    """The first finding of each; of records and node names, which several features guard, one for each field."""
+    merged: dict[tuple[str, ...], _Found] = {}
+    for finding in found:
+        guarded = finding.code in (reasons.RECORD_PROTECTED, reasons.NODE_NAME_PRESET)
+        merged.setdefault((finding.code, finding.path, "" if guarded else finding.detail), finding)
+    return tuple(merged.values())

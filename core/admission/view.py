@@ -1,0 +1,35 @@
+"""What admission may know of the cluster beyond the object under review."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from core.cards.inventory import Inventory
+from core.objects import Queue
+from core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """The nodes' cards, the queues by name, the names of the DeviceClasses.
+
+    None means not listed completely yet (or not served at all): every rule that needs it is left out then. No
+    verdict depends on usage, so a view that lags behind can at worst make a hint too many or too few.
+    """
+
+    inventory: Inventory | None = None
+    queues: Mapping[str, Queue] | None = None
+    device_classes: Container[str] | None = None
+
+
+NOTHING_LISTED: Final = ClusterView()
+"""The view of a process that has listed nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every rule gets beside the request: the view, the settings, and the accounts of the controller."""
+
+    view: ClusterView
+    settings: Settings
+    controllers: frozenset[str] = frozenset()

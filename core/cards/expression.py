@@ -1,0 +1,93 @@
+"""Card names and the expressions `A|B` made of them: the grammar, and what a name alone gives away.
+
+    expression = name *( "|" name )
+    name       = product [ "/" share ]
+    share      = "mps-" G "g*1/" R  |  "mig-" profile "-mixed"
+
+A product is a label value, since discovery takes it from a node label.
+"""
+
+import re
+from typing import Final
+
+from core import names
+from core.violations import show
+
+BAR: Final = "|"
+
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_MPS: Final = re.compile(r"mps-[0-9]+g\*1/[1-9][0-9]*")
+_MIG: Final = re.compile(r"mig-(?P<profile>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)-mixed")
+_BLANK: Final = re.compile(r"\s")
+_VISIBLE: Final = re.compile(r"[!-~]+")
+
+
+def split(expression: str) -> tuple[str, ...]:
+    """The alternatives from left (preferred) to right, as they stand; none for an empty expression."""
+    return tuple(expression.split(BAR)) if expression else ()
+
+
+def is_product(text: str) -> bool:
+    """Whether the text can be the product of a card."""
+    return _LABEL_VALUE.fullmatch(text) is not None
+
+
+def is_share(name: str) -> bool:
+    """Whether the name is that of an MPS or MIG share."""
+    return resource_by_name(name) is not None
+
+
+def resource_by_name(name: str) -> str | None:
+    """The resource of an MPS or MIG share, which follows from its name; None for every other name."""
+    product, slash, share = name.partition("/")
+    if not slash or not is_product(product):
+        return None
+    if _MPS.fullmatch(share):
+        return names.MPS_RESOURCE
+    mig = _MIG.fullmatch(share)
+    return names.MIG_RESOURCE_PREFIX + mig["profile"] if mig else None
+
+
+def name_errors(name: str) -> list[str]:
+    """What is wrong with one card name; empty when it may be used. A share of a kind not known yet may be used."""
+    if not name:
+        return ["has an empty card name"]
+    if _BLANK.search(name):
+        return [f"has white space in the card name {show(name)}, which can therefore never match"]
+    if BAR in name:
+        return [f"has a | in the card name {show(name)}, but one card must be named"]
+    product, slash, share = name.partition("/")
+    if not is_product(product):
+        return [
+            f"has the card name {show(name)}, whose product {show(product)} cannot be the value of a node label"
+        ]
+    if slash and not _VISIBLE.fullmatch(share):
+        return [f"has the card name {show(name)}, whose part after the slash cannot be the name of a share"]
+    if share.startswith("mps-") and not _MPS.fullmatch(share):
+        return [f"has the card name {show(name)}; an MPS share is written like A100/mps-80g*1/8"]
+    if share.startswith("mig-") and not _MIG.fullmatch(share):
+        return [f"has the card name {show(name)}; a MIG share is written like H200/mig-1g.18gb-mixed"]
+    return []
+
+
+def expression_errors(expression: str) -> list[str]:
+    """What is wrong with an expression; empty when it may be used."""
+    alternatives = split(expression) or ("",)
+    if not all(alternatives):
+        return (
+            ["has an empty alternative: | stands between two card names"]
+            if BAR in expression
+            else name_errors("")
+        )
+    errors = [error for name in dict.fromkeys(alternatives) for error in name_errors(name)]
+    repeated = sorted({name for name in alternatives if alternatives.count(name) > 1})
+    return errors + [f"has the duplicate alternative {show(name)}" for name in repeated]
+
+
+def reserved(expression: str) -> list[str]:
+    """The alternatives that follow the grammar except that their kind of share is not known."""
+    return [
+        name
+        for name in dict.fromkeys(split(expression))
+        if "/" in name and not name_errors(name) and not is_share(name)
+    ]

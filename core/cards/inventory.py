@@ -1,0 +1,122 @@
+"""The cards of all nodes, kept up to date node by node: which resource a card is, and where it is.
+
+The cost of a change is that of one node, however many there are.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from core.cards.discovery import CardStock, NodeCards, discover
+from core.cards.expression import resource_by_name
+from core.objects import Node
+
+_NOTHING: Final = NodeCards({})
+
+
+class Inventory:
+    """What the nodes carry, plus what the settings say about products (`overrides`, product -> resource)."""
+
+    def __init__(self, overrides: Mapping[str, str]) -> None:
+        self._overrides = dict(overrides)
+        self._nodes: dict[str, NodeCards] = {}
+        self._holders: dict[str, set[str]] = {}
+        self._users: dict[str, dict[str, int]] = {}
+        self._totals: dict[str, int] = {}
+        self._resources: dict[str, frozenset[str]] = {}
+        self._sorted: dict[str, tuple[str, ...]] = {}
+
+    def put(self, node: Node) -> frozenset[str]:
+        """Takes in a node in its present state. Returns the cards whose resource or stock changed."""
+        return self._replace(node.name, discover(node, self._overrides))
+
+    def drop(self, name: str) -> frozenset[str]:
+        """Takes out a node; one that is not there is no error. Returns the cards that it carried."""
+        changed = self._replace(name, _NOTHING)
+        self._nodes.pop(name, None)
+        return changed
+
+    def resources_of(self, card: str) -> frozenset[str]:
+        """The resources that may stand for a card; empty for an unknown one.
+
+        An override decides alone; a share's resource follows from its name; else what the nodes show.
+        """
+        if card in self._overrides:
+            return frozenset((self._overrides[card],))
+        by_name = resource_by_name(card)
+        if by_name is not None:
+            return frozenset((by_name,))
+        return self._resources.get(card, frozenset())
+
+    def resource_of(self, card: str) -> str | None:
+        """The canonical resource of a card, the smallest name; None for an unknown card."""
+        return min(self.resources_of(card), default=None)
+
+    def cards_of(self, resource: str) -> tuple[str, ...]:
+        """The known cards that a resource may stand for, sorted."""
+        return tuple(card for card in self.cards() if resource in self.resources_of(card))
+
+    def cards(self) -> tuple[str, ...]:
+        """All cards that a node carries or the settings name, sorted."""
+        return tuple(sorted(self._holders.keys() | self._overrides.keys()))
+
+    def on_node(self, name: str) -> Mapping[str, CardStock]:
+        """The cards of a node; empty for an unknown node."""
+        return self._nodes.get(name, _NOTHING).cards
+
+    def notes(self, name: str) -> tuple[str, ...]:
+        """Remarks about the labels and resources of a node, for the log."""
+        return self._nodes.get(name, _NOTHING).notes
+
+    def nodes_with(self, card: str) -> tuple[str, ...]:
+        """The names of the nodes that carry a card, sorted."""
+        if card not in self._sorted:
+            holders = self._holders.get(card)
+            if holders is None:
+                return ()
+            self._sorted[card] = tuple(sorted(holders))
+        return self._sorted[card]
+
+    def totals(self) -> Mapping[str, int]:
+        """Card -> thousandths over all nodes, whatever their state."""
+        return dict(self._totals)
+
+    @property
+    def conflicts(self) -> Mapping[str, frozenset[str]]:
+        """The cards for which nodes show different resources."""
+        return {card: found for card, found in self._resources.items() if len(found) > 1}
+
+    def _replace(self, name: str, new: NodeCards) -> frozenset[str]:
+        old = self._nodes.get(name, _NOTHING)
+        self._nodes[name] = new
+        changed = {
+            card for card in old.cards.keys() | new.cards.keys() if old.cards.get(card) != new.cards.get(card)
+        }
+        for card in changed:
+            self._count(name, card, old.cards.get(card), -1)
+            self._count(name, card, new.cards.get(card), 1)
+        for card in changed:
+            self._settle(card)
+        return frozenset(changed)
+
+    def _count(self, name: str, card: str, stock: CardStock | None, sign: int) -> None:
+        if stock is None:
+            return
+        users = self._users.setdefault(card, {})
+        users[stock.resource] = users.get(stock.resource, 0) + sign
+        self._totals[card] = self._totals.get(card, 0) + sign * stock.milli
+        holders = self._holders.setdefault(card, set())
+        if sign > 0:
+            holders.add(name)
+        else:
+            holders.discard(name)
+
+    def _settle(self, card: str) -> None:
+        """Forgets a card that no node carries any more, and what was derived from the old state."""
+        self._sorted.pop(card, None)
+        if not self._holders[card]:
+            for table in (self._holders, self._users, self._totals, self._resources):
+                table.pop(card, None)
+            return
+        self._resources[card] = frozenset(
+            resource for resource, nodes in self._users[card].items() if nodes > 0
+        )

@@ -1,0 +1,144 @@
+"""Which cards of one node each container of a pod gets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import gcd
+from typing import Final
+
+from core.mgpu.ask import MgpuAsk
+from core.mgpu.node import NodeModel, NodeState, after, idle_card
+from core.mgpu.numbering import Pool, number_cards
+from core.mgpu.score import Policy, combination
+from core.mgpu.search import UNLIMITED, Goal, Load, Outcome, Problem, Slot, solve
+from core.mgpu.shares import FULL_CARD
+
+PLACEMENT_BUDGET: Final = 1500
+"""Search steps for the placement that is written down. Enough for a proof on 8 cards; about 20 ms at the worst."""
+SCORE_BUDGET: Final = 300
+"""Search steps where many nodes are only compared."""
+FIT_BUDGET: Final = 1000
+"""Search steps for the question whether there is room at all, nearly always answered by the first few."""
+_EVEN: Final = 50
+"""Weight of core where only the fit counts, whatever the settings say: so the answers are shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Container name -> its cards, ascending; the exact score of the policy (0..1); whether it is proved to be best."""
+
+    indexes: Mapping[str, tuple[int, ...]]
+    value: Fraction
+    optimal: bool
+
+
+def allocate(
+    ask: MgpuAsk,
+    model: NodeModel,
+    state: NodeState,
+    *,
+    policy: Policy,
+    weight: int,
+    cap: int,
+    budget: int = PLACEMENT_BUDGET,
+) -> Placement | None:
+    """The best placement of the whole pod, or None when it does not fit.
+
+    `weight` is that of core in per cent, `cap` the greatest number of containers on one card. Labels are not looked
+    at. Among equal scores the containers, in their order, get the lowest numbers of equal cards. When the budget is
+    used up the best placement found so far is returned, not `optimal`; a pod that `feasible` says fits always gets one.
+    """
+    task = _task(ask, model, state, cap)
+    if task is None:
+        return None
+    shared, outcome = task.search(policy, weight, budget)
+    if outcome.choices is None and not outcome.complete:
+        shared, found = task.search("any", _EVEN, FIT_BUDGET)
+        outcome = replace(found, complete=False)
+    if outcome.choices is None:
+        return None
+    indexes = number_cards(task.full, shared, outcome.choices, task.pools)
+    placed = {part.container: indexes[position] for position, part in enumerate(ask.parts)}
+    value = combination(after(state, model, ask, placed), model, policy=policy, weight=weight)
+    return Placement(placed, value, outcome.complete)
+
+
+def feasible(ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, budget: int = FIT_BUDGET) -> bool:
+    """Whether all containers together have room. The search ends at the first arrangement that is found.
+
+    An exhausted budget counts as no room, on the safe side.
+    """
+    task = _task(ask, model, state, cap)
+    return task is not None and task.search("any", _EVEN, budget)[1].choices is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """An allocation, sorted out: containers by their position in the pod, cards by what is free on them."""
+
+    model: NodeModel
+    full: Mapping[int, int]
+    """Position -> number of whole cards."""
+    shared: tuple[tuple[int, Load], ...]
+    pools: tuple[Pool, ...]
+    """By lowest number; no less idle cards than whole cards are needed."""
+
+    def search(self, goal: Goal, weight: int, budget: int) -> tuple[tuple[tuple[int, Load], ...], Outcome]:
+        """The shared containers in the order of the search, and what it came to."""
+        size = max(self.model.memory, 1)
+        by_size = sorted(self.shared, key=lambda entry: _size(entry[1], size, weight), reverse=True)
+        core_weight, memory_weight = weight * size**2, (100 - weight) * FULL_CARD**2
+        divisor = gcd(core_weight, memory_weight)
+        problem = Problem(
+            slots=self._slots(in_order=goal != "any"),
+            loads=tuple(load for _, load in by_size),
+            core_weight=core_weight // divisor,
+            memory_weight=memory_weight // divisor,
+            goal=goal,
+            budget=budget,
+        )
+        return tuple(by_size), solve(problem)
+
+    def _slots(self, *, in_order: bool) -> tuple[tuple[Slot, int], ...]:
+        """The classes of cards that some shared container fits on, each with no more cards than can be touched.
+
+        The whole cards are taken away first: idle cards are all alike, and one share on it spoils a card for them.
+        Where the order of the cards cannot matter it is left out, so that more nodes have equal problems.
+        """
+        whole, limit = sum(self.full.values()), sum(load.cards for _, load in self.shared)
+        counts: dict[Slot, int] = {}
+        for pool in self.pools:
+            spare = len(pool.numbers) - (whole if pool.idle else 0)
+            if spare and any(load.fits(pool.slot) for _, load in self.shared):
+                counts[pool.slot] = min(counts.get(pool.slot, 0) + spare, limit)
+        return tuple(counts.items() if in_order else sorted(counts.items()))
+
+
+def _task(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> _Task | None:
+    """None when there are not enough idle cards for the full parts."""
+    full = {position: part.cards for position, part in enumerate(ask.parts) if part.full}
+    if sum(full.values()) > len(state.idle(model)):
+        return None
+    shared = tuple(
+        (position, Load(part.cards, part.core, part.memory))
+        for position, part in enumerate(ask.parts)
+        if part.memory is not None
+    )
+    return _Task(model, full, shared, _pools(model, state, cap, len(shared)))
+
+
+def _pools(model: NodeModel, state: NodeState, cap: int, containers: int) -> tuple[Pool, ...]:
+    """Equal cards together. Seats count only where the containers at hand could use them up."""
+    scarce = any(card.core > 0 and cap - card.instances < containers for card in state.cards)
+    idle = idle_card(model)
+    numbers: dict[tuple[Slot, bool], list[int]] = {}
+    for number, card in enumerate(state.cards):
+        seats = min(max(cap - card.instances, 0), containers) if scarce else UNLIMITED
+        numbers.setdefault((Slot(card.core, card.memory, seats), card == idle), []).append(number)
+    return tuple(Pool(slot, tuple(members), is_idle) for (slot, is_idle), members in numbers.items())
+
+
+def _size(load: Load, memory: int, weight: int) -> tuple[int, int, int, int]:
+    """Sorts the loads: the largest share of a card first, equal ones next to each other."""
+    share = weight * load.core * memory + (100 - weight) * load.memory * FULL_CARD
+    return share, load.cards, load.core, load.memory

@@ -1,0 +1,149 @@
+"""What a pod asks of mGPU, computed from the view of the pod."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from core import names, reasons
+from core.mgpu import shares
+from core.mgpu.counts import CardCountsError, parse_counts
+from core.objects.pod import ContainerShare, Pod
+from core.violations import show
+
+FIXED_SHARE: Final = "fixed-share"
+GUARANTEED_BURST_SHARE: Final = "guaranteed-burst-share"
+NATIVE_BURST_SHARE: Final = "native-burst-share"
+POLICIES: Final = (FIXED_SHARE, GUARANTEED_BURST_SHARE, NATIVE_BURST_SHARE)
+"""How a node's driver shares time. For placement they only decide which nodes match; none of them oversells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one container takes: `core` (100 = a whole card) and `memory` (MiB) on each of `cards` different cards.
+
+    A full part takes idle cards whole; its memory is None.
+    """
+
+    container: str
+    cards: int
+    core: int
+    memory: int | None
+
+    @property
+    def full(self) -> bool:
+        """Whether the container takes whole cards."""
+        return self.memory is None
+
+
+@dataclass(frozen=True, slots=True)
+class MgpuAsk:
+    """What a pod asks: one part per asking container, in the order of `spec.containers`; never empty."""
+
+    parts: tuple[Part, ...]
+    multi: bool
+    """Whether the pod gives card counts; such a pod runs on native-burst-share nodes alone."""
+    policy: str
+
+    @property
+    def pure_full(self) -> bool:
+        """Whether every asking container takes whole cards."""
+        return all(part.full for part in self.parts)
+
+    @property
+    def any_policy(self) -> bool:
+        """Whether nodes of every policy can serve the pod: whole cards, and no card counts."""
+        return self.pure_full and not self.multi
+
+
+@dataclass(frozen=True, slots=True)
+class AskProblem:
+    """Why an asking pod can be served nowhere. Admission refuses such pods; this one got past it."""
+
+    code: str
+    message: str
+
+
+def mgpu_ask(pod: Pod) -> MgpuAsk | AskProblem | None:
+    """What the pod asks, None for a pod without mGPU resources.
+
+    Only what makes placement impossible is a problem; the memory floors are admission's business.
+    """
+    if not pod.asks_mgpu:
+        return None
+    if pod.share_in_init:
+        return AskProblem(
+            reasons.MGPU_INIT_CONTAINER, "pod: an init container asks for mGPU, which is not supported"
+        )
+    text = pod.annotations.get(names.MGPU_MULTIPLE_ANNOTATION)
+    try:
+        counts = None if text is None else parse_counts(text)
+    except CardCountsError as error:
+        return AskProblem(reasons.MGPU_CARD_COUNTS, f"pod: {names.MGPU_MULTIPLE_ANNOTATION} {error}")
+    if counts is not None and len(counts) != pod.container_count:
+        return AskProblem(reasons.MGPU_CARD_COUNTS, f"pod: {length_detail(len(counts), pod.container_count)}")
+    for problem in _problems(pod, counts):
+        return problem
+    return MgpuAsk(parts=_parts(pod, counts), multi=counts is not None, policy=pod_policy(pod))
+
+
+def length_detail(entries: int, containers: int) -> str:
+    """The words for card counts that do not match the containers."""
+    return (
+        f"{names.MGPU_MULTIPLE_ANNOTATION} must have one entry per container:"
+        f" it has {entries}, the number of containers is {containers}"
+    )
+
+
+def pod_policy(pod: Pod) -> str:
+    """The compute policy that the pod names, or the default; what is no known policy stays as it is."""
+    return pod.annotations.get(names.MGPU_POLICY_KEY, FIXED_SHARE)
+
+
+def booked_parts(pod: Pod) -> tuple[Part, ...]:
+    """What the containers of a bound pod take, whatever is wrong with the pod: what runs has to be counted.
+
+    Without a readable card count a container counts as asking for one card (whole cards: core / 100). Amounts that
+    do not divide evenly are rounded up, an unreadable core share is 1.
+    """
+    counts: tuple[int, ...] | None = None
+    if (text := pod.annotations.get(names.MGPU_MULTIPLE_ANNOTATION)) is not None:
+        try:
+            counts = parse_counts(text)
+        except CardCountsError:
+            counts = ()
+    return _parts(pod, counts)
+
+
+def _problems(pod: Pod, counts: tuple[int, ...] | None) -> Iterator[AskProblem]:
+    for share in pod.shares:
+        if len(share.name) > names.MGPU_CONTAINER_NAME_MAX:
+            detail = f"the name has {len(share.name)} characters, at most {names.MGPU_CONTAINER_NAME_MAX} leave room for the record"
+            yield AskProblem(reasons.MGPU_CONTAINER_NAME, f"container {show(share.name)}: {detail}")
+    asking = {share.index: share for share in pod.shares}
+    for index in range(pod.container_count):
+        share = asking.get(index) or ContainerShare(index=index, name=f"#{index}", core=None, memory=None)
+        if counts is not None:
+            faults = shares.multi_faults(share.core, share.memory, counts[index], floor=1)
+        elif index in asking:
+            faults = shares.normal_faults(share.core, share.memory, floor=1)
+        else:
+            continue
+        for fault in faults:
+            yield AskProblem(fault.code, f"container {show(share.name)}: {fault.detail}")
+
+
+def _parts(pod: Pod, counts: tuple[int, ...] | None) -> tuple[Part, ...]:
+    return tuple(_part(share, counts) for share in pod.shares)
+
+
+def _part(share: ContainerShare, counts: tuple[int, ...] | None) -> Part:
+    core, memory = max(share.core or 1, 1), max(share.memory or 0, 0)
+    if counts is None:
+        cards = max(core // shares.FULL_CARD, 1)
+        full = core >= shares.FULL_CARD
+    else:
+        cards = max(counts[share.index], 1) if share.index < len(counts) else 1
+        full = core == shares.FULL_CARD * cards
+    if full:
+        return Part(share.name, cards, shares.FULL_CARD, None)
+    return Part(share.name, cards, -(-core // cards), -(-memory // cards))

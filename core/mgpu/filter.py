@@ -1,0 +1,121 @@
+"""Whether a node can serve a pod, why not, and how much it is preferred."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from core import names, reasons
+from core.mgpu.allocation import SCORE_BUDGET, allocate, feasible
+from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
+from core.mgpu.node import NODE_TYPE, NodeModel, NodeState, idle_state
+from core.mgpu.score import Policy, node_score
+from core.settings import Settings
+from core.violations import show
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Why a node does not serve a pod. `unresolvable`: nor would it if all other pods were gone."""
+
+    code: str
+    message: str
+    unresolvable: bool
+
+
+def fits(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Unfit | None:
+    """None when the node has room for the whole pod; else the first reason why not. Books nothing."""
+    return mismatch(ask, model) or shortage(ask, model, state, settings)
+
+
+def mismatch(ask: MgpuAsk, model: NodeModel) -> Unfit | None:
+    """What about the node rules the pod out whatever runs on it: its type, its policy, its number of cards."""
+    if not model.serves:
+        return Unfit(reasons.MGPU_NODE_TYPE, _type_message(model), unresolvable=True)
+    pod, node = show(ask.policy), show(model.policy)
+    if ask.multi and not ask.policy == model.policy == NATIVE_BURST_SHARE:
+        message = (
+            f"compute policy of the pod is {pod}, of the node {node};"
+            f" with container-multiple-gpu both must be {NATIVE_BURST_SHARE}"
+        )
+        return Unfit(reasons.MGPU_POLICY_MISMATCH, message, unresolvable=True)
+    if not ask.any_policy and ask.policy != model.policy:
+        message = f"compute policy of the pod is {pod}, of the node {node}"
+        return Unfit(reasons.MGPU_POLICY_MISMATCH, message, unresolvable=True)
+    for part in ask.parts:
+        if part.cards > model.cards:
+            message = f"container {show(part.container)} asks for {part.cards} cards, node has {model.cards}"
+            return Unfit(reasons.MGPU_TOO_FEW_CARDS, message, unresolvable=True)
+    return None
+
+
+def shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Unfit | None:
+    """Whether the containers together have no room on the cards as they are."""
+    return _shortage(ask, model, _canonical(state), settings.mgpu.max_containers_per_card)
+
+
+def preference(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Fraction:
+    """The node's score for the pod, 0..100, exact; 0 for a node that does not fit."""
+    if mismatch(ask, model) is not None:
+        return Fraction(0)
+    mgpu = settings.mgpu
+    return _preference(
+        ask, model, _canonical(state), mgpu.policy, mgpu.weight_of_core, mgpu.max_containers_per_card
+    )
+
+
+def _canonical(state: NodeState) -> NodeState:
+    """The cards in one order: which number a card has changes neither fit nor score, so equal nodes share answers."""
+    return NodeState(tuple(sorted(state.cards)))
+
+
+@lru_cache(maxsize=8192)
+def _shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Unfit | None:
+    if feasible(ask, model, state, cap=cap):
+        return None
+    message = f"not enough mGPU: no room for {_wish(_first_without_room(ask, model, state, cap))}"
+    hopeless = not feasible(ask, model, idle_state(model), cap=cap)
+    if hopeless:
+        message += ", not even on idle cards"
+    return Unfit(reasons.MGPU_NO_ROOM, message, unresolvable=hopeless)
+
+
+@lru_cache(maxsize=8192)
+def _preference(
+    ask: MgpuAsk, model: NodeModel, state: NodeState, policy: Policy, weight: int, cap: int
+) -> Fraction:
+    placement = allocate(ask, model, state, policy=policy, weight=weight, cap=cap, budget=SCORE_BUDGET)
+    if placement is None:
+        return Fraction(0)
+    return node_score(ask, model, state, placement.indexes, policy=policy, weight=weight)
+
+
+def _first_without_room(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Part:
+    """The first container that cannot be placed together with those before it."""
+    fitting, failing = 0, len(ask.parts)
+    while failing - fitting > 1:
+        middle = (fitting + failing) // 2
+        head = MgpuAsk(ask.parts[:middle], ask.multi, ask.policy)
+        if feasible(head, model, state, cap=cap, budget=SCORE_BUDGET):
+            fitting = middle
+        else:
+            failing = middle
+    return ask.parts[failing - 1]
+
+
+def _wish(part: Part) -> str:
+    if part.memory is None:
+        return f"container {show(part.container)}, which asks for {_cards(part.cards)} whole"
+    each = "" if part.cards == 1 else " each"
+    wish = f"mgpu-core {part.core} and mgpu-memory {part.memory}{each} on {_cards(part.cards)}"
+    return f"container {show(part.container)}, which asks for {wish}"
+
+
+def _cards(count: int) -> str:
+    return "1 card" if count == 1 else f"{count} cards"
+
+
+def _type_message(model: NodeModel) -> str:
+    if model.kind != NODE_TYPE:
+        label = show(model.kind) if model.kind else "not set"
+        return f"node type: the label {names.MGPU_NODE_TYPE_LABEL} is {label}, not {show(NODE_TYPE)}"
+    return "node type: the node reports no mGPU cards"

@@ -1,0 +1,57 @@
+"""Every annotation, label, gate, resource and manager name that crosses a process boundary, once."""
+
+from typing import Final
+
+# Ours.
+GATE: Final = "cardquota.io/quota"
+MANAGED_LABEL: Final = "cardquota.io/managed"
+ASSIGNED_ANNOTATION: Final = "cardquota.io/assigned"
+OWN_PREFIX: Final = "cardquota.io/"
+FIELD_MANAGER: Final = "cardquota"
+
+# Cards.
+CARD_QUOTA_ANNOTATION: Final = "volcano.sh/card.quota"
+CARD_REQUEST_ANNOTATION: Final = "volcano.sh/card.request"
+CARD_NAME_ANNOTATION: Final = "volcano.sh/card.name"
+CARD_NAME_MISPRINT: Final = "volcano.sh/card.card"
+"""Occurs once in the documents the project was made from; never read, only warned about."""
+
+MPS_RESOURCE: Final = "nvidia.com/gpu.shared"
+MIG_RESOURCE_PREFIX: Final = "nvidia.com/mig-"
+MPS_REPLICAS_LABEL: Final = "nvidia.com/gpu.replicas"
+
+# Queues and groups, as Volcano writes them.
+QUEUE_NAME_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
+JOB_QUEUE_ANNOTATION: Final = "volcano.sh/queue-name"
+GROUP_NAME_ANNOTATION: Final = "scheduling.k8s.io/group-name"
+TASK_SPEC_ANNOTATION: Final = "volcano.sh/task-spec"
+DRA_QUOTA_ANNOTATION: Final = "volcano.sh/dra.quota"
+ROOT_QUEUE: Final = "root"
+
+# mGPU.
+MGPU_CORE: Final = "vke.volcengine.com/mgpu-core"
+MGPU_MEMORY: Final = "vke.volcengine.com/mgpu-memory"
+MGPU_RESOURCES: Final = (MGPU_CORE, MGPU_MEMORY)
+MGPU_NODE_TYPE_LABEL: Final = "vke.node.gpu.schedule"
+MGPU_POLICY_KEY: Final = "vke.volcengine.com/mgpu-compute-policy"
+"""The same key is a node label and a pod annotation."""
+MGPU_MULTIPLE_ANNOTATION: Final = "vke.volcengine.com/container-multiple-gpu"
+GPU_INDEX_PREFIX: Final = "vke.volcengine.com/gpu-index-container-"
+GPU_INDEX_GUARD_PREFIX: Final = "vke.volcengine.com/gpu-index-"
+"""What the protection rules match: wider than what is written, so that no near miss slips through."""
+ASSUMED_ANNOTATION: Final = "vke.volcengine.com/assumed"
+MGPU_CONTAINER_NAME_MAX: Final = 43
+"""An annotation key's name part holds 63 characters; `gpu-index-container-` takes 20 of them."""
+
+# CrossQuota.
+CROSSQUOTA_PREFIX: Final = "volcano.sh/crossquota-"
+
+# Kubernetes.
+MIRROR_POD_ANNOTATION: Final = "kubernetes.io/config.mirror"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def is_record(annotation: str) -> bool:
+    """Whether only the controller may write this pod annotation: GPU indexes, `assumed`, everything of ours."""
+    return annotation == ASSUMED_ANNOTATION or annotation.startswith((GPU_INDEX_GUARD_PREFIX, OWN_PREFIX))

@@ -1,0 +1,46 @@
+"""The node: labels, allocatable, and whether the scheduler may use it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core import names
+from core.objects import raw as read
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node. `allocatable` in thousandths; `annotations` only those of CrossQuota."""
+
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    allocatable: Mapping[str, int]
+    ready: bool
+    unschedulable: bool
+
+
+def project(raw: Mapping[str, Any]) -> Node:
+    """The view of a v1 Node. A node whose status names no Ready condition counts as ready (a state file may lack it)."""
+    metadata = read.mapping(raw, "metadata")
+    return Node(
+        name=read.text(metadata, "name"),
+        uid=read.text(metadata, "uid"),
+        labels=read.texts(metadata, "labels"),
+        annotations={
+            key: value
+            for key, value in read.texts(metadata, "annotations").items()
+            if key.startswith(names.CROSSQUOTA_PREFIX)
+        },
+        allocatable=read.resources(raw, "status", "allocatable"),
+        ready=_ready(raw),
+        unschedulable=read.mapping(raw, "spec").get("unschedulable") is True,
+    )
+
+
+def _ready(raw: Mapping[str, Any]) -> bool:
+    for condition in read.sequence(raw, "status", "conditions"):
+        if isinstance(condition, dict) and condition.get("type") == "Ready":
+            return condition.get("status") == "True"
+    return True

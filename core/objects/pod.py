@@ -1,0 +1,292 @@
+"""The pod, as far as quota, placement and admission look at it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core import names, quantity
+from core.objects import raw as read
+
+_KEPT_ANNOTATIONS: Final = frozenset(
+    {
+        names.CARD_NAME_ANNOTATION,
+        names.QUEUE_NAME_ANNOTATION,
+        names.JOB_QUEUE_ANNOTATION,
+        names.GROUP_NAME_ANNOTATION,
+        names.TASK_SPEC_ANNOTATION,
+        names.MGPU_POLICY_KEY,
+        names.MGPU_MULTIPLE_ANNOTATION,
+        names.MIRROR_POD_ANNOTATION,
+    }
+)
+_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controlling owner reference."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerShare:
+    """What one container of `spec.containers` asks of mGPU.
+
+    `core` (100 = one card) and `memory` (MiB) are whole units rounded up; None means that the key is absent.
+    """
+
+    index: int
+    name: str
+    core: int | None
+    memory: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod. Resource amounts are thousandths, aggregated over all containers as kubectl does it."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    created: int
+    deleting: bool
+    managed: bool
+    annotations: Mapping[str, str]
+    owner: Owner | None
+    node_name: str
+    scheduler_name: str
+    priority: int
+    gates: tuple[str, ...]
+    phase: str
+    started: bool
+    requests: Mapping[str, int]
+    limits: Mapping[str, int]
+    container_count: int
+    shares: tuple[ContainerShare, ...]
+    share_in_init: bool
+    claims: tuple[tuple[str, str, str], ...]
+    """(entry name, claim name, template name) of `spec.resourceClaims`; one of the last two is empty."""
+    generated_claims: Mapping[str, str | None]
+    """Entry name -> name of the generated claim, None where no claim was needed."""
+    node_selector: Mapping[str, str]
+    affinity: Mapping[str, Any]
+    """`spec.affinity` as it stands; kept only while the pod waits, empty afterwards."""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def gated(self) -> bool:
+        """Whether the pod carries our gate."""
+        return names.GATE in self.gates
+
+    @property
+    def bound(self) -> bool:
+        """Whether the pod has a node."""
+        return self.node_name != ""
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the pod has ended."""
+        return self.phase in _TERMINAL
+
+    @property
+    def mirror(self) -> bool:
+        """Whether the pod is the API's image of a static pod."""
+        return names.MIRROR_POD_ANNOTATION in self.annotations
+
+    @property
+    def card_name(self) -> str:
+        """The card expression; empty for a pod without cards."""
+        return self.annotations.get(names.CARD_NAME_ANNOTATION, "")
+
+    @property
+    def group_name(self) -> str:
+        """The name of the pod's PodGroup; empty when there is none."""
+        return self.annotations.get(names.GROUP_NAME_ANNOTATION, "")
+
+    @property
+    def asks(self) -> bool:
+        """Whether the pod asks for anything of ours: cards, mGPU or claims."""
+        return bool(self.card_name or self.asks_mgpu or self.claims)
+
+    @property
+    def asks_mgpu(self) -> bool:
+        """Whether any container, init containers included, has an mGPU key in limits or requests."""
+        return bool(self.shares) or self.share_in_init
+
+
+def project(raw: Mapping[str, Any]) -> Pod:
+    """The view of a v1 Pod. A missing namespace is `default`, as for kubectl."""
+    metadata, spec, status = (
+        read.mapping(raw, "metadata"),
+        read.mapping(raw, "spec"),
+        read.mapping(raw, "status"),
+    )
+    containers, inits = read.sequence(spec, "containers"), read.sequence(spec, "initContainers")
+    node_name = read.text(spec, "nodeName")
+    phase = read.text(status, "phase")
+    waiting = not node_name and phase not in _TERMINAL
+    return Pod(
+        namespace=read.text(metadata, "namespace") or "default",
+        name=read.text(metadata, "name"),
+        uid=read.text(metadata, "uid"),
+        resource_version=read.text(metadata, "resourceVersion"),
+        created=read.timestamp(metadata.get("creationTimestamp")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        managed=read.texts(metadata, "labels").get(names.MANAGED_LABEL) == "true",
+        annotations=_annotations(metadata),
+        owner=controlling_owner(metadata),
+        node_name=node_name,
+        scheduler_name=read.text(spec, "schedulerName") or names.DEFAULT_SCHEDULER,
+        priority=read.integer(spec, "priority"),
+        gates=tuple(
+            read.text(gate, "name")
+            for gate in read.sequence(spec, "schedulingGates")
+            if isinstance(gate, dict)
+        ),
+        phase=phase,
+        started=_started(status),
+        requests=aggregate(spec, "requests"),
+        limits=aggregate(spec, "limits"),
+        container_count=len(containers),
+        shares=_shares(containers),
+        share_in_init=bool(_shares(inits)),
+        claims=_claims(spec),
+        generated_claims=_generated_claims(status),
+        node_selector=read.texts(spec, "nodeSelector") if waiting else {},
+        affinity=read.mapping(spec, "affinity") if waiting else {},
+    )
+
+
+def _annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in read.texts(metadata, "annotations").items()
+        if key in _KEPT_ANNOTATIONS or names.is_record(key) or key.startswith(names.CROSSQUOTA_PREFIX)
+    }
+
+
+def controlling_owner(metadata: Mapping[str, Any]) -> Owner | None:
+    """The owner reference with `controller: true`."""
+    for reference in read.sequence(metadata, "ownerReferences"):
+        if isinstance(reference, dict) and reference.get("controller") is True:
+            return Owner(
+                api_version=read.text(reference, "apiVersion"),
+                kind=read.text(reference, "kind"),
+                name=read.text(reference, "name"),
+                uid=read.text(reference, "uid"),
+            )
+    return None
+
+
+def _started(status: Mapping[str, Any]) -> bool:
+    """Whether any container has run: from then on the node's driver has handed out its cards."""
+    states = [
+        entry
+        for key in ("initContainerStatuses", "containerStatuses")
+        for entry in read.sequence(status, key)
+        if isinstance(entry, dict)
+    ]
+    return any(
+        entry.get("started") is True
+        or "running" in read.mapping(entry, "state")
+        or "terminated" in read.mapping(entry, "state")
+        for entry in states
+    )
+
+
+def aggregate(spec: Mapping[str, Any], kind: str) -> dict[str, int]:
+    """`limits` or `requests` of the whole pod in thousandths.
+
+    The sum over the containers and the sidecars (init containers that restart always), or the peak of the init
+    sequence where that is higher, plus the overhead: the way kubectl and the scheduler count.
+    """
+    running: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in read.sequence(spec, "initContainers"):
+        asked = _container(container, kind)
+        if read.mapping({"c": container}, "c").get("restartPolicy") == "Always":
+            _add(running, asked)
+            _raise_to(peak, running)
+        else:
+            _raise_to(peak, {name: amount + running.get(name, 0) for name, amount in asked.items()})
+    for container in read.sequence(spec, "containers"):
+        _add(running, _container(container, kind))
+    _raise_to(running, peak)
+    for name, amount in read.resources(spec, "overhead").items():
+        # An overhead never turns "no limit" into a limit.
+        if kind == "requests" or name in running:
+            running[name] = running.get(name, 0) + amount
+    return running
+
+
+def _container(container: object, kind: str) -> dict[str, int]:
+    """One container's amounts; a request that is missing equals the limit, as the API server defaults it."""
+    asked = read.resources(container, "resources", kind)
+    return asked if kind == "limits" else read.resources(container, "resources", "limits") | asked
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for name, amount in floor.items():
+        total[name] = max(total.get(name, amount), amount)
+
+
+def _shares(containers: Iterable[Any]) -> tuple[ContainerShare, ...]:
+    shares = []
+    for index, container in enumerate(containers):
+        asked = {
+            **read.mapping(container, "resources", "limits"),
+            **read.mapping(container, "resources", "requests"),
+        }
+        if any(key in asked for key in names.MGPU_RESOURCES):
+            shares.append(
+                ContainerShare(
+                    index=index,
+                    name=read.text(container, "name"),
+                    core=_units(asked, names.MGPU_CORE),
+                    memory=_units(asked, names.MGPU_MEMORY),
+                )
+            )
+    return tuple(shares)
+
+
+def _units(asked: Mapping[str, Any], key: str) -> int | None:
+    if key not in asked:
+        return None
+    try:
+        return quantity.units(asked[key])
+    except quantity.QuantityError:
+        return None
+
+
+def _claims(spec: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    return tuple(
+        (
+            read.text(entry, "name"),
+            read.text(entry, "resourceClaimName"),
+            read.text(entry, "resourceClaimTemplateName"),
+        )
+        for entry in read.sequence(spec, "resourceClaims")
+        if isinstance(entry, dict)
+    )
+
+
+def _generated_claims(status: Mapping[str, Any]) -> dict[str, str | None]:
+    return {
+        read.text(entry, "name"): read.text(entry, "resourceClaimName") or None
+        for entry in read.sequence(status, "resourceClaimStatuses")
+        if isinstance(entry, dict)
+    }

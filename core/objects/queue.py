@@ -1,0 +1,89 @@
+"""The Volcano Queue: quota in, usage out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core import names
+from core.objects import raw as read
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue. Resource lists in thousandths; annotation texts and `status.allocated` as they stand."""
+
+    name: str
+    uid: str
+    resource_version: str
+    created: int
+    deleting: bool
+    card_quota: str
+    dra_quota: str
+    spec_dra: Mapping[str, Any] | None
+    capability: Mapping[str, int]
+    deserved: Mapping[str, int]
+    guarantee: Mapping[str, int]
+    has_capability: bool
+    parent: str
+    priority: int
+    fifo: bool
+    state: str
+    allocated: Mapping[str, str]
+    foreign_allocated: frozenset[str]
+    """Keys of `status.allocated` that a manager other than ours owns."""
+
+    @property
+    def open(self) -> bool:
+        """Whether pods may be lifted. No state at all counts as open: without Volcano nobody writes it."""
+        return self.state in ("", "Open")
+
+
+def project(raw: Mapping[str, Any]) -> Queue:
+    """The view of a scheduling.volcano.sh/v1beta1 Queue."""
+    metadata, spec, status = (
+        read.mapping(raw, "metadata"),
+        read.mapping(raw, "spec"),
+        read.mapping(raw, "status"),
+    )
+    annotations = read.texts(metadata, "annotations")
+    dra = spec.get("dra")
+    return Queue(
+        name=read.text(metadata, "name"),
+        uid=read.text(metadata, "uid"),
+        resource_version=read.text(metadata, "resourceVersion"),
+        created=read.timestamp(metadata.get("creationTimestamp")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        card_quota=annotations.get(names.CARD_QUOTA_ANNOTATION, ""),
+        dra_quota=annotations.get(names.DRA_QUOTA_ANNOTATION, ""),
+        spec_dra=dra if isinstance(dra, dict) else None,
+        capability=read.resources(spec, "capability"),
+        deserved=read.resources(spec, "deserved"),
+        guarantee=read.resources(spec, "guarantee", "resource"),
+        has_capability=bool(read.mapping(spec, "capability")),
+        parent=read.text(spec, "parent"),
+        priority=read.integer(spec, "priority"),
+        fifo=spec.get("dequeueStrategy") == "fifo",
+        state=read.text(status, "state"),
+        allocated=_usage(status),
+        foreign_allocated=foreign_keys(metadata),
+    )
+
+
+def _usage(status: Mapping[str, Any]) -> dict[str, str]:
+    """`status.allocated` as text; an amount may be written as a bare number."""
+    return {
+        key: str(value)
+        for key, value in read.entries(status, "allocated")
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    }
+
+
+def foreign_keys(metadata: Mapping[str, Any]) -> frozenset[str]:
+    """The keys of `status.allocated` that `metadata.managedFields` gives to a manager other than ours."""
+    return frozenset(
+        key[2:]
+        for entry in read.sequence(metadata, "managedFields")
+        if isinstance(entry, dict) and entry.get("manager") != names.FIELD_MANAGER
+        for key, _ in read.entries(entry, "fieldsV1", "f:status", "f:allocated")
+        if key.startswith("f:")
+    )

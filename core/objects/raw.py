@@ -1,0 +1,73 @@
+"""Tolerant reading of raw JSON: a value of the wrong type is read as absent."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from core import quantity
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+def mapping(raw: object, *path: str) -> Mapping[str, Any]:
+    """The object at `path`, or an empty one."""
+    for key in path:
+        raw = raw.get(key) if isinstance(raw, dict) else None
+    return raw if isinstance(raw, dict) else _NOTHING
+
+
+def entries(raw: object, *path: str) -> Iterator[tuple[str, Any]]:
+    """The entries of the object at `path`. YAML, unlike JSON, has keys of any type; those are left out."""
+    found: Mapping[Any, Any] = mapping(raw, *path)
+    return ((key, value) for key, value in found.items() if isinstance(key, str))
+
+
+def sequence(raw: object, *path: str) -> list[Any]:
+    """The list at `path`, or an empty one."""
+    value = mapping(raw, *path[:-1]).get(path[-1])
+    return value if isinstance(value, list) else []
+
+
+def text(raw: Mapping[str, Any], key: str) -> str:
+    """The string under `key`, or an empty one."""
+    value = raw.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def integer(raw: Mapping[str, Any], key: str, default: int = 0) -> int:
+    """The whole number under `key`, or the default; a boolean is no number."""
+    value = raw.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def texts(raw: object, *path: str) -> dict[str, str]:
+    """The string entries of the object at `path` (labels, annotations, a node selector)."""
+    return {key: value for key, value in entries(raw, *path) if isinstance(value, str)}
+
+
+def resources(raw: object, *path: str) -> dict[str, int]:
+    """The resource list at `path` in thousandths, rounded up; what is no quantity is left out."""
+    result: dict[str, int] = {}
+    for name, value in entries(raw, *path):
+        try:
+            result[name] = quantity.milli(value)
+        except quantity.QuantityError:
+            continue
+    return result
+
+
+def timestamp(value: object) -> int:
+    """Microseconds since 1970 of an RFC 3339 text; 0 when absent or unreadable.
+
+    An integer, so that two creation times compare exactly.
+    """
+    if not isinstance(value, str) or not value:
+        return 0
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return 0
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)

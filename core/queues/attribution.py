@@ -1,0 +1,45 @@
+"""Which queue a pod charges."""
+
+from dataclasses import dataclass
+
+from core import names
+from core.objects import Group, Job, Namespace, Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """A queue name, and whether anything named it; otherwise it is the configured default."""
+
+    queue: str
+    named: bool
+
+
+def attribute(
+    pod: Pod, group: Group | None, job: Job | None, namespace: Namespace | None, default: str
+) -> Attribution:
+    """The pod's queue: its PodGroup's, its Volcano Job's, its own annotation's, its namespace's, the default.
+
+    The PodGroup comes first because that is what the Volcano scheduler itself goes by. `group` and `job` are the
+    objects the pod refers to, None where they do not exist (yet). An empty name counts as unset at every step.
+    """
+    candidates = (
+        group.queue if group else "",
+        job.queue if job else "",
+        # The Job controller copies the queue to the pod; it serves while the Job itself is not in sight.
+        pod.annotations.get(names.JOB_QUEUE_ANNOTATION, "") if owned_by_job(pod) else "",
+        pod.annotations.get(names.QUEUE_NAME_ANNOTATION, ""),
+        namespace.queue if namespace else "",
+    )
+    for name in candidates:
+        if name:
+            return Attribution(name, named=True)
+    return Attribution(default, named=False)
+
+
+def owned_by_job(pod: Pod) -> bool:
+    """Whether a Volcano Job controls the pod."""
+    return (
+        pod.owner is not None
+        and pod.owner.kind == "Job"
+        and pod.owner.api_version.startswith("batch.volcano.sh/")
+    )

@@ -1,0 +1,82 @@
+"""What one pod wants from its queue, and what it is charged with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from core import names
+from core.cards.ask import AskError, CardAsk, card_ask
+from core.cards.inventory import Inventory
+from core.mgpu.ask import AskProblem, MgpuAsk, mgpu_ask
+from core.objects import Pod
+from core.settings import Settings
+
+
+class Stage(StrEnum):
+    """Where a pod stands between creation and its end, as far as quota is concerned."""
+
+    WAITING = "waiting"
+    RESERVED = "reserved"
+    ALLOCATED = "allocated"
+    IGNORED = "ignored"
+
+
+_UNCOUNTED_PHASES: Final = frozenset({"Succeeded", "Failed", "Unknown"})
+
+
+def stage_of(pod: Pod) -> Stage:
+    """Derived from the pod alone, so that a restarted controller comes to the same answer.
+
+    A pod without gate and node may be bound any moment, whoever took its gate away: it is reserved. A terminating
+    pod has given its quota back although its cards may still be busy: that is how the Volcano scheduler counts.
+    """
+    if not pod.asks or pod.deleting or pod.phase in _UNCOUNTED_PHASES:
+        return Stage.IGNORED
+    if pod.bound:
+        return Stage.ALLOCATED
+    return Stage.WAITING if pod.gated else Stage.RESERVED
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a pod asks for, in thousandths.
+
+    `card` is what it is booked under: the card itself, or the whole expression while the choice is open.
+    """
+
+    card: CardAsk | None
+    shares: Mapping[str, int]
+    mgpu: MgpuAsk | None
+    problem: str
+    """Why what is asked for cannot be computed; empty when it can."""
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """Key -> thousandths, as charged; amounts of zero are left out."""
+        charged = dict(self.shares)
+        if self.card is not None and self.card.milli:
+            charged[self.card.card] = self.card.milli
+        return charged
+
+
+def demand_of(pod: Pod, inventory: Inventory, settings: Settings) -> Demand:
+    """The demand of a pod that asks for something of ours; what a switched-off feature asks for is left out."""
+    shares: dict[str, int] = {}
+    mgpu: MgpuAsk | AskProblem | None = None
+    if settings.features.mgpu and pod.asks_mgpu:
+        shares = {key: pod.requests[key] for key in names.MGPU_RESOURCES if pod.requests.get(key)}
+        mgpu = mgpu_ask(pod)
+    asked = _cards(pod, inventory) if settings.features.cards and pod.card_name else None
+    problems = [problem.message for problem in (asked, mgpu) if isinstance(problem, AskError | AskProblem)]
+    return Demand(
+        card=None if isinstance(asked, AskError) else asked,
+        shares=shares,
+        mgpu=None if isinstance(mgpu, AskProblem) else mgpu,
+        problem="; ".join(problems),
+    )
+
+
+def _cards(pod: Pod, inventory: Inventory) -> CardAsk | AskError | None:
+    on_node = inventory.on_node(pod.node_name) if pod.bound else None
+    return card_ask(pod, inventory.resources_of, on_node)

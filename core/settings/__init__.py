@@ -1,0 +1,33 @@
+"""The settings of every process: one frozen value, read once from one document and the environment.
+
+`Settings()` holds all defaults. `parse` reads what a person wrote; it names every wrong key and value with its
+path, so that a process never starts on a misread configuration.
+"""
+
+from core.settings.model import (
+    CardSettings,
+    CrossQuotaSettings,
+    DraSettings,
+    ExtenderSettings,
+    FeatureSettings,
+    MgpuSettings,
+    QueueSettings,
+    ReservationSettings,
+    Settings,
+)
+from core.settings.parsing import SettingsError, parse, render
+
+__all__ = [
+    "CardSettings",
+    "CrossQuotaSettings",
+    "DraSettings",
+    "ExtenderSettings",
+    "FeatureSettings",
+    "MgpuSettings",
+    "QueueSettings",
+    "ReservationSettings",
+    "Settings",
+    "SettingsError",
+    "parse",
+    "render",
+]

@@ -1,0 +1,135 @@
+"""The shape of the settings: sections, keys, defaults and the values that each key allows.
+
+Keys are camelCase in a file and snake_case in Python. Numbers and booleans are strict: the text `"20"` is no number
+and `true` is no 1, because a value that is nearly right was usually meant for another key.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic.alias_generators import to_camel
+
+from core.settings.values import AnyCase, Bytes, Exact, Names, ObjectName, Product, ResourceName, Seconds
+
+AtLeastOne = Annotated[StrictInt, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """A frozen group of keys; an unknown key is an error."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+
+class FeatureSettings(Section):
+    """What is switched on. A feature touches only objects that ask for it."""
+
+    cards: StrictBool = True
+    mgpu: StrictBool = True
+    dra: StrictBool = True
+    cross_quota: StrictBool = True
+    gates: StrictBool = True
+    extender: StrictBool = True
+
+
+class CardSettings(Section):
+    """Whole cards and their shares."""
+
+    unlimited_cpu_memory: StrictBool = False
+    """Whether card pods are free of the queue's CPU and memory limits."""
+    unset_cpu_memory: Literal["cluster", "zero"] = "cluster"
+    """What a queue may use of CPU or memory when its capability does not name it."""
+    multi_card_job: Literal["spread", "uniform"] = "spread"
+    """Whether the pods of one gang may be served by different cards."""
+    pods_without_card_name: Literal["ignore", "warn", "deny"] = "warn"
+    """What admission does with a pod that asks for a card's resource without naming the card."""
+    resources: Mapping[Product, ResourceName] = {}
+    """Product -> resource name: overrides what the nodes show, and names cards that no node shows yet."""
+
+
+class MgpuSettings(Section):
+    """Fractions of cards. Memory in MiB."""
+
+    policy: Annotated[Literal["binpack", "spread"], AnyCase] = "binpack"
+    weight_of_core: Annotated[StrictInt, Field(ge=0, le=100)] = 20
+    schedule_mode: Literal["index", "id"] = "index"
+    """Both mean index: nothing offers card ids. `id` is kept for configurations that carry it."""
+    max_containers_per_card: AtLeastOne = 16
+    min_normal_memory: AtLeastOne = 256
+    min_multi_memory: AtLeastOne = 256
+    node_agents: Names = ()
+    """User names that may write placement records beside the controller."""
+
+
+class DraSettings(Section):
+    """Claims on devices."""
+
+    hierarchy: StrictBool = True
+    unlisted_dimension: Literal["allow", "deny"] = "allow"
+    count_admin_access: StrictBool = False
+    queue_crd: Literal["extend", "leave"] = Field(
+        default="extend", validation_alias="queueCRD", serialization_alias="queueCRD"
+    )
+
+
+class CrossQuotaSettings(Section):
+    """Limits for pods without GPU on GPU nodes; off while no pattern names a GPU resource."""
+
+    gpu_resource_names: tuple[str, ...] = ()
+    """Regular expressions, searched (not matched) in resource names; every one compiles."""
+    quota_resources: tuple[str, ...] = ("cpu",)
+    """In the order in which they are checked."""
+    quota: Mapping[str, Exact] = {}
+    """Resource -> limit per node, exact, in the base unit (cores, bytes, pieces)."""
+    quota_percentage: Mapping[str, Exact] = {}
+    """Resource -> limit per node in percent of allocatable, above 0 and at most 100."""
+    weight: Annotated[StrictInt, Field(ge=0)] = 10
+    """Factor of the node score; 0 switches scoring off."""
+    weights: Mapping[str, Annotated[StrictInt, Field(ge=0)]] = {"cpu": 10, "memory": 1}
+    """Resource -> weight in the score; a resource that is not listed weighs 1."""
+    label_selector: Mapping[str, Any] | None = None
+    """A valid Kubernetes LabelSelector of the pods that are limited, or None for all pods."""
+    guard_bind: StrictBool = False
+
+
+class QueueSettings(Section):
+    """Queues."""
+
+    default: ObjectName = "default"
+    """The queue of pods that name none."""
+
+
+class ReservationSettings(Section):
+    """Pods that hold quota without being bound."""
+
+    warn_after_s: Seconds = Field(default=600, validation_alias="warnAfter", serialization_alias="warnAfter")
+    evict_after_s: Seconds | None = Field(
+        default=None, validation_alias="evictAfter", serialization_alias="evictAfter"
+    )
+
+
+class ExtenderSettings(Section):
+    """The scheduler extender endpoints."""
+
+    max_body_bytes: Bytes = 64 * 2**20
+
+
+class Settings(Section):
+    """All settings. Immutable; `Settings()` holds the defaults."""
+
+    features: FeatureSettings = FeatureSettings()
+    cards: CardSettings = CardSettings()
+    mgpu: MgpuSettings = MgpuSettings()
+    dra: DraSettings = DraSettings()
+    cross_quota: CrossQuotaSettings = CrossQuotaSettings()
+    queue: QueueSettings = QueueSettings()
+    reservation: ReservationSettings = ReservationSettings()
+    extender: ExtenderSettings = ExtenderSettings()
+    scheduler_names: Annotated[Names, Field(min_length=1)] = ("volcano", "default-scheduler")
+    """Schedulers whose pods are gated."""

@@ -1,0 +1,109 @@
+"""The field types of the settings: how text that people write becomes an exact value, and back.
+
+Every type renders to text that it reads again, so that a rendered document is a valid settings file.
+"""
+
+import re
+from fractions import Fraction
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StrictStr
+
+from core import quantity
+
+_DURATION: Final = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+)s)?", re.ASCII)
+_DURATION_LENGTH: Final = 20
+_RESOURCE: Final = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+    r"/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_PRODUCT: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_OBJECT_NAME_LENGTH: Final = 253
+
+
+def _seconds(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    match = _DURATION.fullmatch(value.strip()) if 0 < len(value.strip()) <= _DURATION_LENGTH else None
+    if match is None:
+        raise ValueError("must be a duration, such as 90s, 10m or 1h30m")
+    hours, minutes, seconds = (int(match[unit] or 0) for unit in ("h", "m", "s"))
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def _bytes(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return quantity.units(value.strip())
+    except quantity.QuantityError as error:
+        raise ValueError(str(error)) from None
+
+
+def listed(value: object) -> object:
+    """The items of a comma-separated text, trimmed, empty ones dropped; anything else as it stands."""
+    return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+
+
+def _filled(names: tuple[str, ...]) -> tuple[str, ...]:
+    if any(not name or name != name.strip() for name in names):
+        raise ValueError("must hold names without surrounding blanks")
+    return tuple(dict.fromkeys(names))
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _product(value: str) -> str:
+    if _PRODUCT.fullmatch(value) is None:
+        raise ValueError("must be the product of a whole card, as the node label has it")
+    return value
+
+
+def _resource(value: str) -> str:
+    if _RESOURCE.fullmatch(value) is None:
+        raise ValueError("must be an extended resource, such as nvidia.com/gpu")
+    return value
+
+
+def _object_name(value: str) -> str:
+    if len(value) > _OBJECT_NAME_LENGTH or _OBJECT_NAME.fullmatch(value) is None:
+        raise ValueError("must be the name of an object")
+    return value
+
+
+def decimal_text(value: Fraction) -> str:
+    """The value as plain decimal text; exact, since no setting holds a value without a finite expansion."""
+    digits = 0
+    while value * 10**digits % 1 != 0:
+        digits += 1
+    scaled = str(abs(value.numerator * 10**digits // value.denominator)).rjust(digits + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{scaled[:-digits]}.{scaled[-digits:]}" if digits else sign + scaled
+
+
+Seconds = Annotated[
+    int,
+    BeforeValidator(_seconds),
+    Field(strict=True, ge=1, le=10**9),
+    PlainSerializer(lambda value: f"{value}s", return_type=str, when_used="json"),
+]
+"""A duration in seconds, written as `90s`, `10m`, `1h30m` or a plain number of seconds."""
+
+Bytes = Annotated[int, BeforeValidator(_bytes), Field(strict=True, ge=1024)]
+"""A size in bytes, written as a plain number or a quantity such as `64Mi`."""
+
+Names = Annotated[tuple[StrictStr, ...], BeforeValidator(listed), AfterValidator(_filled)]
+"""A list of names, or one comma-separated text; repetitions are dropped."""
+
+Product = Annotated[StrictStr, AfterValidator(_product)]
+ResourceName = Annotated[StrictStr, AfterValidator(_resource)]
+ObjectName = Annotated[StrictStr, AfterValidator(_object_name)]
+
+AnyCase = BeforeValidator(_lower)
+"""Marks a word that may be written in any case."""
+
+Exact = Annotated[Fraction, PlainSerializer(decimal_text, return_type=str, when_used="json")]
+"""An exact number, rendered as decimal text."""

@@ -1,0 +1,108 @@
+"""The grammar of card names and of the expressions made of them."""
+
+import pytest
+
+from core.cards import expression
+
+LONGEST = "A" * 63
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NVIDIA-H200",
+        "A",
+        "a.b_c-d",
+        "910B",
+        LONGEST,
+        "NVIDIA-GeForce-RTX-4090|NVIDIA-GeForce-RTX-4090-D",
+        "NVIDIA-A100-80GB/mps-80g*1/8",
+        "NIVIDIA-H20/mps-0g*1/1",
+        "NVIDIA-H200/mig-1g.18gb-mixed",
+        "NVIDIA-H200/mig-1-mixed",
+        "NVIDIA-H20/mig-1g.24gb-mixed|NVIDIA-H200/mig-1g.24gb-mixed",
+        "A|B|C|D",
+    ],
+)
+def test_names_and_expressions_within_the_grammar(text: str) -> None:
+    assert expression.expression_errors(text) == []
+    assert expression.reserved(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty card name"),
+        ("A|", "empty alternative"),
+        ("|A", "empty alternative"),
+        ("A||B", "empty alternative"),
+        ("|", "empty alternative"),
+        ("A | B", "white space"),
+        (" A", "white space"),
+        ("A\n", "white space"),
+        ("A\u00a0B", "white space"),
+        ("A|A", "duplicate"),
+        ("A|B|A", "duplicate"),
+        ("-A", "node label"),
+        ("A-", "node label"),
+        ("A,B", "node label"),
+        ("A&B", "node label"),
+        ("卡", "node label"),
+        (LONGEST + "A", "node label"),
+        ("/mps-80g*1/8", "node label"),
+        ("A/", "share"),
+        ("A/\x01", "share"),
+        ("A/mps-80g*1/0", "MPS"),
+        ("A/mps-80g*1/08", "MPS"),
+        ("A/mps-g*1/8", "MPS"),
+        ("A/mps-80g*2/8", "MPS"),
+        ("A/mps-80g*1", "MPS"),
+        ("A/mps-80g*1/8/9", "MPS"),
+        ("A/mps-\u0668g*1/8", "share"),
+        ("A/mig-1g.18gb", "MIG"),
+        ("A/mig--mixed", "MIG"),
+        ("A/mig-1g.-mixed", "MIG"),
+        ("A/mig-1g/2g-mixed", "MIG"),
+    ],
+)
+def test_what_can_never_match_is_refused_with_the_reason(text: str, why: str) -> None:
+    errors = expression.expression_errors(text)
+    assert errors
+    assert any(why in error for error in errors)
+
+
+def test_every_bad_alternative_is_named_once() -> None:
+    assert len(expression.expression_errors("A B|-C|-C|D")) == 3
+
+
+@pytest.mark.parametrize("text", ["A/vgpu-4", "nvidia.com/gpu", "A/migx", "A/x/y"])
+def test_a_share_of_a_kind_not_known_yet_is_reserved(text: str) -> None:
+    assert expression.expression_errors(text) == []
+    assert expression.reserved(f"B|{text}") == [text]
+
+
+@pytest.mark.parametrize(
+    ("card", "resource"),
+    [
+        ("NVIDIA-A100-80GB/mps-80g*1/8", "nvidia.com/gpu.shared"),
+        ("NVIDIA-H200/mig-1g.18gb-mixed", "nvidia.com/mig-1g.18gb"),
+        ("NVIDIA-H200/mig-a-mixed-mixed", "nvidia.com/mig-a-mixed"),
+        ("NVIDIA-H200", None),
+        ("A/mps-80g*1/0", None),
+        ("A/mig-1g", None),
+        ("A B/mig-1g-mixed", None),
+        ("/mig-1g-mixed", None),
+        ("A/vgpu-4", None),
+        ("", None),
+    ],
+)
+def test_the_resource_of_a_share_follows_from_its_name(card: str, resource: str | None) -> None:
+    assert expression.resource_by_name(card) == resource
+    assert expression.is_share(card) is (resource is not None)
+
+
+def test_alternatives_come_as_they_stand_from_left_to_right() -> None:
+    assert expression.split("B|A") == ("B", "A")
+    assert expression.split("A") == ("A",)
+    assert expression.split("A|") == ("A", "")
+    assert expression.split("") == ()

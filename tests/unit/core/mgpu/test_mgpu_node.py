@@ -1,0 +1,159 @@
+"""The node model and the filter."""
+
+import pytest
+
+from core import names, reasons
+from core.mgpu.ask import MgpuAsk
+from core.mgpu.filter import fits
+from core.mgpu.node import CARDS_MAX, NodeModel, NodeState, Usage, after, idle_state, model_of
+from core.settings import MgpuSettings, Settings
+from tests.builders import a_node
+from tests.builders.objects import NodeBuilder
+from tests.unit.core.mgpu.cases import a_model, a_normal_ask, a_state, an_ask
+
+CORE, MEMORY = names.MGPU_CORE, names.MGPU_MEMORY
+
+
+@pytest.mark.parametrize(
+    ("node", "cards", "memory"),
+    [
+        (a_node(), 0, 0),
+        (a_node().mgpu(2, memory=16384), 2, 16384),
+        (a_node().allocatable(CORE, 250).allocatable(MEMORY, 20001), 2, 10000),
+        (a_node().allocatable(CORE, 99).allocatable(MEMORY, 20001), 0, 0),
+        (a_node().allocatable(CORE, 200), 2, 0),
+        (a_node().allocatable(MEMORY, 200), 0, 0),
+        (a_node().allocatable(CORE, "2k").allocatable(MEMORY, "160k"), 20, 8000),
+        (a_node().allocatable(CORE, "x").allocatable(MEMORY, "y"), 0, 0),
+        (a_node().allocatable(CORE, -100).allocatable(MEMORY, 5), 0, 0),
+        (a_node().allocatable(CORE, 100).allocatable(MEMORY, -5), 1, 0),
+        (a_node().allocatable(CORE, "9E").allocatable(MEMORY, "9E"), CARDS_MAX, 100),
+    ],
+)
+def test_cards_of_a_node(node: NodeBuilder, cards: int, memory: int) -> None:
+    """Whole cards, equal memory, remainders left out, a figure beyond all reason cut."""
+    model = model_of(node.view())
+    assert (model.cards, model.memory) == (cards, memory)
+    assert len(idle_state(model).cards) == cards
+
+
+def test_labels_of_a_node() -> None:
+    """A node without policy label serves fixed-share; only the type mgpu is ours."""
+    model = model_of(a_node().mgpu(1, memory=1).view())
+    assert (model.kind, model.policy, model.serves) == ("mgpu", "fixed-share", True)
+    other = (
+        a_node().mgpu(1, memory=1, policy="native-burst-share").label(names.MGPU_NODE_TYPE_LABEL, "nvidia")
+    )
+    assert (model_of(other.view()).policy, model_of(other.view()).serves) == ("native-burst-share", False)
+    assert not model_of(a_node().label(names.MGPU_NODE_TYPE_LABEL, "mgpu").view()).serves
+
+
+def test_equal_nodes_have_equal_models() -> None:
+    """The name is no part of the model, so that answers are shared."""
+    assert model_of(a_node("a").mgpu(4, memory=9).view()) == model_of(a_node("b").mgpu(4, memory=9).view())
+
+
+NATIVE, FIXED = "native-burst-share", "fixed-share"
+HALF, WHOLE = (1, 50, 5000), (1, 100, None)
+
+
+@pytest.mark.parametrize(
+    ("ask", "model", "code", "words"),
+    [
+        (a_normal_ask(HALF), a_model(1, kind="nvidia", policy=FIXED), reasons.MGPU_NODE_TYPE, '"nvidia"'),
+        (a_normal_ask(HALF), a_model(1, kind="", policy=FIXED), reasons.MGPU_NODE_TYPE, "not set"),
+        (a_normal_ask(WHOLE), a_model(1, kind="", policy=FIXED), reasons.MGPU_NODE_TYPE, "node type"),
+        (a_normal_ask(WHOLE), a_model(0), reasons.MGPU_NODE_TYPE, "no mGPU cards"),
+        (a_normal_ask(HALF), a_model(1, policy=FIXED), None, ""),
+        (a_normal_ask(HALF), a_model(1, policy=NATIVE), reasons.MGPU_POLICY_MISMATCH, f'"{FIXED}"'),
+        (
+            a_normal_ask(HALF, policy=NATIVE),
+            a_model(1, policy=FIXED),
+            reasons.MGPU_POLICY_MISMATCH,
+            f'"{NATIVE}"',
+        ),
+        (a_normal_ask(HALF, policy=NATIVE), a_model(1, policy=NATIVE), None, ""),
+        (a_normal_ask(HALF, policy="own"), a_model(1, policy="own"), None, ""),
+        (a_normal_ask(HALF, policy="Own"), a_model(1, policy="own"), reasons.MGPU_POLICY_MISMATCH, '"Own"'),
+        (a_normal_ask(WHOLE, policy="any"), a_model(1, policy=NATIVE), None, ""),
+        (
+            a_normal_ask(WHOLE, HALF),
+            a_model(2, policy=NATIVE),
+            reasons.MGPU_POLICY_MISMATCH,
+            "compute policy",
+        ),
+        (an_ask(WHOLE), a_model(1, policy=NATIVE), None, ""),
+        (an_ask(WHOLE), a_model(1, policy=FIXED), reasons.MGPU_POLICY_MISMATCH, "compute policy"),
+        (an_ask(WHOLE, policy=FIXED), a_model(1, policy=FIXED), reasons.MGPU_POLICY_MISMATCH, NATIVE),
+        (an_ask(WHOLE, policy=FIXED), a_model(1, policy=NATIVE), reasons.MGPU_POLICY_MISMATCH, f'"{FIXED}"'),
+        (an_ask((3, 50, 1)), a_model(2), reasons.MGPU_TOO_FEW_CARDS, "asks for 3 cards, node has 2"),
+        (a_normal_ask((3, 100, None)), a_model(2), reasons.MGPU_TOO_FEW_CARDS, 'container "c0"'),
+        (an_ask((2, 50, 1)), a_model(2), None, ""),
+        (an_ask((2, 50, 10_001)), a_model(2), reasons.MGPU_NO_ROOM, "not even on idle cards"),
+        (an_ask((1, 60, 1), (1, 60, 1)), a_model(1), reasons.MGPU_NO_ROOM, 'container "c1"'),
+    ],
+)
+def test_the_filter_on_idle_nodes(ask: MgpuAsk, model: NodeModel, code: str | None, words: str) -> None:
+    """The first rule that fails is the reason; all of these hold whatever else runs on the node."""
+    unfit = fits(ask, model, idle_state(model), Settings())
+    if code is None:
+        assert unfit is None
+    else:
+        assert unfit is not None
+        assert (unfit.code, unfit.unresolvable) == (code, True)
+        assert words in unfit.message
+
+
+@pytest.mark.parametrize(
+    ("ask", "state", "words"),
+    [
+        (an_ask(HALF, HALF, HALF), a_state((50, 5000), (50, 5000)), 'container "c2"'),
+        (
+            an_ask((2, 50, 5000)),
+            a_state((50, 5000), (49, 5000)),
+            "mgpu-core 50 and mgpu-memory 5000 each on 2 cards",
+        ),
+        (an_ask(WHOLE), a_state((99, 10_000), (0, 0)), 'container "c0", which asks for 1 card whole'),
+        (an_ask(HALF, WHOLE), a_state((100, 10_000), (49, 5000)), 'container "c1"'),
+    ],
+)
+def test_the_filter_on_used_nodes(ask: MgpuAsk, state: NodeState, words: str) -> None:
+    """No room now: the message names the first container that cannot be placed; other pods may go."""
+    model = a_model(len(state.cards), policy=NATIVE)
+    assert fits(ask, model, idle_state(model), Settings()) is None
+    unfit = fits(ask, model, state, Settings())
+    assert unfit is not None
+    assert (unfit.code, unfit.unresolvable) == (reasons.MGPU_NO_ROOM, False)
+    assert words in unfit.message
+
+
+def test_the_filter_counts_containers_per_card() -> None:
+    """The limit of containers on one card is a setting."""
+    settings = Settings(mgpu=MgpuSettings(max_containers_per_card=2))
+    state = a_state((90, 9000, 2))
+    assert fits(an_ask((1, 1, 1)), a_model(1), state, Settings()) is None
+    unfit = fits(an_ask((1, 1, 1)), a_model(1), state, settings)
+    assert unfit is not None
+    assert unfit.code == reasons.MGPU_NO_ROOM
+
+
+def test_booking_adds_up_and_clamps_at_the_end() -> None:
+    """The order of bookings changes nothing, even where a card is booked beyond its size."""
+    model = a_model(2)
+    first, second = an_ask((2, 70, 4000)), an_ask((1, 60, 2000), WHOLE)
+    states = []
+    for bookings in ((first, second), (second, first)):
+        usage = Usage(model)
+        for ask in bookings:
+            for part in ask.parts:
+                usage.book(part, range(part.cards))
+        assert usage.overbooked() == [0]
+        states.append(usage.state())
+    assert states[0] == states[1] == a_state((0, 0, 3), (30, 6000, 1))
+
+
+def test_one_more_pod() -> None:
+    """A tentative placement takes exactly its share."""
+    model = a_model(3)
+    end = after(idle_state(model), model, an_ask((2, 30, 1000), WHOLE), {"c0": (0, 2), "c1": (1,)})
+    assert end == a_state((70, 9000), (0, 0), (70, 9000))

@@ -1,0 +1,226 @@
+"""The books: what each pod is charged with, where, and what wakes whom."""
+
+from collections.abc import Callable
+
+import pytest
+
+from core.names import MGPU_CORE, MGPU_MEMORY
+from core.queues.demand import Stage
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
+from tests.builders.objects import PodBuilder
+
+H200 = a_node("n1").card("H200", 8).view()
+POD = a_pod("p").gpu(2).card("H200").in_queue("q")
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    ledger = Ledger(Settings())
+    ledger.put_node(H200)
+    ledger.put_queue(a_queue("q").cards({"H200": 8}).view())
+    return ledger
+
+
+Sums = tuple[dict[str, int], dict[str, int], dict[str, int]]
+
+
+def sums(ledger: Ledger, queue: str = "q") -> Sums:
+    account = ledger.accounts[queue]
+    return account.waiting, account.reserved, account.allocated
+
+
+TWO = {"H200": 2000}
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (POD.gated(), (TWO, {}, {})),
+        (POD, ({}, TWO, {})),
+        (POD.bound_to("n1"), ({}, {}, TWO)),
+        (POD.bound_to("n1", phase="Pending"), ({}, {}, TWO)),
+        (POD.bound_to("n1", phase="Succeeded"), ({}, {}, {})),
+        (POD.bound_to("n1", phase="Failed"), ({}, {}, {})),
+        (POD.bound_to("n1", phase="Unknown"), ({}, {}, {})),
+        (POD.bound_to("n1").terminating(), ({}, {}, {})),
+        (POD.gated().terminating(), ({}, {}, {})),
+        (a_pod("p").gpu(2).in_queue("q").bound_to("n1"), ({}, {}, {})),
+        (a_pod("p").gpu(0).card("H200").in_queue("q"), ({}, {}, {})),
+    ],
+)
+def test_a_pod_counts_by_its_stage(ledger: Ledger, pod: PodBuilder, expected: Sums) -> None:
+    ledger.put_pod(pod.view())
+    assert sums(ledger) == expected
+
+
+def test_shares_are_charged_under_their_resource_names(ledger: Ledger) -> None:
+    ledger.put_pod(
+        a_pod("m").mgpu(core=30, memory=2048).mgpu("two", core=20, memory=1024).in_queue("q").view()
+    )
+    assert sums(ledger) == ({}, {MGPU_CORE: 50_000, MGPU_MEMORY: 3_072_000}, {})
+
+
+def test_the_same_pod_twice_is_one_pod_and_a_second_uid_under_the_name_is_another(ledger: Ledger) -> None:
+    ledger.put_pod(POD.view())
+    ledger.put_pod(POD.view())
+    assert sums(ledger)[1] == TWO
+    ledger.put_pod(POD.uid("again").view())
+    assert sums(ledger)[1] == {"H200": 4000}
+    ledger.drop_pod("uid-ml-p")
+    ledger.drop_pod("uid-ml-p")
+    assert sums(ledger)[1] == TWO
+
+
+def test_a_pod_without_anything_of_ours_is_not_kept(ledger: Ledger) -> None:
+    ledger.put_pod(a_pod("cpu").limit("cpu", 4).in_queue("q").view())
+    assert ledger.pod("uid-ml-cpu") is None
+
+
+def test_a_bound_pod_stays_counted_when_its_card_leaves_the_cluster(ledger: Ledger) -> None:
+    ledger.put_pod(POD.bound_to("n1").view())
+    ledger.drop_node("n1")
+    assert sums(ledger)[2] == TWO
+
+
+def test_a_pod_of_an_unknown_card_waits_with_a_reason_until_a_node_brings_it() -> None:
+    ledger = Ledger(Settings())
+    ledger.put_pod(POD.gated().view())
+    entry = ledger.entry("uid-ml-p")
+    assert entry is not None
+    assert (entry.stage, entry.charged, entry.demand.problem) == (
+        Stage.WAITING,
+        {},
+        "no resource name found for card <H200>",
+    )
+    ledger.dirty.clear()
+    ledger.put_node(H200)
+    entry = ledger.entry("uid-ml-p")
+    assert entry is not None
+    assert (entry.charged, entry.demand.problem, ledger.dirty) == (TWO, "", {"q"})
+
+
+def test_the_booking_moves_when_the_pods_queue_changes(ledger: Ledger) -> None:
+    pod = POD.in_group("g").owned_by("Job", "j", api_version="batch.volcano.sh/v1alpha1")
+    ledger.put_pod(pod.view())
+    assert sums(ledger)[1] == TWO
+    ledger.put_job(a_job("j").uid("uid-j").in_queue("jobs").view())
+    assert (sums(ledger)[1], sums(ledger, "jobs")[1]) == ({}, TWO)
+    ledger.put_group(a_group("g").in_queue("groups").view())
+    assert (sums(ledger, "jobs")[1], sums(ledger, "groups")[1]) == ({}, TWO)
+    ledger.drop_group("ml/g")
+    ledger.drop_job("ml/j")
+    assert sums(ledger)[1] == TWO
+
+
+def test_a_job_of_the_same_name_but_another_uid_is_not_the_pods(ledger: Ledger) -> None:
+    ledger.put_pod(POD.owned_by("Job", "j", api_version="batch.volcano.sh/v1alpha1", uid="old").view())
+    ledger.put_job(a_job("j").uid("new").in_queue("jobs").view())
+    assert sums(ledger)[1] == TWO
+
+
+def test_a_namespace_names_the_queue_of_its_pods(ledger: Ledger) -> None:
+    ledger.put_pod(a_pod("p").gpu(2).card("H200").view())
+    assert sums(ledger, "default")[1] == TWO
+    ledger.put_namespace(a_namespace("ml").in_queue("q").view())
+    assert (sums(ledger)[1], sums(ledger, "default")[1]) == (TWO, {})
+
+
+def test_what_is_assumed_counts_until_the_watch_shows_it(ledger: Ledger) -> None:
+    gated, free = POD.gated().view(), POD.view()
+    ledger.put_pod(gated)
+    ledger.assume(free)
+    ledger.put_pod(gated)
+    assert sums(ledger) == ({}, TWO, {}), "an older state of the watch must not bring the pod back"
+    ledger.put_pod(free)
+    ledger.forget(free.uid)
+    assert sums(ledger) == ({}, TWO, {}), "once the watch shows it, nothing is left to take back"
+
+
+def test_what_is_forgotten_waits_again_and_is_looked_at_again(ledger: Ledger) -> None:
+    ledger.put_pod(POD.gated().view())
+    ledger.assume(POD.view())
+    ledger.dirty.clear()
+    ledger.forget("uid-ml-p")
+    assert (sums(ledger), ledger.dirty) == ((TWO, {}, {}), {"q"})
+    ledger.forget("uid-ml-p")
+    ledger.forget("unknown")
+
+
+def test_an_assumed_bind_stands_while_the_watch_shows_the_pod_unbound(ledger: Ledger) -> None:
+    ledger.put_pod(POD.view())
+    ledger.assume(POD.bound_to("n1", phase="Pending").view())
+    ledger.put_pod(POD.view())
+    assert [pod.name for pod in ledger.pods_on("n1")] == ["p"]
+    ledger.forget_all()
+    assert (ledger.pods_on("n1"), sums(ledger)) == ([], ({}, TWO, {}))
+
+
+@pytest.mark.parametrize(
+    "end", [POD.gated().terminating(), POD.bound_to("n1", phase="Failed"), POD.bound_to("n2")]
+)
+def test_the_pods_end_or_another_bind_overtakes_what_was_assumed(ledger: Ledger, end: PodBuilder) -> None:
+    ledger.put_pod(POD.gated().view())
+    ledger.assume(POD.view())
+    ledger.put_pod(end.view())
+    assert sums(ledger)[1] == {}
+
+
+def test_a_terminating_pod_gives_its_quota_back_but_still_occupies_its_node(ledger: Ledger) -> None:
+    ledger.put_pod(POD.bound_to("n1").terminating().view())
+    assert (sums(ledger)[2], [pod.name for pod in ledger.pods_on("n1")]) == ({}, ["p"])
+    ledger.put_pod(POD.bound_to("n1", phase="Succeeded").terminating().view())
+    assert ledger.pods_on("n1") == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(lambda books: books.drop_pod("uid-ml-p"), id="a pod goes"),
+        pytest.param(
+            lambda books: books.put_pod(POD.bound_to("n1").terminating().view()), id="a pod terminates"
+        ),
+        pytest.param(
+            lambda books: books.put_queue(a_queue("q").cards({"H200": 9}).view()), id="the quota grows"
+        ),
+        pytest.param(
+            lambda books: books.put_queue(a_queue("q").cards({"H200": 8}).state("Closed").view()), id="state"
+        ),
+        pytest.param(lambda books: books.drop_queue("q"), id="the queue goes"),
+        pytest.param(lambda books: books.put_pod(POD.uid("x").gated().view()), id="a pod comes"),
+    ],
+)
+def test_what_may_let_a_pod_in_wakes_its_queue(ledger: Ledger, event: Callable[[Ledger], None]) -> None:
+    ledger.put_pod(POD.bound_to("n1").view())
+    ledger.put_pod(POD.uid("waiting").gated().view())
+    ledger.dirty.clear()
+    event(ledger)
+    assert ledger.dirty == {"q"}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(lambda books: books.put_pod(POD.bound_to("n1").view()), id="nothing new"),
+        pytest.param(lambda books: books.put_pod(POD.uid("x").bound_to("n1").view()), id="another pod binds"),
+        pytest.param(
+            lambda books: books.put_queue(a_queue("q").cards({"H200": 8}).allocated({"H200": "2"}).view()),
+            id="its own status",
+        ),
+        pytest.param(lambda books: books.put_queue(a_queue("other").view()), id="another queue"),
+    ],
+)
+def test_what_cannot_help_wakes_nobody_of_the_queue(ledger: Ledger, event: Callable[[Ledger], None]) -> None:
+    ledger.put_pod(POD.bound_to("n1").view())
+    ledger.put_pod(POD.uid("waiting").gated().view())
+    ledger.dirty.clear()
+    event(ledger)
+    assert "q" not in ledger.dirty
+
+
+def test_a_queue_of_nobody_leaves_no_account_behind(ledger: Ledger) -> None:
+    ledger.put_pod(a_pod("p").gpu(1).card("H200").in_queue("ghost").view())
+    assert "ghost" in ledger.accounts
+    ledger.drop_pod("uid-ml-p")
+    assert "ghost" not in ledger.accounts
