@@ -1,0 +1,97 @@
+"""One admission path: bytes in, an AdmissionReview or a clear HTTP error out, everything counted."""
+
+import logging
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from core.admission.request import AdmissionRequest, Decision
+from kube.admission import wire
+from kube.admission.metrics import DEFAULT, ReviewMetrics
+
+_LOG = logging.getLogger(__name__)
+
+_JSON = "application/json"
+
+Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
+
+
+def add_review_route(
+    app: web.Application,
+    path: str,
+    *,
+    serves: Callable[[AdmissionRequest], bool],
+    answer: Answer,
+    metrics: ReviewMetrics = DEFAULT,
+) -> None:
+    """Serves `path` on POST with what `answer` decides; requests that `serves` refuses are a client's mistake.
+
+    The body limit is that of the application.
+    """
+    app.router.add_post(path, _Endpoint(path, serves, answer, metrics).handle)
+
+
+class _Endpoint:
+    def __init__(
+        self, path: str, serves: Callable[[AdmissionRequest], bool], answer: Answer, metrics: ReviewMetrics
+    ) -> None:
+        self._path = path
+        self._serves = serves
+        self._decide = answer
+        self._metrics = metrics
+        self._seconds = metrics.seconds.labels(path)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """The answer to one POST: 200 with an AdmissionReview, or an HTTP error with one line of text.
+
+        The API server treats every answer but 200 as a failure of the webhook and goes by its failurePolicy.
+        """
+        if request.content_type != _JSON:
+            return self._failure(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {_JSON}, not {request.content_type}"
+            )
+        try:
+            body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            limit = f"the body is larger than {request.client_max_size} bytes"
+            return self._failure(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
+        started = time.perf_counter()
+        response = await self._answer(body)
+        self._seconds.observe(time.perf_counter() - started)
+        return response
+
+    async def _answer(self, body: bytes) -> web.Response:
+        try:
+            admission = wire.decode(body)
+        except wire.ReviewError as error:
+            return self._failure(HTTPStatus.BAD_REQUEST, str(error))
+        if not self._serves(admission):
+            what = f"{admission.resource}.{admission.group}".rstrip(".")
+            return self._failure(HTTPStatus.BAD_REQUEST, f"{self._path} does not serve {wire.cut(what)}")
+        try:
+            decision = await self._decide(admission)
+            content = wire.encode(admission.uid, decision)
+        except Exception as error:  # noqa: BLE001 - the boundary: whatever fails here must not take more than this request
+            self._log_crash(admission, error)
+            return self._failure(HTTPStatus.INTERNAL_SERVER_ERROR, "the review failed unexpectedly")
+        self._count(decision)
+        return web.Response(body=content, content_type=_JSON)
+
+    def _count(self, decision: Decision) -> None:
+        if decision.denial is not None:
+            self._metrics.requests.labels(self._path, "denied", decision.denial.violations[0].code).inc()
+        else:
+            self._metrics.requests.labels(self._path, "patched" if decision.patch else "allowed", "").inc()
+
+    def _failure(self, status: HTTPStatus, text: str) -> web.Response:
+        self._metrics.requests.labels(self._path, "failed", str(status.value)).inc()
+        return web.Response(status=status, text=text + "\n")
+
+    def _log_crash(self, admission: AdmissionRequest, error: Exception) -> None:
+        """Where it happened, but not the error's own text, which may quote the object."""
+        where = "".join(traceback.format_tb(error.__traceback__))
+        extra = {"uid": admission.uid, "path": self._path, "error": type(error).__name__, "where": where}
+        _LOG.error("review failed", extra=extra)

@@ -1,0 +1,319 @@
+"""A thin JSON client for the Kubernetes API: the verbs, raw objects in and out, one error tree.
+
+Raw JSON on purpose: the generated models cost 25 times the memory and the time of projecting what is needed, and
+would drop fields that this version of the library does not know.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from enum import Enum
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import orjson
+
+from core import names
+from kube import connection, errors
+from kube.lines import LineSplitter
+from kube.metrics import DEFAULT, Metrics
+from kube.resources import Resource
+from kube.transport import Request, Transport, within
+
+Json = dict[str, Any]
+JsonPatch = list[Json]
+
+_LIST_TIMEOUT_S = 60.0
+_WATCH_GRACE_S = 30.0
+
+
+class PatchType(Enum):
+    """The patch formats that every resource knows, custom ones included (strategic merge is not one of them)."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list. All pages of one list show the state at the same `resource_version`."""
+
+    items: list[Json]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One event of a watch: type ADDED, MODIFIED, DELETED or BOOKMARK, and the object as it was sent."""
+
+    type: str
+    object: Json
+
+
+class Client:
+    """The API of one cluster. Use it as an async context manager; tasks of one event loop may share it.
+
+    Every method raises a subclass of errors.ApiError when the server answers with anything but 2xx, and
+    errors.ConnectionFailed when there is no usable answer within the time named. Nothing is retried here, except once
+    after a 401, with credentials read again.
+    """
+
+    def __init__(
+        self, link: connection.Connection, *, user_agent: str | None = None, metrics: Metrics = DEFAULT
+    ) -> None:
+        agent = user_agent or f"cardquota/{metadata.version('cardquota')}"
+        self._transport = Transport(link, user_agent=agent, metrics=metrics)
+
+    @classmethod
+    async def connect(
+        cls,
+        kubeconfig: Path | None = None,
+        context: str | None = None,
+        *,
+        user_agent: str | None = None,
+        metrics: Metrics = DEFAULT,
+    ) -> Self:
+        """A client for the given kubeconfig, else for the pod's service account, else for kubectl's default.
+
+        Raises connection.ConfigurationError; the server is not asked yet.
+        """
+        return cls(await connection.connect(kubeconfig, context), user_agent=user_agent, metrics=metrics)
+
+    @property
+    def host(self) -> str:
+        """URL of the API server, without a trailing slash."""
+        return self._transport.host
+
+    async def close(self) -> None:
+        """Closes every connection; requests and watches under way fail."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
+    ) -> Json:
+        """The object as it is now (never from a cache that lags behind). Raises NotFound and others."""
+        request = Request("GET", resource.path(namespace, name), "get", str(resource), within(timeout_s))
+        return await self._exchange(request)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = 500,
+        timeout_s: float = _LIST_TIMEOUT_S,
+    ) -> AsyncGenerator[Page]:
+        """The pages of the collection, each within `timeout_s`; together one consistent state.
+
+        Raises Gone when the server has forgotten that state before the last page was read: what came before is then
+        of no use for a watch, list again from the start.
+        """
+        query = _selectors(label_selector, field_selector) | {"limit": str(limit)}
+        path = resource.path(namespace)
+        while True:
+            raw = await self._exchange(
+                Request("GET", path, "list", str(resource), within(timeout_s), query=query)
+            )
+            head = raw.get("metadata") or {}
+            yield Page(raw.get("items") or [], str(head.get("resourceVersion", "")))
+            token = head.get("continue")
+            if not token:
+                return
+            query["continue"] = token
+
+    async def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_s: float,
+        inactivity_s: float,
+    ) -> AsyncGenerator[WatchEvent]:
+        """The changes after `resource_version`, bookmarks among them, until the server ends the watch.
+
+        The server is asked to end it after `timeout_s`, rounded to seconds. Raises Gone when that version is too old,
+        ApiError for any other error that the server reports, by status or by event, and ConnectionFailed when the
+        stream is cut or nothing at all (a bookmark comes each minute) arrived for `inactivity_s`.
+        An event may be of any size. Close the iterator (contextlib.aclosing) to end the watch early.
+        """
+        query = _selectors(label_selector, field_selector) | {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(round(timeout_s)),
+        }
+        timeout = aiohttp.ClientTimeout(
+            total=timeout_s + _WATCH_GRACE_S, sock_connect=inactivity_s, sock_read=inactivity_s
+        )
+        request = Request("GET", resource.path(namespace), "watch", str(resource), timeout, query=query)
+        splitter = LineSplitter()
+        # Closed, not released: a watch ended early has more to send, so its connection is of no further use.
+        with closing(await self._transport.open(request)) as response:
+            try:
+                async for chunk in response.content.iter_any():
+                    for line in splitter.feed(chunk):
+                        yield _watch_event(line)
+            except errors.TRANSPORT_ERRORS as error:
+                raise request.failed(error) from error
+            except orjson.JSONDecodeError as error:
+                raise errors.ConnectionFailed(f"watch {resource}: not JSON") from error
+        if splitter.rest:
+            raise errors.ConnectionFailed(f"watch {resource}: ended in the middle of an event")
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Json,
+        namespace: str | None = None,
+        *,
+        name: str | None = None,
+        subresource: str | None = None,
+        field_manager: str = names.FIELD_MANAGER,
+        dry_run: bool = False,
+        timeout_s: float = 10.0,
+    ) -> Json:
+        """The object as created. With `name` and `subresource`, POSTs to that (an eviction, a binding).
+
+        Raises AlreadyExists and others.
+        """
+        path = resource.path(namespace, name, subresource)
+        query, data = _write_query(field_manager, dry_run), orjson.dumps(body)
+        request = Request("POST", path, "create", str(resource), within(timeout_s), query, data)
+        return await self._exchange(request)
+
+    async def replace(
+        self,
+        resource: Resource,
+        body: Json,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        field_manager: str = names.FIELD_MANAGER,
+        dry_run: bool = False,
+        timeout_s: float = 10.0,
+    ) -> Json:
+        """The object as stored by a PUT of `body`, which names itself in its metadata.
+
+        With metadata.resourceVersion in the body, a Conflict is raised when the object has changed since.
+        """
+        path = resource.path(namespace, body["metadata"]["name"], subresource)
+        query, data = _write_query(field_manager, dry_run), orjson.dumps(body)
+        request = Request("PUT", path, "update", str(resource), within(timeout_s), query, data)
+        return await self._exchange(request)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Json | JsonPatch,
+        namespace: str | None = None,
+        *,
+        patch_type: PatchType,
+        subresource: str | None = None,
+        field_manager: str | None = names.FIELD_MANAGER,
+        force: bool = False,
+        dry_run: bool = False,
+        timeout_s: float = 10.0,
+    ) -> Json:
+        """The object as patched. `force` takes fields over from other managers; it belongs to APPLY alone.
+
+        A failed `test` of a JSON patch and a refused result both raise Invalid, and the server's text does not tell
+        which it was: read the object again. An outdated resourceVersion in the patch raises Conflict.
+        """
+        query = _write_query(field_manager, dry_run)
+        if patch_type is PatchType.APPLY:
+            query["force"] = "true" if force else "false"
+        path = resource.path(namespace, name, subresource)
+        timeout, data = within(timeout_s), orjson.dumps(body)
+        request = Request("PATCH", path, "patch", str(resource), timeout, query, data, patch_type.value)
+        return await self._exchange(request)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_s: int | None = None,
+        timeout_s: float = 10.0,
+    ) -> Json:
+        """What the server answers: the object being deleted, or a Status.
+
+        With `uid` or `resource_version` a Conflict is raised, and nothing deleted, when the object is another one.
+        """
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        wanted = {"uid": uid, "resourceVersion": resource_version}
+        preconditions = {key: value for key, value in wanted.items() if value is not None}
+        if preconditions:
+            options["preconditions"] = preconditions
+        if grace_period_s is not None:
+            options["gracePeriodSeconds"] = grace_period_s
+        path = resource.path(namespace, name)
+        body = orjson.dumps(options)
+        request = Request("DELETE", path, "delete", str(resource), within(timeout_s), body=body)
+        return await self._exchange(request)
+
+    async def request_json(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        query: Mapping[str, str] | None = None,
+        timeout_s: float = 10.0,
+    ) -> Json:
+        """The JSON answer to any other request, such as GET /version or a SubjectAccessReview."""
+        data = None if body is None else orjson.dumps(body)
+        request = Request(method, path, method.lower(), "other", within(timeout_s), query or {}, data)
+        return await self._exchange(request)
+
+    async def _exchange(self, request: Request) -> Json:
+        try:
+            raw = orjson.loads(await self._transport.read(request))
+        except orjson.JSONDecodeError as error:
+            raise request.failed(ValueError("the answer is not JSON")) from error
+        if not isinstance(raw, dict):
+            raise request.failed(ValueError("the answer is not a JSON object"))
+        return raw
+
+
+def _watch_event(line: bytes) -> WatchEvent:
+    """Raises the error that an ERROR event carries, and JSONDecodeError for what is no event."""
+    raw = orjson.loads(line)
+    kind, content = (raw.get("type"), raw.get("object")) if isinstance(raw, dict) else (None, None)
+    if not isinstance(kind, str) or not isinstance(content, dict):
+        raise orjson.JSONDecodeError("not a watch event", "", 0)
+    if kind == "ERROR":
+        raise errors.from_status(content)
+    return WatchEvent(kind, content)
+
+
+def _selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
+    given = {"labelSelector": label_selector, "fieldSelector": field_selector}
+    return {key: value for key, value in given.items() if value}
+
+
+def _write_query(field_manager: str | None, dry_run: bool) -> dict[str, str]:
+    query = {"fieldManager": field_manager} if field_manager else {}
+    if dry_run:
+        query["dryRun"] = "All"
+    return query

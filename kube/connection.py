@@ -1,0 +1,120 @@
+"""Where the API server is and who we are: kubeconfig files, the pod's service account, and their refreshed tokens.
+
+kubernetes_asyncio reads the configuration and builds the TLS transport; this module decides which configuration it
+is and turns everything that can be wrong in one into a single error.
+"""
+
+import os
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from kubernetes_asyncio.client.api_client import ApiClient
+from kubernetes_asyncio.client.configuration import Configuration
+from kubernetes_asyncio.config.config_exception import ConfigException
+from kubernetes_asyncio.config.incluster_config import (
+    SERVICE_CERT_FILENAME,
+    SERVICE_TOKEN_FILENAME,
+    InClusterConfigLoader,
+)
+from kubernetes_asyncio.config.kube_config import load_kube_config
+
+from kube.errors import KubeError, describe
+
+Reload = Callable[[], Awaitable[None]]
+
+GARBAGE = (
+    ConfigException,
+    yaml.YAMLError,
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+)
+"""What reading a file that is no kubeconfig makes the library raise, its own exception among them."""
+
+
+class ConfigurationError(KubeError):
+    """There is no usable kubeconfig, neither by file nor in a pod; the message names what was tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An authenticated transport to one API server; `reload` reads changed credentials again."""
+
+    api: ApiClient
+    reload: Reload
+
+
+async def connect(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
+    """The connection of the given kubeconfig; without one, of the pod's service account; else of the user.
+
+    The user's is what kubectl takes: the files of $KUBECONFIG, or ~/.kube/config. A `context` belongs to a
+    kubeconfig, so naming one passes over the service account. Raises ConfigurationError.
+    """
+    if kubeconfig is None and context is None and _in_pod():
+        return _in_cluster()
+    files = str(kubeconfig) if kubeconfig is not None else _default_kubeconfig()
+    _require_one(files)
+    configuration = _new_configuration()
+
+    async def load() -> None:
+        # Not persisted: the file is the user's, and refreshed tokens live in the configuration.
+        await load_kube_config(files, context, configuration, persist_config=False)
+
+    try:
+        await load()
+        return Connection(ApiClient(configuration), load)
+    except GARBAGE as error:
+        raise ConfigurationError(f"cannot use kubeconfig {files}: {describe(error)}") from error
+
+
+def plain(url: str) -> Connection:
+    """The connection to a server that asks for no credentials, such as `kubectl proxy`."""
+    configuration = _new_configuration()
+    configuration.host = url.rstrip("/")
+
+    async def load() -> None:
+        """Nothing to read again."""
+
+    return Connection(ApiClient(configuration), load)
+
+
+def _in_cluster() -> Connection:
+    configuration = _new_configuration()
+    # It installs a hook that reads the token file again each minute: projected tokens rotate.
+    loader = InClusterConfigLoader(SERVICE_TOKEN_FILENAME, SERVICE_CERT_FILENAME)
+
+    async def load() -> None:
+        loader.load_and_set(configuration)
+
+    try:
+        loader.load_and_set(configuration)
+        return Connection(ApiClient(configuration), load)
+    except GARBAGE as error:
+        raise ConfigurationError(f"cannot use the pod's service account: {describe(error)}") from error
+
+
+def _new_configuration() -> Configuration:
+    configuration = Configuration()
+    # From Python 3.13 on the default context asks for extensions that the certificate authorities of many clusters
+    # lack; Go clients do not ask for them, and the chain is verified all the same.
+    configuration.disable_strict_ssl_verification = hasattr(ssl, "VERIFY_X509_STRICT")
+    return configuration
+
+
+def _in_pod() -> bool:
+    return "KUBERNETES_SERVICE_HOST" in os.environ and Path(SERVICE_TOKEN_FILENAME).exists()
+
+
+def _default_kubeconfig() -> str:
+    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+
+
+def _require_one(files: str) -> None:
+    if not any(Path(file).expanduser().is_file() for file in files.split(os.pathsep) if file):
+        raise ConfigurationError(f"no kubeconfig at {files}, and not in a pod with a service account")

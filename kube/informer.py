@@ -1,0 +1,229 @@
+"""A local, always current copy of one collection, reduced to the views that the process needs.
+
+Raw objects are never kept: a garbage collection over 100,000 of them as dictionaries would stop the process for
+seconds, over compact views for milliseconds.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from random import Random
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+from kube.metrics import DEFAULT, Metrics
+from kube.reflector import Listed, ListWatch, Reflector, Removed, Timing, Upsert
+from kube.resources import Resource
+
+_LOG = logging.getLogger(__name__)
+
+V = TypeVar("V")
+
+Handler = Callable[[V | None, V | None], None]
+
+GARBAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What a projection may raise on an object with content that it does not expect."""
+
+
+class Informer(Generic[V]):
+    """Holds a view of every object of a resource that is of interest, and tells handlers of each change.
+
+    `project` makes the view of a raw object; None means that the object is not of interest, and an object that stops
+    being so counts as deleted. A view that cannot be made (GARBAGE) is counted, logged once, and absent.
+    `key` names a view uniquely within the informer; `indices` give for each index the values a view is found under.
+    Views must be immutable and comparable.
+    """
+
+    def __init__(
+        self,
+        client: ListWatch,
+        resource: Resource,
+        project: Callable[[dict[str, Any]], V | None],
+        *,
+        key: Callable[[V], str],
+        indices: Mapping[str, Callable[[V], Iterable[str]]] = MappingProxyType({}),
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        optional: bool = False,
+        timing: Timing | None = None,
+        rng: Random | None = None,
+        metrics: Metrics = DEFAULT,
+    ) -> None:
+        self._reflector = Reflector(
+            client,
+            resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            optional=optional,
+            timing=timing,
+            rng=rng,
+            metrics=metrics,
+        )
+        self._resource = resource
+        self._project = project
+        self._key = key
+        self._index_values = indices
+        self._indices: dict[str, dict[str, dict[str, V]]] = {name: {} for name in indices}
+        self._by_object: dict[str, V] = {}
+        self._views: dict[str, V] = {}
+        self._unreadable: set[str] = set()
+        self._handlers: list[Handler[V]] = []
+        self._synced = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+        self._refreshed: list[asyncio.Event] = []
+        self._contact: float | None = None
+        label = str(resource)
+        self._size = metrics.informer_objects.labels(label)
+        self._projection_failures = metrics.projection_failures.labels(label)
+        self._staleness = metrics.informer_staleness.labels(label)
+
+    @property
+    def resource(self) -> Resource:
+        """What is being followed."""
+        return self._resource
+
+    @property
+    def synced(self) -> bool:
+        """Whether the collection has been listed completely once. It stays true while the API server is away."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Returns when `synced` is true; `run` has to be running."""
+        await self._synced.wait()
+
+    def staleness_s(self) -> float | None:
+        """Seconds since the API server last said anything about this resource, None before it first did.
+
+        While a watch is healthy a bookmark comes about each minute. Only within a running event loop.
+        """
+        if self._contact is None:
+            return None
+        return asyncio.get_running_loop().time() - self._contact
+
+    def get(self, key: str) -> V | None:
+        """The view of that key."""
+        return self._views.get(key)
+
+    def values(self) -> Iterable[V]:
+        """All views, live: not to be iterated across an await."""
+        return self._views.values()
+
+    def by_index(self, index: str, value: str) -> Sequence[V]:
+        """The views found under `value` in the named index; the work is that of copying them.
+
+        Raises KeyError for an index that was not declared.
+        """
+        return tuple(self._indices[index].get(value, {}).values())
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def subscribe(self, handler: Handler[V]) -> None:
+        """Calls `handler(old, new)` for every view there is, as an addition, and from then on for every change.
+
+        (None, new) is an addition, (old, None) a removal; equal views are no change. Handlers are called one after
+        the other in the order of events, after the store and its indices are up to date; they must not block, and an
+        exception of theirs ends `run`.
+        """
+        self._handlers.append(handler)
+        for view in self._views.values():
+            handler(None, view)
+
+    async def run(self) -> None:
+        """Follows the collection until cancelled."""
+        loop = asyncio.get_running_loop()
+        self._staleness.set_function(lambda: 0.0 if self._contact is None else loop.time() - self._contact)
+        while True:
+            self._following = asyncio.create_task(self._follow(), name=f"follow {self._resource}")
+            try:
+                await self._following
+            except asyncio.CancelledError:
+                # `refresh` cancels that task alone, and the next round begins with a list.
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+
+    async def refresh(self) -> None:
+        """Lists everything anew, and returns when that has been taken in: nothing written before the call is missing.
+
+        Handlers hear only of what differs. `run` has to be running.
+        """
+        listed = asyncio.Event()
+        self._refreshed.append(listed)
+        self._reflector.relist()
+        if self._following is not None:
+            self._following.cancel()
+        await listed.wait()
+
+    async def _follow(self) -> None:
+        loop = asyncio.get_running_loop()
+        async with aclosing(self._reflector.run()) as events:
+            async for event in events:
+                self._contact = loop.time()
+                match event:
+                    case Upsert(key, raw):
+                        self._put(key, self._view_of(key, raw))
+                    case Removed(key):
+                        self._unreadable.discard(key)
+                        self._put(key, None)
+                    case Listed():
+                        self._on_listed()
+                    case _:
+                        pass
+
+    def _on_listed(self) -> None:
+        if not self._synced.is_set():
+            _LOG.info("listed", extra={"resource": str(self._resource), "objects": len(self._views)})
+        self._synced.set()
+        for listed in self._refreshed:
+            listed.set()
+        self._refreshed.clear()
+
+    def _view_of(self, key: str, raw: dict[str, Any]) -> V | None:
+        try:
+            view = self._project(raw)
+        except GARBAGE as error:
+            self._projection_failures.inc()
+            if key not in self._unreadable:
+                self._unreadable.add(key)
+                extra = {"resource": str(self._resource), "object": key, "error": type(error).__name__}
+                _LOG.warning("object cannot be read, treated as absent", extra=extra)
+            return None
+        self._unreadable.discard(key)
+        return view
+
+    def _put(self, object_key: str, new: V | None) -> None:
+        """Makes `new` the view of the object, and tells the handlers when that changes anything."""
+        old = self._by_object.get(object_key)
+        if old == new:
+            return
+        if old is not None:
+            self._drop(self._key(old), old)
+            del self._by_object[object_key]
+        if new is not None:
+            self._by_object[object_key] = new
+            self._add(self._key(new), new)
+        self._size.set(len(self._views))
+        for handler in self._handlers:
+            handler(old, new)
+
+    def _add(self, key: str, view: V) -> None:
+        self._views[key] = view
+        for index, values_of in self._index_values.items():
+            entries = self._indices[index]
+            for value in values_of(view):
+                entries.setdefault(value, {})[key] = view
+
+    def _drop(self, key: str, view: V) -> None:
+        self._views.pop(key, None)
+        for index, values_of in self._index_values.items():
+            entries = self._indices[index]
+            for value in values_of(view):
+                found = entries.get(value)
+                if found is not None:
+                    found.pop(key, None)
+                    if not found:
+                        del entries[value]

@@ -1,0 +1,130 @@
+"""The metric objects of the packages below `kube`, and the page on which a process shows its registry.
+
+One holder instead of module-level counters: two processes in one interpreter (tests, the demo) keep their numbers
+apart by passing a registry each. Labels are bounded: no pod, node or object name ever becomes one.
+"""
+
+from aiohttp import web
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import choose_encoder
+
+
+class Metrics:
+    """The metrics of API client, informers, leader election, events and serving certificates."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self.registry = registry
+        self.api_requests = Counter(
+            "cardquota_api_requests_total",
+            "Requests to the API server; code is the HTTP status, or `error` where no answer came.",
+            ("verb", "resource", "code"),
+            registry=registry,
+        )
+        self.api_seconds = Histogram(
+            "cardquota_api_request_duration_seconds",
+            "Time until the answer of the API server was read; watches are left out.",
+            ("verb", "resource"),
+            buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+            registry=registry,
+        )
+        self._informers(registry)
+        self._others(registry)
+
+    def _informers(self, registry: CollectorRegistry) -> None:
+        self.lists = Counter(
+            "cardquota_informer_lists_total",
+            "Complete lists, the first one included.",
+            ("resource",),
+            registry=registry,
+        )
+        self.watches = Counter(
+            "cardquota_informer_watches_total",
+            "Watches started.",
+            ("resource",),
+            registry=registry,
+        )
+        self.watch_failures = Counter(
+            "cardquota_informer_failures_total",
+            "Lists and watches that failed, by the kind of failure.",
+            ("resource", "failure"),
+            registry=registry,
+        )
+        self.informer_objects = Gauge(
+            "cardquota_informer_objects",
+            "Views held by the informer.",
+            ("resource",),
+            registry=registry,
+        )
+        self.informer_staleness = Gauge(
+            "cardquota_informer_staleness_seconds",
+            "Time since the API server last said anything about this resource; bookmarks come each minute.",
+            ("resource",),
+            registry=registry,
+        )
+        self.projection_failures = Counter(
+            "cardquota_informer_projection_failures_total",
+            "Objects that could not be read and are treated as absent.",
+            ("resource",),
+            registry=registry,
+        )
+
+    def _others(self, registry: CollectorRegistry) -> None:
+        self.leader = Gauge(
+            "cardquota_leader",
+            "1 while this process leads.",
+            ("lease",),
+            registry=registry,
+        )
+        self.lease_failures = Counter(
+            "cardquota_lease_failures_total",
+            "Lease reads and writes that failed.",
+            ("lease",),
+            registry=registry,
+        )
+        self.events_queued = Gauge(
+            "cardquota_events_queued",
+            "Events waiting to be written.",
+            registry=registry,
+        )
+        self.events_dropped = Counter(
+            "cardquota_events_dropped_total",
+            "Events not written: the queue was full, the object had too many, or the API server refused.",
+            ("cause",),
+            registry=registry,
+        )
+        self.events_written = Counter(
+            "cardquota_events_written_total",
+            "Events written: created, or counted up as a series.",
+            ("operation",),
+            registry=registry,
+        )
+        self.certificate_loads = Counter(
+            "cardquota_serving_certificate_loads_total",
+            "Serving certificates offered to the TLS server, by what became of them.",
+            ("outcome",),
+            registry=registry,
+        )
+        self.certificate_not_after = Gauge(
+            "cardquota_serving_certificate_not_after_timestamp_seconds",
+            "End of validity of the certificate being served, seconds since the epoch.",
+            registry=registry,
+        )
+        self.certificate_failures = Counter(
+            "cardquota_certificate_failures_total",
+            "Passes over the self-made certificates that failed.",
+            registry=registry,
+        )
+
+
+DEFAULT = Metrics()
+"""The metrics of this process, on the default registry of prometheus_client."""
+
+
+def add_route(app: web.Application, registry: CollectorRegistry = REGISTRY) -> None:
+    """Serves `registry` on GET /metrics, in the format (text or OpenMetrics) that the scraper asks for."""
+
+    async def show(request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+
+    app.router.add_get("/metrics", show)

@@ -1,0 +1,134 @@
+"""What both processes are made of: their flags, their two ports, their certificate and their probes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from kube import metrics
+from kube.certificates import Configuration, SelfSigned
+from kube.client import Client
+from kube.health import Health, condition
+from kube.pki import Bundle
+from kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from kube.serving import Server, application
+from kube.tls import ServingCertificate
+
+_KINDS = {"-mutating": MUTATING_WEBHOOKS, "-validating": VALIDATING_WEBHOOKS}
+
+_FINISH_S = 15.0
+"""Longer than the API server waits for any webhook of ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessOptions:
+    """The flags that both processes share, under their names.
+
+    `service` and `dns_names` are what the certificate is issued for. Port 0 means any free port. `drain_s` is how long
+    requests are still answered after readiness has begun to fail.
+    """
+
+    namespace: str
+    cert_secret: str
+    service: str
+    dns_names: tuple[str, ...] = ()
+    webhook_configurations: tuple[str, ...] = ()
+    controller_account: str = ""
+    port: int = 9443
+    metrics_port: int = 8080
+    bind_address: str = "0.0.0.0"  # noqa: S104 - a pod is reached from outside, by the API server
+    kubeconfig: Path | None = None
+    log_level: str = "info"
+    drain_s: float = 3.0
+
+    @property
+    def certificate_names(self) -> tuple[str, ...]:
+        """Every DNS name of the serving certificate, each once."""
+        return tuple(dict.fromkeys((self.service, *self.dns_names)))
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """The webhook configurations whose caBundle is kept. Raises ValueError for a name without a known ending."""
+        return tuple((_resource(name), name) for name in self.webhook_configurations)
+
+
+def _resource(name: str) -> Resource:
+    """The resource of a configuration by the ending of its name: the rights of the process cover only that one."""
+    for ending, resource in _KINDS.items():
+        if name.endswith(ending):
+            return resource
+    raise ValueError(f"webhook configuration {name!r}: the name must end in {' or '.join(_KINDS)}")
+
+
+class Frame:
+    """Certificate, probes and ports of one process. Ready once the pair is served and the API server trusts it."""
+
+    def __init__(self, client: Client, options: ProcessOptions, *, verify_clients: bool = False) -> None:
+        self._options = options
+        self.serving = ServingCertificate()
+        self.health = Health()
+        self._certificates = _Certificates(
+            client,
+            options.namespace,
+            options.cert_secret,
+            options.certificate_names,
+            configurations=options.configurations,
+            serving=self.serving,
+            verify_clients=verify_clients,
+        )
+        self.health.require_ready(
+            "certificate", condition(lambda: self.serving.loaded, "there is no serving certificate yet")
+        )
+        self.health.require_ready(
+            "configurations",
+            condition(lambda: self._certificates.bundle is not None, "the API server does not trust us yet"),
+        )
+
+    @property
+    def bundle(self) -> Bundle | None:
+        """Authority and pair as last stored; None until the first complete pass."""
+        return self._certificates.bundle
+
+    async def run(self) -> None:
+        """Keeps the certificates current until cancelled."""
+        await self._certificates.run()
+
+    @asynccontextmanager
+    async def listening(self, app: web.Application, name: str) -> AsyncIterator[None]:
+        """Both ports open; in the end the main port drains while the other one still says why."""
+        monitoring = application()
+        self.health.add_routes(monitoring)
+        metrics.add_route(monitoring)
+        options = self._options
+        monitor = Server(monitoring, options.bind_address, options.metrics_port, name="metrics")
+        server = Server(
+            app,
+            options.bind_address,
+            options.port,
+            self.serving.context,
+            name=name,
+            health=self.health,
+            finish_s=_FINISH_S,
+        )
+        await monitor.start()
+        try:
+            await server.start()
+            try:
+                yield
+            finally:
+                await server.stop(options.drain_s)
+        finally:
+            await monitor.stop()
+
+
+class _Certificates(SelfSigned):
+    """Remembers the last bundle of a complete pass: the pair is served and the API server has been told."""
+
+    bundle: Bundle | None = None
+
+    async def reconcile(self) -> Bundle:
+        """One pass, as of the base class."""
+        self.bundle = await super().reconcile()
+        return self.bundle

@@ -1,0 +1,306 @@
+"""The list-and-watch protocol of Kubernetes for one resource, as a stream of small events.
+
+Two layers, so that each can be tested by itself: `Reflector.attempt` is one list (where needed) and one watch, and
+raises whatever ends it; `Reflector.run` is the thin endless loop around it that decides how long to wait and whether
+the next attempt has to list again.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from kube import errors
+from kube.backoff import Backoff
+from kube.client import Json, Page, WatchEvent
+from kube.metrics import DEFAULT, Metrics
+from kube.resources import Resource
+
+_LOG = logging.getLogger(__name__)
+
+_YIELD_EVERY = 50
+_STABLE_S = 10.0
+_RETRY_AFTER_CAP_S = 120.0
+_SERVER_ERRORS_UNTIL_LIST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long the server is asked to keep a watch open, how long silence is borne, and how failures are paced.
+
+    The open time is drawn between its bounds, so that the watches of many clients do not end together. A bookmark
+    comes about each minute, hence `inactivity_s` above that.
+    """
+
+    watch_min_s: float = 290.0
+    watch_max_s: float = 580.0
+    inactivity_s: float = 90.0
+    backoff_base_s: float = 0.8
+    backoff_cap_s: float = 30.0
+    page_size: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """The object of this key exists, in this state. It may have been said before, in the same state."""
+
+    key: str
+    raw: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The object of this key is gone; an object that follows under the same key is another one."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Everything that exists has been said: what was not, does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Nothing new up to now."""
+
+
+Event = Upsert | Removed | Listed | Bookmark
+
+
+class ListWatch(Protocol):
+    """The two calls of kube.client.Client that a reflector makes."""
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = 500,
+    ) -> AsyncGenerator[Page]:
+        """See Client.list."""
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_s: float,
+        inactivity_s: float,
+    ) -> AsyncGenerator[WatchEvent]:
+        """See Client.watch."""
+
+
+def object_key(raw: Json) -> str:
+    """The key of an object: `namespace/name`, or `name` for a cluster-scoped one."""
+    head = raw["metadata"]
+    namespace = head.get("namespace")
+    return f"{namespace}/{head['name']}" if namespace else str(head["name"])
+
+
+class Reflector:
+    """Follows one collection. It keeps of each object no more than its key and uid.
+
+    `optional` says that the resource may be missing in this cluster (its CRD is not installed): then it counts as an
+    empty collection, and is looked for again every now and then.
+    """
+
+    def __init__(
+        self,
+        source: ListWatch,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        optional: bool = False,
+        timing: Timing | None = None,
+        rng: Random | None = None,
+        metrics: Metrics = DEFAULT,
+    ) -> None:
+        self._source = source
+        self._resource = resource
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._optional = optional
+        self._timing = timing or Timing()
+        self._rng = rng or Random()  # noqa: S311 - spreads waiting times, protects nothing
+        self._metrics = metrics
+        self._backoff = Backoff(
+            self._rng, base_s=self._timing.backoff_base_s, cap_s=self._timing.backoff_cap_s
+        )
+        self._uids: dict[str, str] = {}
+        self._resource_version: str | None = None
+        self._watching_since: float | None = None
+        self._server_errors = 0
+        self._last_failure = ""
+
+    def relist(self) -> None:
+        """Makes the next attempt begin with a list."""
+        self._resource_version = None
+
+    async def run(self) -> AsyncGenerator[Event]:
+        """The events of all attempts, for ever. Close the generator to stop.
+
+        Gives way to other tasks every few events, however large a burst is.
+        """
+        count = 0
+        while True:
+            failure: errors.KubeError | None = None
+            try:
+                async with aclosing(self.attempt()) as events:
+                    async for event in events:
+                        yield event
+                        count += 1
+                        if count % _YIELD_EVERY == 0:
+                            await asyncio.sleep(0)
+            except errors.KubeError as error:
+                failure = error
+            delay_s = self._pause_after(failure)
+            if delay_s:
+                await asyncio.sleep(delay_s)
+
+    async def attempt(self) -> AsyncGenerator[Event]:
+        """One list, unless the last watch can be taken up again, and one watch until the server ends it.
+
+        Raises the KubeError that ended either. The list ends with Removed for everything known before that it did
+        not hold, and Listed.
+        """
+        self._watching_since = None
+        if self._resource_version is None:
+            async with aclosing(self._list()) as events:
+                async for event in events:
+                    yield event
+        self._watching_since = asyncio.get_running_loop().time()
+        async with aclosing(self._watch()) as events:
+            async for event in events:
+                yield event
+
+    async def _list(self) -> AsyncGenerator[Event]:
+        seen: set[str] = set()
+        version = ""
+        pages = self._source.list(
+            self._resource,
+            self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            limit=self._timing.page_size,
+        )
+        missing: errors.NotFound | None = None
+        try:
+            async with aclosing(pages):
+                async for page in pages:
+                    version = version or page.resource_version
+                    for raw in page.items:
+                        seen.add(object_key(raw))
+                        for event in self._upsert(raw):
+                            yield event
+        except errors.NotFound as error:
+            if not self._optional:
+                raise
+            missing = error
+        for key in [key for key in self._uids if key not in seen]:
+            del self._uids[key]
+            yield Removed(key)
+        yield Listed()
+        if missing is not None:
+            raise missing
+        self._resource_version = version
+        self._metrics.lists.labels(str(self._resource)).inc()
+
+    async def _watch(self) -> AsyncGenerator[Event]:
+        self._metrics.watches.labels(str(self._resource)).inc()
+        stream = self._source.watch(
+            self._resource,
+            resource_version=self._resource_version or "",
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            timeout_s=self._rng.uniform(self._timing.watch_min_s, self._timing.watch_max_s),
+            inactivity_s=self._timing.inactivity_s,
+        )
+        async with aclosing(stream):
+            async for event in stream:
+                self._recovered()
+                for change in self._changes(event):
+                    yield change
+                self._resource_version = event.object["metadata"]["resourceVersion"]
+
+    def _changes(self, event: WatchEvent) -> Iterator[Event]:
+        if event.type == "BOOKMARK":
+            yield Bookmark()
+        elif event.type == "DELETED":
+            key = object_key(event.object)
+            if self._uids.pop(key, None) is not None:
+                yield Removed(key)
+        else:
+            yield from self._upsert(event.object)
+
+    def _upsert(self, raw: Json) -> Iterator[Event]:
+        # An object deleted and made again while nobody watched shows only by its uid.
+        key = object_key(raw)
+        uid = raw["metadata"]["uid"]
+        known = self._uids.get(key)
+        if known is not None and known != uid:
+            yield Removed(key)
+        self._uids[key] = uid
+        yield Upsert(key, raw)
+
+    def _pause_after(self, failure: errors.KubeError | None) -> float:
+        """Seconds until the next attempt; decides as well whether that one has to list."""
+        since = self._watching_since
+        watched_s = 0.0 if since is None else asyncio.get_running_loop().time() - since
+        if watched_s >= _STABLE_S:
+            self._backoff.reset()
+        if failure is None:
+            # A server that closes every watch at once would otherwise be asked without a pause.
+            return 0.0 if watched_s >= 1.0 else self._backoff.next_delay()
+        if self._must_list(failure):
+            self._resource_version = None
+        delay_s = self._backoff.next_delay()
+        if isinstance(failure, errors.ApiError) and failure.retry_after is not None:
+            delay_s = max(delay_s, min(failure.retry_after, _RETRY_AFTER_CAP_S))
+        self._report(failure, delay_s)
+        return delay_s
+
+    def _must_list(self, failure: errors.KubeError) -> bool:
+        """Whether a watch from the last known version would be useless.
+
+        A lost connection says nothing about the version, so the watch goes on where it was. A server that keeps
+        failing may refuse the version itself: after a restore of its database it answers 504 to a version from the
+        future.
+        """
+        if isinstance(failure, errors.ConnectionFailed | errors.Throttled):
+            return False
+        if isinstance(failure, errors.ServerError):
+            self._server_errors += 1
+            return self._server_errors >= _SERVER_ERRORS_UNTIL_LIST
+        return True
+
+    def _recovered(self) -> None:
+        self._server_errors = 0
+        if self._last_failure:
+            self._last_failure = ""
+            _LOG.info("watching again", extra={"resource": str(self._resource)})
+
+    def _report(self, failure: errors.KubeError, delay_s: float) -> None:
+        """Counts every failure; logs one of a kind, not each repetition while it lasts."""
+        name = type(failure).__name__
+        self._metrics.watch_failures.labels(str(self._resource), name).inc()
+        expected = isinstance(failure, errors.Gone) or (
+            self._optional and isinstance(failure, errors.NotFound)
+        )
+        level = logging.DEBUG if expected or name == self._last_failure else logging.WARNING
+        if not expected:
+            self._last_failure = name
+        extra = {"resource": str(self._resource), "error": str(failure), "retry_s": round(delay_s, 1)}
+        _LOG.log(level, "list or watch failed", extra=extra)

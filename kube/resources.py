@@ -1,0 +1,102 @@
+"""The resources that cardquota reads or writes, and how each is addressed on the API server.
+
+A table instead of discovery: the process needs a dozen kinds, their versions are part of what it was tested
+against, and a start without discovery calls also works while an aggregated API is down.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource of the API: group ("" for the core group), version, plural, scope and kind."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """The value of `apiVersion` in objects of this resource."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
+    ) -> str:
+        """URL path of the collection, of one object, or of its subresource; every name is percent-encoded.
+
+        Without a namespace the collection of a namespaced resource is that of all namespaces. Raises ValueError
+        for addresses which the API does not have: a namespace for a cluster-scoped resource, one object of a
+        namespaced resource without its namespace, a subresource without a name.
+        """
+        if namespace is not None and not self.namespaced:
+            raise ValueError(f"{self} is cluster-scoped: no namespace {namespace!r}")
+        if name is not None and self.namespaced and namespace is None:
+            raise ValueError(f"{self} is namespaced: {name!r} needs a namespace")
+        if subresource is not None and name is None:
+            raise ValueError(f"{self}: subresource {subresource!r} needs a name")
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if namespace is not None:
+            parts += ["namespaces", _segment(namespace)]
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(_segment(name))
+        if subresource is not None:
+            parts.append(_segment(subresource))
+        return "/".join(parts)
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+def _segment(text: str) -> str:
+    """One path segment; an empty, `.` or `..` segment would address another object than the one named."""
+    if text in {"", ".", ".."}:
+        raise ValueError(f"not a name: {text!r}")
+    return quote(text, safe="")
+
+
+PODS = Resource("", "v1", "pods", True, "Pod")
+NODES = Resource("", "v1", "nodes", False, "Node")
+NAMESPACES = Resource("", "v1", "namespaces", False, "Namespace")
+SECRETS = Resource("", "v1", "secrets", True, "Secret")
+EVENTS = Resource("events.k8s.io", "v1", "events", True, "Event")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", True, "Lease")
+
+QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", False, "Queue")
+PODGROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", True, "PodGroup")
+VOLCANO_JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", True, "Job")
+
+MUTATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    False,
+    "MutatingWebhookConfiguration",
+)
+VALIDATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    False,
+    "ValidatingWebhookConfiguration",
+)
+ADMISSION_POLICY_BINDINGS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    False,
+    "ValidatingAdmissionPolicyBinding",
+)
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, "CustomResourceDefinition"
+)
+
+DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", False, "DeviceClass")
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", True, "ResourceClaim")
+RESOURCE_CLAIM_TEMPLATES = Resource(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", True, "ResourceClaimTemplate"
+)

@@ -1,0 +1,73 @@
+"""The frame of a process: the event loop, the signals that end it, and the garbage collector's pace."""
+
+import asyncio
+import gc
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import uvloop
+
+_LOG = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]], *, use_uvloop: bool = True) -> int:
+    """Runs `main` on a new event loop and returns what it returns.
+
+    The event that it is given is set by the first SIGTERM or SIGINT, and `main` is expected to end cleanly then; a
+    second signal cancels it.
+    """
+    factory = uvloop.new_event_loop if use_uvloop else None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(_with_signals(main))
+
+
+async def _with_signals(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]]) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def on_signal(number: signal.Signals) -> None:
+        _LOG.info("signal received", extra={"signal": number.name})
+        if stop.is_set() and task is not None:
+            task.cancel()
+        stop.set()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        return await main(stop)
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+async def run_until(stop: asyncio.Event, *runnables: Callable[[], Awaitable[None]]) -> None:
+    """Runs all of them until `stop` is set, then cancels and awaits them all.
+
+    A runnable that returns by itself is fine; one that raises ends the others, and the error comes out in an
+    ExceptionGroup.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_coroutine(runnable)) for runnable in runnables]
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
+
+
+async def _coroutine(runnable: Callable[[], Awaitable[None]]) -> None:
+    await runnable()
+
+
+def settle_gc(*, threshold: int = 50_000) -> None:
+    """Makes garbage collections short from now on: to be called once the caches are filled.
+
+    What exists now is taken out of all later collections (it would be looked at in vain again and again), and a
+    collection starts only after `threshold` new container objects.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(threshold, 20, 50)

@@ -1,0 +1,157 @@
+"""The certificate that a TLS server presents, exchangeable while it serves."""
+
+import asyncio
+import logging
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from cryptography import x509
+
+from kube.metrics import DEFAULT, Metrics
+
+_LOG = logging.getLogger(__name__)
+
+
+class ServingCertificate:
+    """Holds the one SSLContext that a server was started with, and swaps the pair inside it.
+
+    New handshakes get the new pair at once; open connections go on undisturbed. Until the first `load` every
+    handshake fails.
+    """
+
+    def __init__(self, metrics: Metrics = DEFAULT) -> None:
+        self._metrics = metrics
+        self._context = _new_context()
+        self._loaded: tuple[bytes, bytes, bytes | None] | None = None
+        self._trusted: set[bytes] = set()
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The live context, the same object for ever."""
+        return self._context
+
+    @property
+    def loaded(self) -> bool:
+        """Whether there is a pair to serve."""
+        return self._loaded is not None
+
+    @property
+    def certificate(self) -> bytes | None:
+        """The PEM certificates being served, the server's own first."""
+        return None if self._loaded is None else self._loaded[0]
+
+    def load(self, cert_pem: bytes, key_pem: bytes, client_ca: bytes | None = None) -> bool:
+        """Serves this pair from now on; whether it could be used.
+
+        A pair that cannot (halves that do not match, garbage) is logged and counted, and the one before stays. With
+        `client_ca`, clients may present a certificate and it is verified against it; the handshake without one still
+        succeeds, so handlers that need to know their caller ask for the peer's certificate. Authorities add up: one
+        that is left out in a later load is trusted until the process ends.
+        """
+        if self._loaded == (cert_pem, key_pem, client_ca):
+            return True
+        try:
+            # A mismatched pair ruins the context that it is loaded into, so a throwaway context goes first.
+            _load(_new_context(), cert_pem, key_pem, client_ca)
+            not_after = _not_after(cert_pem)
+            new_ca = None if client_ca in self._trusted else client_ca
+            _load(self._context, cert_pem, key_pem, new_ca)
+        except (ssl.SSLError, ValueError) as error:
+            self._metrics.certificate_loads.labels("refused").inc()
+            _LOG.error("serving certificate refused, the one before stays", extra={"error": str(error)})
+            return False
+        if client_ca is not None:
+            self._trusted.add(client_ca)
+        self._loaded = (cert_pem, key_pem, client_ca)
+        self._metrics.certificate_loads.labels("loaded").inc()
+        self._metrics.certificate_not_after.set(not_after.timestamp())
+        _LOG.info("serving certificate loaded", extra={"not_after": not_after.isoformat()})
+        return True
+
+
+class CertificateFiles:
+    """A pair that somebody else renews in mounted files (cert-manager, kubelet's Secret volumes)."""
+
+    def __init__(
+        self, serving: ServingCertificate, certificate: Path, key: Path, client_ca: Path | None = None
+    ) -> None:
+        self._serving = serving
+        self._certificate = certificate
+        self._key = key
+        self._client_ca = client_ca
+
+    def load(self) -> bool:
+        """Offers what the files hold now; whether it is being served. Files that cannot be read are no error."""
+        content = self._read()
+        return content is not None and self._serving.load(*content)
+
+    async def run(self, interval_s: float = 10.0) -> None:
+        """Looks at the files every `interval_s` until cancelled.
+
+        Files written one after the other do no harm: halves that do not match are refused, and the next look finds
+        both.
+        """
+        while True:
+            # The reading may block on a slow volume; the context belongs to the event loop's thread.
+            content = await asyncio.to_thread(self._read)
+            if content is not None:
+                self._serving.load(*content)
+            await asyncio.sleep(interval_s)
+
+    def _read(self) -> tuple[bytes, bytes, bytes | None] | None:
+        try:
+            certificate, key = self._certificate.read_bytes(), self._key.read_bytes()
+            client_ca = None if self._client_ca is None else self._client_ca.read_bytes()
+        except OSError as error:
+            _LOG.warning("certificate files cannot be read", extra={"error": str(error)})
+            return None
+        return certificate, key, client_ca
+
+
+def client_context(
+    ca_pem: bytes, cert_pem: bytes | None = None, key_pem: bytes | None = None
+) -> ssl.SSLContext:
+    """The context of a client that trusts `ca_pem` alone and presents the pair if there is one.
+
+    Raises ssl.SSLError for what is not PEM or does not match.
+    """
+    context = ssl.create_default_context(cadata=ca_pem.decode("ascii", errors="replace"))
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if cert_pem is not None and key_pem is not None:
+        _load(context, cert_pem, key_pem, None)
+    return context
+
+
+def _new_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _load(context: ssl.SSLContext, cert_pem: bytes, key_pem: bytes, client_ca: bytes | None) -> None:
+    with _file_of(cert_pem + b"\n" + key_pem) as path:
+        context.load_cert_chain(path)
+    if client_ca is not None:
+        context.load_verify_locations(cadata=client_ca.decode("ascii", errors="replace"))
+        context.verify_mode = ssl.CERT_OPTIONAL
+
+
+@contextmanager
+def _file_of(content: bytes) -> Iterator[str]:
+    """A path under which OpenSSL, which takes no bytes, can read `content`: in memory, keys never reach a disk."""
+    descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(content)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _not_after(cert_pem: bytes) -> datetime:
+    return x509.load_pem_x509_certificate(cert_pem).not_valid_after_utc

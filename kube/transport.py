@@ -1,0 +1,165 @@
+"""One HTTP exchange with the API server: credentials, timeouts, status check, metrics, errors of one tree.
+
+The request goes to the aiohttp session of kubernetes_asyncio directly. The library's own request method checks no
+status on raw calls, sets no timeout at all unless told, encodes every body with the slower stdlib JSON and logs
+whole answers at DEBUG, Secrets included.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import urlencode
+
+import aiohttp
+from kubernetes_asyncio.config.config_exception import ConfigException
+from yarl import URL
+
+from kube import connection, errors
+from kube.metrics import Metrics
+
+_LOG = logging.getLogger(__name__)
+
+_RELOAD_EVERY_S = 10.0
+_CONNECT_S = 10.0
+_FAILURES = (*errors.TRANSPORT_ERRORS, ConfigException)
+"""The library reads rotating tokens while a request is prepared, so its own exception can come from there too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; `verb` and `resource` are what metrics and error messages call it."""
+
+    method: str
+    path: str
+    verb: str
+    resource: str
+    timeout: aiohttp.ClientTimeout
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = field(default=None, repr=False)
+    content_type: str = "application/json"
+
+    def failed(self, cause: Exception) -> errors.ConnectionFailed:
+        """The error for an exchange that broke off; names what was asked, never the body."""
+        return errors.ConnectionFailed(f"{self.verb} {self.resource}: {errors.describe(cause)}")
+
+
+def within(timeout_s: float) -> aiohttp.ClientTimeout:
+    """The timeout of an ordinary exchange: `timeout_s` for everything, at most ten of them for the connection."""
+    return aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, _CONNECT_S))
+
+
+class Transport:
+    """Sends requests over one connection; any number of tasks of one event loop may share it."""
+
+    def __init__(self, link: connection.Connection, *, user_agent: str, metrics: Metrics) -> None:
+        _silence_bodies()
+        self._link = link
+        self._user_agent = user_agent
+        self._metrics = metrics
+        self._reload_lock = asyncio.Lock()
+        self._reloaded_at = -_RELOAD_EVERY_S
+
+    @property
+    def host(self) -> str:
+        """URL of the API server, without a trailing slash."""
+        return str(self._link.api.configuration.host)
+
+    async def close(self) -> None:
+        """Closes every connection; requests under way fail."""
+        await self._link.api.close()
+
+    async def read(self, request: Request) -> bytes:
+        """The whole body of a 2xx answer. Raises ApiError or ConnectionFailed."""
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        response = await self.open(request)
+        try:
+            return await response.read()
+        except errors.TRANSPORT_ERRORS as error:
+            raise request.failed(error) from error
+        finally:
+            response.release()
+            self._metrics.api_seconds.labels(request.verb, request.resource).observe(clock() - started)
+
+    async def open(self, request: Request) -> aiohttp.ClientResponse:
+        """The 2xx answer with its body not yet read; the caller releases or closes it.
+
+        One 401 is not final: tokens expire while a process runs, so the credentials are read again and the request
+        is sent once more. Raises ApiError or ConnectionFailed.
+        """
+        try:
+            response = await self._send_twice(request)
+            code = response.status
+            self._metrics.api_requests.labels(request.verb, request.resource, str(code)).inc()
+            if HTTPStatus.OK <= code < HTTPStatus.MULTIPLE_CHOICES:
+                return response
+            try:
+                body = await response.read()
+            finally:
+                response.release()
+        except _FAILURES as error:
+            self._metrics.api_requests.labels(request.verb, request.resource, "error").inc()
+            raise request.failed(error) from error
+        raise errors.from_response(code, response.headers, body)
+
+    async def _send_twice(self, request: Request) -> aiohttp.ClientResponse:
+        sent_at = asyncio.get_running_loop().time()
+        response = await self._send(request)
+        if response.status != HTTPStatus.UNAUTHORIZED or not await self._reload(sent_at):
+            return response
+        response.release()
+        return await self._send(request)
+
+    async def _send(self, request: Request) -> aiohttp.ClientResponse:
+        # Lists would compress well, but gzip costs both ends more than the network inside a cluster does.
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "User-Agent": self._user_agent,
+        }
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        await self._link.api.update_params_for_auth(headers, [], ["BearerToken"])
+        rest = self._link.api.rest_client
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        return await rest.pool_manager.request(
+            request.method,
+            # Encoded already: otherwise yarl would decode percent-encoded parts of names again.
+            URL(f"{self.host}{request.path}{query}", encoded=True),
+            data=request.body,
+            headers=headers,
+            timeout=request.timeout,
+            allow_redirects=False,  # no API server redirects, and credentials must not follow one
+            proxy=rest.proxy,
+            proxy_headers=rest.proxy_headers,
+            server_hostname=rest.server_hostname,
+        )
+
+    async def _reload(self, sent_at: float) -> bool:
+        """Reads the credentials again, at most each ten seconds; whether another try makes sense.
+
+        It does as well where another task has read them since `sent_at`.
+        """
+        async with self._reload_lock:
+            if self._reloaded_at > sent_at:
+                return True
+            now = asyncio.get_running_loop().time()
+            if now - self._reloaded_at < _RELOAD_EVERY_S:
+                return False
+            self._reloaded_at = now
+            try:
+                await self._link.reload()
+            except connection.GARBAGE as error:
+                _LOG.warning("credentials cannot be read again", extra={"error": type(error).__name__})
+                return False
+            return True
+
+
+def _silence_bodies() -> None:
+    """Keeps the libraries below at INFO or above, whatever the root logger says: at DEBUG they log bodies."""
+    for name in ("kubernetes_asyncio", "aiohttp"):
+        logger = logging.getLogger(name)
+        if logger.level < logging.INFO:
+            logger.setLevel(logging.INFO)

@@ -1,0 +1,291 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import orjson
+import pytest
+from prometheus_client import CollectorRegistry
+
+from kube import connection, errors
+from kube.client import Client, PatchType, WatchEvent
+from kube.metrics import Metrics
+from kube.resources import NODES, PODS, SECRETS
+from tests.fakes import apiserver
+from tests.fakes.apiserver import FakeApiServer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def client(server: FakeApiServer) -> AsyncIterator[Client]:
+    async with server.client() as connected:
+        yield connected
+
+
+def pod(name: str, **extra: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "a", "labels": {}},
+        **extra,
+    }
+
+
+async def watch(client: Client, version: str = "0", inactivity_s: float = 5.0) -> list[WatchEvent]:
+    stream = client.watch(PODS, resource_version=version, timeout_s=5.0, inactivity_s=inactivity_s)
+    return [event async for event in stream]
+
+
+async def test_every_verb_reaches_its_object(server: FakeApiServer, client: Client) -> None:
+    """Create, read, replace, patch and delete, with field manager and dry run in the query."""
+    await client.create(PODS, pod("p"), "a", dry_run=True)
+    stored = await client.get(PODS, "p", "a")
+    stored["spec"] = {"nodeName": "n"}
+    await client.replace(PODS, stored, "a")
+    merged = await client.patch(
+        PODS, "p", {"metadata": {"labels": {"x": "1"}}}, "a", patch_type=PatchType.MERGE
+    )
+    assert merged["metadata"]["labels"] == {"x": "1"}
+    json_patch = [{"op": "remove", "path": "/metadata/labels/x"}]
+    patched = await client.patch(PODS, "p", json_patch, "a", patch_type=PatchType.JSON, field_manager="me")
+    assert patched["metadata"]["labels"] == {}
+    await client.delete(PODS, "p", "a", uid=patched["metadata"]["uid"])
+    assert server.objects == {}
+    create, patch = server.seen("create")[0], server.seen("patch")[1]
+    assert create.query == {"fieldManager": "cardquota", "dryRun": "All"}
+    assert patch.query == {"fieldManager": "me"}
+    assert patch.headers["content-type"] == "application/json-patch+json"
+    assert patch.headers["user-agent"].startswith("cardquota/")
+
+
+async def test_preconditions_protect_another_object(server: FakeApiServer, client: Client) -> None:
+    """A stale version or a foreign uid is a Conflict, a second create AlreadyExists, a failed test Invalid."""
+    first = server.put(PODS, pod("p"))
+    server.put(PODS, pod("p", spec={}))
+    with pytest.raises(errors.Conflict):
+        await client.replace(PODS, first, "a")
+    with pytest.raises(errors.Conflict):
+        await client.delete(PODS, "p", "a", uid="another")
+    with pytest.raises(errors.AlreadyExists):
+        await client.create(PODS, pod("p"), "a")
+    test = [{"op": "test", "path": "/metadata/uid", "value": "another"}]
+    with pytest.raises(errors.Invalid):
+        await client.patch(PODS, "p", test, "a", patch_type=PatchType.JSON)
+
+
+async def test_apply_says_whether_it_forces(server: FakeApiServer, client: Client) -> None:
+    """The API server parses `true`, and an apply without `force` must not take over fields."""
+    server.put(NODES, {"metadata": {"name": "n"}})
+    for force in (False, True):
+        await client.patch(NODES, "n", {"metadata": {}}, patch_type=PatchType.APPLY, force=force)
+    assert [request.query["force"] for request in server.seen("patch")] == ["false", "true"]
+
+
+async def test_a_refusal_is_an_error_and_never_a_result(server: FakeApiServer, client: Client) -> None:
+    """The status is checked on every call, reads included."""
+    server.fail("get", apiserver.answer_status(403, "Forbidden", "no"))
+    with pytest.raises(errors.Forbidden, match="no"):
+        await client.get(PODS, "p", "a")
+    server.fail("list", apiserver.answer(503, b"no backend"))
+    with pytest.raises(errors.ServerError, match="no backend"):
+        _ = [page async for page in client.list(PODS)]
+
+
+@pytest.mark.parametrize("fault", [apiserver.no_answer(), apiserver.silence()])
+async def test_a_silent_server_costs_the_timeout_and_no_more(
+    server: FakeApiServer, client: Client, fault: apiserver.Fault
+) -> None:
+    """Both before the headers and in the middle of the body."""
+    server.fail("get", fault)
+    with pytest.raises(errors.ConnectionFailed, match="get pods"):
+        await client.get(PODS, "p", "a", timeout_s=0.2)
+
+
+async def test_a_server_that_is_away_is_a_connection_failure() -> None:
+    """Refused connections have the same type as timeouts."""
+    async with FakeApiServer() as gone:
+        url = gone.url
+    async with Client(connection.plain(url)) as client:
+        with pytest.raises(errors.ConnectionFailed):
+            await client.get(PODS, "p", "a")
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"kind":', b""])
+async def test_an_answer_that_is_not_the_apis_is_a_connection_failure(
+    server: FakeApiServer, client: Client, body: bytes
+) -> None:
+    """A proxy's page with status 200 must not become an object."""
+    server.fail("get", apiserver.answer(200, body))
+    with pytest.raises(errors.ConnectionFailed, match="JSON"):
+        await client.get(PODS, "p", "a")
+
+
+async def test_a_redirect_is_not_followed(server: FakeApiServer, client: Client) -> None:
+    """Credentials stay with the server that they were meant for."""
+    server.fail("get", apiserver.answer(302, headers={"Location": "http://127.0.0.1:1/"}))
+    with pytest.raises(errors.ApiError) as caught:
+        await client.get(PODS, "p", "a")
+    assert caught.value.status == 302
+
+
+async def test_a_list_comes_in_pages_of_one_state(server: FakeApiServer, client: Client) -> None:
+    """Objects made while paging are not in the list, and every page names the same version."""
+    for number in range(5):
+        server.put(PODS, pod(f"p{number}"))
+    names, versions = [], set()
+    async for page in client.list(PODS, limit=2):
+        names += [raw["metadata"]["name"] for raw in page.items]
+        versions.add(page.resource_version)
+        server.put(PODS, pod(f"late{len(names)}"))
+    assert names == ["p0", "p1", "p2", "p3", "p4"]
+    assert len(versions) == 1
+
+
+async def test_an_expired_continue_token_is_gone(server: FakeApiServer, client: Client) -> None:
+    """The caller has to list again from the start."""
+    for number in range(3):
+        server.put(PODS, pod(f"p{number}"))
+    pages = client.list(PODS, limit=1)
+    await anext(pages)
+    server.compact()
+    with pytest.raises(errors.Gone):
+        await anext(pages)
+
+
+async def test_a_watch_delivers_changes_and_bookmarks(server: FakeApiServer, client: Client) -> None:
+    """From the version asked for, in order, until the server ends it."""
+    first = server.put(PODS, pod("p"))
+    server.put(PODS, pod("p", spec={}))
+    server.remove(PODS, "p", "a")
+    watching = asyncio.create_task(watch(client, first["metadata"]["resourceVersion"]))
+    await server.wait_for(lambda: server.watching == 1)
+    server.bookmark()
+    server.end_watches()
+    assert [event.type for event in await watching] == ["MODIFIED", "DELETED", "BOOKMARK"]
+    query = server.seen("watch")[0].query
+    assert query["allowWatchBookmarks"] == "true"
+    assert query["timeoutSeconds"] == "5"
+
+
+async def test_an_event_of_many_megabytes_arrives(server: FakeApiServer, client: Client) -> None:
+    """The line limit of the libraries below does not apply."""
+    server.put(PODS, pod("p", spec={"padding": "x" * 6_000_000}))
+    watching = asyncio.create_task(watch(client))
+    await server.wait_for(lambda: server.watching == 1)
+    server.end_watches()
+    (event,) = await watching
+    assert len(event.object["spec"]["padding"]) == 6_000_000
+
+
+async def test_events_split_anywhere_are_put_together(server: FakeApiServer, client: Client) -> None:
+    """Chunk borders say nothing about lines, not even inside a character."""
+    line = orjson.dumps({"type": "ADDED", "object": pod("p", note="größe")}) + b"\n"
+    data = line * 3
+    cut = data.index(b"\xc3") + 1
+    server.fail("watch", apiserver.stream(data[:7], data[7:cut], data[cut:]))
+    assert [event.object["note"] for event in await watch(client)] == ["größe"] * 3
+
+
+async def test_an_old_version_is_gone_by_event_and_by_status(server: FakeApiServer, client: Client) -> None:
+    """Both ways in which API servers say it."""
+    server.put(PODS, pod("p"))
+    server.compact()
+    with pytest.raises(errors.Gone):
+        await watch(client, "1")
+    server.fail("watch", apiserver.answer_status(410, "Gone"))
+    with pytest.raises(errors.Gone):
+        await watch(client, "1")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        apiserver.stream(b'{"type":"ADDED","object":{}}\n{"type":"AD', cut=True),
+        apiserver.stream(b'{"type":"ADDED","object":{}}\n{"type":"AD'),
+        apiserver.stream(b'{"type":"ADDED"}\n'),
+        apiserver.stream(b"[]\n"),
+        apiserver.stream(b"<html>\n"),
+    ],
+)
+async def test_a_damaged_stream_is_a_connection_failure(
+    server: FakeApiServer, client: Client, fault: apiserver.Fault
+) -> None:
+    """Cut in the middle of a chunk, ended in the middle of a line, or no events at all."""
+    server.fail("watch", fault)
+    with pytest.raises(errors.ConnectionFailed):
+        await watch(client)
+
+
+async def test_a_silent_watch_ends_after_the_inactivity_limit(server: FakeApiServer, client: Client) -> None:
+    """A half-open connection does not keep a cache stale for ever."""
+    server.fail("watch", apiserver.silence())
+    async with asyncio.timeout(2.0):
+        with pytest.raises(errors.ConnectionFailed):
+            await watch(client, inactivity_s=0.2)
+
+
+async def test_a_watch_ended_early_gives_its_connection_back(server: FakeApiServer, client: Client) -> None:
+    """Closing the iterator closes the connection, so the server sees the watch end."""
+    server.put(PODS, pod("p"))
+    stream = client.watch(PODS, resource_version="0", timeout_s=60.0, inactivity_s=60.0)
+    async with aclosing(stream):
+        async for _ in stream:
+            break
+    server.put(PODS, pod("q"))
+    server.put(PODS, pod("r"))
+    await server.wait_for(lambda: server.watching == 0)
+
+
+async def test_credentials_are_read_again_after_a_401(server: FakeApiServer) -> None:
+    """Once, and the request is repeated; a second refusal within seconds is final."""
+    link, readings = connection.plain(server.url), []
+
+    async def reload() -> None:
+        readings.append(1)
+        link.api.configuration.api_key["BearerToken"] = "Bearer new"
+
+    server.put(NODES, {"metadata": {"name": "n"}})
+    server.fail("get", apiserver.answer_status(401, "Unauthorized"))
+    async with Client(connection.Connection(link.api, reload)) as client:
+        await client.get(NODES, "n")
+        assert server.requests[-1].headers["authorization"] == "Bearer new"
+        server.fail("get", apiserver.answer_status(401, "Unauthorized"))
+        with pytest.raises(errors.Unauthorized):
+            await client.get(NODES, "n")
+    assert readings == [1]
+
+
+async def test_requests_are_counted_by_verb_resource_and_code(server: FakeApiServer) -> None:
+    """Refusals by their code, broken connections as `error`."""
+    metrics = Metrics(CollectorRegistry())
+    server.put(NODES, {"metadata": {"name": "n"}})
+    async with server.client(metrics) as client:
+        await client.get(NODES, "n")
+        with pytest.raises(errors.NotFound):
+            await client.get(NODES, "m")
+        server.fail("get", apiserver.no_answer())
+        with pytest.raises(errors.ConnectionFailed):
+            await client.get(NODES, "n", timeout_s=0.1)
+    for code in ("200", "404", "error"):
+        labels = {"verb": "get", "resource": "nodes", "code": code}
+        assert metrics.registry.get_sample_value("cardquota_api_requests_total", labels) == 1.0
+
+
+async def test_nothing_secret_is_logged_at_debug(
+    server: FakeApiServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither what was sent nor what was answered, on success and on failure."""
+    caplog.set_level(logging.DEBUG)
+    secret = {"metadata": {"name": "s", "namespace": "a"}, "data": {"k": "aHVzaA=="}}
+    await client.create(SECRETS, secret, "a")
+    await client.get(SECRETS, "s", "a")
+    with pytest.raises(errors.AlreadyExists) as caught:
+        await client.create(SECRETS, secret, "a")
+    assert "aHVzaA==" not in caplog.text + str(caught.value) + repr(caught.value)
+    assert logging.getLogger("kubernetes_asyncio").level >= logging.INFO

@@ -1,0 +1,56 @@
+"""A refresh lists everything anew and returns only when the new list has been taken in."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from kube.client import Page, WatchEvent
+from kube.informer import Informer
+from kube.resources import NODES, Resource
+
+
+class Source:
+    """Lists what `objects` holds at that moment; its watches stay silent."""
+
+    def __init__(self) -> None:
+        self.objects: list[str] = ["a"]
+        self.lists = 0
+
+    async def list(self, resource: Resource, namespace: str | None = None, **_: Any) -> AsyncGenerator[Page]:
+        self.lists += 1
+        await asyncio.sleep(0)
+        assert namespace is None
+        yield Page([{"metadata": {"name": name, "uid": name}} for name in self.objects], str(self.lists))
+
+    async def watch(self, resource: Resource, **_: Any) -> AsyncGenerator[WatchEvent]:
+        await asyncio.Event().wait()
+        assert resource is NODES
+        yield WatchEvent("BOOKMARK", {})
+
+
+async def test_what_was_written_before_a_refresh_is_there_after_it() -> None:
+    source = Source()
+    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), key=str)
+    running = asyncio.create_task(informer.run())
+    await informer.wait_synced()
+    source.objects = ["b", "c"]
+    await asyncio.wait_for(informer.refresh(), 5)
+    assert (sorted(informer.values()), source.lists) == (["b", "c"], 2)
+    await asyncio.wait_for(asyncio.gather(informer.refresh(), informer.refresh()), 5)
+    assert sorted(informer.values()) == ["b", "c"]
+    running.cancel()
+    await asyncio.wait({running})
+    assert running.cancelled(), "cancelling the informer itself still ends it"
+
+
+async def test_a_refresh_before_the_first_list_waits_for_that_one() -> None:
+    source = Source()
+    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), key=str)
+    refreshed = asyncio.create_task(informer.refresh())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        running = asyncio.create_task(informer.run())
+        await refreshed
+    assert list(informer.values()) == ["a"]
+    running.cancel()
+    await asyncio.wait({running})

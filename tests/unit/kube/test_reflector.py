@@ -1,0 +1,207 @@
+import asyncio
+from contextlib import aclosing
+from random import Random
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from kube import errors, reflector
+from kube.errors import ConnectionFailed, Forbidden, Gone, NotFound, ServerError, Throttled
+from kube.metrics import Metrics
+from kube.reflector import Reflector
+from kube.resources import PODS
+from tests.fakes.listwatch import ScriptedSource, added, bookmark, deleted, modified, raw
+
+pytestmark = pytest.mark.looptime
+
+GONE = Gone(410, "Expired")
+
+
+def words(event: reflector.Event) -> str:
+    match event:
+        case reflector.Upsert(key, content):
+            return f"+{key}@{content['metadata']['resourceVersion']}"
+        case reflector.Removed(key):
+            return f"-{key}"
+        case _:
+            return type(event).__name__
+
+
+async def play(source: ScriptedSource, *, optional: bool = False, seed: int = 1) -> list[str]:
+    """What the reflector says until the script is over and nothing more comes."""
+    following = Reflector(
+        source, PODS, optional=optional, rng=Random(seed), metrics=Metrics(CollectorRegistry())
+    )
+    said: list[str] = []
+
+    async def follow() -> None:
+        async with aclosing(following.run()) as events:
+            async for event in events:
+                said.append(words(event))  # noqa: PERF401 - what was said before the cancellation counts
+
+    task = asyncio.create_task(follow())
+    await asyncio.wait({task, asyncio.create_task(source.exhausted.wait())}, return_when="FIRST_COMPLETED")
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+    return said
+
+
+async def test_a_list_is_followed_by_the_changes_after_it() -> None:
+    """Every object, the end of the list, then each change; bookmarks only move the version."""
+    source = ScriptedSource(
+        lists=[[raw("p", 1), raw("q", 2)]],
+        watches=[[added("r", 11), modified("p", 12), deleted("q", 13), bookmark(20)], []],
+    )
+    said = await play(source)
+    assert said == ["+a/p@1", "+a/q@2", "Listed", "+a/r@11", "+a/p@12", "-a/q", "Bookmark"]
+    assert source.order == ["list", "watch@10", "watch@20", "watch@20"]
+
+
+async def test_a_lost_connection_goes_on_where_it_was() -> None:
+    """Nothing is listed again; the version is that of the last event or bookmark."""
+    lost = ConnectionFailed("cut")
+    source = ScriptedSource(watches=[[added("p", 11), lost], [bookmark(30), lost], [lost]])
+    assert await play(source) == ["Listed", "+a/p@11", "Bookmark"]
+    assert source.order == ["list", "watch@10", "watch@11", "watch@30", "watch@30"]
+
+
+async def test_a_list_after_a_gap_finds_missed_deletes() -> None:
+    """What the new list does not hold is removed, at its end and never before."""
+    source = ScriptedSource(lists=[[raw("p", 1), raw("q", 2), raw("r", 3)], [raw("q", 2)]], watches=[[GONE]])
+    said = await play(source)
+    assert said == ["+a/p@1", "+a/q@2", "+a/r@3", "Listed", "+a/q@2", "-a/p", "-a/r", "Listed"]
+
+
+@pytest.mark.parametrize("seen_by", ["list", "watch"])
+async def test_another_object_under_the_same_name_replaces_the_first(seen_by: str) -> None:
+    """Deleted and made again while nobody looked: removal, then addition, told apart by the uid."""
+    second = added("p", 15, uid="other")
+    if seen_by == "list":
+        source = ScriptedSource(lists=[[raw("p", 1)], [second.object]], watches=[[GONE]])
+        assert await play(source) == ["+a/p@1", "Listed", "-a/p", "+a/p@15", "Listed"]
+    else:
+        source = ScriptedSource(lists=[[raw("p", 1)]], watches=[[second]])
+        assert await play(source) == ["+a/p@1", "Listed", "-a/p", "+a/p@15"]
+
+
+async def test_an_expired_list_starts_from_scratch() -> None:
+    """A 410 between two pages: nothing is concluded from the half list, and the next one is complete."""
+    source = ScriptedSource(
+        lists=[[raw("p", 1), raw("q", 2)], [raw("p", 3), GONE], [raw("q", 2)]], watches=[[GONE]]
+    )
+    said = await play(source)
+    assert said == ["+a/p@1", "+a/q@2", "Listed", "+a/p@3", "+a/q@2", "-a/p", "Listed"]
+    assert source.order == ["list", "watch@10", "list", "list", "watch@30"]
+
+
+@pytest.mark.parametrize("failure", [GONE, errors.ApiError(400, "BadRequest"), Forbidden(403)])
+async def test_a_refused_version_is_listed_anew(failure: errors.ApiError) -> None:
+    """A version that the server does not take is of no further use."""
+    source = ScriptedSource(watches=[[failure]])
+    await play(source)
+    assert source.order == ["list", "watch@10", "list", "watch@20"]
+
+
+async def test_a_server_that_keeps_failing_is_listed_anew() -> None:
+    """Two failures may be a restart, the third may be the version: a restored database answers 504 to it."""
+    failing = [[ServerError(504)]] * 3
+    source = ScriptedSource(watches=failing)
+    await play(source)
+    assert source.order == ["list", "watch@10", "watch@10", "watch@10", "list", "watch@20"]
+
+
+async def test_failures_are_paced_from_under_two_to_thirty_seconds() -> None:
+    """Growing, bounded on both sides, and different from process to process."""
+    failing: list[list[Exception]] = [[ServerError(503)]] * 12
+    first, second = ScriptedSource(lists=list(failing)), ScriptedSource(lists=list(failing))
+    await play(first, seed=1)
+    await play(second, seed=2)
+    pauses = first.pauses[:12]
+    assert 0.8 <= pauses[0] <= 1.6
+    assert all(0.8 <= pause <= 30.0 for pause in pauses)
+    assert all(pause >= 15.0 for pause in pauses[6:])
+    assert pauses != second.pauses[:12]
+
+
+async def test_the_pace_starts_over_after_a_watch_that_held() -> None:
+    """One cut after hours costs a second or two, whatever happened before."""
+    lost = ConnectionFailed("cut")
+    source = ScriptedSource(watches=[*[[lost]] * 8, [3600.0, lost]])
+    await play(source)
+    assert source.pauses[-2] >= 15.0
+    assert 3600.8 <= source.pauses[-1] <= 3601.6
+
+
+async def test_a_throttled_request_waits_as_long_as_the_server_asks() -> None:
+    """Retry-After counts where it is longer than our own pause."""
+    source = ScriptedSource(watches=[[Throttled(429, retry_after=17.0)]])
+    await play(source)
+    assert source.order == ["list", "watch@10", "watch@10"]
+    assert source.pauses[1] >= 17.0
+
+
+async def test_a_server_that_ends_each_watch_at_once_is_not_hammered() -> None:
+    """An orderly end after no time is paced like a failure; one after minutes is taken up at once."""
+    source = ScriptedSource(watches=[[], [], [], [300.0], []])
+    await play(source)
+    assert all(pause >= 0.8 for pause in source.pauses[1:4])
+    assert source.pauses[4] == pytest.approx(300.0)
+
+
+async def test_a_server_of_one_event_and_a_410_is_not_hammered() -> None:
+    """An event between two refusals does not make the pace start over."""
+    source = ScriptedSource(watches=[[added("p", 11), GONE] for _ in range(8)])
+    await play(source)
+    listed = [time for kind, time, _ in source.calls if kind == "list"]
+    assert listed[-1] - listed[-2] >= 15.0
+
+
+async def test_watches_end_at_different_times() -> None:
+    """Each asks for a length of its own between its bounds."""
+    source = ScriptedSource(watches=[[300.0]] * 5)
+    await play(source)
+    assert len(set(source.timeouts)) == 6
+    assert all(290 <= timeout <= 580 for timeout in source.timeouts)
+
+
+async def test_an_optional_resource_that_is_missing_counts_as_empty() -> None:
+    """Synced without its CRD; its objects come when it is installed and go when it is removed."""
+    missing = NotFound(404)
+    source = ScriptedSource(
+        lists=[[missing], [raw("p", 1)], [missing]], watches=[[added("q", 21), missing], []]
+    )
+    said = await play(source, optional=True)
+    assert said == ["Listed", "+a/p@1", "Listed", "+a/q@21", "-a/p", "-a/q", "Listed", "Listed"]
+
+
+async def test_a_resource_that_must_exist_is_not_empty_when_missing() -> None:
+    """A 404 is then a failure like any other: nothing is removed and nothing is synced."""
+    source = ScriptedSource(lists=[[raw("p", 1)], [NotFound(404)], [raw("p", 1)]], watches=[[GONE]])
+    assert await play(source) == ["+a/p@1", "Listed", "+a/p@1", "Listed"]
+
+
+async def test_a_burst_gives_way_to_other_tasks() -> None:
+    """However many events are there at once, others run between them."""
+    source = ScriptedSource(lists=[[raw(f"p{number}", number) for number in range(1000)]])
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.create_task(count())
+    await play(source)
+    counting.cancel()
+    assert turns >= 15
+
+
+async def test_one_failure_is_logged_once_while_it_lasts(caplog: pytest.LogCaptureFixture) -> None:
+    """An API server away for an hour is one line, its return another."""
+    lost = ConnectionFailed("cut")
+    source = ScriptedSource(watches=[*[[lost]] * 50, [bookmark(50)]])
+    with caplog.at_level("INFO"):
+        await play(source)
+    assert [record.message for record in caplog.records] == ["list or watch failed", "watching again"]
