@@ -1,0 +1,23 @@
+"""A Kubernetes control plane of real parts on loopback, for tests, demo and benchmarks.
+
+```python
+with ControlPlane() as cp:
+    cp.add_nodes(nodes.h200_node("n1"))
+    cp.kubectl("get", "nodes")
+```
+"""
+
+from hack.controlplane.client import Answer, ApiClient, ApiError, WaitError, wait_for
+from hack.controlplane.plane import ControlPlane
+from hack.controlplane.processes import ManagedProcess, ProcessError
+
+__all__ = [
+    "Answer",
+    "ApiClient",
+    "ApiError",
+    "ControlPlane",
+    "ManagedProcess",
+    "ProcessError",
+    "WaitError",
+    "wait_for",
+]

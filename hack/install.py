@@ -1,0 +1,265 @@
+"""The chart on the local control plane: its objects applied, its Deployments run as local processes.
+
+```python
+with ControlPlane() as cp, Installation(cp, values={"cards": {"podsWithoutCardName": "deny"}}, controller=2) as inst:
+    cp.apply(queue)
+    inst.kill_controller(0)
+```
+
+kwok's nodes run no containers; so the Deployments are scaled to zero, and each replica is a process with the rendered
+command line, the rendered settings and a token of the rendered ServiceAccount. RBAC, admission policies and webhook
+configurations are those of the chart, except that webhook entries call the process at its address on loopback.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, wait_for
+from hack.controlplane.ports import free_ports
+from hack.controlplane.processes import Supervisor
+from hack.installation import rendering, substitution
+from hack.installation.inventory import Inventory
+from hack.installation.rendering import Object, of_kind
+from hack.installation.replica import Replica, replica
+from hack.installation.substitution import Surroundings
+
+WEBHOOK = "cardquota-webhook"
+CONTROLLER = "cardquota-controller"
+
+_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+# What others need comes first. The create policy's binding is the last of the policies, so that all are in force
+# when it is seen to be.
+_ORDER = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ValidatingAdmissionPolicy")
+_PROBED_BINDING = "cardquota-create"
+_ATTEMPTS = 3
+_PORT_TAKEN = "address already in use"
+_DEFAULTS: Mapping[str, Any] = {"crds": {"install": True}}
+
+
+class Installation:
+    """An installed chart whose processes are ready when `with` begins, and of which nothing is left when it ends.
+
+    `values` are the chart's; the CRDs of Queue and PodGroup are installed unless they say otherwise. `webhook` False and
+    `controller` 0 leave the process out, and with it the webhook entries that it would serve. Several controllers share
+    one Lease; the API server calls the first that runs, where a Service would spread the calls. Each process logs to the
+    control plane's log directory, under its pod's name. Children do not outlive this process.
+    """
+
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        *,
+        values: Mapping[str, Any] | None = None,
+        namespace: str = "cardquota-system",
+        webhook: bool = True,
+        controller: int = 1,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self.namespace = namespace
+        self._plane = control_plane
+        self._values = {**_DEFAULTS, **(values or {})}
+        self._wanted = {WEBHOOK: int(webhook), CONTROLLER: controller}
+        self._progress = progress or (lambda _: None)
+        self._replicas: dict[str, list[Replica]] = {WEBHOOK: [], CONTROLLER: []}
+        self._inventory = Inventory(control_plane.api)
+
+    def __enter__(self) -> Self:
+        self.objects = rendering.render(self._plane.binary("helm"), self._values, self.namespace)
+        self._deployments = of_kind(self.objects, "Deployment")
+        self._directory = Path(tempfile.mkdtemp(prefix="cardquota-installation-"))
+        self._supervisor = Supervisor(self._directory)
+        try:
+            self._apply_objects()
+            self._add(*[name for name, count in self._wanted.items() for _ in range(count)])
+            self._wait_until_enforced()
+        except BaseException as error:
+            self._close(error)
+            raise
+        self._progress(f"cardquota is installed in {self.namespace}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close(error)
+
+    # -- processes -----------------------------------------------------------------------------------------------
+
+    @property
+    def webhook_processes(self) -> list[ManagedProcess]:
+        """The webhook's processes, stopped ones included."""
+        return [item.process for item in self._replicas[WEBHOOK]]
+
+    @property
+    def controller_processes(self) -> list[ManagedProcess]:
+        """The controller's processes in the order of their start, stopped ones included."""
+        return [item.process for item in self._replicas[CONTROLLER]]
+
+    def start_controller(self) -> ManagedProcess:
+        """Start one more controller and return it once it is ready."""
+        (added,) = self._add(CONTROLLER)
+        return added.process
+
+    def stop_controller(self, index: int) -> None:
+        """End a controller in order (SIGTERM); the API server calls another one from then on, if there is one."""
+        self.controller_processes[index].stop()
+        self._point_webhooks()
+
+    def kill_controller(self, index: int) -> None:
+        """Kill a controller (SIGKILL); the API server calls another one from then on, if there is one."""
+        self.controller_processes[index].kill()
+        self._point_webhooks()
+
+    def metrics(self, component: str, index: int = 0) -> str:
+        """Return the metrics of a `webhook` or `controller` process as a scraper reads them."""
+        return self._replicas[f"cardquota-{component}"][index].metrics()
+
+    # -- start ---------------------------------------------------------------------------------------------------
+
+    def _apply_objects(self) -> None:
+        for path in self._configurations():
+            if self._plane.api.get(path).status == HTTPStatus.OK:
+                raise RuntimeError(f"another installation is in its place: {path} exists")
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        for thing in sorted([namespace, *self.objects], key=_rank):
+            if thing["kind"] == "Deployment":
+                self._inventory.apply(substitution.without_pods(thing))
+            elif thing["kind"] not in _CONFIGURATIONS:
+                self._inventory.apply(thing)
+        for name, config in of_kind(self.objects, "ConfigMap").items():
+            folder = self._directory / name
+            folder.mkdir()
+            for file, text in config["data"].items():
+                (folder / file).write_text(text, "utf-8")
+
+    def _add(self, *names: str) -> list[Replica]:
+        """Start one more replica of each Deployment named, side by side, and return them once they are ready."""
+        added = []
+        for name in names:
+            added.append(self._launch(name, f"{name}-{len(self._replicas[name])}"))
+            self._replicas[name].append(added[-1])
+        # The processes write their certificate authority into entries that exist.
+        self._point_webhooks()
+        ready = [self._settled(item) for item in added]
+        if ready:
+            wait_for("the webhook entries trust the processes", self._is_trusted)
+        for item in ready:
+            self._progress(f"{item.process.name} is ready")
+        return ready
+
+    def _settled(self, item: Replica) -> Replica:
+        """Return the replica, or the one that took its place on other ports because somebody was faster, once ready."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                item.process.wait_ready()
+            except ProcessError:
+                if item.process.running or _PORT_TAKEN not in item.process.log_tail().lower():
+                    raise
+            else:
+                return item
+            siblings = self._replicas[item.deployment]
+            place = siblings.index(item)
+            siblings[place] = item = self._launch(item.deployment, item.process.name)
+            self._point_webhooks()
+        item.process.wait_ready()
+        return item
+
+    def _launch(self, name: str, pod_name: str) -> Replica:
+        deployment = self._deployments[name]
+        numbers = [port["containerPort"] for port in substitution.container_of(deployment)["ports"]]
+        account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+        around = Surroundings(
+            pod_name,
+            self.namespace,
+            ports=dict(zip(numbers, free_ports(len(numbers)), strict=True)),
+            mounts={p: self._directory / c for p, c in substitution.config_mounts(deployment).items()},
+            kubeconfig=self._plane.service_account_kubeconfig(self.namespace, account),
+        )
+        launched = replica(deployment, around, self._supervisor, self._plane.log_directory)
+        launched.process.launch()
+        return launched
+
+    # -- webhooks ------------------------------------------------------------------------------------------------
+
+    def _point_webhooks(self) -> None:
+        urls = self._urls()
+        for kind in _CONFIGURATIONS:
+            for configuration in of_kind(self.objects, kind).values():
+                self._inventory.apply(substitution.on_loopback(configuration, urls))
+
+    def _urls(self) -> dict[str, str]:
+        """The address behind each Service that has, or once had, a process: the first running one's."""
+        urls = {}
+        deployments = list(self._deployments.values())
+        for name, service in of_kind(self.objects, "Service").items():
+            for port in service["spec"]["ports"]:
+                if port["name"] != "https":
+                    continue
+                deployment, number = substitution.backend(service, port["port"], deployments)
+                replicas = self._replicas[deployment["metadata"]["name"]]
+                serving = [item for item in replicas if item.process.running] or replicas
+                if serving:
+                    urls[name] = substitution.url(serving[0].ports[number])
+        return urls
+
+    def _is_trusted(self) -> bool:
+        stored = [self._plane.api.get(path).expect() for path in self._configurations()]
+        return all("caBundle" in w["clientConfig"] for c in stored for w in c.get("webhooks", ()))
+
+    def _configurations(self) -> list[str]:
+        """The paths of the rendered webhook configurations."""
+        rendered = [thing for kind in _CONFIGURATIONS for thing in of_kind(self.objects, kind).values()]
+        return [self._plane.api.path_of(configuration) for configuration in rendered]
+
+    def _wait_until_enforced(self) -> None:
+        """Return once the API server acts on what it was given; its admission plugins notice a moment later."""
+        if of_kind(self.objects, "ValidatingAdmissionPolicy"):
+            probe = _probe({"cardquota.io/probe": ""})
+            wait_for("the policies are in force", lambda: self._try(probe) == HTTPStatus.FORBIDDEN)
+        if self._replicas[WEBHOOK]:
+            probe = _probe({"volcano.sh/card.name": "probe"})
+            wait_for("the webhook is called", lambda: self._try(probe) < HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _try(self, pod: Object) -> int:
+        path = self._plane.api.path_of(pod, collection=True)
+        return self._plane.api.request("POST", f"{path}?dryRun=All", pod).status
+
+    # -- end -----------------------------------------------------------------------------------------------------
+
+    def _close(self, error: BaseException | None) -> None:
+        if isinstance(error, Exception):
+            self._plane.keep_logs()
+        try:
+            # Nothing may call a process that is about to end.
+            self._inventory.remove(lambda path: "webhookconfigurations" in path)
+            for item in [*self._replicas[WEBHOOK], *self._replicas[CONTROLLER]]:
+                # They would drain connections that nobody has; their Lease goes with the namespace.
+                item.process.kill()
+            self._inventory.remove()
+        finally:
+            self._supervisor.close()
+            for item in [*self._replicas[WEBHOOK], *self._replicas[CONTROLLER]]:
+                item.process.release()
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _rank(thing: Object) -> tuple[int, bool]:
+    kind = thing["kind"]
+    return (
+        _ORDER.index(kind) if kind in _ORDER else len(_ORDER),
+        kind == "ValidatingAdmissionPolicyBinding" and thing["metadata"]["name"] == _PROBED_BINDING,
+    )
+
+
+def _probe(annotations: Mapping[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "cardquota-probe", "namespace": "default", "annotations": dict(annotations)},
+        "spec": {"containers": [{"name": "probe", "image": "probe"}]},
+    }

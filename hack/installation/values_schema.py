@@ -1,0 +1,81 @@
+"""Keeps the settings part of the chart's values.schema.json equal to the settings model.
+
+`python -m hack.installation.values_schema` rewrites the file; a test fails while it differs from what would be written.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.settings import Settings
+
+SCHEMA = Path(__file__).parents[2] / "charts" / "cardquota" / "values.schema.json"
+
+# How pydantic names limits of a type that is read from text first, and what the standard calls them.
+_LIMITS = {"ge": "minimum", "le": "maximum", "minLength": "minItems"}
+_ANNOTATIONS = ("title", "description", "default", "format")
+# Written as text as well, which the model's own schema does not show.
+_DURATION = {"type": "string", "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$", "minLength": 2}
+_SIZE = {"type": "string", "pattern": "^[0-9]+([KMGT]i?)?$"}
+_TEXT_FORMS: Mapping[str, Mapping[str, Any]] = {
+    "warnAfter": _DURATION,
+    "evictAfter": _DURATION,
+    "maxBodyBytes": _SIZE,
+}
+_PREFIXES = {"type": "array", "items": {"type": "string", "minLength": 1}}
+
+
+def settings_sections() -> dict[str, Any]:
+    """Return the schema of every top-level key of the settings file, without references."""
+    model = Settings.model_json_schema(by_alias=True)
+    sections: dict[str, Any] = {
+        key: _plain(model["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema)
+        for key, schema in model["properties"].items()
+    }
+    for section in sections.values():
+        properties = section.get("properties", {})
+        for key in properties.keys() & _TEXT_FORMS.keys():
+            properties[key] = {"anyOf": [*_alternatives(properties[key]), _TEXT_FORMS[key]]}
+    # The one value in a settings section that the chart itself uses.
+    sections["cards"]["properties"]["resourcePrefixes"] = _PREFIXES
+    return sections
+
+
+def updated(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values schema with its settings part taken from the model."""
+    return {**schema, "properties": {**schema["properties"], **settings_sections()}}
+
+
+def render(schema: Mapping[str, Any]) -> str:
+    """Return the text of the file."""
+    return json.dumps(schema, indent=2) + "\n"
+
+
+def _plain(schema: Any) -> Any:
+    """Drop what only documents, and name limits as JSON Schema does; names of properties are left alone."""
+    if isinstance(schema, list):
+        return [_plain(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "properties":
+            plain[key] = {name: _plain(inner) for name, inner in value.items()}
+        elif key not in _ANNOTATIONS:
+            of_text = key == "minLength" and schema.get("type") != "array"
+            plain[str(key) if of_text else _LIMITS.get(str(key), str(key))] = _plain(value)
+    return plain
+
+
+def _alternatives(schema: Mapping[str, Any]) -> list[Any]:
+    return list(schema["anyOf"]) if "anyOf" in schema else [schema]
+
+
+def main() -> None:
+    """Rewrite the file."""
+    SCHEMA.write_text(render(updated(json.loads(SCHEMA.read_text("utf-8")))), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

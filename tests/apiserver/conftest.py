@@ -1,0 +1,64 @@
+"""The real control plane for the tests of this folder: one per test process, a namespace per test."""
+
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hack.controlplane import ControlPlane
+
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(_HERE):
+            item.add_marker(pytest.mark.apiserver)
+
+
+@pytest.fixture(scope="session")
+def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Write a line past pytest's capture: a first build takes minutes and must show life."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(line, file=sys.stderr, flush=True)  # noqa: T201  the purpose of this function
+
+    return say
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest, progress: Callable[[str], None]) -> Iterator[ControlPlane]:
+    """A control plane with scheduler, controller manager and kwok; its logs are kept when a test failed."""
+    with ControlPlane(progress=progress) as plane:
+        yield plane
+        if request.session.testsfailed:
+            plane.keep_logs()
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A fresh namespace in which pods can be created; deleted afterwards, without waiting for that."""
+    name = f"test-{secrets.token_hex(4)}"
+    control_plane.create_namespace(name)
+    yield name
+    control_plane.api.delete(control_plane.api.path("v1", "Namespace", name=name)).expect()
+
+
+@pytest.fixture
+def tenant(control_plane: ControlPlane, namespace: str) -> Path:
+    """The kubeconfig of a user who has the role `edit` in the test's namespace and nothing else."""
+    user = f"tenant-of-{namespace}"
+    control_plane.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "tenant", "namespace": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        }
+    )
+    return control_plane.user_kubeconfig(user)

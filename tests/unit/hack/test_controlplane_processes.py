@@ -1,0 +1,203 @@
+"""Programs are started, stopped and waited for, and none of them outlives the process that asked for it."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from hack.controlplane.processes import ManagedProcess, ProcessError, Supervisor
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# Prints the pids of the supervisor and of a `sleep`, then waits. With `fork` a child of its own holds every pipe too.
+_PARENT = """
+import os, sys, threading, time
+from pathlib import Path
+from hack.controlplane.processes import Supervisor
+
+directory = Path(sys.argv[1])
+supervisor = Supervisor(directory)
+
+def start():
+    print(supervisor.pid, supervisor.start(["sleep", "600"], {"PATH": sys.argv[2]}, directory / "log"), flush=True)
+
+thread = threading.Thread(target=start)  # its end must not end the program
+thread.start()
+thread.join()
+if "fork" in sys.argv and os.fork() == 0:
+    time.sleep(600)
+print("started", flush=True)
+try:
+    sys.stdin.read()
+except KeyboardInterrupt:
+    supervisor.start(["true"], os.environ, directory / "log")
+    print("served until the end", flush=True)
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    folder = tmp_path / "plane"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def supervisor(directory: Path) -> Iterator[Supervisor]:
+    running = Supervisor(directory)
+    yield running
+    running.close()
+
+
+def managed(supervisor: Supervisor, directory: Path, script: str, ready_file: str) -> ManagedProcess:
+    """A shell script; it is ready once `ready_file` is there."""
+    marker = directory / ready_file
+    return ManagedProcess(
+        supervisor, "script", ["sh", "-c", script], log=directory / "log", ready=marker.exists
+    )
+
+
+def wait_until_gone(pidfds: list[int], timeout_s: float = 20) -> None:
+    for pidfd in pidfds:
+        poller = select.poll()
+        poller.register(pidfd, select.POLLIN)
+        assert poller.poll(timeout_s * 1000), "a process is still there"
+        os.close(pidfd)
+
+
+@contextmanager
+def a_parent(directory: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A process with a supervisor and a program, and the pidfds of these two; its group is gone afterwards."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, str(directory), os.environ["PATH"], *options],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+        start_new_session=True,
+    )  # fmt: skip
+    assert parent.stdout is not None
+    pids = [int(word) for word in parent.stdout.readline().split()]
+    assert parent.stdout.readline() == "started\n"
+    try:
+        yield parent, [os.pidfd_open(pid) for pid in pids]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
+        parent.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_children_die_with_their_parent(directory: Path, number: signal.Signals) -> None:
+    with a_parent(directory) as (parent, pidfds):
+        os.killpg(parent.pid, number)
+        parent.wait(timeout=20)
+        wait_until_gone(pidfds)
+    assert not directory.exists()
+
+
+def test_children_die_with_their_parent_even_if_another_process_holds_the_pipe(directory: Path) -> None:
+    with a_parent(directory, "fork") as (parent, pidfds):
+        parent.kill()
+        parent.wait(timeout=20)
+        wait_until_gone(pidfds)
+
+
+def test_ctrl_c_reaches_the_parent_only_which_then_ends_things_in_order(directory: Path) -> None:
+    with a_parent(directory) as (parent, pidfds):
+        os.killpg(parent.pid, signal.SIGINT)
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "served until the end\n"
+        wait_until_gone(pidfds)
+
+
+def test_children_die_with_their_supervisor(directory: Path) -> None:
+    supervisor = Supervisor(directory)
+    child = supervisor.start(["sleep", "600"], os.environ, directory / "log")
+    pidfd = os.pidfd_open(child)
+    os.kill(supervisor.pid, signal.SIGKILL)
+    wait_until_gone([pidfd])
+    with pytest.raises(ProcessError, match="supervisor of the control plane is gone"):
+        supervisor.start(["true"], os.environ, directory / "log")
+    supervisor.close()
+    assert not directory.exists()
+
+
+def test_closing_kills_programs_that_do_not_want_to_end(directory: Path) -> None:
+    supervisor = Supervisor(directory)
+    # What a shell ignores, the program that it becomes ignores too.
+    process = managed(supervisor, directory, f"trap '' TERM INT; touch {directory}/up; exec sleep 600", "up")
+    process.start()
+    assert process.pid is not None
+    pidfd = os.pidfd_open(process.pid)
+    supervisor.close()
+    supervisor.close()
+    process.release()
+    assert not process.running
+    wait_until_gone([pidfd], 0)
+    assert not directory.exists()
+
+
+def test_a_program_is_stopped_and_started_again_with_its_log_appended_to(
+    supervisor: Supervisor, directory: Path
+) -> None:
+    process = managed(supervisor, directory, f"echo run; touch {directory}/up; exec sleep 600", "up")
+    process.start()
+    first = process.pid
+    process.launch()
+    assert process.pid == first
+    process.stop()
+    assert (process.running, process.pid, process.exit_status) == (False, None, -signal.SIGTERM)
+    (directory / "up").unlink()
+    process.start()
+    assert process.pid not in {None, first}
+    assert process.exit_status is None
+    assert process.log_tail() == "run\nrun\n"
+    process.kill()
+    process.kill()
+    assert process.exit_status == -signal.SIGKILL
+
+
+def test_a_program_that_ignores_sigterm_is_killed_in_the_end(supervisor: Supervisor, directory: Path) -> None:
+    process = managed(supervisor, directory, f"trap '' TERM; touch {directory}/up; exec sleep 600", "up")
+    process.start()
+    process.stop(timeout_s=0.05)
+    assert process.exit_status == -signal.SIGKILL
+
+
+def test_a_program_that_ends_before_it_is_ready_is_an_error_with_its_log(
+    supervisor: Supervisor, directory: Path
+) -> None:
+    process = managed(supervisor, directory, "echo no such flag; exit 3", "never")
+    with pytest.raises(ProcessError, match=r"(?s)script ended with status 3:.*no such flag"):
+        process.start()
+
+
+def test_a_program_that_never_gets_ready_is_an_error(supervisor: Supervisor, directory: Path) -> None:
+    process = managed(supervisor, directory, "echo thinking; exec sleep 600", "never")
+    process.launch()
+    with pytest.raises(ProcessError, match="script is not ready after 0 s"):
+        process.wait_ready(0.1)
+
+
+def test_a_program_that_does_not_exist_is_an_error(supervisor: Supervisor, directory: Path) -> None:
+    with pytest.raises(ProcessError, match="cannot start /no/such/program"):
+        supervisor.start(["/no/such/program"], {}, directory / "log")
+    assert supervisor.reap(supervisor.start(["true"], os.environ, directory / "log")) == 0
+
+
+def test_a_program_sees_its_own_environment(supervisor: Supervisor, directory: Path) -> None:
+    process = ManagedProcess(
+        supervisor,
+        "script",
+        ["/bin/sh", "-c", "echo $COLOUR"],
+        log=directory / "log",
+        ready=lambda: True,
+        env={"COLOUR": "blue"},
+    )
+    process.start()
+    assert process.wait(20) == 0
+    assert process.log_tail() == "blue\n"
