@@ -1,0 +1,220 @@
+"""The whole process against a fake API server: certificates, both ports, readiness, a clean end."""
+
+import asyncio
+import base64
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from core import names
+from kube import pki
+from kube.certificates import LOCAL_NAMES
+from kube.process import ProcessOptions
+from kube.resources import MUTATING_WEBHOOKS, NODES, SECRETS, VALIDATING_WEBHOOKS
+from kube.tls import client_context
+from tests.fakes.apiserver import FakeApiServer, answer_status
+from tests.unit.core.admission.samples import H200, a_node, a_pod
+from tests.unit.webhook.reviews import a_review, body
+
+ROOT = Path(__file__).parents[3]
+NAMESPACE, SECRET, SERVICE = "cq", "certs", "cardquota-webhook.cq.svc"
+START = """
+import sys
+from pathlib import Path
+from core.settings import Settings
+from kube.process import ProcessOptions
+from webhook.process import run
+kubeconfig, port, metrics_port = sys.argv[1:]
+sys.exit(run(Settings(), ProcessOptions(
+    namespace="cq", cert_secret="certs", service="cardquota-webhook.cq.svc", port=int(port),
+    metrics_port=int(metrics_port), bind_address="127.0.0.1", kubeconfig=Path(kubeconfig), drain_s=0.2,
+    webhook_configurations=("cardquota-mutating", "cardquota-validating"))))
+"""
+TIMEOUT = aiohttp.ClientTimeout(total=5)
+
+
+def a_configuration(kind: str) -> dict[str, Any]:
+    webhook = {"name": "pods.cardquota.io", "clientConfig": {"url": "https://localhost/"}}
+    return {"metadata": {"name": f"cardquota-{kind}"}, "webhooks": [webhook]}
+
+
+def a_filled_secret() -> dict[str, Any]:
+    """What another replica has stored."""
+    bundle = pki.renewed(None, [SERVICE, *LOCAL_NAMES], datetime.now(UTC))
+    pem = {
+        "ca.crt": bundle.ca_certificates,
+        "ca.key": bundle.ca_key,
+        "tls.crt": bundle.leaf.certificate,
+        "tls.key": bundle.leaf.key,
+    }
+    data = {key: base64.b64encode(value).decode() for key, value in pem.items()}
+    return {"metadata": {"name": SECRET, "namespace": NAMESPACE}, "data": data}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Process:
+    """The process under test and its ports."""
+
+    def __init__(self, child: asyncio.subprocess.Process, port: int, metrics_port: int) -> None:
+        self.child = child
+        self.port = port
+        self.base = f"http://127.0.0.1:{metrics_port}"
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
+            try:
+                async with session.get(self.base + path) as response:
+                    return response.status, await response.text()
+            except aiohttp.ClientConnectorError:
+                return 0, "not listening"
+
+    async def until(self, status: int, words: str = "") -> str:
+        """Waits for an answer of /readyz."""
+        text = ""
+        async with asyncio.timeout(20):
+            while True:
+                code, text = await self.get("/readyz")
+                if code == status and words in text:
+                    return text
+                if self.child.returncode is not None:
+                    pytest.fail(f"the process ended: {(await self.child.communicate())[1].decode()}")
+                await asyncio.sleep(0.05)
+
+    async def end(self) -> tuple[int, list[dict[str, Any]]]:
+        """Sends SIGTERM; the exit status and the log."""
+        self.child.send_signal(signal.SIGTERM)
+        _, errors = await asyncio.wait_for(self.child.communicate(), 20)
+        assert self.child.returncode is not None
+        return self.child.returncode, [orjson.loads(line) for line in errors.splitlines()]
+
+
+@asynccontextmanager
+async def running(server_url: str, folder: Path) -> AsyncIterator[Process]:
+    kubeconfig = folder / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": server_url}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    users = [{"name": "u", "user": {}}]
+    config = {"clusters": [cluster], "contexts": [context], "users": users, "current-context": "c"}
+    kubeconfig.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "Config", **config}))
+    port, metrics_port = free_port(), free_port()
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        START,
+        str(kubeconfig),
+        str(port),
+        str(metrics_port),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Process(child, port, metrics_port)
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.communicate()
+
+
+async def ask(port: int, ca: bytes, review: dict[str, Any]) -> dict[str, Any]:
+    connector = aiohttp.TCPConnector(ssl=client_context(ca))
+    url = f"https://localhost:{port}/validate/pods"
+    async with (
+        aiohttp.ClientSession(connector=connector, timeout=TIMEOUT) as session,
+        session.post(url, data=body(review), headers={"Content-Type": "application/json"}) as response,
+    ):
+        assert response.status == 200
+        answer: dict[str, Any] = orjson.loads(await response.read())
+        return answer
+
+
+async def test_it_makes_its_certificate_serves_and_ends_cleanly(tmp_path: Path) -> None:
+    async with FakeApiServer() as server:
+        server.put(NODES, a_node())
+        server.put(SECRETS, {"metadata": {"name": SECRET, "namespace": NAMESPACE}})
+        server.put(MUTATING_WEBHOOKS, a_configuration("mutating"))
+        server.put(VALIDATING_WEBHOOKS, a_configuration("validating"))
+        async with running(server.url, tmp_path) as process:
+            await process.until(200)
+            bundles = {
+                server.objects[resource.path(name=f"cardquota-{kind}")]["webhooks"][0]["clientConfig"][
+                    "caBundle"
+                ]
+                for resource, kind in ((MUTATING_WEBHOOKS, "mutating"), (VALIDATING_WEBHOOKS, "validating"))
+            }
+            (bundle,) = bundles
+            await server.wait_for(lambda: server.watching == 2)
+            denied = a_review(a_pod({names.CARD_NAME_ANNOTATION: H200}))
+            answer = await ask(process.port, base64.b64decode(bundle), denied)
+            assert answer["response"]["allowed"] is False
+            metrics = (await process.get("/metrics"))[1]
+            assert 'cardquota_admission_requests_total{code="CardResourceMissing"' in metrics
+            assert (await process.get("/healthz"))[0] == 200
+            status, log = await process.end()
+        assert status == 0
+        assert [line for line in log if line["level"] in ("error", "warning")] == []
+        assert {line.get("server") for line in log if line["message"] == "stopped"} == {
+            "admission",
+            "metrics",
+        }
+
+
+async def test_it_is_not_ready_before_the_api_server_knows_its_authority(tmp_path: Path) -> None:
+    """It waits and tries again; it does not fall over."""
+    async with FakeApiServer() as server:
+        server.put(SECRETS, a_filled_secret())
+        server.put(MUTATING_WEBHOOKS, a_configuration("mutating"))
+        refusal = answer_status(403, "Forbidden", "no right to patch")
+        server.fail("patch", refusal, path="mutatingwebhook", times=1)
+        async with running(server.url, tmp_path) as process:
+            assert "[-]configurations" in await process.until(503, "[+]certificate ok")
+            await process.until(200)
+            status, log = await process.end()
+    assert status == 0
+    assert "no right to patch" in "".join(str(line) for line in log)
+
+
+async def test_it_says_why_it_cannot_start(tmp_path: Path) -> None:
+    async with running("http://127.0.0.1:1", tmp_path) as process, asyncio.timeout(20):
+        (tmp_path / "kubeconfig").write_text("{not a kubeconfig")
+        _, errors = await process.child.communicate()
+    assert process.child.returncode == 1
+    assert orjson.loads(errors.splitlines()[-1])["message"] == "cannot start"
+
+
+OPTIONS = ProcessOptions(namespace="n", cert_secret="s", service="a.svc")
+
+
+def test_options_know_which_configuration_is_which() -> None:
+    options = ProcessOptions(
+        namespace="n",
+        cert_secret="s",
+        service="a.svc",
+        dns_names=("b.svc", "a.svc"),
+        webhook_configurations=("x-mutating", "x-validating"),
+    )
+    assert options.configurations == (
+        (MUTATING_WEBHOOKS, "x-mutating"),
+        (VALIDATING_WEBHOOKS, "x-validating"),
+    )
+    assert options.certificate_names == ("a.svc", "b.svc")
+    nameless = replace(options, webhook_configurations=("x",))
+    with pytest.raises(ValueError, match="must end in"):
+        _ = nameless.configurations

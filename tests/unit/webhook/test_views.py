@@ -1,0 +1,102 @@
+"""The live view: what is known while lists come in, change and go."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from core.settings import Settings
+from kube.metrics import Metrics
+from kube.resources import NODES, QUEUES
+from tests.fakes.apiserver import FakeApiServer, answer_status, background, silence
+from tests.unit.core.admission.samples import H200, a_node, a_queue
+from webhook.views import LiveViews
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as fake:
+        yield fake
+
+
+@pytest.fixture
+async def views(server: FakeApiServer) -> AsyncIterator[LiveViews]:
+    """Views that run; objects put before the first await are in their first list."""
+    metrics = Metrics(CollectorRegistry())
+    async with server.client(metrics) as client, AsyncExitStack() as stack:
+        live = LiveViews(client, Settings(), informer_metrics=metrics)
+        for run in live.runnables:
+            task = await stack.enter_async_context(background(_run(run)))
+            assert not task.done()
+        yield live
+
+
+async def _run(runnable: Any) -> None:
+    await runnable()
+
+
+async def test_a_part_that_is_not_listed_is_none(server: FakeApiServer, views: LiveViews) -> None:
+    """The other part serves all the same, and neither is waited for."""
+    server.fail("list", silence(), path="/nodes", times=100)
+    server.put(QUEUES, a_queue("{}"))
+    assert views.current().inventory is None
+    assert views.current().queues is None
+    await server.wait_for(lambda: bool(views.current().queues))
+    assert views.current().inventory is None
+
+
+async def test_nodes_come_change_and_go(server: FakeApiServer, views: LiveViews) -> None:
+    server.put(NODES, a_node())
+    await views.wait_listed()
+    inventory = views.current().inventory
+    assert inventory is not None
+    assert inventory.resources_of(H200) == {"nvidia.com/gpu"}
+    ascend = server.put(NODES, a_node("Ascend910B", "huawei.com/npu"))
+    await server.wait_for(lambda: bool(inventory.resources_of("Ascend910B")))
+    relabelled = a_node("NVIDIA-H800")
+    relabelled["metadata"]["name"] = a_node()["metadata"]["name"]
+    server.put(NODES, relabelled)
+    await server.wait_for(lambda: bool(inventory.resources_of("NVIDIA-H800")))
+    assert not inventory.resources_of(H200)
+    server.remove(NODES, ascend["metadata"]["name"])
+    await server.wait_for(lambda: not inventory.resources_of("Ascend910B"))
+
+
+async def test_queues_come_change_and_go(server: FakeApiServer, views: LiveViews) -> None:
+    server.put(QUEUES, a_queue('{"A": 1}'))
+    await views.wait_listed()
+    queues = views.current().queues
+    assert queues is not None
+    assert queues["team-a"].card_quota == '{"A": 1}'
+    server.put(QUEUES, a_queue('{"A": 2}'))
+    await server.wait_for(lambda: queues["team-a"].card_quota == '{"A": 2}')
+    server.remove(QUEUES, "team-a")
+    await server.wait_for(lambda: "team-a" not in queues)
+
+
+async def test_a_cluster_without_queues_has_none(server: FakeApiServer, views: LiveViews) -> None:
+    """Volcano's CRDs need not be installed."""
+    missing = answer_status(404, "NotFound", "the server could not find the requested resource")
+    server.fail("list", missing, path="/queues", times=100)
+    await views.wait_listed()
+    assert views.current().queues == {}
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        {"metadata": {"name": "n", "labels": 3}, "status": []},
+        {"metadata": {"name": "n", "labels": {"x.product": 1}}, "status": {"allocatable": {"x": []}}},
+    ],
+)
+async def test_garbage_in_a_node_stops_nothing(
+    server: FakeApiServer, views: LiveViews, garbage: dict[str, Any]
+) -> None:
+    server.put(NODES, garbage)
+    server.put(NODES, a_node())
+    await views.wait_listed()
+    inventory = views.current().inventory
+    assert inventory is not None
+    assert inventory.cards() == (H200,)

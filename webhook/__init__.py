@@ -1,0 +1,5 @@
+"""The admission process: AdmissionReviews over TLS, answered by `core.admission`.
+
+Stateless, any number of replicas. All it knows of the cluster are projected nodes and queues, and it goes on without
+them.
+"""

@@ -1,0 +1,64 @@
+"""The admission endpoints: one route for each path of the dispatch table.
+
+Needs no cluster: the view is asked for with each request, so the same application serves live informers, a state
+file and a test.
+"""
+
+from collections.abc import Callable, Sequence
+
+from aiohttp import web
+
+from core.admission import PATHS, AdmissionRequest, ClusterView, Decision, Rule, review
+from core.settings import Settings
+from kube import serving
+from kube.admission import DEFAULT, ReviewMetrics, add_review_route
+
+ViewSource = Callable[[], ClusterView]
+
+
+def make_app(
+    settings: Settings,
+    view_source: ViewSource,
+    controllers: frozenset[str],
+    *,
+    metrics: ReviewMetrics = DEFAULT,
+) -> web.Application:
+    """An application with the admission endpoints alone, for bodies of up to 8 MiB."""
+    app = serving.application()
+    add_routes(app, settings, view_source, controllers, metrics=metrics)
+    return app
+
+
+def add_routes(
+    app: web.Application,
+    settings: Settings,
+    view_source: ViewSource,
+    controllers: frozenset[str],
+    *,
+    metrics: ReviewMetrics = DEFAULT,
+) -> None:
+    """Serves every path of the dispatch table on POST.
+
+    `view_source` is called once per request and must be cheap. `controllers` are the user names that may change what
+    is protected. The body limit is that of the application.
+    """
+    for path, rules in PATHS.items():
+        _add_route(app, path, rules, settings, view_source, controllers, metrics)
+
+
+def _add_route(
+    app: web.Application,
+    path: str,
+    rules: Sequence[Rule],
+    settings: Settings,
+    view_source: ViewSource,
+    controllers: frozenset[str],
+    metrics: ReviewMetrics,
+) -> None:
+    def serves(request: AdmissionRequest) -> bool:
+        return any(rule.serves(request) for rule in rules)
+
+    async def answer(request: AdmissionRequest) -> Decision:
+        return review(request, view_source(), settings, controllers=controllers, rules=rules)
+
+    add_review_route(app, path, serves=serves, answer=answer, metrics=metrics)

@@ -1,0 +1,68 @@
+"""The cluster as the admission rules see it: live nodes and queues, projected."""
+
+from collections.abc import Awaitable, Callable
+
+from core.admission import ClusterView
+from core.cards.inventory import Inventory
+from core.objects import Node, Queue, node, queue
+from core.settings import Settings
+from kube import metrics
+from kube.informer import Informer
+from kube.reflector import ListWatch
+from kube.resources import NODES, QUEUES
+
+
+class LiveViews:
+    """Follows nodes and queues. A part that is not listed completely yet is None in the view.
+
+    The CRD of queues may be missing; that counts as no queues.
+    """
+
+    def __init__(
+        self, client: ListWatch, settings: Settings, *, informer_metrics: metrics.Metrics = metrics.DEFAULT
+    ) -> None:
+        self._inventory = Inventory(settings.cards.resources)
+        self._by_name: dict[str, Queue] = {}
+        self._nodes = Informer(
+            client, NODES, node.project, key=lambda view: view.name, metrics=informer_metrics
+        )
+        self._queues = Informer(
+            client,
+            QUEUES,
+            queue.project,
+            key=lambda view: view.name,
+            optional=True,
+            metrics=informer_metrics,
+        )
+        self._nodes.subscribe(self._on_node)
+        self._queues.subscribe(self._on_queue)
+
+    @property
+    def runnables(self) -> tuple[Callable[[], Awaitable[None]], ...]:
+        """What has to run, each until cancelled, for the view to stay current."""
+        return (self._nodes.run, self._queues.run)
+
+    async def wait_listed(self) -> None:
+        """Returns when both parts were listed completely once."""
+        await self._nodes.wait_synced()
+        await self._queues.wait_synced()
+
+    def current(self) -> ClusterView:
+        """The view as of now; its parts are live and not to be kept across an await."""
+        return ClusterView(
+            inventory=self._inventory if self._nodes.synced else None,
+            queues=self._by_name if self._queues.synced else None,
+        )
+
+    def _on_node(self, old: Node | None, new: Node | None) -> None:
+        """Node by node, so that a heartbeat of one of thousands costs next to nothing."""
+        if old is not None and (new is None or new.name != old.name):
+            self._inventory.drop(old.name)
+        if new is not None:
+            self._inventory.put(new)
+
+    def _on_queue(self, old: Queue | None, new: Queue | None) -> None:
+        if old is not None:
+            self._by_name.pop(old.name, None)
+        if new is not None:
+            self._by_name[new.name] = new
