@@ -1,0 +1,1 @@
+"""The decision process: caches, the quota pass, the binding hook and Queue status."""

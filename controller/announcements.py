@@ -1,0 +1,58 @@
+"""Events for people: why a pod waits, said once for each reason, on the pod itself."""
+
+from core import reasons
+from core.objects import Queue
+from core.plan.lift import Hold, Lift
+from core.plan.offline import malformed_note
+from kube.events import EventRecorder, Reference
+from kube.resources import PODS, QUEUES
+
+_ACTION = "Lift"
+
+
+class Announcements:
+    """Remembers what was said about each pod and queue, and says only what is new."""
+
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
+        self._said: dict[str, tuple[str, str]] = {}
+        self._malformed: dict[str, str] = {}
+
+    def held(self, hold: Hold) -> None:
+        """Says why a pod waits, unless that is what was said last."""
+        pod, said = hold.pod, (hold.reason, hold.message)
+        if not hold.announced or self._said.get(pod.uid) == said:
+            return
+        self._said[pod.uid] = said
+        self._recorder.emit(
+            Reference.of(PODS, pod.name, pod.namespace, pod.uid),
+            "Warning",
+            hold.reason,
+            hold.message,
+            _ACTION,
+        )
+
+    def lifted(self, lift: Lift) -> None:
+        """Forgets why the pod waited."""
+        self._said.pop(lift.pod.uid, None)
+
+    def gone(self, uid: str) -> None:
+        """Forgets a pod that does not exist any more."""
+        self._said.pop(uid, None)
+
+    def quota_read(self, queue: Queue, malformed: str) -> None:
+        """Says on the queue when its stored card quota cannot be read; a mended one may be said again later."""
+        if self._malformed.get(queue.uid, "") == malformed:
+            return
+        if malformed:
+            self._malformed[queue.uid] = malformed
+            note = malformed_note(malformed)
+            self._recorder.emit(
+                Reference.of(QUEUES, queue.name, uid=queue.uid),
+                "Warning",
+                reasons.CARD_QUOTA_MALFORMED,
+                note,
+                "ReadQuota",
+            )
+        else:
+            self._malformed.pop(queue.uid, None)

@@ -1,0 +1,53 @@
+"""What a replica does while it leads, in the order that keeps two leaders from ever contradicting each other."""
+
+import asyncio
+import logging
+
+from controller.binding import BindingHook
+from controller.caches import Caches
+from controller.lifting import Lifter
+from controller.metrics import QueueSeries
+from controller.publishing import Publisher
+from kube.lease import Term
+
+_LOG = logging.getLogger(__name__)
+
+HOOK_TIMEOUT_S = 5.0
+"""How long the API server waits for the binding hook: the last grant of a former leader is stored or lost by then."""
+
+_HOUSEKEEPING_S = 5.0
+
+
+class Leader:
+    """One replica's leading, term after term."""
+
+    def __init__(
+        self, caches: Caches, lifter: Lifter, publisher: Publisher, hook: BindingHook, series: QueueSeries
+    ) -> None:
+        self._caches = caches
+        self._lifter = lifter
+        self._publisher = publisher
+        self._hook = hook
+        self._series = series
+
+    async def lead(self, term: Term) -> None:
+        """Leads until cancelled."""
+        if term.epoch > 0:
+            # There was a leader before. Its lifts may not have reached our watches yet, so everything is listed
+            # anew; its last grant may still be on its way into a bind, so the list comes after that time.
+            await asyncio.sleep(HOOK_TIMEOUT_S)
+            await self._caches.refresh()
+        _LOG.info("deciding", extra={"epoch": term.epoch})
+        self._hook.leading = self._series.leading = True
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._lifter.run(term), name="lifting")
+                tasks.create_task(self._publisher.run(term), name="publishing")
+                tasks.create_task(self._keep_house(), name="housekeeping")
+        finally:
+            self._hook.leading = self._series.leading = False
+
+    async def _keep_house(self) -> None:
+        while True:
+            await asyncio.sleep(_HOUSEKEEPING_S)
+            self._hook.expire()
