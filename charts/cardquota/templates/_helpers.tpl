@@ -1,0 +1,66 @@
+{{/*
+Names are fixed, not derived from the release: a cluster has one cardquota. Helm refuses a second release, because the
+objects without a namespace exist already.
+*/}}
+{{- define "cardquota.webhook" -}}cardquota-webhook{{- end }}
+{{- define "cardquota.controller" -}}cardquota-controller{{- end }}
+{{- define "cardquota.certificates" -}}cardquota-certificates{{- end }}
+{{- define "cardquota.mutating" -}}cardquota-mutating{{- end }}
+{{- define "cardquota.validating" -}}cardquota-validating{{- end }}
+{{- define "cardquota.lease" -}}cardquota{{- end }}
+
+{{/* The user name under which the controller asks the API server. */}}
+{{- define "cardquota.controllerAccount" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "cardquota.controller" . }}
+{{- end }}
+
+{{/* Labels of every object. Takes (dict "root" $ "component" "webhook"); the component may be left out. */}}
+{{- define "cardquota.labels" -}}
+{{ include "cardquota.selectorLabels" . }}
+app.kubernetes.io/part-of: {{ .root.Chart.Name }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels that never change during the life of a Deployment. */}}
+{{- define "cardquota.selectorLabels" -}}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* The metadata that all objects share, after their name and namespace. */}}
+{{- define "cardquota.metadata" -}}
+labels:
+  {{- include "cardquota.labels" . | nindent 2 }}
+{{- with .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "cardquota.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/*
+Namespaces whose objects are our business. The label kubernetes.io/metadata.name is set by the API server and cannot be
+changed, so nobody gets out of the quota by labelling a namespace.
+*/}}
+{{- define "cardquota.namespaceSelector" -}}
+matchExpressions:
+- key: kubernetes.io/metadata.name
+  operator: NotIn
+  values: {{ concat (list "kube-system" "kube-node-lease" .Release.Namespace .Values.volcano.namespace) .Values.webhook.exemptNamespaces | uniq | toJson }}
+{{- with .Values.webhook.namespaceSelectorExpressions }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,182 @@
+{{/*
+One of the two processes. All of these take (dict "root" $ "component" "webhook"), where the component is also the key of
+its values and the subcommand that is run.
+*/}}
+
+{{- define "cardquota.process.arguments" -}}
+{{- $root := .root }}
+- {{ .component }}
+- --config=/etc/cardquota/cardquota.yaml
+- --port=9443
+- --metrics-port=8080
+- --namespace=$(POD_NAMESPACE)
+- --cert-secret={{ include "cardquota.certificates" $root }}
+- --service={{ include (print "cardquota." .component) $root }}.$(POD_NAMESPACE).svc
+{{- /* Whoever fills the Secret issues one certificate for both Services. */}}
+{{- range $service := list (include "cardquota.webhook" $root) (include "cardquota.controller" $root) }}
+- --dns-name={{ $service }}
+- --dns-name={{ $service }}.$(POD_NAMESPACE)
+- --dns-name={{ $service }}.$(POD_NAMESPACE).svc
+- --dns-name={{ $service }}.$(POD_NAMESPACE).svc.{{ $root.Values.clusterDomain }}
+{{- end }}
+- --webhook-configuration={{ include "cardquota.mutating" $root }}
+- --webhook-configuration={{ include "cardquota.validating" $root }}
+- --controller-account=system:serviceaccount:$(POD_NAMESPACE):{{ include "cardquota.controller" $root }}
+- --log-level={{ (index $root.Values .component).logLevel }}
+{{- if eq .component "controller" }}
+- --lease={{ include "cardquota.lease" $root }}
+- --identity=$(POD_NAME)
+- --advertise-address=https://$(POD_IP):9443
+{{- end }}
+{{- end }}
+
+{{- define "cardquota.process.deployment" -}}
+{{- $root := .root }}
+{{- $values := index .root.Values .component }}
+{{- $name := include (print "cardquota." .component) .root }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  {{- include "cardquota.metadata" . | nindent 2 }}
+spec:
+  replicas: {{ $values.replicas }}
+  selector:
+    matchLabels:
+      {{- include "cardquota.selectorLabels" . | nindent 6 }}
+  strategy:
+    rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
+  template:
+    metadata:
+      labels:
+        {{- include "cardquota.labels" . | nindent 8 }}
+        {{- with $values.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      annotations:
+        checksum/config: {{ include (print $root.Template.BasePath "/config.yaml") $root | sha256sum }}
+        {{- with merge (dict) $values.podAnnotations $root.Values.commonAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      serviceAccountName: {{ $name }}
+      automountServiceAccountToken: true
+      {{- with $root.Values.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+      terminationGracePeriodSeconds: 30
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        runAsGroup: 65532
+        seccompProfile: {type: RuntimeDefault}
+      {{- with $root.Values.imagePullSecrets }}
+      imagePullSecrets:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      containers:
+      - name: cardquota
+        image: {{ include "cardquota.image" $root | quote }}
+        imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+        command: [cardquota]
+        args:
+        {{- include "cardquota.process.arguments" . | trim | nindent 8 }}
+        env:
+        - name: POD_NAME
+          valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        - name: POD_NAMESPACE
+          valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+        - name: POD_IP
+          valueFrom: {fieldRef: {fieldPath: status.podIP}}
+        ports:
+        - {name: https, containerPort: 9443}
+        - {name: metrics, containerPort: 8080}
+        readinessProbe:
+          httpGet: {path: /readyz, port: metrics}
+          periodSeconds: 5
+          timeoutSeconds: 2
+        livenessProbe:
+          httpGet: {path: /healthz, port: metrics}
+          initialDelaySeconds: 10
+          periodSeconds: 10
+          timeoutSeconds: 5
+          failureThreshold: 6
+        lifecycle:
+          # The Service needs a moment to stop sending requests here.
+          preStop: {sleep: {seconds: 5}}
+        resources:
+          {{- toYaml $values.resources | nindent 10 }}
+        securityContext:
+          allowPrivilegeEscalation: false
+          readOnlyRootFilesystem: true
+          capabilities: {drop: [ALL]}
+        volumeMounts:
+        - {name: config, mountPath: /etc/cardquota, readOnly: true}
+      volumes:
+      - name: config
+        configMap: {name: cardquota}
+      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: ScheduleAnyway
+        matchLabelKeys: [pod-template-hash]
+        labelSelector:
+          matchLabels:
+            {{- include "cardquota.selectorLabels" . | nindent 12 }}
+      {{- with $values.nodeSelector }}
+      nodeSelector:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $values.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $values.affinity }}
+      affinity:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+{{- end }}
+
+{{/* The Service that the API server calls. */}}
+{{- define "cardquota.process.service" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include (print "cardquota." .component) .root }}
+  namespace: {{ .root.Release.Namespace }}
+  {{- include "cardquota.metadata" . | nindent 2 }}
+spec:
+  selector:
+    {{- include "cardquota.selectorLabels" . | nindent 4 }}
+  ports:
+  - {name: https, port: 443, targetPort: https}
+{{- end }}
+
+{{- define "cardquota.process.serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include (print "cardquota." .component) .root }}
+  namespace: {{ .root.Release.Namespace }}
+  {{- include "cardquota.metadata" . | nindent 2 }}
+automountServiceAccountToken: false
+{{- end }}
+
+{{/* Nothing for a single replica: it could never be moved off its node. */}}
+{{- define "cardquota.process.pdb" -}}
+{{- $values := index .root.Values .component }}
+{{- if and $values.pdb.enabled (gt (int $values.replicas) 1) -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ include (print "cardquota." .component) .root }}
+  namespace: {{ .root.Release.Namespace }}
+  {{- include "cardquota.metadata" . | nindent 2 }}
+spec:
+  minAvailable: {{ $values.pdb.minAvailable }}
+  selector:
+    matchLabels:
+      {{- include "cardquota.selectorLabels" . | nindent 6 }}
+{{- end }}
+{{- end }}
