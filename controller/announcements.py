@@ -1,19 +1,28 @@
 """Events for people: why a pod waits, said once for each reason, on the pod itself."""
 
+from typing import Protocol
+
 from core import reasons
 from core.objects import Queue
 from core.plan.lift import Hold, Lift
 from core.plan.offline import malformed_note
-from kube.events import EventRecorder, Reference
+from kube.events import EventType, Reference
 from kube.resources import PODS, QUEUES
 
 _ACTION = "Lift"
 
 
+class Recorder(Protocol):
+    """The one call of kube.events.EventRecorder that is made."""
+
+    def emit(self, regarding: Reference, event_type: EventType, reason: str, note: str, action: str) -> bool:
+        """See EventRecorder.emit."""
+
+
 class Announcements:
     """Remembers what was said about each pod and queue, and says only what is new."""
 
-    def __init__(self, recorder: EventRecorder) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._said: dict[str, tuple[str, str]] = {}
         self._malformed: dict[str, str] = {}

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -27,6 +28,9 @@ ASSUMED_FOR_S = 60.0
 """How long a granted bind that the watch never shows keeps its cards; the API server answers binds within seconds."""
 
 
+Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
+
+
 class PodReader(Protocol):
     """The one call of kube.client.Client that the hook makes."""
 
@@ -44,44 +48,60 @@ class BindingHook:
     """
 
     def __init__(
-        self, reader: PodReader | None, caches: Caches, settings: Settings, metrics: Metrics
+        self,
+        reader: PodReader | None,
+        caches: Caches,
+        settings: Settings,
+        metrics: Metrics,
+        ask_leader: Answer | None = None,
     ) -> None:
         self._reader = reader
         self._caches = caches
         self._settings = settings
         self._metrics = metrics
+        self._ask_leader = ask_leader or self._leaderless
         self._assumed: dict[str, float] = {}
         self.leading = False
 
     async def review(self, request: AdmissionRequest) -> Decision:
-        """The answer to one Binding. Never raises for what the Binding holds."""
+        """The answer to one Binding, the leader's where the pod is ours. Never raises for what the Binding holds."""
+        return await self._review(request, self._ask_leader)
+
+    async def review_here(self, request: AdmissionRequest) -> Decision:
+        """The answer of this replica alone, for one that has been asked by another."""
+        return await self._review(request, self._leaderless)
+
+    async def _review(self, request: AdmissionRequest, elsewhere: Answer) -> Decision:
         target = target_of(request)
         known = self._caches.pods.get(target.key)
         if known is not None and target.uid in ("", known.uid) and not self._ours(known):
             self._metrics.binds.labels("passed", "").inc()
             return grant(target, {})
         with self._metrics.bind_seconds.time():
-            return await self._review_unknown(request, target, known)
+            return await self._review_ours(request, target, known, elsewhere)
 
-    async def _review_unknown(self, request: AdmissionRequest, target: Target, known: Pod | None) -> Decision:
+    async def _leaderless(self, _request: AdmissionRequest) -> Decision:
+        return self._refused(reasons.NO_LEADER, "this replica does not lead; the scheduler will try again")
+
+    async def _review_ours(
+        self, request: AdmissionRequest, target: Target, known: Pod | None, elsewhere: Answer
+    ) -> Decision:
         problem = obstacle(target, known)
         if problem is not None:
             # The cache may lag behind the scheduler's, which has just seen the pod come, or its gate go.
             try:
                 known = await self._read(target)
             except errors.KubeError as error:
-                return self._refused(
-                    reasons.API_UNAVAILABLE, f"pod {target.key} cannot be read: {errors.describe(error)}"
-                )
-            if known is not None and not self._ours(known):
-                self._metrics.binds.labels("passed", "").inc()
-                return grant(target, {})
+                text = f"pod {target.key} cannot be read: {errors.describe(error)}"
+                return self._refused(reasons.API_UNAVAILABLE, text)
             problem = obstacle(target, known)
-        if problem is not None or known is None:
-            return self._refused(
-                problem.code if problem else reasons.POD_NOT_FOUND, problem.detail if problem else ""
-            )
-        return self._decide(request, target, known)
+        if known is not None and not self._ours(known):
+            self._metrics.binds.labels("passed", "").inc()
+            return grant(target, {})
+        if problem is not None:
+            return self._refused(problem.code, problem.detail)
+        assert known is not None, "a pod that does not exist is an obstacle"
+        return self._decide(request, target, known) if self.leading else await elsewhere(request)
 
     def _ours(self, view: Pod) -> bool:
         return view.asks_mgpu and self._settings.features.mgpu
@@ -97,10 +117,6 @@ class BindingHook:
             return None
 
     def _decide(self, request: AdmissionRequest, target: Target, view: Pod) -> Decision:
-        if not self.leading:
-            return self._refused(
-                reasons.NO_LEADER, "this replica does not lead; the scheduler will try again"
-            )
         ledger = self._caches.ledger
         node: Node | None = ledger.nodes.get(target.node)
         if node is None:
@@ -110,7 +126,8 @@ class BindingHook:
             if booked.node_name == target.node:
                 # The scheduler or the API server asks again: the same answer, whatever happened meanwhile.
                 return self._granted(target, _records_of(booked))
-            ledger.forget(view.uid)
+            if not request.dry_run:
+                ledger.forget(view.uid)
         ask = mgpu_ask(view)
         if ask is None:
             return grant(target, {})

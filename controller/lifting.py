@@ -6,10 +6,11 @@ import logging
 from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.metrics import Metrics
+from controller.writing import Patcher
 from core.names import FIELD_MANAGER
 from core.plan.lift import Decision, Hold, Lift, Planner
 from kube import errors
-from kube.client import Client, PatchType
+from kube.client import PatchType
 from kube.lease import Term
 from kube.resources import PODS
 
@@ -31,7 +32,7 @@ class Lifter:
 
     def __init__(
         self,
-        client: Client,
+        client: Patcher,
         caches: Caches,
         announcements: Announcements,
         metrics: Metrics,

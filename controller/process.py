@@ -7,15 +7,15 @@ from functools import partial
 from prometheus_client import REGISTRY
 
 from controller.announcements import Announcements
-from controller.app import add_routes
+from controller.app import add_leader_routes, add_routes
 from controller.binding import BindingHook
 from controller.caches import Caches
+from controller.forwarding import ADDRESS_ANNOTATION, LeaderLink
 from controller.leading import Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
 from controller.options import Options
 from controller.publishing import Publisher
-from core.names import OWN_PREFIX
 from core.settings import Settings
 from kube import errors, logs, runtime
 from kube.admission import DEFAULT as REVIEWS
@@ -27,8 +27,6 @@ from kube.process import Frame
 from kube.serving import application
 
 _LOG = logging.getLogger(__name__)
-
-ADDRESS_ANNOTATION = OWN_PREFIX + "address"
 
 
 def run(settings: Settings, options: Options) -> int:
@@ -59,7 +57,15 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         recorder = EventRecorder(client, "cardquota", options.identity)
         announcements = Announcements(recorder)
         caches.pods.subscribe(lambda old, new: announcements.gone(old.uid) if old and new is None else None)
-        hook = BindingHook(client, caches, settings, metrics)
+        elector = Elector(
+            client,
+            options.namespace,
+            options.lease,
+            options.identity,
+            annotations={ADDRESS_ANNOTATION: options.advertise_address} if options.advertise_address else {},
+        )
+        link = LeaderLink(elector, lambda: frame.bundle, options.service)
+        hook = BindingHook(client, caches, settings, metrics, link.ask)
         leader = Leader(
             caches,
             Lifter(client, caches, announcements, metrics),
@@ -69,13 +75,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         )
         app = application()
         add_routes(app, hook, REVIEWS)
-        elector = Elector(
-            client,
-            options.namespace,
-            options.lease,
-            options.identity,
-            annotations={ADDRESS_ANNOTATION: options.advertise_address} if options.advertise_address else {},
-        )
+        add_leader_routes(app, hook, REVIEWS)
 
         async def campaign() -> None:
             await caches.wait_synced()

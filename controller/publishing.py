@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.metrics import Metrics
+from controller.writing import Patcher
 from core.names import FIELD_MANAGER
 from core.objects import Queue
 from core.queues.status import published, status_patch
 from kube import errors
-from kube.client import Client, PatchType
+from kube.client import PatchType
 from kube.lease import Term
 from kube.resources import QUEUES
 
@@ -43,7 +44,7 @@ class Publisher:
     """Keeps `status.allocated` of every queue right while it leads. One instance serves one term."""
 
     def __init__(
-        self, client: Client, caches: Caches, announcements: Announcements, metrics: Metrics
+        self, client: Patcher, caches: Caches, announcements: Announcements, metrics: Metrics
     ) -> None:
         self._client = client
         self._caches = caches

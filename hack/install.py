@@ -77,8 +77,8 @@ class Installation:
             self._apply_objects()
             self._add(*[name for name, count in self._wanted.items() for _ in range(count)])
             self._wait_until_enforced()
-        except BaseException as error:
-            self._close(error)
+        except BaseException:
+            self._close()
             raise
         self._progress(f"cardquota is installed in {self.namespace}")
         return self
@@ -86,7 +86,7 @@ class Installation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close(error)
+        self._close()
 
     # -- processes -----------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class Installation:
 
     def stop_controller(self, index: int) -> None:
         """End a controller in order (SIGTERM); the API server calls another one from then on, if there is one."""
-        self.controller_processes[index].stop()
+        self._replicas[CONTROLLER][index].stop()
         self._point_webhooks()
 
     def kill_controller(self, index: int) -> None:
@@ -231,9 +231,7 @@ class Installation:
 
     # -- end -----------------------------------------------------------------------------------------------------
 
-    def _close(self, error: BaseException | None) -> None:
-        if isinstance(error, Exception):
-            self._plane.keep_logs()
+    def _close(self) -> None:
         try:
             # Nothing may call a process that is about to end.
             self._inventory.remove(lambda path: "webhookconfigurations" in path)

@@ -116,7 +116,7 @@ class SelfSigned:
             except errors.Conflict as error:
                 conflict = error
                 continue
-            _LOG.info("certificates issued", extra={"namespace": self._namespace, "secret": self._secret})
+            _LOG.info("certificates issued", extra={"namespace": self._namespace, "name_": self._secret})
             return bundle
         raise conflict or AssertionError("at least one try")
 

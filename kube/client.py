@@ -65,8 +65,7 @@ class Client:
     def __init__(
         self, link: connection.Connection, *, user_agent: str | None = None, metrics: Metrics = DEFAULT
     ) -> None:
-        agent = user_agent or f"cardquota/{metadata.version('cardquota')}"
-        self._transport = Transport(link, user_agent=agent, metrics=metrics)
+        self._transport = Transport(link, user_agent=user_agent or _user_agent(), metrics=metrics)
 
     @classmethod
     async def connect(
@@ -294,6 +293,13 @@ class Client:
         if not isinstance(raw, dict):
             raise request.failed(ValueError("the answer is not a JSON object"))
         return raw
+
+
+def _user_agent() -> str:
+    try:
+        return f"{names.FIELD_MANAGER}/{metadata.version('cardquota')}"
+    except metadata.PackageNotFoundError:
+        return names.FIELD_MANAGER  # run from a source tree
 
 
 def _watch_event(line: bytes) -> WatchEvent:

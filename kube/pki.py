@@ -6,7 +6,7 @@ defaults accept them.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 
@@ -32,7 +32,7 @@ class Pair:
     """A certificate and its private key, both PEM."""
 
     certificate: bytes
-    key: bytes
+    key: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Bundle:
     """
 
     ca_certificates: bytes
-    ca_key: bytes
+    ca_key: bytes = field(repr=False)
     leaf: Pair
 
 

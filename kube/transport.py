@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from io import BytesIO
 from urllib.parse import urlencode
 
 import aiohttp
@@ -23,6 +24,7 @@ _LOG = logging.getLogger(__name__)
 
 _RELOAD_EVERY_S = 10.0
 _CONNECT_S = 10.0
+_ONE_PIECE = 512 * 1024
 _FAILURES = (*errors.TRANSPORT_ERRORS, ConfigException)
 """The library reads rotating tokens while a request is prepared, so its own exception can come from there too."""
 
@@ -128,7 +130,7 @@ class Transport:
             request.method,
             # Encoded already: otherwise yarl would decode percent-encoded parts of names again.
             URL(f"{self.host}{request.path}{query}", encoded=True),
-            data=request.body,
+            data=_data(request.body),
             headers=headers,
             timeout=request.timeout,
             allow_redirects=False,  # no API server redirects, and credentials must not follow one
@@ -155,6 +157,11 @@ class Transport:
                 _LOG.warning("credentials cannot be read again", extra={"error": type(error).__name__})
                 return False
             return True
+
+
+def _data(body: bytes | None) -> bytes | BytesIO | None:
+    """Large bodies as a stream: in one piece aiohttp would write them without giving way, and warns of it."""
+    return body if body is None or len(body) <= _ONE_PIECE else BytesIO(body)
 
 
 def _silence_bodies() -> None:

@@ -8,15 +8,16 @@ be scaled, labelled and cleaned up.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from core import names
+from core import names, reasons
 from core.admission import shapes, templates
 from core.admission.request import CREATE, UPDATE, AdmissionRequest
 from core.admission.shapes import Violations
 from core.admission.templates import Subject
 from core.admission.view import Context
-from core.cards.quota import request_findings
+from core.cards.expression import split
+from core.cards.quota import CardJsonError, parse_quota, parse_request, request_findings
 from core.objects import raw as read
-from core.violations import Findings, child
+from core.violations import Findings, Hint, child, show
 
 Judge = Callable[[AdmissionRequest, Context], Findings]
 
@@ -72,4 +73,24 @@ def _card_request(request: AdmissionRequest, context: Context) -> Findings:
     was = read.texts(request.old_object, "metadata", "annotations").get(names.CARD_REQUEST_ANNOTATION)
     if not context.settings.features.cards or now is None or (request.operation == UPDATE and now == was):
         return Findings()
-    return request_findings(now, _REQUEST_PATH)
+    findings = request_findings(now, _REQUEST_PATH)
+    if findings.violations:
+        return findings
+    queue = read.text(read.mapping(request.object, "spec"), "queue") or context.settings.queue.default
+    return findings + Findings(hints=tuple(_beyond_quota(parse_request(now), queue, context)))
+
+
+def _beyond_quota(requested: Mapping[str, int], name: str, context: Context) -> Iterator[Hint]:
+    """What the queue could not serve even when it is empty; its quota may grow, so the object is admitted."""
+    queue = (context.view.queues or {}).get(name)
+    if queue is None:
+        return
+    try:
+        quota = parse_quota(queue.card_quota)
+    except CardJsonError:
+        quota = {}
+    for cards, count in requested.items():
+        limit = sum(quota.get(card, 0) for card in split(cards))
+        if count > limit:
+            detail = f"{show(cards)}: {count} are more than the whole quota of queue {name} ({limit}); the group will wait"
+            yield Hint(reasons.INSUFFICIENT_SCALAR_QUOTA, _REQUEST_PATH, detail)

@@ -1,12 +1,13 @@
 """Which cards of one node each container of a pod gets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 from typing import Final
 
 from core.mgpu.ask import MgpuAsk
+from core.mgpu.first_fit import Doubt, first_fit
 from core.mgpu.node import NodeModel, NodeState, after, idle_card
 from core.mgpu.numbering import Pool, number_cards
 from core.mgpu.score import Policy, combination
@@ -52,12 +53,13 @@ def allocate(
     if task is None:
         return None
     shared, outcome = task.search(policy, weight, budget)
-    if outcome.choices is None and not outcome.complete:
-        shared, found = task.search("any", _EVEN, FIT_BUDGET)
-        outcome = replace(found, complete=False)
-    if outcome.choices is None:
+    indexes: Mapping[int, tuple[int, ...]] | None = None
+    if outcome.choices is not None:
+        indexes = number_cards(task.full, shared, outcome.choices, task.pools)
+    elif not outcome.complete:
+        indexes = _any(ask, model, state, cap, FIT_BUDGET)
+    if indexes is None:
         return None
-    indexes = number_cards(task.full, shared, outcome.choices, task.pools)
     placed = {part.container: indexes[position] for position, part in enumerate(ask.parts)}
     value = combination(after(state, model, ask, placed), model, policy=policy, weight=weight)
     return Placement(placed, value, outcome.complete)
@@ -68,8 +70,23 @@ def feasible(ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, budg
 
     An exhausted budget counts as no room, on the safe side.
     """
-    task = _task(ask, model, state, cap)
-    return task is not None and task.search("any", _EVEN, budget)[1].choices is not None
+    return _any(ask, model, state, cap, budget) is not None
+
+
+def _any(
+    ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int, budget: int
+) -> Mapping[int, tuple[int, ...]] | None:
+    """Some arrangement, by container position, good or not."""
+    indexes = first_fit(ask, model, state, cap)
+    if not isinstance(indexes, Doubt):
+        return indexes
+    task = None if indexes is Doubt.NO_ROOM else _task(ask, model, state, cap)
+    if task is None:
+        return None
+    shared, outcome = task.search("any", _EVEN, budget)
+    if outcome.choices is None:
+        return None
+    return number_cards(task.full, shared, outcome.choices, task.pools)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def number_cards(
     container.
     """
     cards = _replay(full, shared, choices, pools)
-    alike = _alike(full, shared)
+    alike = _alike(shared)
     positions = sorted([*full, *(position for position, _ in shared)])
     numbered = _numbered(cards, pools, positions)
     while True:
@@ -103,11 +103,9 @@ def _numbered(
     return {position: tuple(sorted(numbers)) for position, numbers in result.items()}
 
 
-def _alike(full: Mapping[int, int], shared: Sequence[tuple[int, Load]]) -> list[list[int]]:
-    """Positions of containers that can change places, ascending."""
-    groups: dict[object, list[int]] = {}
-    for position, count in full.items():
-        groups.setdefault(count, []).append(position)
+def _alike(shared: Sequence[tuple[int, Load]]) -> list[list[int]]:
+    """Positions of shared containers that can change places, ascending. Those with whole cards are in order anyway."""
+    groups: dict[Load, list[int]] = {}
     for position, load in shared:
         groups.setdefault(load, []).append(position)
     return [sorted(group) for group in groups.values()]
@@ -115,7 +113,7 @@ def _alike(full: Mapping[int, int], shared: Sequence[tuple[int, Load]]) -> list[
 
 def _exchange(numbered: Mapping[int, tuple[int, ...]], alike: Iterable[list[int]]) -> dict[int, int]:
     """Position -> the position of an equal container that takes its cards, so that lists ascend in each group."""
-    exchange: dict[int, int] = {}
+    exchange = {position: position for position in numbered}
     for group in alike:
         by_cards = sorted(group, key=lambda position: (numbered[position], position))
         exchange.update(zip(by_cards, group, strict=True))

@@ -85,6 +85,9 @@ class Planner:
 
     def _decide(self, entry: Entry, stock: CardStock) -> Decision:
         pod, name, demand = entry.pod, entry.queue, entry.demand
+        if not pod.asks:
+            # Gated by hand, or the card name was taken away while it waited.
+            return self._lift(entry, None)
         obstacle = self._closed(entry)
         if obstacle is not None:
             return obstacle

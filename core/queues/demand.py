@@ -29,9 +29,10 @@ def stage_of(pod: Pod) -> Stage:
     """Derived from the pod alone, so that a restarted controller comes to the same answer.
 
     A pod without gate and node may be bound any moment, whoever took its gate away: it is reserved. A terminating
-    pod has given its quota back although its cards may still be busy: that is how the Volcano scheduler counts.
+    pod has given its quota back although its cards may still be busy: that is how the Volcano scheduler counts. A pod that
+    carries our gate waits even if it asks for nothing (any more): somebody has to lift it.
     """
-    if not pod.asks or pod.deleting or pod.phase in _UNCOUNTED_PHASES:
+    if not (pod.asks or pod.gated) or pod.deleting or pod.phase in _UNCOUNTED_PHASES:
         return Stage.IGNORED
     if pod.bound:
         return Stage.ALLOCATED

@@ -142,7 +142,7 @@ class Ledger:
 
     def put_pod(self, pod: Pod) -> None:
         """Takes in a pod as observed. A pod that neither asks for anything of ours nor uses a device is left out."""
-        if not (pod.asks or any("/" in name for name in pod.requests)):
+        if not (pod.asks or pod.gated or any("/" in name for name in pod.requests)):
             self.drop_pod(pod.uid)
             return
         self._pods[pod.uid] = pod
@@ -154,11 +154,10 @@ class Ledger:
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine: a missed delete may be found twice."""
-        pod = self._pods.pop(uid, None)
+        self._pods.pop(uid, None)
         self._assumed.pop(uid, None)
-        if pod is not None:
-            self._unbook(uid)
-            self._unindex(uid)
+        self._unbook(uid)
+        self._unindex(uid)
 
     def assume(self, pod: Pod) -> None:
         """Books a pod as it will be once the write under way has gone through."""
@@ -167,8 +166,13 @@ class Ledger:
 
     def forget(self, uid: str) -> None:
         """Takes an assumption back: the write has failed for good."""
-        if self._assumed.pop(uid, None) is not None and uid in self._pods:
+        if self._assumed.pop(uid, None) is None:
+            return
+        if uid in self._pods:
             self._book(self._pods[uid])
+        else:
+            # Assumed before the watch showed the pod at all.
+            self.drop_pod(uid)
 
     def forget_all(self) -> None:
         """Takes every assumption back: the time of leading is over."""

@@ -31,6 +31,7 @@ _SETUP_ERRORS = (
     subprocess.SubprocessError,
 )
 _LOG_LINES = 20
+_DESCRIBED = 2
 _KEPT = """\
 Everything stays up until Ctrl-C. In another terminal:
 
@@ -113,16 +114,19 @@ def _explain(shell: Shell, error: DemoError, processes: Sequence[ManagedProcess]
     """Show what is there when something did not happen."""
     terminal = shell.terminal
     terminal.error(str(error))
-    for line in (
-        "kubectl get pods -o wide",
-        "kubectl describe pods --field-selector=status.phase!=Running",
-        "kubectl get events --sort-by=.lastTimestamp",
-    ):
-        terminal.command(line)
-        try:
+    try:
+        waiting = shell.quietly(
+            "kubectl get pods --field-selector=status.phase!=Running -o name"
+        ).output.split()
+        for line in (
+            "kubectl get pods -o wide",
+            *(f"kubectl describe {pod}" for pod in waiting[:_DESCRIBED]),
+            "kubectl get events --sort-by=.metadata.creationTimestamp",
+        ):
+            terminal.command(line)
             terminal.output(shell.quietly(line).output)
-        except DemoError as another:
-            terminal.error(str(another))
+    except DemoError as another:
+        terminal.error(str(another))
     for process in processes:
         terminal.command(f"tail -n {_LOG_LINES} {process.log}")
         terminal.output("\n".join(process.log_tail().splitlines()[-_LOG_LINES:]))

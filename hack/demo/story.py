@@ -1,13 +1,14 @@
 """The story itself, section by section. Whatever it claims is checked on the way."""
 
 import json
-from collections.abc import Mapping, Sequence
 
 import yaml
 
 from hack.demo.shell import DemoError, Shell
 
 _QUEUE = "research"
+_NOTEBOOKS = ("notebook-a", "notebook-b", "notebook-c")
+_PODS = "/api/v1/namespaces/default/pods"
 _INDEX = "vke.volcengine.com/gpu-index-container-main"
 _INDEX_COLUMNS = (
     "-o custom-columns="
@@ -30,8 +31,15 @@ def the_cluster(shell: Shell) -> None:
     shell.terminal.say(
         "Four nodes. These are the cards that quotas and pods can name; mGPU fractions are asked for as resources."
     )
-    known = ("NVIDIA-H200", "NVIDIA-A100-80GB/mps-80g*1/8", "NVIDIA-A100-80GB/mig-1g.10gb-mixed")
-    _expect(shell.run("cardquota cards"), *known)
+    stock = {row[0]: row[2] for row in _rows(shell.run("cardquota cards"))}
+    wanted = {
+        "NVIDIA-A100-80GB": "5",
+        "NVIDIA-A100-80GB/mig-1g.10gb-mixed": "3",
+        "NVIDIA-A100-80GB/mps-80g*1/8": "16",
+        "NVIDIA-H200": "16",
+    }
+    if stock != wanted:
+        raise DemoError(f"the cards of the nodes are {wanted}")
 
 
 def mistakes_are_refused(shell: Shell) -> None:
@@ -90,14 +98,14 @@ def the_queue_has_three_cards(shell: Shell) -> None:
 def fractions_share_a_card(shell: Shell) -> None:
     """Two mGPU pods fit on one card, a third takes the other one."""
     shell.terminal.heading("3. Fractions of a card")
-    shell.terminal.say("Three notebooks: two take 40 hundredths of a card, the third 60.")
-    version = json.loads(_quietly(shell, "kubectl get pods -o json"))["metadata"]["resourceVersion"]
+    shell.terminal.say("Three notebooks: two take 40 hundredths of a card, the third 70.")
+    version = _version_of_pods(shell)
     shell.file("notebooks.yaml", only_first=True)
     shell.run("kubectl apply -f notebooks.yaml")
     shell.until(
         "all notebooks run",
         "kubectl get pods -l app=notebook",
-        lambda text: [*_statuses(text).values()] == ["Running"] * 3,
+        lambda text: _statuses(text) == dict.fromkeys(_NOTEBOOKS, "Running"),
     )
     shell.terminal.say("Which card of the node each of them got stands in an annotation:")
     rows = _rows(shell.run(f"kubectl get pods -l app=notebook {_INDEX_COLUMNS}"))
@@ -122,7 +130,7 @@ def the_queue_shows_its_use(shell: Shell) -> None:
     rows = {row[2]: row[3:] for row in _rows(shell.run("cardquota queues")) if row[0] == _QUEUE}
     wanted = {
         "NVIDIA-H200": ["3", "3", "0", "1"],
-        "vke.volcengine.com/mgpu-core": ["<none>", "140", "0", "0"],
+        "vke.volcengine.com/mgpu-core": ["<none>", "150", "0", "0"],
         "vke.volcengine.com/mgpu-memory": ["<none>", "60000", "0", "0"],
     }
     if rows != wanted:
@@ -133,30 +141,39 @@ def _refused(shell: Shell, manifest: str, resource: str, *told: str) -> None:
     shell.file(manifest)
     message = shell.run(f"kubectl apply -f {manifest}", status=1)
     _expect(message, "admission webhook", *told)
-    # Refused for another reason, or stored all the same, would not be what is claimed here.
     found = shell.quietly(f"kubectl get {resource}")
-    if found.status == 0 or "NotFound" not in found.output:
+    if found.status == 0:
         raise DemoError(f"{resource} was refused, yet it is there:\n{found.output}")
+    if "NotFound" not in found.output:
+        raise DemoError(f"whether {resource} is there cannot be told:\n{found.output}")
+
+
+def _version_of_pods(shell: Shell) -> str:
+    """Where a watch has to begin to see all that happens from now on; `kubectl get -o json` drops it from lists."""
+    pods = json.loads(_quietly(shell, f"kubectl get --raw '{_PODS}?limit=1'"))
+    version: str = pods["metadata"]["resourceVersion"]
+    return version
 
 
 def _never_bound_without_cards(shell: Shell, version: str) -> None:
-    """Read what a watcher since `version` would have seen: whoever saw a node on a pod saw its card too."""
-    path = f"/api/v1/namespaces/default/pods?watch=1&resourceVersion={version}&labelSelector=app%3Dnotebook&timeoutSeconds=1"
-    events = [json.loads(line) for line in _quietly(shell, f"kubectl get --raw '{path}'").splitlines()]
-    seen = [event["object"] for event in events]
+    """Read what a watcher since `version` has seen: whoever saw a node on a pod saw its card too."""
+    query = f"watch=1&resourceVersion={version}&labelSelector=app%3Dnotebook&timeoutSeconds=1"
+    lines = _quietly(shell, f"kubectl get --raw '{_PODS}?{query}'").splitlines()
+    seen = [json.loads(line)["object"] for line in lines]
     bound = [pod for pod in seen if "nodeName" in pod["spec"]]
-    bare = [pod["metadata"]["name"] for pod in bound if not _indexes(pod)]
-    if bare or len({pod["metadata"]["name"] for pod in bound}) != 3:
+    unbound = [pod for pod in seen if "nodeName" not in pod["spec"]]
+    # Without the states before the bind this would not be the history, and the claim would be empty.
+    if not all({pod["metadata"]["name"] for pod in part} == set(_NOTEBOOKS) for part in (bound, unbound)):
         raise DemoError(
-            f"a watcher should see three pods bound, each with its card from the start; without: {bare}"
+            f"a watcher should see each notebook without a node and then with one, but saw {seen}"
         )
+    bare = [pod["metadata"]["name"] for pod in bound if _INDEX not in pod["metadata"]["annotations"]]
+    if bare:
+        raise DemoError(f"a watcher saw these pods with a node and without their card: {', '.join(bare)}")
     shell.terminal.checked(
-        f"a watcher saw {len(seen)} states of these pods, {len(bound)} with a node, none with a node and no card"
+        f"of the {len(seen)} states of these pods that a watcher saw, {len(bound)} have a node, and each of those"
+        " has its card"
     )
-
-
-def _indexes(pod: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
-    return pod["metadata"].get("annotations", {}).get(_INDEX, "")
 
 
 def _statuses(table: str) -> dict[str, str]:
@@ -176,6 +193,6 @@ def _quietly(shell: Shell, line: str) -> str:
 
 
 def _expect(output: str, *parts: str) -> None:
-    missing: Sequence[str] = [part for part in parts if part not in output]
+    missing = [part for part in parts if part not in output]
     if missing:
         raise DemoError(f"the output above should contain {', '.join(map(repr, missing))}")

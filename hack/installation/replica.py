@@ -21,12 +21,17 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A process, its Deployment's name, and the ports that take the place of its container's."""
+    """A process, its Deployment's name, the ports that take the place of its container's, and its time to end."""
 
     deployment: str
     process: ManagedProcess
     ports: Mapping[int, int]
     metrics_port: int
+    grace_s: float
+
+    def stop(self) -> None:
+        """End the process in order (SIGTERM); what is not done after the pod's grace period is killed."""
+        self.process.stop(self.grace_s)
 
     def metrics(self) -> str:
         """Return what a scraper would read."""
@@ -55,8 +60,13 @@ def replica(deployment: Object, around: Surroundings, supervisor: Supervisor, lo
             "PYTHONPATH": str(_ROOT),
         },
     )
-    metrics_port = around.ports[substitution.container_port(deployment, "metrics")]
-    return Replica(deployment["metadata"]["name"], process, around.ports, metrics_port)
+    return Replica(
+        deployment["metadata"]["name"],
+        process,
+        around.ports,
+        metrics_port=around.ports[substitution.container_port(deployment, "metrics")],
+        grace_s=deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"],
+    )
 
 
 def _answers(address: str) -> bool:

@@ -64,6 +64,13 @@ async def test_every_verb_reaches_its_object(server: FakeApiServer, client: Clie
     assert patch.headers["user-agent"].startswith("cardquota/")
 
 
+async def test_an_object_of_some_megabytes_is_sent_whole(server: FakeApiServer, client: Client) -> None:
+    """As large definitions of custom resources are, with its length announced."""
+    stored = await client.create(PODS, pod("p", padding="x" * 3_000_000), "a")
+    assert len(stored["padding"]) == 3_000_000
+    assert int(server.requests[0].headers["content-length"]) > 3_000_000
+
+
 async def test_preconditions_protect_another_object(server: FakeApiServer, client: Client) -> None:
     """A stale version or a foreign uid is a Conflict, a second create AlreadyExists, a failed test Invalid."""
     first = server.put(PODS, pod("p"))

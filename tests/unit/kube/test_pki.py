@@ -148,6 +148,11 @@ def test_a_leaf_without_names_is_refused() -> None:
         pki.issue_leaf(pki.issue_ca(NOW), (), NOW)
 
 
+def test_keys_are_not_shown() -> None:
+    """A bundle in a message or a trace gives nothing away."""
+    assert "PRIVATE KEY" not in repr(bundle())
+
+
 def test_openssl_reads_the_authority() -> None:
     """As the trust store of a client."""
     context = ssl.create_default_context(cadata=bundle().ca_certificates.decode())

@@ -88,6 +88,26 @@ async def test_while_draining_requests_are_answered_and_readiness_fails() -> Non
     await stopping
 
 
+async def test_while_draining_the_server_closes_answered_connections_itself() -> None:
+    """Also those of clients that would keep them."""
+    health, app = Health(), application()
+    health.add_routes(app)
+    server = Server(app, "127.0.0.1", 0)
+    await server.start()
+    stopping = asyncio.create_task(server.stop(drain_s=30.0))
+    await asyncio.sleep(0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n")
+    async with asyncio.timeout(5.0):
+        assert b"200 OK" in await reader.read()
+    assert not stopping.done()
+    writer.close()
+    await writer.wait_closed()
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+
+
 async def test_bodies_up_to_the_limit_are_accepted() -> None:
     """Eight times what aiohttp takes by itself, and no more."""
 

@@ -93,7 +93,7 @@ async def test_a_bad_pair_leaves_the_good_one_in_service(damage: str) -> None:
     """Refused, logged, counted; handshakes go on with the pair before."""
     good, other = leaf(), leaf()
     bad = {
-        "mismatch": Pair(good.certificate, other.key),
+        "mismatch": Pair(other.certificate, good.key),
         "garbage": Pair(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", good.key),
         "empty": Pair(b"", b""),
         "no key": Pair(good.certificate, b""),

@@ -86,6 +86,12 @@ async def test_a_bad_pod_is_denied_and_counted_by_its_reason(bench: Bench) -> No
     assert bench.counted("/validate/pods", "denied", reasons.CARD_NAME_MALFORMED) == 1
 
 
+async def test_each_path_applies_its_own_rules_only(bench: Bench) -> None:
+    """The API server combines the answers; a patch from a validating webhook would be an error."""
+    assert (await bench.review("/mutate/pods", a_review(a_card_pod("A||B"))))["allowed"] is True
+    assert "patch" not in await bench.review("/validate/pods", a_review(a_card_pod()))
+
+
 async def test_warnings_travel_with_the_answer(bench: Bench) -> None:
     response = await bench.review("/validate/pods", a_review(a_card_pod("NVIDIA-H2OO")))
     assert response["allowed"] is True

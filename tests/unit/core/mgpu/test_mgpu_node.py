@@ -91,6 +91,7 @@ HALF, WHOLE = (1, 50, 5000), (1, 100, None)
         (an_ask((2, 50, 1)), a_model(2), None, ""),
         (an_ask((2, 50, 10_001)), a_model(2), reasons.MGPU_NO_ROOM, "not even on idle cards"),
         (an_ask((1, 60, 1), (1, 60, 1)), a_model(1), reasons.MGPU_NO_ROOM, 'container "c1"'),
+        (an_ask(*[(1, 40, 1)] * 3, *[(1, 1, 1)] * 2), a_model(1), reasons.MGPU_NO_ROOM, 'container "c2"'),
     ],
 )
 def test_the_filter_on_idle_nodes(ask: MgpuAsk, model: NodeModel, code: str | None, words: str) -> None:

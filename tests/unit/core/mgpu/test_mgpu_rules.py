@@ -11,28 +11,13 @@ from core.settings import MgpuSettings, Settings
 from core.violations import Findings
 from tests.builders import a_pod
 from tests.builders.objects import PodBuilder
+from tests.unit.core.mgpu.judging import Amount, a_share, judged
 
 CORE, MEMORY, MULTIPLE = names.MGPU_CORE, names.MGPU_MEMORY, names.MGPU_MULTIPLE_ANNOTATION
-Amount = int | str | None
-
-
-def judged(
-    pod: PodBuilder, *, prefix: str = "", template: bool = False, settings: Settings | None = None
-) -> Findings:
-    raw = pod.build()
-    return judge(
-        raw["metadata"], raw["spec"], prefix=prefix, settings=settings or Settings(), template=template
-    )
 
 
 def details(found: Findings) -> list[str]:
     return [violation.detail for violation in found.violations]
-
-
-def a_share(core: Amount, memory: Amount, counts: str | None = None) -> PodBuilder:
-    """A pod of one container `main`; `counts` is the text of the annotation."""
-    pod = a_pod().mgpu(core=core, memory=memory)
-    return pod if counts is None else pod.annotation(MULTIPLE, counts).mgpu_policy("native-burst-share")
 
 
 OK: tuple[str, ...] = ()
@@ -144,6 +129,7 @@ def test_quantities_as_written(written: Any, as_core: Sequence[str], as_memory: 
         ("50", "5e1", None, ""),
         (50, 60, ("must equal the limit", "50"), "requests"),
         (50, "x", ("must be a whole number",), "requests"),
+        ("x", 50, ("must be a whole number",), "limits"),
         (None, 50, ("must equal the limit",), "limits"),
         (None, "0.5", ("must be a whole number",), "requests"),
     ],
@@ -327,51 +313,6 @@ def test_paths_in_a_template() -> None:
         f"spec.template.spec.containers[0].resources.limits[{MEMORY}]",
         f"spec.template.metadata.annotations[{names.MGPU_POLICY_KEY}]",
     ]
-
-
-@pytest.mark.parametrize(
-    ("policy", "counts", "hints"),
-    [
-        (None, None, 0),
-        ("fixed-share", None, 0),
-        ("guaranteed-burst-share", None, 0),
-        ("native-burst-share", None, 0),
-        ("native-burst-share", "1", 0),
-        ("Fixed-Share", None, 1),
-        ("", None, 1),
-        (None, "1", 1),
-        ("fixed-share", "1", 1),
-        ("else", "1", 2),
-    ],
-)
-def test_compute_policies_are_only_warned_about(policy: str | None, counts: str | None, hints: int) -> None:
-    """The set of policies is open; a pod whose policy matches nothing just fits nowhere."""
-    pod = a_pod().mgpu(core=50, memory=1024)
-    pod = pod if policy is None else pod.mgpu_policy(policy)
-    pod = pod if counts is None else pod.annotation(MULTIPLE, counts)
-    found = judged(pod)
-    assert found.violations == ()
-    assert [hint.code for hint in found.hints] == [reasons.MGPU_POLICY] * hints
-    assert all("\n" not in str(hint) for hint in found.hints)
-
-
-@pytest.mark.parametrize(
-    ("memory", "warned"),
-    [
-        ("1048576", False),
-        ("1048577", True),
-        ("1Gi", True),
-        ("1Ki", True),
-        ("6k", False),
-        ("1M", False),
-        ("2M", True),
-    ],
-)
-def test_memory_that_looks_like_bytes(memory: str, warned: bool) -> None:
-    """`1Gi` of a resource that counts MiB is 2**30 MiB: admitted, with a warning."""
-    found = judged(a_share(50, memory))
-    assert found.violations == ()
-    assert ["mgpu-memory counts MiB" in hint.detail for hint in found.hints] == [True] * warned
 
 
 def test_the_floors_are_settings() -> None:

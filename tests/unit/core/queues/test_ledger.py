@@ -157,6 +157,13 @@ def test_an_assumed_bind_stands_while_the_watch_shows_the_pod_unbound(ledger: Le
     assert (ledger.pods_on("n1"), sums(ledger)) == ([], ({}, TWO, {}))
 
 
+def test_what_is_assumed_of_a_pod_that_the_watch_has_not_shown_can_be_taken_back(ledger: Ledger) -> None:
+    ledger.assume(POD.bound_to("n1").view())
+    assert sums(ledger)[2] == TWO
+    ledger.forget("uid-ml-p")
+    assert (sums(ledger), ledger.pods_on("n1")) == (({}, {}, {}), [])
+
+
 @pytest.mark.parametrize(
     "end", [POD.gated().terminating(), POD.bound_to("n1", phase="Failed"), POD.bound_to("n2")]
 )

@@ -1,0 +1,87 @@
+"""From a standby to the leader: the API server calls any replica, and only the leader may hand out cards."""
+
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import aiohttp
+
+from core import reasons
+from core.admission.bindings import refuse
+from core.admission.request import AdmissionRequest, Decision
+from core.names import OWN_PREFIX
+from kube.admission.relay import AnswerError, decode_answer, encode_request
+from kube.pki import Bundle
+from kube.tls import client_context
+
+ADDRESS_ANNOTATION = OWN_PREFIX + "address"
+"""On the Lease: where the holder is reached, `https://<address>:<port>`."""
+
+LEADER_PATH = "/leader/bindings"
+"""The leader's side. It never forwards, so two replicas that each take the other for the leader cannot loop."""
+
+TIMEOUT_S = 3.0
+"""Leaves the API server, which waits five seconds, time to hear our own answer."""
+
+
+class Holder(Protocol):
+    """What of kube.lease.Elector the link looks at."""
+
+    @property
+    def identity(self) -> str:
+        """Whom this process campaigns for."""
+
+    @property
+    def holder(self) -> tuple[str, Mapping[str, str]] | None:
+        """Identity and annotations of the Lease's holder."""
+
+
+class LeaderLink:
+    """Asks the leader, over TLS with the pair that all replicas share."""
+
+    def __init__(self, elector: Holder, bundle: Callable[[], Bundle | None], server_name: str) -> None:
+        self._elector = elector
+        self._bundle = bundle
+        self._server_name = server_name
+        self._context: tuple[Bundle, ssl.SSLContext] | None = None
+
+    async def ask(self, request: AdmissionRequest) -> Decision:
+        """The leader's decision; a refusal that makes the scheduler try again where there is none to be had."""
+        holder = self._elector.holder
+        if holder is None or holder[0] == self._elector.identity:
+            return refuse(
+                reasons.NO_LEADER, "no replica of the controller leads now; the scheduler will try again"
+            )
+        address, bundle = holder[1].get(ADDRESS_ANNOTATION, ""), self._bundle()
+        if not address or bundle is None:
+            return refuse(
+                reasons.NO_LEADER, f"the leader {holder[0]} gave no address; the scheduler will try again"
+            )
+        try:
+            return decode_answer(await self._post(address + LEADER_PATH, encode_request(request), bundle))
+        except (aiohttp.ClientError, TimeoutError, OSError, AnswerError) as error:
+            text = f"the leader {holder[0]} could not be asked ({type(error).__name__}); the scheduler will try again"
+            return refuse(reasons.NO_LEADER, text)
+
+    async def _post(self, url: str, body: bytes, bundle: Bundle) -> bytes:
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.post(
+                url,
+                data=body,
+                headers={"Content-Type": "application/json"},
+                ssl=self._trusting(bundle),
+                server_hostname=self._server_name,
+                raise_for_status=True,
+            ) as response,
+        ):
+            return await response.read()
+
+    def _trusting(self, bundle: Bundle) -> ssl.SSLContext:
+        if self._context is None or self._context[0] is not bundle:
+            self._context = (
+                bundle,
+                client_context(bundle.ca_certificates, bundle.leaf.certificate, bundle.leaf.key),
+            )
+        return self._context[1]

@@ -1,0 +1,191 @@
+"""Placement of shares: one node in the shapes that are known to be hard, and the filter over a large cluster."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+from typing import Final
+
+from core.mgpu.allocation import allocate
+from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
+from core.mgpu.filter import fits
+from core.mgpu.first_fit import first_fit
+from core.mgpu.node import NODE_TYPE, Card, NodeModel, NodeState, idle_state
+from core.mgpu.score import Policy
+from core.mgpu.search import solve
+from core.settings import Settings
+from hack.bench.clock import cpu_ms, in_turns, settled
+from hack.bench.effort import FULL, Effort
+from hack.bench.report import Row, Target
+
+_PLACEMENT_FLOOR: Final = "the first arrangement that fits, without any thought for a better one"
+_FILTER_FLOOR: Final = "a loop over the same nodes that looks for one card with enough of both"
+_MEMORY: Final = 81920
+_POLICIES: Final[tuple[Policy, ...]] = ("binpack", "spread")
+_SEEDS: Final = 5
+_STATES: Final = 60
+"""Different states among the nodes of the filter; in a large cluster most nodes are in one of few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Problems of one shape; the figure is the time of the slowest."""
+
+    label: str
+    problems: tuple[tuple[NodeState, tuple[Part, ...]], ...]
+    policies: tuple[Policy, ...] = _POLICIES
+    bound_ms: float | None = None
+
+
+def cases() -> tuple[Case, ...]:
+    """Symmetric nodes, nodes whose cards are all different, and two shapes that only the budget ends."""
+    return (
+        Case("16 idle cards, 8 containers x 4 cards x 50 %", (_alike(16, 8, 4, 50),), bound_ms=10),
+        Case("16 idle cards, 8 containers x 4 cards x 30 %", (_alike(16, 8, 4, 30),), bound_ms=10),
+        Case("8 idle cards, 8 different containers", _mixed(8, 8, 1, idle=True), bound_ms=10),
+        Case("8 different cards, 4 different containers", _mixed(8, 4, 1), bound_ms=3),
+        Case("8 different cards, 5 different containers", _mixed(8, 5, 1)),
+        Case("8 different cards, 3 containers x 2 cards", _mixed(8, 3, 2)),
+        Case("16 idle cards, 8 different containers x 4", _mixed(16, 8, 4, idle=True), ("binpack",), 50),
+        Case("16 different cards, 8 different containers x 4", _mixed(16, 8, 4), bound_ms=50),
+    )
+
+
+def run(effort: Effort, progress: Callable[[str], None]) -> list[Row]:
+    """One row for each case and policy, then the filter."""
+    rows: list[Row] = []
+    with settled():
+        for case in cases():
+            progress(case.label)
+            rows += [_placement(case, policy, effort) for policy in case.policies]
+        progress(f"filter over {effort.share_nodes} nodes")
+        rows.append(_filter(effort))
+    return rows
+
+
+def _placement(case: Case, policy: Policy, effort: Effort) -> Row:
+    settings = Settings().mgpu
+    cap = settings.max_containers_per_card
+
+    def placed(state: NodeState, parts: tuple[Part, ...]) -> float:
+        ask, model = _ask(parts), _model(len(state.cards))
+        solve.cache_clear()
+        return cpu_ms(
+            lambda: allocate(ask, model, state, policy=policy, weight=settings.weight_of_core, cap=cap)
+        )
+
+    def greedy(state: NodeState, parts: tuple[Part, ...]) -> float:
+        ask, model = _ask(parts), _model(len(state.cards))
+        return cpu_ms(lambda: first_fit(ask, model, state, cap))
+
+    return _row(
+        f"{case.label}, {policy}",
+        lambda: max(placed(*problem) for problem in case.problems),
+        lambda: max(greedy(*problem) for problem in case.problems),
+        _PLACEMENT_FLOOR,
+        None if case.bound_ms is None else Target("figure", "<", case.bound_ms),
+        effort,
+    )
+
+
+def _filter(effort: Effort) -> Row:
+    """A pod of two containers that nobody asked about before, on nodes of which a part has room."""
+    random = Random(1)  # noqa: S311 - the same cluster in every run
+    states = [_different(random, 8) for _ in range(_STATES)]
+    nodes = [random.choice(states) for _ in range(effort.share_nodes)]
+    model, settings = _model(8), Settings()
+    names = (f"round-{number}" for number in count())
+
+    def judged() -> float:
+        # A new name makes a new question, so nothing is remembered from the round before.
+        ask = _ask(_wanted(next(names)))
+        solve.cache_clear()
+        return cpu_ms(lambda: [fits(ask, model, state, settings) for state in nodes])
+
+    def scanned() -> float:
+        core, memory = 60, 50_000
+        return cpu_ms(
+            lambda: [any(card.core >= core and card.memory >= memory for card in state.cards) for state in nodes]
+        )
+
+    return _row(
+        f"filter over {effort.share_nodes:,} nodes in {_STATES} states",
+        judged,
+        scanned,
+        _FILTER_FLOOR,
+        Target("figure", "<", 200) if effort.share_nodes >= FULL.share_nodes else None,
+        effort,
+    )
+
+
+def _row(
+    what: str,
+    figure: Callable[[], float],
+    floor: Callable[[], float],
+    floor_is: str,
+    target: Target | None,
+    effort: Effort,
+) -> Row:
+    found = in_turns(figure, floor, rounds=effort.rounds, limit_s=effort.limit_s)
+    return Row(
+        benchmark="mgpu",
+        what=what,
+        figure=found.figure,
+        floor=found.floor,
+        ratio=found.ratio,
+        unit="ms",
+        floor_is=floor_is,
+        target=target,
+    )
+
+
+def _ask(parts: tuple[Part, ...]) -> MgpuAsk:
+    return MgpuAsk(parts, multi=True, policy=NATIVE_BURST_SHARE)
+
+
+def _wanted(name: str) -> tuple[Part, ...]:
+    return Part(f"{name}-a", 2, 30, 30_000), Part(f"{name}-b", 1, 60, 50_000)
+
+
+def _model(cards: int) -> NodeModel:
+    return NodeModel(kind=NODE_TYPE, policy=NATIVE_BURST_SHARE, cards=cards, memory=_MEMORY)
+
+
+def _alike(cards: int, containers: int, each: int, percent: int) -> tuple[NodeState, tuple[Part, ...]]:
+    memory = _MEMORY * percent // 100
+    parts = tuple(Part(f"c{number}", each, percent, memory) for number in range(containers))
+    return idle_state(_model(cards)), parts
+
+
+def _mixed(
+    cards: int, containers: int, each: int, *, idle: bool = False
+) -> tuple[tuple[NodeState, tuple[Part, ...]], ...]:
+    """Containers of all sizes that have room, on idle cards or on cards of which no two are alike."""
+    return tuple(_problems(cards, containers, each, idle=idle))
+
+
+def _problems(
+    cards: int, containers: int, each: int, *, idle: bool
+) -> Iterator[tuple[NodeState, tuple[Part, ...]]]:
+    # Together the containers take about half of the node, so that there are many ways to place them.
+    mean = 50 * cards // (containers * each)
+    for seed in range(_SEEDS):
+        random = Random(seed)  # noqa: S311 - the same problems in every run
+        state = idle_state(_model(cards)) if idle else _different(random, cards)
+        sizes = random.sample(range(max(mean - 12, 2), mean + 12), containers)
+        yield state, _parts(random, sizes, each)
+
+
+def _parts(random: Random, sizes: Sequence[int], each: int) -> tuple[Part, ...]:
+    return tuple(
+        Part(f"c{number}", each, size, random.randint(size * 500, size * 800))
+        for number, size in enumerate(sizes)
+    )
+
+
+def _different(random: Random, cards: int) -> NodeState:
+    """Cards of which no two have the same core left."""
+    cores = random.sample(range(20, 100), cards)
+    return NodeState(
+        tuple(Card(core, random.randint(_MEMORY // 5, _MEMORY), random.randint(1, 4)) for core in cores)
+    )

@@ -1,0 +1,111 @@
+"""`python -m hack.demo` as a user runs it: it tells the whole story, and nothing of it is left behind."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hack.controlplane import wait_for
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 240.0
+
+# Signals that are ignored where the tests were started, as in the background of a shell, are ignored by children too.
+INTERRUPTIBLE = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+
+# Refusals, then what the tables and the status show.
+TOLD = (
+    r'^Error from server \(BadRequest\): error when creating "mgpu-core-120.yaml": admission webhook',
+    r'^Error from server \(BadRequest\): error when creating "quota-in-quotes.yaml": admission webhook',
+    r'^Error from server \(BadRequest\): error when creating "two-resources.yaml": admission webhook',
+    r'^Error from server \(BadRequest\): error when creating "bad-template.yaml": admission webhook',
+    r"^train-3 +1/1 +Running ",
+    r"^train-4 +0/1 +SchedulingGated ",
+    r"InsufficientScalarQuota .* but capability is <3000>$",
+    r"^train-4 +1/1 +Running ",
+    r"^notebook-a +mgpu-1 +(\d)\nnotebook-b +mgpu-1 +\1\nnotebook-c +mgpu-1 +(?!\1)\d$",
+    r"^  allocated:\n    NVIDIA-H200: \"3\"$",
+    r"^research +Open +NVIDIA-H200 +3 +3 +0 +1$",
+    r"^== All was as told, in \d+ s$",
+)
+
+
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The demo with `folder` for its temporary files; killed when it takes too long."""
+    command = [sys.executable, "-c", INTERRUPTIBLE, sys.executable, "-m", "hack.demo", *arguments]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        watchdog = threading.Timer(TIMEOUT_S, process.kill)
+        watchdog.start()
+        try:
+            yield process
+        finally:
+            watchdog.cancel()
+            watchdog.join()
+            process.kill()
+
+
+def read_until(process: subprocess.Popen[str], wanted: str) -> str:
+    """What the demo writes up to and including the line with `wanted`."""
+    assert process.stdout is not None
+    text = ""
+    for line in process.stdout:
+        text += line
+        if wanted in line:
+            return text
+    pytest.fail(f"the demo ended without {wanted!r}:\n{text}")
+
+
+def nothing_is_left_in(folder: Path) -> bool:
+    """Whether no file is in the folder, and no process has it for its temporary files."""
+    variable = f"TMPDIR={folder}".encode()
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if variable in environ.read_bytes().split(b"\0"):
+                return False
+        except OSError:  # ended meanwhile, or somebody else's
+            continue
+    return not list(folder.iterdir())
+
+
+def test_the_story_is_told_to_its_end_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with started(tmp_path) as process:
+        text, _ = process.communicate()
+    assert process.returncode == 0, text
+    position = 0
+    for pattern in TOLD:
+        found = re.compile(pattern, re.MULTILINE).search(text, position)
+        assert found, f"{pattern!r} is missing, or too early, in:\n{text}"
+        position = found.start()
+    assert "\x1b" not in text
+    wait_for("nothing is left behind", lambda: nothing_is_left_in(tmp_path))
+
+
+def test_kept_it_can_be_used_as_it_says_until_ctrl_c_which_cleans_up(tmp_path: Path) -> None:
+    with started(tmp_path, "--keep") as process:
+        text = read_until(process, "export PATH=")
+        exports = "\n".join(re.findall(r"^  (export .*)$", text, re.MULTILINE))
+        script = f"{exports}\nkubectl get pods -o name\ncardquota queues"
+        used = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, check=True, timeout=60)
+        assert "pod/train-5\n" in used.stdout
+        assert re.search("^research +Open +NVIDIA-H200 ", used.stdout, re.MULTILINE)
+        os.killpg(process.pid, signal.SIGINT)
+        rest, _ = process.communicate()
+    assert process.returncode == 0, rest
+    assert "everything is gone again" in rest
+    wait_for("nothing is left behind", lambda: nothing_is_left_in(tmp_path))

@@ -1,0 +1,57 @@
+"""A controller's caches over objects at hand: no API server, no watch; what happens is put in by the test."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from controller.caches import Caches
+from core.objects import Node, Pod
+from core.settings import Settings
+from kube import errors
+from kube.client import Json
+from kube.informer import Informer
+from kube.resources import Resource
+
+
+class NoApi:
+    """A client that nobody may call."""
+
+    def list(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("no list is expected")
+
+    def watch(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("no watch is expected")
+
+
+class Pods:
+    """The one read of the binding hook: pods by key; `fails` is raised instead."""
+
+    def __init__(self, *pods: Json) -> None:
+        self.stored = {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod for pod in pods}
+        self.fails: errors.KubeError | None = None
+        self.reads = 0
+
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
+    ) -> Json:
+        self.reads += 1
+        if self.fails is not None:
+            raise self.fails
+        try:
+            return self.stored[f"{namespace}/{name}"]
+        except KeyError:
+            raise errors.NotFound(404, "NotFound", f"{resource} {name} not found", None, timeout_s) from None
+
+
+def caches(nodes: Iterable[Node] = (), pods: Iterable[Pod] = (), settings: Settings | None = None) -> Caches:
+    """Caches that have seen these objects."""
+    result = Caches(NoApi(), settings or Settings())
+    for node in nodes:
+        show(result.nodes, node.name, node)
+    for pod in pods:
+        show(result.pods, pod.key, pod)
+    return result
+
+
+def show(informer: Informer[Any], key: str, view: Any) -> None:
+    """The watch shows a view, or with None that the object has gone."""
+    informer._put(key, view)

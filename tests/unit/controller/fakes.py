@@ -1,0 +1,68 @@
+"""A client whose writes are recorded, and answered as the test says."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from kube import errors
+from kube.client import Json, PatchType
+from kube.lease import Term
+from kube.resources import Resource
+
+
+@dataclass(frozen=True)
+class Write:
+    """One patch as it went out."""
+
+    at: float
+    name: str
+    body: Any
+    subresource: str | None
+    field_manager: str | None
+
+
+@dataclass
+class Writer:
+    """The patch call of kube.client.Client. `answers` are used up first: an error to raise, or None; then success."""
+
+    answers: deque[errors.KubeError | None] = field(default_factory=deque)
+    writes: list[Write] = field(default_factory=list)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Any,
+        namespace: str | None = None,
+        *,
+        patch_type: PatchType,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        timeout_s: float = 10.0,
+    ) -> Json:
+        assert (resource, patch_type, timeout_s) is not None
+        assert namespace is None or name
+        self.writes.append(Write(asyncio.get_running_loop().time(), name, body, subresource, field_manager))
+        await asyncio.sleep(0.001)
+        answer = self.answers.popleft() if self.answers else None
+        if answer is not None:
+            raise answer
+        return {}
+
+
+class Recorder:
+    """Events as they were emitted: (object, reason, note)."""
+
+    def __init__(self) -> None:
+        self.emitted: list[tuple[str, str, str]] = []
+
+    def emit(self, regarding: Any, event_type: str, reason: str, note: str, action: str) -> bool:
+        assert (event_type, bool(action)) == ("Warning", True)
+        self.emitted.append((f"{regarding.kind} {regarding.name}", reason, note))
+        return True
+
+
+def term() -> Term:
+    """A term that lasts."""
+    return Term(0, lambda: 0.0, 1.0)

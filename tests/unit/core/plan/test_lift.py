@@ -1,0 +1,236 @@
+"""Who is lifted, in which order, and what is said to those who wait."""
+
+from typing import Any
+
+import pytest
+
+from core import names, reasons
+from core.plan.lift import Hold, Lift, Planner
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from tests.builders import a_node, a_pod, a_queue
+from tests.builders.objects import PodBuilder, QueueBuilder
+
+MPS_NODE = a_node("mps").card("A100", 4).mps(32, replicas=8)
+
+
+def books(*queues: QueueBuilder, nodes: tuple[Any, ...] = ()) -> Ledger:
+    ledger = Ledger(Settings())
+    for node in nodes or (a_node("h1").card("H200", 8), a_node("h2").card("H100", 8)):
+        ledger.put_node(node.view())
+    for queue in queues:
+        ledger.put_queue(queue.view())
+    return ledger
+
+
+def one(name: str, card: str = "H200", *, count: int = 1, second: int = 0) -> PodBuilder:
+    pod = a_pod(name).gpu(count).card(card).in_queue("q").gated()
+    return pod.created(f"2024-01-01T00:00:{second:02}Z").put("metadata", "resourceVersion", value="7")
+
+
+def decide(ledger: Ledger, *pods: PodBuilder, queue: str = "q") -> dict[str, Lift | Hold]:
+    for pod in pods:
+        ledger.put_pod(pod.view())
+    return {decision.pod.name: decision for decision in Planner(ledger).decide(queue)}
+
+
+def lifted(decisions: dict[str, Lift | Hold]) -> list[str]:
+    return [name for name, decision in decisions.items() if isinstance(decision, Lift)]
+
+
+def held(decision: Lift | Hold) -> Hold:
+    assert isinstance(decision, Hold)
+    return decision
+
+
+def test_pods_are_lifted_up_to_the_quota_and_no_further() -> None:
+    ledger = books(a_queue("q").cards({"H200": 3}))
+    decisions = decide(ledger, *(one(f"p{i}", second=i) for i in range(5)))
+    assert lifted(decisions) == ["p0", "p1", "p2"]
+    hold = held(decisions["p3"])
+    assert (hold.reason, hold.announced) == (reasons.INSUFFICIENT_SCALAR_QUOTA, True)
+    assert "requested <1000>, total would be <4000>, but capability is <3000>" in hold.message
+    assert lifted({d.pod.name: d for d in Planner(ledger).decide("q")}) == [], "a second pass changes nothing"
+
+
+def test_the_order_is_priority_then_age_then_name() -> None:
+    pods = [
+        one("late", second=9),
+        one("b", second=1),
+        one("a", second=1),
+        one("urgent", second=30).priority(10),
+    ]
+    decisions = decide(books(a_queue("q").cards({"H200": 8})), *pods)
+    assert list(decisions) == ["urgent", "a", "b", "late"]
+
+
+@pytest.mark.parametrize(("fifo", "expected"), [(False, ["small"]), (True, [])])
+def test_a_head_that_does_not_fit_blocks_only_a_fifo_queue(fifo: bool, expected: list[str]) -> None:
+    queue = a_queue("q").cards({"H200": 3})
+    decisions = decide(
+        books(queue.fifo() if fifo else queue), one("big", count=4, second=1), one("small", second=2)
+    )
+    assert lifted(decisions) == expected
+    if fifo:
+        behind = held(decisions["small"])
+        assert "behind ml/big" in behind.message
+        assert not behind.announced
+
+
+def test_queues_are_served_by_priority_then_share_then_name() -> None:
+    ledger = books(
+        a_queue("idle").cards({"H200": 4}),
+        a_queue("busy").cards({"H200": 4}),
+        a_queue("also-idle").cards({"H200": 4}),
+        a_queue("first").cards({"H200": 1}).priority(5),
+    )
+    ledger.put_pod(a_pod("x").gpu(2).card("H200").in_queue("busy").bound_to("h1").view())
+    assert Planner(ledger).order(["idle", "busy", "also-idle", "first", "missing"]) == [
+        "first",
+        "also-idle",
+        "idle",
+        "missing",
+        "busy",
+    ]
+
+
+def test_the_patch_lifts_narrows_and_records_in_one_write() -> None:
+    decision = decide(books(a_queue("q").cards({"H200": 3})), one("p", count=2))["p"]
+    assert isinstance(decision, Lift)
+    assert decision.assigned == {"H200": 2}
+    expression = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["H200"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    assert decision.patch == [
+        {"op": "test", "path": "/metadata/uid", "value": "uid-ml-p"},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "test", "path": "/spec/schedulingGates/0/name", "value": names.GATE},
+        {"op": "remove", "path": "/spec/schedulingGates/0"},
+        {
+            "op": "add",
+            "path": "/spec/affinity",
+            "value": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+        },
+        {"op": "add", "path": "/metadata/annotations/cardquota.io~1assigned", "value": '{"H200":2}'},
+    ]
+
+
+def test_our_gate_is_found_behind_a_foreign_one() -> None:
+    pod = one("p").gated("other.io/gate")
+    decision = decide(books(a_queue("q").cards({"H200": 3})), pod)["p"]
+    assert isinstance(decision, Lift)
+    assert [op["path"] for op in decision.patch if op["op"] == "remove"] == ["/spec/schedulingGates/1"]
+
+
+def test_an_mps_share_is_narrowed_to_slices_of_its_size() -> None:
+    share = "A100/mps-80g*1/8"
+    ledger = books(a_queue("q").cards({share: 2}), nodes=(MPS_NODE,))
+    pod = a_pod("p").limit("nvidia.com/gpu.shared", 1).card(share).in_queue("q").gated()
+    decision = decide(ledger, pod)["p"]
+    assert isinstance(decision, Lift)
+    (narrowing,) = [op for op in decision.patch if op["path"] == "/spec/affinity"]
+    (term,) = narrowing["value"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert {each["key"]: each["values"] for each in term["matchExpressions"]} == {
+        "nvidia.com/gpu.product": ["A100"],
+        "nvidia.com/gpu.replicas": ["8"],
+        "nvidia.com/gpu.memory": ["81920"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("queue", "pod", "reason"),
+    [
+        (a_queue("other"), one("p"), reasons.QUEUE_NOT_FOUND),
+        (a_queue("q").cards({"H200": 3}).state("Closed"), one("p"), reasons.QUEUE_NOT_OPEN),
+        (a_queue("q").cards({"H200": 3}).state("Closing"), one("p"), reasons.QUEUE_NOT_OPEN),
+        (a_queue("q").cards({"H200": 3}).state("Unknown"), one("p"), reasons.QUEUE_NOT_OPEN),
+        (a_queue("q").cards({"GB300": 3}), one("p", "GB300"), reasons.GET_TASK_REQUEST_RESOURCE_FAILED),
+        (a_queue("q"), one("p"), reasons.EMPTY_QUEUE_CAPABILITY),
+        (a_queue("q").cards("{"), one("p"), reasons.CARD_QUOTA_MALFORMED),
+        (a_queue("q").cards({"H200": 0}), one("p"), reasons.INSUFFICIENT_SCALAR_QUOTA),
+    ],
+)
+def test_every_obstacle_has_its_reason(queue: QueueBuilder, pod: PodBuilder, reason: str) -> None:
+    hold = held(decide(books(queue), pod)["p"])
+    assert hold.reason == reason
+    assert hold.reason in reasons.CATALOGUE
+    assert "q" in hold.message
+    assert hold.announced is (reason != reasons.QUEUE_NOT_OPEN)
+
+
+@pytest.mark.parametrize("state", ["", "Open"])
+def test_a_queue_without_a_state_is_open(state: str) -> None:
+    assert lifted(decide(books(a_queue("q").cards({"H200": 1}).state(state)), one("p"))) == ["p"]
+
+
+def test_a_pod_that_nobody_sent_to_the_missing_default_queue_and_that_needs_no_cards_is_lifted() -> None:
+    ledger = books(nodes=(a_node("m").mgpu(1, memory=16384),))
+    pod = a_pod("p").mgpu(core=30, memory=2048).gated()
+    assert lifted(decide(ledger, pod, queue="default")) == ["p"]
+    card = a_pod("card").gpu(1).card("H200").gated()
+    assert held(decide(ledger, card, queue="default")["card"]).reason in {
+        reasons.QUEUE_NOT_FOUND,
+        reasons.GET_TASK_REQUEST_RESOURCE_FAILED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [
+        ({}, "H200"),
+        ({"H200": 3}, "H100"),
+        ({"H200": 2}, "H200"),
+    ],
+)
+def test_a_choice_takes_the_leftmost_card_with_quota(used: dict[str, int], expected: str) -> None:
+    ledger = books(a_queue("q").cards({"H200": 3, "H100": 3}))
+    for card, count in used.items():
+        ledger.put_pod(a_pod(f"used-{card}").gpu(count).card(card).in_queue("q").bound_to("h1").view())
+    decision = decide(ledger, one("p", "H200|H100"))["p"]
+    assert isinstance(decision, Lift)
+    assert decision.assigned == {expected: 1}
+
+
+def test_a_choice_takes_the_next_card_when_the_first_has_no_stock() -> None:
+    ledger = books(a_queue("q").cards({"H200": 20, "H100": 3}))
+    ledger.put_pod(a_pod("foreign").gpu(8).bound_to("h1").view())
+    decision = decide(ledger, one("p", "H200|H100"))["p"]
+    assert isinstance(decision, Lift)
+    assert decision.assigned == {"H100": 1}
+
+
+def test_a_choice_without_any_stock_waits_and_is_woken_when_a_pod_leaves_its_node() -> None:
+    ledger = books(a_queue("q").cards({"H200": 20, "H100": 20}))
+    for node in ("h1", "h2"):
+        ledger.put_pod(a_pod(f"foreign-{node}").gpu(8).bound_to(node).view())
+    assert held(decide(ledger, one("p", "H200|H100"))["p"]).reason == reasons.NO_FREE_CARD
+    ledger.dirty.clear()
+    ledger.drop_pod("uid-ml-foreign-h2")
+    assert ledger.dirty == {"q"}
+    assert lifted({d.pod.name: d for d in Planner(ledger).decide("q")}) == ["p"]
+
+
+def test_two_choices_in_one_pass_do_not_share_one_slot() -> None:
+    ledger = books(a_queue("q").cards({"H200": 1, "H100": 0}))
+    assert lifted(decide(ledger, one("a", "H200|H100", second=1), one("b", "H200|H100", second=2))) == ["a"]
+
+
+def test_a_single_card_without_stock_is_lifted_and_a_choice_excluded_by_its_own_affinity_is_told_so() -> None:
+    ledger = books(a_queue("q").cards({"H200": 20, "H100": 20}))
+    ledger.put_pod(a_pod("foreign").gpu(8).bound_to("h1").view())
+    assert lifted(decide(ledger, one("single"))) == ["single"]
+    excluded = one("excluded", "H200|H100").needs_node("zone", "moon")
+    assert held(decide(ledger, excluded)["excluded"]).reason == reasons.AFFINITY_EXCLUDES_CARDS
+
+
+def test_nodes_that_are_cordoned_or_not_ready_are_no_stock() -> None:
+    nodes = (a_node("h1").card("H200", 8).cordoned(), a_node("h2").card("H100", 8).not_ready())
+    ledger = books(a_queue("q").cards({"H200": 20, "H100": 20}), nodes=nodes)
+    assert held(decide(ledger, one("p", "H200|H100"))["p"]).reason == reasons.NO_FREE_CARD
+
+
+def test_a_pod_that_carries_the_gate_and_asks_for_nothing_is_let_go() -> None:
+    ledger = books(a_queue("q").cards({"H200": 3}).state("Closed"))
+    assert lifted(decide(ledger, a_pod("bare").in_queue("q").gated())) == ["bare"]
+    assert lifted(decide(ledger, a_pod("lost").in_queue("ghost").gated(), queue="ghost")) == ["lost"]

@@ -1,0 +1,162 @@
+"""mGPU pods are lifted only while some node has room for them, everything that is under way counted."""
+
+import pytest
+
+from core import reasons
+from core.plan.lift import Hold, Lift, Planner
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from tests.builders import a_node, a_pod, a_queue
+from tests.builders.objects import NodeBuilder, PodBuilder
+
+NODE = a_node("m1").mgpu(2, memory=16384)
+
+
+def share(name: str, core: int = 60, *, second: int = 0) -> PodBuilder:
+    return a_pod(name).mgpu(core=core, memory=2048).gated().created(f"2024-01-01T00:00:{second:02}Z")
+
+
+def books(*nodes: NodeBuilder) -> Ledger:
+    ledger = Ledger(Settings())
+    ledger.put_queue(a_queue("default").view())
+    for node in nodes:
+        ledger.put_node(node.view())
+    return ledger
+
+
+def run(ledger: Ledger, planner: Planner, *pods: PodBuilder) -> dict[str, bool]:
+    for pod in pods:
+        ledger.put_pod(pod.view())
+    return {decision.pod.name: isinstance(decision, Lift) for decision in planner.decide("default")}
+
+
+def bound(name: str, card: int, core: int = 60, *, node: str = "m1") -> PodBuilder:
+    pod = a_pod(name).mgpu(core=core, memory=2048).bound_to(node)
+    return pod.annotation("vke.volcengine.com/gpu-index-container-main", str(card))
+
+
+def test_only_as_many_are_lifted_as_cards_take() -> None:
+    ledger = books(NODE)
+    pods = [share(f"p{i}", second=i) for i in range(4)]
+    assert run(ledger, Planner(ledger), *pods) == {"p0": True, "p1": True, "p2": False, "p3": False}
+
+
+def test_the_sum_of_free_shares_is_not_room() -> None:
+    ledger = books(NODE)
+    ledger.put_pod(bound("a", 0).view())
+    ledger.put_pod(bound("b", 1).view())
+    assert run(ledger, Planner(ledger), share("p", 60)) == {"p": False}
+
+
+def test_room_comes_back_when_a_pod_ends_and_wakes_the_queue() -> None:
+    ledger = books(NODE)
+    planner = Planner(ledger)
+    assert run(ledger, planner, bound("a", 0), bound("b", 1), share("p")) == {"p": False}
+    ledger.dirty.clear()
+    ledger.put_pod(bound("a", 0).phase("Succeeded").view())
+    assert ledger.dirty == {"default"}
+    assert run(ledger, planner) == {"p": True}
+
+
+def test_a_terminating_pod_still_has_its_cards() -> None:
+    ledger = books(NODE)
+    planner = Planner(ledger)
+    assert run(ledger, planner, bound("a", 0).terminating(), bound("b", 1), share("p")) == {"p": False}
+
+
+def test_a_lifted_pod_that_goes_gives_its_tentative_room_back() -> None:
+    ledger = books(NODE)
+    planner = Planner(ledger)
+    assert run(ledger, planner, share("a", second=1), share("b", second=2), share("c", second=3)) == {
+        "a": True,
+        "b": True,
+        "c": False,
+    }
+    ledger.drop_pod("uid-ml-a")
+    assert run(ledger, planner) == {"c": True}
+
+
+def test_a_lifted_pod_counts_on_its_node_once_it_is_bound() -> None:
+    ledger = books(NODE, a_node("m2").mgpu(1, memory=16384))
+    planner = Planner(ledger)
+    assert run(ledger, planner, share("a")) == {"a": True}
+    ledger.put_pod(bound("a", 0, node="m2").view())
+    assert run(ledger, planner, share("b", 100 - 60), share("c", 60, second=1), share("d", 60, second=2)) == {
+        "b": True,
+        "c": True,
+        "d": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("node", "pod", "words"),
+    [
+        (a_node("cpu"), share("p"), "no node serves"),
+        (NODE.cordoned(), share("p"), "no node serves"),
+        (NODE.not_ready(), share("p"), "no node serves"),
+        (NODE, share("p").selects("zone", "moon"), "no node serves"),
+        (a_node("m1").mgpu(2, memory=16384, policy="native-burst-share"), share("p"), "compute policy"),
+        (NODE, a_pod("p").mgpu(core=300).gated(), "asks for 3 cards"),
+        (NODE, a_pod("p").mgpu(core=10, memory=20000).gated(), "no room for container"),
+    ],
+)
+def test_the_reason_is_that_of_the_node_that_comes_closest(
+    node: NodeBuilder, pod: PodBuilder, words: str
+) -> None:
+    ledger = books(node)
+    ledger.put_pod(pod.view())
+    (decision,) = Planner(ledger).decide("default")
+    assert isinstance(decision, Hold)
+    assert decision.reason == reasons.NO_FREE_CARD
+    assert words in decision.message
+
+
+def test_the_closest_of_several_nodes_is_told() -> None:
+    ledger = books(a_node("cpu"), a_node("full").mgpu(1, memory=16384), a_node("zz"))
+    ledger.put_pod(bound("a", 0, 90, node="full").view())
+    ledger.put_pod(share("p").view())
+    (decision,) = Planner(ledger).decide("default")
+    assert isinstance(decision, Hold)
+    assert "node full" in decision.message
+
+
+def test_a_new_node_lets_the_pod_in() -> None:
+    ledger = books()
+    planner = Planner(ledger)
+    assert run(ledger, planner, share("p")) == {"p": False}
+    ledger.dirty.clear()
+    ledger.put_node(NODE.view())
+    assert ledger.dirty == {"default"}
+    assert run(ledger, planner) == {"p": True}
+    ledger.drop_node("m1")
+    assert run(ledger, planner, share("q")) == {"q": False}
+
+
+def test_share_limits_of_the_queue_come_before_room() -> None:
+    ledger = books(NODE)
+    ledger.put_queue(a_queue("default").shares(core=100).view())
+    ledger.put_pod(share("a", second=1).view())
+    ledger.put_pod(share("b", second=2).view())
+    first, second = Planner(ledger).decide("default")
+    assert isinstance(first, Lift)
+    assert isinstance(second, Hold)
+    assert second.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+
+
+def test_a_lifted_mgpu_pod_is_narrowed_to_nodes_of_its_kind() -> None:
+    ledger = books(NODE)
+    ledger.put_pod(share("fresh").view())
+    ledger.put_pod(share("termed", 20).needs_node("zone", "a").selects("x", "y").view())
+    ledger.put_node(NODE.label("zone", "a").label("x", "y").view())
+    patches = {d.pod.name: d.patch for d in Planner(ledger).decide("default") if isinstance(d, Lift)}
+    (fresh,) = [op["value"] for op in patches["fresh"] if op["path"] == "/spec/affinity"]
+    terms = fresh["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [[e["operator"] for e in term["matchExpressions"]] for term in terms] == [
+        ["In", "In"],
+        ["In", "DoesNotExist"],
+    ]
+    added = [op["value"] for op in patches["termed"] if op["path"].endswith("/matchExpressions/-")]
+    assert [(e["key"], e["operator"]) for e in added] == [
+        ("vke.node.gpu.schedule", "In"),
+        ("vke.volcengine.com/mgpu-compute-policy", "NotIn"),
+    ]

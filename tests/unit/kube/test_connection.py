@@ -1,0 +1,89 @@
+import base64
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from aiohttp import web
+
+from kube import connection, pki, tls
+from kube.client import Client
+from kube.connection import ConfigurationError
+from kube.serving import Server, application
+
+
+@pytest.fixture(autouse=True)
+def no_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+
+def kubeconfig(path: Path, server: str, token: str, ca: bytes = b"") -> Path:
+    cluster = {"server": server}
+    if ca:
+        cluster["certificate-authority-data"] = base64.b64encode(ca).decode()
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+async def test_a_kubeconfig_is_followed_and_read_again_when_its_token_expires(tmp_path: Path) -> None:
+    """Over TLS with the file's own authority; a 401 makes the client look whether the file has a newer token."""
+    now = datetime.now(UTC)
+    ca = pki.issue_ca(now)
+    pair = pki.issue_leaf(ca, ("127.0.0.1",), now)
+    certificate = tls.ServingCertificate()
+    assert certificate.load(pair.certificate, pair.key)
+    tokens = []
+
+    async def answer(request: web.Request) -> web.Response:
+        tokens.append(request.headers["Authorization"])
+        return web.json_response({"token": tokens[-1]}, status=200 if tokens[-1] == "Bearer new" else 401)
+
+    app = application()
+    app.router.add_get("/version", answer)
+    server = Server(app, "127.0.0.1", 0, certificate.context)
+    await server.start()
+    url = f"https://127.0.0.1:{server.port}"
+    path = kubeconfig(tmp_path / "config", url + "/", "old", ca.certificate)
+    async with await Client.connect(path) as client:
+        assert client.host == url
+        kubeconfig(path, url, "new", ca.certificate)
+        assert await client.request_json("GET", "/version") == {"token": "Bearer new"}
+    assert tokens == ["Bearer old", "Bearer new"]
+    await server.stop()
+
+
+async def test_the_default_kubeconfig_is_kubectls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """$KUBECONFIG may name several files, some of which do not exist."""
+    path = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", "t")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{path}")
+    async with await Client.connect() as client:
+        assert client.host == "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "clusters: 3", "current-context: x", "\0"])
+async def test_a_file_that_is_no_kubeconfig_is_one_kind_of_error(tmp_path: Path, content: str) -> None:
+    """With the file's name, whatever the library made of it."""
+    path = tmp_path / "config"
+    path.write_text(content)
+    with pytest.raises(ConfigurationError, match="config"):
+        await connection.connect(path)
+
+
+async def test_a_missing_file_or_context_is_named(tmp_path: Path) -> None:
+    """The user sees which one."""
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        await connection.connect(tmp_path / "nowhere")
+    with pytest.raises(ConfigurationError, match="none"):
+        await connection.connect()
+    path = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", "t")
+    with pytest.raises(ConfigurationError, match="other"):
+        await connection.connect(path, "other")

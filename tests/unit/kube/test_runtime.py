@@ -1,0 +1,102 @@
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from kube import runtime
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("use_uvloop", [True, False])
+def test_the_first_signal_asks_for_a_clean_end(number: signal.Signals, use_uvloop: bool) -> None:
+    """`main` sees it and ends by itself, on either event loop."""
+
+    async def main(stop: asyncio.Event) -> int:
+        os.kill(os.getpid(), number)
+        await asyncio.wait_for(stop.wait(), 5)
+        return 7
+
+    assert runtime.run(main, use_uvloop=use_uvloop) == 7
+
+
+def test_the_second_signal_ends_what_does_not_end() -> None:
+    """Cancelled, whatever it was waiting for."""
+
+    async def main(stop: asyncio.Event) -> int:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await stop.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(60)
+        return 0
+
+    with pytest.raises(asyncio.CancelledError):
+        runtime.run(main)
+
+
+async def test_runnables_are_cancelled_and_awaited_at_the_stop() -> None:
+    """Each gets to clean up before run_until returns; one that ended earlier is no matter."""
+    ended = []
+
+    async def forever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("cleaned up")
+
+    async def short() -> None:
+        ended.append("short")
+
+    stop = asyncio.Event()
+    running = asyncio.create_task(runtime.run_until(stop, forever, forever, short))
+    await asyncio.sleep(0.01)
+    assert not running.done()
+    stop.set()
+    await running
+    assert ended == ["short", "cleaned up", "cleaned up"]
+
+
+async def test_a_failing_runnable_ends_the_others() -> None:
+    """A process without one of its parts must not look alive."""
+    cancelled = asyncio.Event()
+
+    async def forever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await runtime.run_until(asyncio.Event(), forever, fail)
+    assert caught.group_contains(ZeroDivisionError)
+    assert cancelled.is_set()
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    threshold = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*threshold)
+
+
+def test_settled_objects_are_left_out_of_collections() -> None:
+    """What exists is frozen."""
+    runtime.settle_gc()
+    assert gc.get_freeze_count() > 1000
+
+
+def test_a_process_collects_garbage_seldom() -> None:
+    """From before the first list on: that is when the most short-lived objects come."""
+
+    async def main(_stop: asyncio.Event) -> int:
+        return gc.get_threshold()[0]
+
+    assert runtime.run(main) >= 50_000
