@@ -2,10 +2,15 @@
 
 import subprocess
 import sys
+import tempfile
+import time
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 MINIMUM = (3, 11)
+
+_HEARTBEAT_S = 10.0
 
 
 def main(folder: str) -> int:
@@ -25,14 +30,39 @@ def main(folder: str) -> int:
             print("error: this Python has no `ensurepip`; install it (Debian: python3-venv)", file=sys.stderr)
             return 2
     print("==> installing dependencies", flush=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
     # Dependency groups need a newer pip than Python 3.11 brings along.
     for arguments in (["--upgrade", "pip>=25.1"], ["--editable", ".", "--group", "dev"]):
-        status = subprocess.run([*pip, *arguments], check=False).returncode
+        status = _run([*pip, *arguments])
         if status:
             print("error: installing the dependencies failed, see above", file=sys.stderr)
             return status
     return 0
+
+
+def _run(command: Sequence[str]) -> int:
+    """Runs a command; says every now and then that it is at work, and shows its output only when it fails."""
+    started = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        while (status := _wait(process)) is None:
+            print(f"    still installing, {time.monotonic() - started:.0f} s", flush=True)
+        if status:
+            output.seek(0)
+            sys.stderr.buffer.write(output.read())
+            sys.stderr.flush()
+    return status
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit status, or None after a while; an interrupted command has ended when this raises."""
+    try:
+        return process.wait(_HEARTBEAT_S)
+    except subprocess.TimeoutExpired:
+        return None
+    except KeyboardInterrupt:
+        process.wait()
+        raise
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ _DEFAULTS: Mapping[str, Any] = {"crds": {"install": True}}
 
 
 class Installation:
-    """An installed chart whose processes are ready when `with` begins, and of which nothing is left when it ends.
+    """An installed chart whose processes are ready when `with` begins, and of which only the CRDs are left when it ends.
 
     `values` are the chart's; the CRDs of Queue and PodGroup are installed unless they say otherwise. `webhook` False and
     `controller` 0 leave the process out, and with it the webhook entries that it would serve. Several controllers share

@@ -10,8 +10,8 @@ from typing import Final
 import orjson
 
 from hack.bench import admission, memory, mgpu, quota
-from hack.bench.admission import BenchError
 from hack.bench.effort import FULL, QUICK, Effort
+from hack.bench.peers import BenchError
 from hack.bench.report import Row, as_json, as_table
 
 Progress = Callable[[str], None]
@@ -28,8 +28,12 @@ BENCHMARKS: Final[Mapping[str, Callable[[Effort, Progress], list[Row]]]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what is asked for. 0, also when a target is missed; with `--check` 1 then; 1 when measuring fails."""
     parser = argparse.ArgumentParser(prog="python -m hack.bench", description=__doc__)
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=list(BENCHMARKS), default=list(BENCHMARKS))
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, and a smaller cluster where it takes long")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", choices=list(BENCHMARKS), default=list(BENCHMARKS)
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer rounds, and a smaller cluster where it takes long"
+    )
     parser.add_argument("--check", action="store_true", help="exit status 1 when a target is missed")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     options = parser.parse_args(arguments)

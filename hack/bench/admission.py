@@ -1,41 +1,51 @@
 """The HTTPS endpoints against a bare handler on the same kind of server, under the same load."""
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import Final
 
-import orjson
-
-from core.admission.dispatch import MUTATE_PODS, VALIDATE_PODS
 from controller.app import BINDINGS_PATH
+from core.admission.dispatch import MUTATE_PODS, VALIDATE_PODS
 from hack.bench import samples, servers
-from hack.bench.clock import bounded, cpu_s_of, pair
+from hack.bench.clock import bounded, pair
 from hack.bench.effort import Effort
 from hack.bench.load import Order, Tally
+from hack.bench.peers import BenchError, Peer, peer
 from hack.bench.report import Row, Target
 
 Progress = Callable[[str], None]
 
-_FLOOR_IS: Final = "a bare aiohttp handler over the same TLS that parses the same body with orjson and sends it back"
-_STOP_S: Final = 10.0
+_FLOOR_IS: Final = (
+    "a bare aiohttp handler over the same TLS that parses the same body with orjson and sends it back"
+)
 _THROUGHPUT: Final = Target("ratio", ">=", 0.8)
 _TAIL: Final = Target("ratio", "<=", 2.0)
 _ALLOWED: Final = '"allowed":true'
-
-
-class BenchError(Exception):
-    """A server or the load maker did not do what it should; `str()` says what."""
 
 
 def webhook(effort: Effort, progress: Progress) -> list[Row]:
     """Reviews of a pod of about 5 KB that asks for a card: the patch at its creation, and its validation."""
     body = samples.pod_review(samples.training_pod("train").build())
     return [
-        *_compared("webhook", f"pod review, patched, {_kb(body)}", servers.WEBHOOK, MUTATE_PODS, body, effort, progress),
-        *_compared("webhook", f"pod review, validated, {_kb(body)}", servers.WEBHOOK, VALIDATE_PODS, body, effort, progress),
+        *_compared(
+            "webhook",
+            f"pod review, patched, {_kb(body)}",
+            servers.WEBHOOK,
+            MUTATE_PODS,
+            body,
+            effort,
+            progress,
+        ),
+        *_compared(
+            "webhook",
+            f"pod review, validated, {_kb(body)}",
+            servers.WEBHOOK,
+            VALIDATE_PODS,
+            body,
+            effort,
+            progress,
+        ),
     ]
 
 
@@ -46,93 +56,51 @@ def binding(effort: Effort, progress: Progress) -> list[Row]:
     return _compared("binding", what, servers.BINDING, BINDINGS_PATH, body, effort, progress)
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    tally: Tally
-    cpu_us: float
-    """Processor time of the server per request."""
-
-
-class _Peer:
-    """A child process that answers each line on its standard input by a line; it ends when that is closed."""
-
-    def __init__(self, module: str, *arguments: str) -> None:
-        command = [sys.executable, "-m", module, *arguments]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._name = " ".join((module, *arguments))
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def tell(self, message: object) -> None:
-        assert self._process.stdin is not None, "opened as a pipe"
-        self._process.stdin.write(orjson.dumps(message).decode() + "\n")
-        self._process.stdin.flush()
-
-    def hear(self) -> Any:
-        assert self._process.stdout is not None, "opened as a pipe"
-        line = self._process.stdout.readline()
-        if not line:
-            raise BenchError(f"{self._name} ended with exit status {self._process.wait(_STOP_S)}")
-        return orjson.loads(line)
-
-    def close(self) -> None:
-        """Lets it end, and kills it if it does not."""
-        try:
-            self._process.communicate(timeout=_STOP_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate()
-
-
-@contextmanager
-def _peer(module: str, *arguments: str) -> Iterator[_Peer]:
-    peer = _Peer(module, *arguments)
-    try:
-        yield peer
-    finally:
-        peer.close()
-
-
 def _compared(
     name: str, what: str, kind: str, path: str, body: bytes, effort: Effort, progress: Progress
 ) -> list[Row]:
     with ExitStack() as stack:
-        load = stack.enter_context(_peer("hack.bench.load"))
-        bare = stack.enter_context(_peer("hack.bench.servers", servers.BARE))
-        real = stack.enter_context(_peer("hack.bench.servers", kind))
-        at_bare, at_real = bare.hear(), real.hear()
-        common = {
-            "body": body.decode(),
-            "requests": effort.requests,
-            "connections": effort.connections,
-            "limit_s": effort.limit_s,
-        }
-        floor_order = Order(**at_bare, path=servers.BARE_PATH, expect='"kind"', **common)
-        figure_order = Order(**at_real, path=path, expect=_ALLOWED, **common)
-        floors: list[_Measured] = []
-        figures: list[_Measured] = []
+        load = stack.enter_context(peer("hack.bench.load"))
+        bare = stack.enter_context(peer("hack.bench.servers", servers.BARE))
+        real = stack.enter_context(peer("hack.bench.servers", kind))
+        floor_order = _order(bare, servers.BARE_PATH, '"kind"', body, effort)
+        figure_order = _order(real, path, _ALLOWED, body, effort)
+        floors: list[Tally] = []
+        figures: list[Tally] = []
         for number in bounded(effort.rounds, effort.limit_s):
-            floors.append(_measured(load, floor_order, bare.pid))
-            figures.append(_measured(load, figure_order, real.pid))
+            floors.append(_measured(load, floor_order))
+            figures.append(_measured(load, figure_order))
             progress(f"{what}: round {number + 1} of {effort.rounds}")
     return _rows(name, what, figures, floors, effort)
 
 
-def _measured(load: _Peer, order: Order, server: int) -> _Measured:
-    before = cpu_s_of(server)
+def _order(server: Peer, path: str, expect: str, body: bytes, effort: Effort) -> Order:
+    listening = server.hear()
+    return Order(
+        pid=server.pid,
+        port=listening["port"],
+        ca=listening["ca"],
+        path=path,
+        body=body.decode(),
+        expect=expect,
+        requests=effort.requests,
+        connections=effort.connections,
+        limit_s=effort.limit_s,
+    )
+
+
+def _measured(load: Peer, order: Order) -> Tally:
     load.tell(asdict(order))
     tally = Tally(**load.hear())
     if tally.problem:
         raise BenchError(f"{order.path}: {tally.problem}")
-    return _Measured(tally, (cpu_s_of(server) - before) / order.total * 1e6)
+    return tally
 
 
 def _rows(
-    name: str, what: str, figures: Sequence[_Measured], floors: Sequence[_Measured], effort: Effort
+    name: str, what: str, figures: Sequence[Tally], floors: Sequence[Tally], effort: Effort
 ) -> list[Row]:
-    def row(label: str, unit: str, value: Callable[[_Measured], float], target: Target | None) -> Row:
+    def row(label: str, unit: str, value: Callable[[Tally], float], target: Target | None) -> Row:
         found = pair([value(each) for each in figures], [value(each) for each in floors])
         return Row(
             benchmark=name,
@@ -146,8 +114,8 @@ def _rows(
         )
 
     return [
-        row("requests", "/s", lambda each: each.tally.per_s, _THROUGHPUT),
-        row(f"p99 at {effort.connections}", "ms", lambda each: each.tally.p99_ms, _TAIL),
+        row("requests", "/s", lambda each: each.per_s, _THROUGHPUT),
+        row(f"p99 at {effort.connections}", "ms", lambda each: each.p99_ms, _TAIL),
         row("processor time", "us", lambda each: each.cpu_us, None),
     ]
 

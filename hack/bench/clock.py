@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Self
 
 from kube import runtime
 
@@ -30,9 +31,7 @@ def pair(figures: Sequence[float], floors: Sequence[float]) -> Pair:
     return Pair(median(figures), median(floors), median(ratios))
 
 
-def in_turns(
-    figure: Callable[[], float], floor: Callable[[], float], *, rounds: int, limit_s: float
-) -> Pair:
+def in_turns(figure: Callable[[], float], floor: Callable[[], float], *, rounds: int, limit_s: float) -> Pair:
     """Measures floor and figure by turns: at least one round, at most `rounds`, none begun after `limit_s`."""
     figures: list[float] = []
     floors: list[float] = []
@@ -90,7 +89,7 @@ class Pauses:
         self.longest_ms = 0.0
         self._started = 0.0
 
-    def __enter__(self) -> "Pauses":
+    def __enter__(self) -> Self:
         gc.callbacks.append(self._on_collection)
         return self
 

@@ -16,6 +16,7 @@ from typing import Final, cast
 import orjson
 import uvloop
 
+from hack.bench.clock import cpu_s_of
 from kube.tls import client_context
 
 HOST: Final = "127.0.0.1"
@@ -29,9 +30,10 @@ _WARM_UP: Final = 4
 class Order:
     """What to send: `requests` in total over `connections`, each of which sends the next when the last is answered.
 
-    Every answer must have status 200 and contain `expect`.
+    Every answer must have status 200 and contain `expect`. `pid` is the server's, for the processor time it takes.
     """
 
+    pid: int
     port: int
     ca: str
     path: str
@@ -41,11 +43,6 @@ class Order:
     connections: int
     limit_s: float = 60.0
 
-    @property
-    def total(self) -> int:
-        """All requests, those before the clock starts included."""
-        return self.requests + _WARM_UP * self.connections
-
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -54,6 +51,7 @@ class Tally:
     per_s: float = 0.0
     p50_ms: float = 0.0
     p99_ms: float = 0.0
+    cpu_us: float = 0.0
     problem: str = ""
 
 
@@ -97,18 +95,23 @@ class _Run:
         try:
             for _ in range(self._order.connections):
                 await self._connect(context)
-            await self._send(self._order.total - self._order.requests)
+            await self._send(_WARM_UP * self._order.connections)
             self._latencies.clear()
-            started = time.perf_counter()
+            started, cpu_s = time.perf_counter(), cpu_s_of(self._order.pid)
             await self._send(self._order.requests)
-            seconds = time.perf_counter() - started
+            seconds, cpu_s = time.perf_counter() - started, cpu_s_of(self._order.pid) - cpu_s
         except _UnexpectedError as error:
             return Tally(problem=str(error))
         finally:
             for connection in self._connections:
                 connection.close()
         times = sorted(self._latencies)
-        return Tally(len(times) / seconds, _percentile(times, 50) * 1000, _percentile(times, 99) * 1000)
+        return Tally(
+            per_s=len(times) / seconds,
+            p50_ms=_percentile(times, 50) * 1000,
+            p99_ms=_percentile(times, 99) * 1000,
+            cpu_us=cpu_s / len(times) * 1e6,
+        )
 
     async def _connect(self, context: ssl.SSLContext) -> None:
         loop = asyncio.get_running_loop()

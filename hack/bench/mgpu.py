@@ -1,15 +1,15 @@
 """Placement of shares: one node in the shapes that are known to be hard, and the filter over a large cluster."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from random import Random
 from typing import Final
 
 from core.mgpu.allocation import allocate
 from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
 from core.mgpu.filter import fits
-from core.mgpu.first_fit import first_fit
+from core.mgpu.first_fit import Doubt, first_fit
 from core.mgpu.node import NODE_TYPE, Card, NodeModel, NodeState, idle_state
 from core.mgpu.score import Policy
 from core.mgpu.search import solve
@@ -27,12 +27,16 @@ _STATES: Final = 60
 """Different states among the nodes of the filter; in a large cluster most nodes are in one of few."""
 
 
+Problem = tuple[NodeState, tuple[Part, ...]]
+"""A node, and the containers of a pod."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """Problems of one shape; the figure is the time of the slowest."""
 
     label: str
-    problems: tuple[tuple[NodeState, tuple[Part, ...]], ...]
+    problems: tuple[Problem, ...]
     policies: tuple[Policy, ...] = _POLICIES
     bound_ms: float | None = None
 
@@ -90,7 +94,7 @@ def _placement(case: Case, policy: Policy, effort: Effort) -> Row:
 
 def _filter(effort: Effort) -> Row:
     """A pod of two containers that nobody asked about before, on nodes of which a part has room."""
-    random = Random(1)  # noqa: S311 - the same cluster in every run
+    random = Random(1)
     states = [_different(random, 8) for _ in range(_STATES)]
     nodes = [random.choice(states) for _ in range(effort.share_nodes)]
     model, settings = _model(8), Settings()
@@ -105,7 +109,9 @@ def _filter(effort: Effort) -> Row:
     def scanned() -> float:
         core, memory = 60, 50_000
         return cpu_ms(
-            lambda: [any(card.core >= core and card.memory >= memory for card in state.cards) for state in nodes]
+            lambda: [
+                any(card.core >= core and card.memory >= memory for card in state.cards) for state in nodes
+            ]
         )
 
     return _row(
@@ -151,36 +157,32 @@ def _model(cards: int) -> NodeModel:
     return NodeModel(kind=NODE_TYPE, policy=NATIVE_BURST_SHARE, cards=cards, memory=_MEMORY)
 
 
-def _alike(cards: int, containers: int, each: int, percent: int) -> tuple[NodeState, tuple[Part, ...]]:
+def _alike(cards: int, containers: int, each: int, percent: int) -> Problem:
     memory = _MEMORY * percent // 100
     parts = tuple(Part(f"c{number}", each, percent, memory) for number in range(containers))
     return idle_state(_model(cards)), parts
 
 
-def _mixed(
-    cards: int, containers: int, each: int, *, idle: bool = False
-) -> tuple[tuple[NodeState, tuple[Part, ...]], ...]:
-    """Containers of all sizes that have room, on idle cards or on cards of which no two are alike."""
-    return tuple(_problems(cards, containers, each, idle=idle))
+def _mixed(cards: int, containers: int, each: int, *, idle: bool = False) -> tuple[Problem, ...]:
+    """Pods that have room, of containers of all sizes, on idle cards or on cards of which no two are alike."""
+    problems = (_problem(Random(seed), cards, containers, each, idle=idle) for seed in count())
+    return tuple(islice((problem for problem in problems if _has_room(*problem)), _SEEDS))
 
 
-def _problems(
-    cards: int, containers: int, each: int, *, idle: bool
-) -> Iterator[tuple[NodeState, tuple[Part, ...]]]:
-    # Together the containers take about half of the node, so that there are many ways to place them.
-    mean = 50 * cards // (containers * each)
-    for seed in range(_SEEDS):
-        random = Random(seed)  # noqa: S311 - the same problems in every run
-        state = idle_state(_model(cards)) if idle else _different(random, cards)
-        sizes = random.sample(range(max(mean - 12, 2), mean + 12), containers)
-        yield state, _parts(random, sizes, each)
-
-
-def _parts(random: Random, sizes: Sequence[int], each: int) -> tuple[Part, ...]:
-    return tuple(
-        Part(f"c{number}", each, size, random.randint(size * 500, size * 800))
+def _problem(random: Random, cards: int, containers: int, each: int, *, idle: bool) -> Problem:
+    state = idle_state(_model(cards)) if idle else _different(random, cards)
+    # Together they take up to half of what is free, so that there are many ways to place them.
+    mean = min(sum(card.core for card in state.cards) // (2 * containers * each), 40)
+    sizes = random.sample(range(max(mean - 12, 2), mean + 13), containers)
+    return state, tuple(
+        Part(f"c{number}", each, size, random.randint(size * 300, size * 700))
         for number, size in enumerate(sizes)
     )
+
+
+def _has_room(state: NodeState, parts: tuple[Part, ...]) -> bool:
+    cap = Settings().mgpu.max_containers_per_card
+    return not isinstance(first_fit(_ask(parts), _model(len(state.cards)), state, cap), Doubt)
 
 
 def _different(random: Random, cards: int) -> NodeState:

@@ -119,7 +119,7 @@ class Case:
         self._ledger = ledger
         self._queues = tuple(ledger.queues)
         self._waiting = {name: ledger.waiting(name) for name in self._queues}
-        self._used = {card: 0 for card in samples.PRODUCTS}
+        self._used = dict.fromkeys(samples.PRODUCTS, 0)
 
     def full_pass(self) -> float:
         """Milliseconds of all decisions at the start of a term."""

@@ -97,7 +97,11 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _target(row: Row) -> str:
     assert row.target is not None, "only called for rows with a target"
     bound = f"{row.target.bound:g}"
-    return f"{row.target.relation} {bound}x" if row.target.of == "ratio" else f"{row.target.relation} {bound} {row.unit}"
+    return (
+        f"{row.target.relation} {bound}x"
+        if row.target.of == "ratio"
+        else f"{row.target.relation} {bound} {row.unit}"
+    )
 
 
 def _number(value: float) -> str:

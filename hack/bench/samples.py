@@ -79,7 +79,11 @@ def _review(raw: Json, what: Json, kind: str) -> bytes:
         "userInfo": {
             "username": "system:serviceaccount:kube-system:replicaset-controller",
             "uid": "5f1c4f2e-7f0b-4b8a-9f0c-9a5cbb1cf0d2",
-            "groups": ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"],
+            "groups": [
+                "system:serviceaccounts",
+                "system:serviceaccounts:kube-system",
+                "system:authenticated",
+            ],
         },
         "object": raw,
         "oldObject": None,
@@ -113,8 +117,17 @@ def _with_ballast(pod: PodBuilder) -> PodBuilder:
 
 
 def _managed_fields() -> Json:
-    env = {f'k:{{"name":"TRAIN_{number}"}}': {".": {}, "f:name": {}, "f:value": {}} for number in range(_VARIABLES)}
-    container = {".": {}, "f:env": {".": {}, **env}, "f:image": {}, "f:name": {}, "f:resources": {"f:limits": {}}}
+    env: Json = {
+        f'k:{{"name":"TRAIN_{number}"}}': {".": {}, "f:name": {}, "f:value": {}}
+        for number in range(_VARIABLES)
+    }
+    container = {
+        ".": {},
+        "f:env": {".": {}, **env},
+        "f:image": {},
+        "f:name": {},
+        "f:resources": {"f:limits": {}},
+    }
     return {
         "manager": "kube-controller-manager",
         "operation": "Update",
@@ -139,7 +152,10 @@ def _container(app: str) -> Json:
         "command": ["python", "-m", "train", "--config", "/etc/train/config.yaml"],
         "args": ["--learning-rate=3e-4", "--batch-size=64", "--checkpoint=/data/checkpoints"],
         "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
-        "env": [{"name": f"TRAIN_{number}", "value": f"value-of-variable-{number}"} for number in range(_VARIABLES)],
+        "env": [
+            {"name": f"TRAIN_{number}", "value": f"value-of-variable-{number}"}
+            for number in range(_VARIABLES)
+        ],
         "volumeMounts": [
             {"name": volume, "mountPath": f"/mnt/{volume}", "readOnly": volume != "data"}
             for volume in ("config", "data", "token")

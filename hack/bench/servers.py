@@ -81,7 +81,10 @@ async def _webhook(_stack: AsyncExitStack) -> web.Application:
     inventory = Inventory(settings.cards.resources)
     for number in range(_NODES):
         inventory.put(samples.card_node(number).view())
-    queues = {f"q{number}": samples.queue(number, dict.fromkeys(samples.PRODUCTS, 80)).view() for number in range(_QUEUES)}
+    queues = {
+        f"q{number}": samples.queue(number, dict.fromkeys(samples.PRODUCTS, 80)).view()
+        for number in range(_QUEUES)
+    }
     return make_app(
         settings,
         lambda: ClusterView(inventory=inventory, queues=queues),

@@ -190,7 +190,7 @@ class ApiClient:
 
     def _wait_established(self, path: str) -> None:
         def established() -> bool:
-            conditions = self.get(path).expect().get("status", {}).get("conditions", [])
+            conditions = self.get(path).expect().get("status", {}).get("conditions") or []
             return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
         wait_for(f"{path} is served", established)

@@ -14,7 +14,11 @@ Object = Mapping[str, Any]
 
 
 class Inventory:
-    """Applies objects and remembers, newest last, those that were not there before."""
+    """Applies objects and remembers, newest last, those that were not there before.
+
+    As with helm, what is annotated to be kept stays; those are the CRDs. (An API server also takes minutes to delete a
+    CRD that it has only just begun to serve.)
+    """
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
@@ -26,7 +30,7 @@ class Inventory:
         self._wait_unless_terminating(path)
         answer = self._api.patch(path, thing, "apply", fieldManager=FIELD_MANAGER, force="true")
         answer.expect()
-        if answer.status == HTTPStatus.CREATED:
+        if answer.status == HTTPStatus.CREATED and not _is_kept(thing):
             self._created.append(path)
         if thing["kind"] == "CustomResourceDefinition":
             wait_for(f"{path} is served", lambda: self._is_established(path))
@@ -52,3 +56,7 @@ class Inventory:
     def _is_established(self, path: str) -> bool:
         conditions = self._api.get(path).expect().get("status", {}).get("conditions") or []
         return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+def _is_kept(thing: Object) -> bool:
+    return bool(thing["metadata"].get("annotations", {}).get("helm.sh/resource-policy") == "keep")

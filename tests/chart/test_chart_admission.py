@@ -1,0 +1,202 @@
+"""What the chart renders for the API server: webhook entries and policies, and the expressions in them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from core import names
+from tests.chart.conftest import NAMESPACE, Render, Rendered
+
+OWN_NAMESPACES = {"kube-system", "kube-node-lease", NAMESPACE, "volcano-system"}
+
+
+def expressions(document: Any) -> Iterator[str]:
+    """Every CEL expression in a rendered object."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            if key in ("expression", "messageExpression"):
+                yield value
+            else:
+                yield from expressions(value)
+    elif isinstance(document, list):
+        for item in document:
+            yield from expressions(item)
+
+
+def conditions(entry: dict[str, Any]) -> str:
+    return "\n".join(condition["expression"] for condition in entry.get("matchConditions", ()))
+
+
+def test_everything_follows_the_release_namespace(render: Render) -> None:
+    rendered = render(namespace="quota")
+    for thing in rendered.objects:
+        assert thing["metadata"].get("namespace", "quota") == "quota"
+    for entry in rendered.webhooks().values():
+        assert entry["clientConfig"]["service"]["namespace"] == "quota"
+    for name in ("cardquota-gate", "cardquota-records"):
+        text = "\n".join(expressions(rendered.one("ValidatingAdmissionPolicy", name)))
+        assert "'system:serviceaccount:quota:cardquota-controller'" in text
+
+
+# -- webhook entries -----------------------------------------------------------------------------------------------
+
+ENTRIES = {
+    # entry -> path, failure policy
+    "mutating/pods.cardquota.io": ("/mutate/pods", "Fail"),
+    "mutating/queue-status.cardquota.io": ("/mutate/queue-status", "Ignore"),
+    "mutating/bindings.cardquota.io": ("/mutate/bindings", "Ignore"),
+    "validating/pods.cardquota.io": ("/validate/pods", "Fail"),
+    "validating/hints.pods.cardquota.io": ("/validate/pods", "Ignore"),
+    "validating/queues.cardquota.io": ("/validate/queues", "Fail"),
+    "validating/workloads.cardquota.io": ("/validate/workloads", "Ignore"),
+    "validating/cronjobs.cardquota.io": ("/validate/workloads", "Ignore"),
+    "validating/volcano-jobs.cardquota.io": ("/validate/workloads", "Ignore"),
+}
+
+
+def test_the_webhook_entries(defaults: Rendered) -> None:
+    found = {
+        name: (entry["clientConfig"]["service"]["path"], entry["failurePolicy"])
+        for name, entry in defaults.webhooks().items()
+    }
+    assert found == ENTRIES
+
+
+def test_entries_call_services_that_exist_and_bring_no_certificate(any_values: Rendered) -> None:
+    for entry in any_values.webhooks().values():
+        assert entry["clientConfig"].keys() == {"service"}
+        service = any_values.one("Service", entry["clientConfig"]["service"]["name"])
+        assert entry["clientConfig"]["service"]["port"] == service["spec"]["ports"][0]["port"]
+
+
+def test_only_the_binding_hook_remembers_anything(any_values: Rendered) -> None:
+    effects = {name: entry["sideEffects"] for name, entry in any_values.webhooks().items()}
+    assert effects.pop("mutating/bindings.cardquota.io") == "NoneOnDryRun"
+    assert set(effects.values()) == {"None"}
+
+
+def test_no_entry_can_be_escaped_by_a_label_or_another_version(any_values: Rendered) -> None:
+    for entry in any_values.webhooks().values():
+        assert "objectSelector" not in entry
+        assert entry["matchPolicy"] == "Equivalent"
+        assert entry["admissionReviewVersions"] == ["v1"]
+        assert entry.get("reinvocationPolicy", "IfNeeded") == "IfNeeded"
+
+
+def excluded(selector: dict[str, Any]) -> list[str]:
+    first = selector["matchExpressions"][0]
+    assert first.items() >= {"key": "kubernetes.io/metadata.name", "operator": "NotIn"}.items()
+    found: list[str] = first["values"]
+    return found
+
+
+def test_namespaced_rules_and_policies_leave_system_namespaces_alone(defaults: Rendered) -> None:
+    for entry in defaults.webhooks().values():
+        scopes = {rule["scope"] for rule in entry["rules"]}
+        assert len(scopes) == 1
+        assert ("namespaceSelector" in entry) == (scopes == {"Namespaced"})
+        if scopes == {"Namespaced"}:
+            assert set(excluded(entry["namespaceSelector"])) == OWN_NAMESPACES
+    for policy in defaults.kind("ValidatingAdmissionPolicy").values():
+        assert set(excluded(policy["spec"]["matchConstraints"]["namespaceSelector"])) == OWN_NAMESPACES
+
+
+def test_more_namespaces_can_be_left_alone(render: Render) -> None:
+    requirement = {"key": "cardquota.io/enforce", "operator": "Exists"}
+    rendered = render(
+        {"webhook": {"exemptNamespaces": ["a", "kube-system"], "namespaceSelectorExpressions": [requirement]}}
+    )
+    for entry in rendered.webhooks().values():
+        if "namespaceSelector" in entry:
+            assert sorted(excluded(entry["namespaceSelector"])) == sorted({*OWN_NAMESPACES, "a"})
+            assert entry["namespaceSelector"]["matchExpressions"][1:] == [requirement]
+
+
+def test_time_limits_and_the_binding_hooks_failure_policy_are_values(render: Render) -> None:
+    hook = {"failurePolicy": "Fail", "timeoutSeconds": 9}
+    rendered = render({"webhook": {"timeoutSeconds": 3}, "controller": {"bindingHook": hook}})
+    limits = {name: entry["timeoutSeconds"] for name, entry in rendered.webhooks().items()}
+    assert limits.pop("mutating/bindings.cardquota.io") == 9
+    assert set(limits.values()) == {3}
+    assert rendered.webhooks()["mutating/bindings.cardquota.io"]["failurePolicy"] == "Fail"
+
+
+@pytest.mark.parametrize(
+    ("policy", "failure", "by_resource"),
+    [("ignore", "Ignore", False), ("warn", "Ignore", True), ("deny", "Fail", True)],
+)
+def test_pods_without_card_name(render: Render, policy: str, failure: str, by_resource: bool) -> None:
+    entry = render({"cards": {"podsWithoutCardName": policy}}).webhooks()[
+        "validating/hints.pods.cardquota.io"
+    ]
+    assert entry["failurePolicy"] == failure
+    assert ('"nvidia.com/"' in conditions(entry)) is by_resource
+    assert names.CARD_NAME_MISPRINT in conditions(entry)
+
+
+@pytest.mark.parametrize(
+    ("feature", "words"),
+    [
+        ("cards", {names.CARD_NAME_ANNOTATION}),
+        ("mgpu", {names.MGPU_MULTIPLE_ANNOTATION, "vke.volcengine.com/mgpu-"}),
+        ("dra", {"resourceClaims"}),
+    ],
+)
+def test_a_feature_that_is_off_sends_nothing(render: Render, feature: str, words: set[str]) -> None:
+    entry = "mutating/pods.cardquota.io"
+    on, off = render().webhooks(), render({"features": {feature: False}}).webhooks()
+    for word in words:
+        assert word in conditions(on[entry])
+        assert word not in conditions(off[entry])
+
+
+def test_with_all_features_off_no_pod_is_sent(render: Render) -> None:
+    rendered = render({"features": {"cards": False, "mgpu": False, "dra": False}})
+    asks = rendered.webhooks()["mutating/pods.cardquota.io"]["matchConditions"][0]
+    assert asks == {"name": "asks", "expression": "false"}
+
+
+# -- policies and expressions --------------------------------------------------------------------------------------
+
+
+def test_each_policy_is_bound_and_denies(defaults: Rendered) -> None:
+    policies = defaults.kind("ValidatingAdmissionPolicy")
+    bindings = defaults.kind("ValidatingAdmissionPolicyBinding")
+    assert policies.keys() == {"cardquota-gate", "cardquota-records", "cardquota-create"}
+    assert {b["spec"]["policyName"]: b["spec"]["validationActions"] for b in bindings.values()} == {
+        name: ["Deny"] for name in policies
+    }
+    assert {policy["spec"]["failurePolicy"] for policy in policies.values()} == {"Fail"}
+
+
+def test_without_policies_the_webhook_serves_their_rules(render: Render) -> None:
+    rendered = render({"policies": {"enabled": False}})
+    assert (
+        rendered.kind("ValidatingAdmissionPolicy") == rendered.kind("ValidatingAdmissionPolicyBinding") == {}
+    )
+    entry = rendered.webhooks()["validating/protection.pods.cardquota.io"]
+    assert entry["failurePolicy"] == "Fail"
+    assert [(rule["operations"], rule["resources"]) for rule in entry["rules"]] == [
+        (["CREATE"], ["pods"]),
+        (["UPDATE"], ["pods", "pods/status"]),
+    ]
+
+
+def test_expressions_never_use_the_spelling_that_fails_on_null(any_values: Rendered) -> None:
+    for thing in any_values.objects:
+        for expression in expressions(thing):
+            assert "has(" not in expression
+
+
+QUOTED = re.compile(r"'([a-z.]+/[A-Za-z.-]*)'")
+
+
+def test_expressions_know_only_names_that_the_code_knows(any_values: Rendered) -> None:
+    known = {value for value in vars(names).values() if isinstance(value, str)} | {"vke.volcengine.com/mgpu-"}
+    quoted = {
+        word for thing in any_values.objects for text in expressions(thing) for word in QUOTED.findall(text)
+    }
+    assert names.GATE in quoted
+    assert quoted <= known
