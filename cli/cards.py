@@ -1,0 +1,68 @@
+"""`cardquota cards`: the cards found on the nodes, under the names that quotas and pods use."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from cli import cluster, config, output
+
+if TYPE_CHECKING:
+    from core.cards.inventory import Inventory
+
+_DESCRIPTION = """\
+Shows the cards that the nodes' labels and allocatable resources add up to: the name to write into a card quota or a
+pod's card.name, the resource that the pod has to ask for, and how many there are.
+"""
+_EPILOG = """\
+examples:
+  cardquota cards
+  cardquota cards --state nodes.json -o json    also how many each node has
+"""
+_HEADER = ("CARD", "RESOURCE", "COUNT", "NODES")
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "cards", help="the cards found on the nodes", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    output.add_argument(parser, "text", "json")
+    cluster.add_arguments(parser)
+    config.add_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the cards."""
+    from core.cards.inventory import Inventory
+
+    inventory = Inventory(config.load(options.config).cards.resources)
+    for node in cluster.load(options).nodes:
+        inventory.put(node)
+        for note in inventory.notes(node.name):
+            print(f"warning: node {node.name}: {output.printable(note)}", file=sys.stderr)
+    report = summary(inventory)
+    if options.output == "json":
+        output.print_json(report)
+    else:
+        rows = [
+            (name, card["resource"], str(card["count"]), str(len(card["nodes"])))
+            for name, card in report.items()
+        ]
+        print(output.table(_HEADER, rows))
+    return 0
+
+
+def summary(inventory: "Inventory") -> dict[str, dict[str, Any]]:
+    """Card -> its resource, how many there are, and how many on which node; in whole cards."""
+    totals = inventory.totals()
+    return {
+        card: {
+            "resource": inventory.resource_of(card),
+            "count": totals.get(card, 0) // 1000,
+            "nodes": {
+                name: inventory.on_node(name)[card].milli // 1000 for name in inventory.nodes_with(card)
+            },
+        }
+        for card in inventory.cards()
+    }

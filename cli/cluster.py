@@ -1,0 +1,85 @@
+"""The objects a command works on: from a file with `--state`, else from the live cluster."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from cli.state import State
+    from kube.client import Client
+    from kube.resources import Resource
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--state FILE`, and the way to a live cluster: `--kubeconfig FILE`, `--context NAME`."""
+    add_state(parser, "cluster objects (YAML or JSON), - for standard input; default: the live cluster")
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="the way to the live cluster")
+    parser.add_argument("--context", metavar="NAME", help="the context in the kubeconfig")
+
+
+def add_state(parser: argparse.ArgumentParser, text: str) -> None:
+    """`--state FILE` alone, for commands that never ask a live cluster."""
+    parser.add_argument("--state", metavar="FILE", help=text)
+
+
+def load(options: argparse.Namespace) -> "State":
+    """The state that the arguments name. Raises InputError or UnavailableError."""
+    if options.state is not None:
+        return from_file(options.state)
+    return _live(options.kubeconfig, options.context)
+
+
+def from_file(name: str) -> "State":
+    """The state in a file; what the reader should know about it goes to standard error. Raises InputError."""
+    from cli import state
+
+    found = state.load(name)
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return found
+
+
+def _live(kubeconfig: Path | None, context: str | None) -> "State":
+    import asyncio
+
+    from cli import state
+    from kube.errors import KubeError
+
+    try:
+        objects = asyncio.run(_listed(kubeconfig, context))
+    except KubeError as error:
+        raise UnavailableError(str(error)) from error
+    return state.build(objects, "cluster")
+
+
+async def _listed(kubeconfig: Path | None, context: str | None) -> list[dict[str, Any]]:
+    """Every object of the kinds that decisions look at. Raises KubeError."""
+    from kube import resources
+    from kube.client import Client
+
+    kinds = (
+        resources.NODES,
+        resources.NAMESPACES,
+        resources.QUEUES,
+        resources.PODGROUPS,
+        resources.VOLCANO_JOBS,
+        resources.PODS,
+        resources.DEVICE_CLASSES,
+    )
+    async with await Client.connect(kubeconfig, context) as client:
+        return [raw for resource in kinds for raw in await _list(client, resource)]
+
+
+async def _list(client: "Client", resource: "Resource") -> list[dict[str, Any]]:
+    """All objects of one kind; none where the API server does not serve it, as before Volcano's CRDs are installed."""
+    from kube.errors import NotFound
+
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    try:
+        # Items of a list need not name their kind.
+        return [{**kind, **raw} async for page in client.list(resource) for raw in page.items]
+    except NotFound:
+        return []

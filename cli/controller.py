@@ -1,0 +1,61 @@
+"""`cardquota controller`: the decision process."""
+
+import argparse
+import platform
+import uuid
+from typing import Any
+
+from cli import config, process
+from cli.errors import CommandError
+
+_DESCRIPTION = """\
+Follows the cluster until SIGTERM. Every replica answers the binding hook and the scheduler extenders over HTTPS; the
+one that holds the Lease lifts gates and writes Queue status.
+"""
+_EPILOG = """\
+examples:
+  cardquota controller --config /etc/cardquota/cardquota.yaml      in a pod of the chart
+  cardquota controller --kubeconfig ~/.kube/config --bind-address 127.0.0.1 --port 9444 --metrics-port 8081
+"""
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "controller", help="the decision process", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    process.add_arguments(parser, service="cardquota-controller")
+    parser.add_argument(
+        "--lease", metavar="NAME", default="cardquota", help="Lease that makes a leader (default %(default)s)"
+    )
+    parser.add_argument(
+        "--identity",
+        metavar="NAME",
+        help="name in the Lease, no other process may have it (default: made up)",
+    )
+    parser.add_argument(
+        "--advertise-address",
+        metavar="URL",
+        default="",
+        help="where other replicas reach this one, https://ADDRESS:PORT; without it they cannot forward binds",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the process to its end and returns its exit status."""
+    from controller import process as controller_process
+    from controller.options import Options
+
+    settings = config.load(options.config)
+    chosen = Options(
+        **process.shared(options),
+        lease=options.lease,
+        identity=options.identity or f"{platform.node()}_{uuid.uuid4()}",
+        advertise_address=options.advertise_address,
+    )
+    try:
+        _ = chosen.configurations
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    return controller_process.run(settings, chosen)

@@ -1,0 +1,79 @@
+"""The entry point: which command, and what the shell sees of its end.
+
+Nothing heavy is imported here or at the top of a command's module: what a command needs it imports when it runs, so
+that `cardquota check` in an editor or a hook answers at once.
+"""
+
+import argparse
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from cli import cards, check, controller, place, plan, queues, review, serve, version, webhook
+from cli.errors import CommandError
+
+Run = Callable[[argparse.Namespace], int]
+
+_COMMANDS = (check, plan, place, queues, cards, review, serve, webhook, controller, version)
+_USAGE = 2
+_EPILOG = """\
+exit status:
+  0  done          1  done, and something is wrong (check), or the cluster cannot be read
+  2  wrong usage, or input that cannot be read
+
+Objects come from the live cluster (as kubectl would reach it), or with --state from a file:
+  kubectl get nodes,namespaces,pods,queues,podgroups -A -o json > state.json
+  cardquota plan --state state.json
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line; the whole usage is a --help away."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Exits with status 2."""
+        self.exit(_USAGE, f"error: {message}\nSee '{self.prog} --help'.\n")
+
+
+def parser() -> Parser:
+    """The whole command line; a chosen command leaves its `run` in the namespace."""
+    top = Parser(
+        prog="cardquota", description="Card-level accelerator quota for Kubernetes clusters.", epilog=_EPILOG
+    )
+    subcommands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    for command in _COMMANDS:
+        command.add_parser(subcommands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit status. Never ends in a traceback for anything the user did."""
+    _speak_utf8()
+    try:
+        options = parser().parse_args(arguments)
+        run: Run = options.run
+        status = run(options)
+        sys.stdout.flush()
+    except CommandError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.status
+    except BrokenPipeError:
+        # The reader has gone (`| head`): nobody is left to talk to, and the interpreter's own flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return status
+
+
+def _speak_utf8() -> None:
+    """Whatever the locale, as kubectl does; what even UTF-8 cannot hold is escaped, which JSON can read back."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")

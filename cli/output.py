@@ -1,0 +1,64 @@
+"""Results on standard output: JSON by contract, tables as kubectl prints them."""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+_GAP = 3
+EMPTY = "<none>"
+"""What a cell without content shows."""
+
+
+def add_argument(parser: argparse.ArgumentParser, *formats: str) -> None:
+    """`-o FORMAT`; the first one is the default."""
+    parser.add_argument(
+        "-o", "--output", choices=formats, default=formats[0], help=f"output format (default {formats[0]})"
+    )
+
+
+def print_json(value: object) -> None:
+    """One JSON value, indented, in the order in which it was built."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Left-aligned columns, three blanks apart; the last one is not padded. Control characters are escaped."""
+    cells = [list(header), *([_cell(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip_longest(*cells, fillvalue="")]
+    lines = (
+        "".join(cell.ljust(width + _GAP) for cell, width in zip(row, widths, strict=False)).rstrip()
+        for row in cells
+    )
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return printable(text) or EMPTY
+
+
+def printable(text: str) -> str:
+    """The text on one line, with everything that could move the cursor escaped: it may come from anybody's object."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+    )
+
+
+_SUMS = ("allocated", "reserved", "waiting")
+
+
+def amounts(milli: Mapping[str, int], *, zero: bool = False) -> dict[str, str]:
+    """Thousandths as quantities, sorted by key; what is zero is left out unless it is to be told apart from absent."""
+    from core.quantity import render_milli
+
+    return {key: render_milli(amount) for key, amount in sorted(milli.items()) if amount or zero}
+
+
+def by_key(queue: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each key of a queue's quota and sums with its four cells; one empty row for a queue without any."""
+    keys = sorted({key for part in ("quota", *_SUMS) for key in queue[part]})
+    for key in keys:
+        yield key, (queue["quota"].get(key, ""), *(queue[part].get(key, "0") for part in _SUMS))
+    if not keys:
+        yield "", ("", "", "", "")

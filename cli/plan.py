@@ -1,0 +1,126 @@
+"""`cardquota plan`: what the controller would do with these objects, and why it would not do more."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cli import cluster, config, output
+
+if TYPE_CHECKING:
+    from cli.state import State
+    from core.plan.offline import Plan, PlannedPod
+    from core.settings import Settings
+
+_DESCRIPTION = """\
+Runs the quota pass until it changes nothing more and shows every pod: lifted by this plan, held and why, reserved or
+allocated already; and every queue as it stands afterwards. Nothing is written anywhere.
+"""
+_EPILOG = """\
+examples:
+  cardquota plan
+  cardquota plan --state state.json -o json
+  (cat state.yaml; echo ---; cat new-job.yaml) | cardquota plan --state -    what would become of it?
+"""
+_PODS = ("POD", "QUEUE", "DECISION", "ASSIGNED", "REASON", "MESSAGE")
+_QUEUES = ("QUEUE", "KEY", "QUOTA", "ALLOCATED", "RESERVED", "WAITING")
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "plan",
+        help="one quota pass: what would be lifted, held and why",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    output.add_argument(parser, "text", "json")
+    cluster.add_arguments(parser)
+    config.add_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the plan."""
+    settings = config.load(options.config)
+    report = planned(cluster.load(options), settings)
+    if options.output == "json":
+        output.print_json(report)
+    else:
+        print(_text(report))
+    return 0
+
+
+def planned(state: "State", settings: "Settings") -> dict[str, Any]:
+    """The plan of a state in the shape that `-o json` promises."""
+    from cli import books, cards
+    from core.plan import offline
+
+    ledger = books.of(state, settings)
+    found = offline.plan(ledger, state.pods)
+    return {
+        "cards": cards.summary(ledger.inventory),
+        "queues": _queues(found),
+        "pods": {key: _pod(one, _raw(state, key)) for key, one in found.pods.items()},
+        "events": [
+            {"object": event.object, "type": event.type, "reason": event.reason, "message": event.message}
+            for event in found.events
+        ],
+    }
+
+
+def _raw(state: "State", key: str) -> Mapping[str, Any]:
+    """The pod as it was given; empty fields count as left out, for they have a stand-in, too."""
+    from cli.state import POD
+
+    metadata = state.raw[POD][key].get("metadata") or {}
+    return {"metadata": {name: value for name, value in metadata.items() if value}}
+
+
+def _queues(plan: "Plan") -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            "quota": output.amounts(queue.quota, zero=True),
+            "allocated": output.amounts(queue.allocated),
+            "reserved": output.amounts(queue.reserved),
+            "waiting": output.amounts(queue.waiting),
+            "share": queue.share,
+        }
+        for name, queue in plan.queues.items()
+    }
+
+
+def _pod(pod: "PlannedPod", raw: Mapping[str, Any]) -> dict[str, Any]:
+    from core.plan.offline import patch_as_given
+
+    shown: dict[str, Any] = {
+        "queue": pod.queue,
+        "decision": pod.decision,
+        "reason": pod.reason,
+        "message": pod.message,
+    }
+    if pod.assigned is not None:
+        shown["assigned"] = dict(pod.assigned)
+    if pod.patch is not None:
+        shown["patch"] = patch_as_given(pod.patch, raw)
+    return shown
+
+
+def _text(report: Mapping[str, Any]) -> str:
+    """Pods that ask for nothing of ours are left out."""
+    pods = [
+        (key, pod["queue"], pod["decision"], _assigned(pod), pod["reason"], pod["message"])
+        for key, pod in report["pods"].items()
+        if pod["decision"] != "ignored"
+    ]
+    queues = list(_queue_rows(report["queues"]))
+    return f"{output.table(_PODS, pods)}\n\n{output.table(_QUEUES, queues)}"
+
+
+def _assigned(pod: Mapping[str, Any]) -> str:
+    return ", ".join(f"{count} {card}" for card, count in pod.get("assigned", {}).items())
+
+
+def _queue_rows(queues: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    for name, queue in queues.items():
+        for key, cells in output.by_key(queue):
+            yield (name, key, *cells)

@@ -1,0 +1,102 @@
+"""The flags that the long-running commands share."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from cli import config
+
+NAMESPACE = "cardquota-system"
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
+    """What both processes need; the defaults are those of a chart installed under its usual names."""
+    config.add_argument(parser)
+    add_kubeconfig(parser)
+    parser.add_argument(
+        "--port", type=port, default=9443, help="HTTPS port (default %(default)s; 0: any free one)"
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=port,
+        default=8080,
+        help="plain HTTP port of /metrics, /healthz and /readyz (default %(default)s)",
+    )
+    parser.add_argument(
+        "--bind-address",
+        metavar="ADDRESS",
+        default="0.0.0.0",  # noqa: S104 - a pod is called from outside
+        help="address to listen on (default %(default)s)",
+    )
+    parser.add_argument(
+        "--namespace", metavar="NAME", default=NAMESPACE, help="where the process runs (default %(default)s)"
+    )
+    parser.add_argument(
+        "--cert-secret",
+        metavar="NAME",
+        default="cardquota-certificates",
+        help="Secret that holds authority and serving certificate (default %(default)s)",
+    )
+    parser.add_argument(
+        "--service",
+        metavar="HOST",
+        help=f"name under which the API server calls the process (default {service}.<namespace>.svc)",
+    )
+    parser.add_argument(
+        "--dns-name",
+        metavar="HOST",
+        action="append",
+        default=[],
+        help="further name in the certificate; may be repeated",
+    )
+    parser.add_argument(
+        "--webhook-configuration",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="webhook configuration whose caBundle is kept current; may be repeated",
+    )
+    parser.add_argument(
+        "--controller-account",
+        metavar="NAME",
+        help="user name of the controller (default system:serviceaccount:<namespace>:cardquota-controller)",
+    )
+    parser.add_argument("--log-level", choices=_LEVELS, default="info", help="default %(default)s")
+    parser.set_defaults(default_service=service)
+
+
+def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
+    """`--kubeconfig FILE`."""
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        type=Path,
+        help="the way to the API server; default: the pod's service account, else what kubectl would take",
+    )
+
+
+def shared(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments as the fields that the options of both processes have."""
+    namespace = options.namespace
+    return {
+        "namespace": namespace,
+        "cert_secret": options.cert_secret,
+        "service": options.service or f"{options.default_service}.{namespace}.svc",
+        "dns_names": tuple(options.dns_name),
+        "webhook_configurations": tuple(options.webhook_configuration),
+        "controller_account": options.controller_account
+        or f"system:serviceaccount:{namespace}:cardquota-controller",
+        "port": options.port,
+        "metrics_port": options.metrics_port,
+        "bind_address": options.bind_address,
+        "kubeconfig": options.kubeconfig,
+        "log_level": options.log_level,
+    }
+
+
+def port(text: str) -> int:
+    """A port number. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port number")
+    return int(text)

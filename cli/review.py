@@ -1,0 +1,67 @@
+"""`cardquota review`: one AdmissionReview answered without a cluster, a server or a certificate."""
+
+import argparse
+import sys
+from typing import Any
+
+from cli import cluster, config, inputs
+from cli.errors import CommandError, InputError
+
+DEFAULT_CONTROLLER = "system:serviceaccount:cardquota-system:cardquota-controller"
+"""The account of the controller where the chart is installed under its usual names."""
+
+_DESCRIPTION = """\
+Reads one AdmissionReview (JSON) from standard input and prints the AdmissionReview that answers it: the patch of the
+mutating webhooks and the verdict of the validating ones and the policies, combined as the API server would. The
+exit status is 0 whenever an answer is printed, denied or not.
+"""
+_EPILOG = """\
+examples:
+  cardquota review < review.json
+  cardquota review --state state.json < review.json   knows these nodes and queues
+"""
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "review", help="answer one AdmissionReview", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    cluster.add_state(parser, "cluster objects; adds the rules that depend on nodes and queues")
+    config.add_argument(parser)
+    add_controller_account(parser)
+    parser.set_defaults(run=run)
+
+
+def add_controller_account(parser: argparse.ArgumentParser) -> None:
+    """`--controller-account NAME`, as often as there are such accounts."""
+    parser.add_argument(
+        "--controller-account",
+        metavar="NAME",
+        action="append",
+        help=f"user that may do what only the controller may; may be repeated (default {DEFAULT_CONTROLLER})",
+    )
+
+
+def controllers(options: argparse.Namespace) -> frozenset[str]:
+    """The accounts that the arguments name."""
+    return frozenset(options.controller_account or (DEFAULT_CONTROLLER,))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the answer."""
+    from cli import views
+    from core import admission
+    from kube.admission import wire
+
+    if inputs.STDIN in (options.state, options.config):
+        raise CommandError("standard input holds the review; name a file for --state and --config")
+    settings = config.load(options.config)
+    view = views.offline(options.state, settings)
+    try:
+        request = wire.decode(inputs.read_bytes(inputs.STDIN))
+    except wire.ReviewError as error:
+        raise InputError(inputs.label(inputs.STDIN), f"no AdmissionReview: {error}") from error
+    decision = admission.review(request, view, settings, controllers=controllers(options))
+    sys.stdout.write(wire.encode(request.uid, decision).decode() + "\n")
+    return 0

@@ -1,0 +1,123 @@
+"""`cardquota serve`: every endpoint of both processes, on loopback, without certificates."""
+
+import argparse
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cli import cluster, config, process, review
+from cli.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from cli.state import State
+    from controller.binding import BindingHook, PodReader
+    from core.settings import Settings
+    from kube.reflector import ListWatch
+
+HOST = "127.0.0.1"
+_FORGET_EVERY_S = 5.0
+
+_DESCRIPTION = """\
+Answers on plain HTTP at 127.0.0.1 what the webhook and the controller answer in a cluster: admission, the binding hook,
+/healthz, /readyz (200 once everything is loaded) and /metrics. Writes nothing to any cluster; cards that the binding hook
+hands out are remembered for a minute, as for a bind that is under way. Ends cleanly on SIGTERM.
+"""
+_EPILOG = """\
+examples:
+  cardquota serve --state state.json
+  curl -s -H 'Content-Type: application/json' --data @review.json http://127.0.0.1:8080/validate/pods
+"""
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "serve",
+        help="both processes' endpoints on loopback, plain HTTP",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    cluster.add_arguments(parser)
+    config.add_argument(parser)
+    parser.add_argument(
+        "--port", type=process.port, default=8080, help="default %(default)s; 0: any free one"
+    )
+    review.add_controller_account(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serves until a signal ends it."""
+    from kube import logs, runtime
+    from kube.errors import KubeError
+
+    settings = config.load(options.config)
+    state = None if options.state is None else cluster.from_file(options.state)
+    logs.setup("warning", "text")
+    try:
+        return runtime.run(partial(_serve, settings, state, options))
+    except (KubeError, OSError) as error:
+        raise UnavailableError(str(error)) from error
+
+
+async def _serve(
+    settings: "Settings", state: "State | None", options: argparse.Namespace, stop: asyncio.Event
+) -> int:
+    from kube.client import Client
+
+    if state is not None:
+        from cli.served import StateCluster
+
+        return await _answer(settings, StateCluster(state), None, options, stop)
+    async with await Client.connect(options.kubeconfig, options.context) as client:
+        return await _answer(settings, client, client, options, stop)
+
+
+async def _answer(
+    settings: "Settings",
+    source: "ListWatch",
+    reader: "PodReader | None",
+    options: argparse.Namespace,
+    stop: asyncio.Event,
+) -> int:
+    from prometheus_client import REGISTRY
+
+    from controller import app as controller_app
+    from controller.binding import BindingHook
+    from controller.caches import Caches
+    from controller.metrics import Metrics, QueueSeries
+    from kube import metrics, runtime
+    from kube.admission import DEFAULT as REVIEWS
+    from kube.health import Health, condition
+    from kube.serving import Server, application
+    from webhook import app as webhook_app
+    from webhook.views import LiveViews
+
+    caches, views, health = Caches(source, settings), LiveViews(source, settings), Health()
+    health.require_ready("caches", condition(lambda: caches.synced, "the objects are not loaded yet"))
+    health.require_ready(
+        "views", condition(lambda: views.current().queues is not None, "the queues are not loaded yet")
+    )
+    app = application()
+    webhook_app.add_routes(app, settings, views.current, review.controllers(options))
+    hook, series = BindingHook(reader, caches, settings, Metrics(REGISTRY)), QueueSeries(caches.ledger)
+    controller_app.add_routes(app, hook, REVIEWS)
+    REGISTRY.register(series)
+    hook.leading = series.leading = True
+    health.add_routes(app)
+    metrics.add_route(app)
+    server = Server(app, HOST, options.port, health=health)
+    await server.start()
+    try:
+        print(f"Serving on http://{HOST}:{server.port}", flush=True)
+        await runtime.run_until(stop, caches.run, *views.runnables, partial(_forget_unused, hook))
+    finally:
+        await server.stop()
+    return 0
+
+
+async def _forget_unused(hook: "BindingHook") -> None:
+    """Gives back the cards of binds that were asked about and never came, until cancelled."""
+    while True:
+        await asyncio.sleep(_FORGET_EVERY_S)
+        hook.expire()

@@ -1,0 +1,232 @@
+"""A cluster from a file: what `--state` reads.
+
+The stream is what `kubectl get ... -o yaml` prints, or manifests as people write them. What the API server would
+have filled in may be missing and gets a stand-in, so that the same file always gives the same answer:
+
+* namespace: `default`.
+* uid: made from kind, namespace and name. A Volcano Job takes the uid by which its pods name it as their owner.
+* creationTimestamp: right after the youngest object of the file, in the order of the file. So a pod that is added
+  to a dump of a cluster to see what would become of it stands behind those that wait already.
+
+The raw objects are kept as they stood, without stand-ins: patches are made against those.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, TypeVar
+
+import orjson
+
+from cli import documents, inputs, manifests
+from cli.documents import LEAF, Document, place_of
+from cli.errors import InputError
+from cli.manifests import Found
+from core.objects import Group, Job, Namespace, Node, Pod, Queue, group, job, namespace, node, pod, queue
+from core.objects import raw as read
+
+Raw = Mapping[str, Any]
+View = TypeVar("View")
+
+
+class ObjectKind(NamedTuple):
+    """An API group and a kind; the version does not matter."""
+
+    group: str
+    kind: str
+
+
+POD: Final = ObjectKind("", "Pod")
+NODE: Final = ObjectKind("", "Node")
+NAMESPACE: Final = ObjectKind("", "Namespace")
+QUEUE: Final = ObjectKind("scheduling.volcano.sh", "Queue")
+GROUP: Final = ObjectKind("scheduling.volcano.sh", "PodGroup")
+JOB: Final = ObjectKind("batch.volcano.sh", "Job")
+DEVICE_CLASS: Final = ObjectKind("resource.k8s.io", "DeviceClass")
+CLAIM: Final = ObjectKind("resource.k8s.io", "ResourceClaim")
+CLAIM_TEMPLATE: Final = ObjectKind("resource.k8s.io", "ResourceClaimTemplate")
+
+_NAMESPACED: Final = {
+    POD: True,
+    NODE: False,
+    NAMESPACE: False,
+    QUEUE: False,
+    GROUP: True,
+    JOB: True,
+    DEVICE_CLASS: False,
+    CLAIM: True,
+    CLAIM_TEMPLATE: True,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The objects of a cluster, each kind in the order of the file; `raw` by kind and `namespace/name` or name."""
+
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    groups: tuple[Group, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    device_classes: tuple[str, ...] = ()
+    raw: Mapping[ObjectKind, Mapping[str, Raw]] = field(default_factory=dict)
+    complete: Mapping[ObjectKind, tuple[Raw, ...]] = field(default_factory=dict)
+    """The same objects with their stand-ins, as an API server would show them."""
+    warnings: tuple[str, ...] = ()
+    """What the reader should tell the user: one line each."""
+
+
+EMPTY: Final = State()
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST: Final = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+"""Stand-ins come after the youngest time of the file; after this one there is no room for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One object of the stream and where it stands."""
+
+    kind: ObjectKind
+    key: str
+    raw: Raw
+    source: str
+    line: int
+
+
+def load(name: str) -> State:
+    """The state in a file, `-` for standard input. Raises InputError with file and line."""
+    return parse(inputs.label(name), inputs.read_bytes(name))
+
+
+def parse(source: str, content: bytes) -> State:
+    """The state in a YAML or JSON stream; no object at all is fine. Raises InputError."""
+    try:
+        quick = build([orjson.loads(content)], source)
+    except (orjson.JSONDecodeError, InputError):
+        quick = None
+    if quick is not None and not quick.warnings:
+        return quick
+    # The quick way is for large dumps in JSON; it knows no lines, so what is wrong is told by the thorough way.
+    return _build(_items(documents.read(source, inputs.decode(source, content))))
+
+
+def build(objects: Iterable[Any], source: str) -> State:
+    """The state of objects or lists at hand, for instance those of a live cluster. Raises InputError."""
+    return _build(_items(Document(source, 0, raw, LEAF) for raw in objects))
+
+
+# -- one object after the other ---------------------------------------------------------------------------------
+
+
+def _items(documents: Iterable[Document]) -> Iterator[_Item]:
+    """The objects of the kinds that are read."""
+    for document in documents:
+        for duplicate in document.duplicates:
+            raise InputError(document.source, f"{duplicate.path} is given twice", duplicate.line)
+        for found in manifests.objects(document):
+            if found.problem:
+                raise InputError(document.source, found.problem, found.place.line)
+            kind = ObjectKind(found.group, found.kind)
+            if kind in _NAMESPACED:
+                yield _item(document.source, found, kind)
+
+
+def _item(source: str, found: Found, kind: ObjectKind) -> _Item:
+    """Refuses an object whose main parts have the wrong type, which no API server stores. Raises InputError."""
+
+    def wrong(problem: str, *keys: str) -> InputError:
+        return InputError(source, problem, place_of(found.place, *keys).line)
+
+    for part in ("metadata", "spec", "status"):
+        if found.raw.get(part) is not None and not isinstance(found.raw[part], dict):
+            raise wrong(f"{part} of a {kind.kind} must be a mapping", part)
+    metadata = read.mapping(found.raw, "metadata")
+    for part in ("name", "namespace", "uid", "creationTimestamp"):
+        if not isinstance(metadata.get(part, ""), str | None):
+            raise wrong(f"metadata.{part} must be a text", "metadata", part)
+    name = read.text(metadata, "name")
+    if not name:
+        raise wrong(f"a {kind.kind} needs metadata.name", "metadata", "name")
+    key = f"{read.text(metadata, 'namespace') or 'default'}/{name}" if _NAMESPACED[kind] else name
+    return _Item(kind, key, found.raw, source, found.place.line)
+
+
+# -- all objects together ---------------------------------------------------------------------------------------
+
+
+def _build(items: Iterable[_Item]) -> State:
+    latest: dict[tuple[ObjectKind, str], _Item] = {}
+    warnings: list[str] = []
+    for item in items:
+        earlier = latest.pop((item.kind, item.key), None)
+        if earlier is not None:
+            told = (
+                f"{item.kind.kind} {item.key} is given twice, first in line {earlier.line}; this one counts"
+            )
+            warnings.append(f"{item.source}:{item.line}: {told}")
+        latest[item.kind, item.key] = item
+    raw: dict[ObjectKind, dict[str, Raw]] = {}
+    for item in latest.values():
+        raw.setdefault(item.kind, {})[item.key] = item.raw
+    fill = _Completion(latest.values())
+    complete = {
+        kind: tuple(fill(kind, key, one) for key, one in found.items()) for kind, found in raw.items()
+    }
+
+    def views(kind: ObjectKind, project: Callable[[Raw], View]) -> tuple[View, ...]:
+        return tuple(map(project, complete.get(kind, ())))
+
+    return State(
+        nodes=views(NODE, node.project),
+        pods=views(POD, pod.project),
+        queues=views(QUEUE, queue.project),
+        groups=views(GROUP, group.project),
+        jobs=views(JOB, job.project),
+        namespaces=views(NAMESPACE, namespace.project),
+        device_classes=tuple(raw.get(DEVICE_CLASS, {})),
+        raw=raw,
+        complete=complete,
+        warnings=tuple(warnings),
+    )
+
+
+class _Completion:
+    """Fills in what the API server would have."""
+
+    def __init__(self, items: Iterable[_Item]) -> None:
+        self._uids: dict[tuple[ObjectKind, str], str] = {}
+        self._created: dict[tuple[ObjectKind, str], str] = {}
+        undated: list[tuple[ObjectKind, str]] = []
+        youngest = 0
+        for item in items:
+            metadata = read.mapping(item.raw, "metadata")
+            created = read.timestamp(metadata.get("creationTimestamp"))
+            youngest = max(youngest, created)
+            if not created:
+                undated.append((item.kind, item.key))
+            if item.kind == POD:
+                self._note_owner(item, metadata)
+        for number, key in enumerate(undated, 1):
+            moment = _EPOCH + timedelta(microseconds=min(youngest, _LATEST) + number)
+            self._created[key] = moment.isoformat(timespec="microseconds")
+
+    def _note_owner(self, item: _Item, metadata: Raw) -> None:
+        owner = pod.controlling_owner(metadata)
+        if owner is not None and owner.uid:
+            kind = ObjectKind(owner.api_version.rpartition("/")[0], owner.kind)
+            namespace_of_pod = item.key.rpartition("/")[0]
+            self._uids[kind, f"{namespace_of_pod}/{owner.name}"] = owner.uid
+
+    def __call__(self, kind: ObjectKind, key: str, raw: Raw) -> Raw:
+        """The object with namespace, uid and creation time; what it had stays."""
+        metadata = read.mapping(raw, "metadata")
+        filled = dict(metadata)
+        if _NAMESPACED[kind]:
+            filled["namespace"] = key.partition("/")[0]
+        if not metadata.get("uid"):
+            filled["uid"] = self._uids.get((kind, key)) or f"{kind.kind.lower()}/{key}"
+        if (kind, key) in self._created:
+            filled["creationTimestamp"] = self._created[kind, key]
+        return {**raw, "metadata": filled}

@@ -1,0 +1,32 @@
+"""What admission may know of a cluster, from a state."""
+
+from typing import TYPE_CHECKING
+
+from cli import cluster
+
+if TYPE_CHECKING:
+    from cli.state import State
+    from core.admission import ClusterView
+    from core.settings import Settings
+
+
+def of(state: "State", settings: "Settings") -> "ClusterView":
+    """The view of a state: everything in it is listed completely."""
+    from core.admission import ClusterView
+    from core.cards.inventory import Inventory
+
+    inventory = Inventory(settings.cards.resources)
+    for node in state.nodes:
+        inventory.put(node)
+    return ClusterView(
+        inventory=inventory,
+        queues={queue.name: queue for queue in state.queues},
+        device_classes=frozenset(state.device_classes),
+    )
+
+
+def offline(name: str | None, settings: "Settings") -> "ClusterView":
+    """The view of a state file; without one nothing is known, and the rules that would need it are left out."""
+    from core.admission import NOTHING_LISTED
+
+    return NOTHING_LISTED if name is None else of(cluster.from_file(name), settings)

@@ -1,0 +1,40 @@
+"""`cardquota webhook`: the admission process."""
+
+import argparse
+from typing import Any
+
+from cli import config, process
+from cli.errors import CommandError
+
+_DESCRIPTION = """\
+Serves the admission webhooks over HTTPS until SIGTERM: gates pods that ask for cards, refuses manifests that can never
+mean anything, keeps the card keys in Queue status. Stateless; run as many replicas as you like.
+"""
+_EPILOG = """\
+examples:
+  cardquota webhook --config /etc/cardquota/cardquota.yaml      in a pod of the chart
+  cardquota webhook --kubeconfig ~/.kube/config --bind-address 127.0.0.1 --port 9443
+"""
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "webhook", help="the admission process", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    process.add_arguments(parser, service="cardquota-webhook")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the process to its end and returns its exit status."""
+    from kube.process import ProcessOptions
+    from webhook import process as webhook_process
+
+    settings = config.load(options.config)
+    chosen = ProcessOptions(**process.shared(options))
+    try:
+        _ = chosen.configurations
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    return webhook_process.run(settings, chosen)

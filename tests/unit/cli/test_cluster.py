@@ -1,0 +1,101 @@
+"""Commands over a live cluster: what they list, and what they say when they cannot.
+
+A command runs an event loop of its own, so it gets a thread of its own beside the server's loop.
+"""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube import resources
+from tests.fakes.apiserver import FakeApiServer, answer_status
+from tests.unit.cli.conftest import Run
+
+
+def kubeconfig(folder: Path, url: str) -> Path:
+    path = folder / "kubeconfig"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def pod(name: str) -> dict[str, Any]:
+    annotations = {"volcano.sh/card.name": "NVIDIA-H200", "scheduling.volcano.sh/queue-name": "team"}
+    return {
+        "metadata": {"name": name, "namespace": "ml", "annotations": annotations},
+        "spec": {
+            "schedulingGates": [{"name": "cardquota.io/quota"}],
+            "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+        },
+    }
+
+
+async def test_without_state_the_cluster_is_listed(run: Run, tmp_path: Path) -> None:
+    """In pages, with items that do not repeat their kind, as a real API server sends them."""
+    async with FakeApiServer() as server:
+        quota = {"volcano.sh/card.quota": '{"NVIDIA-H200": 9}'}
+        server.put(resources.QUEUES, {"metadata": {"name": "team", "annotations": quota}})
+        server.put(
+            resources.NODES,
+            {
+                "metadata": {
+                    "name": "n1",
+                    "labels": {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "143771"},
+                },
+                "status": {"allocatable": {"nvidia.com/gpu": "8"}},
+            },
+        )
+        for number in range(501):
+            server.put(resources.PODS, pod(f"p{number}"))
+        config = kubeconfig(tmp_path, server.url)
+        outcome = await asyncio.to_thread(run, "queues", "--kubeconfig", config, "-o", "json")
+    assert (outcome.status, outcome.err) == (0, "")
+    team = json.loads(outcome.out)["team"]
+    assert (team["quota"], team["waiting"]) == ({"NVIDIA-H200": "9"}, {"NVIDIA-H200": "501"})
+
+
+async def test_kinds_that_the_cluster_does_not_know_are_empty(run: Run, tmp_path: Path) -> None:
+    async with FakeApiServer() as server:
+        for resource in (
+            resources.QUEUES,
+            resources.PODGROUPS,
+            resources.VOLCANO_JOBS,
+            resources.DEVICE_CLASSES,
+        ):
+            server.fail("list", answer_status(404, "NotFound"), path=resource.path())
+        outcome = await asyncio.to_thread(run, "queues", "--kubeconfig", kubeconfig(tmp_path, server.url))
+    assert (outcome.status, outcome.err) == (0, "")
+    assert len(outcome.out.splitlines()) == 1
+
+
+async def test_what_the_cluster_refuses_is_the_error(run: Run, tmp_path: Path) -> None:
+    async with FakeApiServer() as server:
+        server.fail("list", answer_status(403, "Forbidden", "nodes is forbidden"))
+        outcome = await asyncio.to_thread(run, "cards", "--kubeconfig", kubeconfig(tmp_path, server.url))
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err == "error: 403 Forbidden nodes is forbidden\n"
+
+
+@pytest.mark.parametrize("command", ["queues", "cards"])
+async def test_without_a_cluster_the_error_says_so(run: Run, command: str, tmp_path: Path) -> None:
+    outcome = await asyncio.to_thread(run, command, "--kubeconfig", tmp_path / "none")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith("error: no kubeconfig at ")
+    config = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    outcome = await asyncio.to_thread(run, command, "--kubeconfig", config)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith("error: ")
+    outcome = await asyncio.to_thread(run, command, "--kubeconfig", config, "--context", "nope")
+    assert outcome.status == 1
+    assert "nope" in outcome.err

@@ -1,0 +1,82 @@
+"""`cardquota place`: every node's answer for one pod."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import Run, spawn
+from tests.unit.cli.objects import CPU_POD, GATED, NODE, POD, SHARE_NODE, SHARE_POD
+
+STATE = (
+    NODE % ("cards", 8)
+    + SHARE_NODE % ("shares", 200, 32768, 200, 32768)
+    + POD % ("card", "NVIDIA-H100|NVIDIA-H200", "team", GATED)
+    + SHARE_POD % ("share", 30, 1024)
+    + CPU_POD % "cpu"
+)
+
+
+def placed(run: Run, pod: str) -> dict[str, Any]:
+    outcome = run("place", pod, "--state", "-", "-o", "json", stdin=STATE)
+    assert (outcome.status, outcome.err) == (0, "")
+    report: dict[str, Any] = json.loads(outcome.out)
+    assert report["pod"] == "default/" + pod.removeprefix("default/")
+    nodes: dict[str, Any] = report["nodes"]
+    assert sorted(nodes) == ["cards", "shares"]
+    return nodes
+
+
+@pytest.mark.parametrize("name", ["share", "default/share"])
+def test_an_mgpu_pod_gets_indexes_and_scores_where_it_fits(run: Run, name: str) -> None:
+    nodes = placed(run, name)
+    fit = nodes["shares"]
+    assert (fit["fits"], fit["reasons"], fit["unresolvable"]) == (True, [], False)
+    mgpu = fit["mgpu"]
+    assert mgpu["annotations"]["vke.volcengine.com/gpu-index-container-c"] in {"0", "1"}
+    assert 0 <= mgpu["score"] <= 100
+    assert 0 <= mgpu["combination"] <= 1
+    assert mgpu["optimal"] is True
+    assert "cards" not in fit
+
+
+def test_a_node_that_does_not_fit_says_why(run: Run) -> None:
+    unfit = placed(run, "share")["cards"]
+    assert (unfit["fits"], unfit["unresolvable"]) == (False, True)
+    (reason,) = unfit["reasons"]
+    assert reason["code"] == "MgpuNodeType"
+    assert reason["message"]
+    assert "mgpu" not in unfit
+
+
+def test_a_card_pod_gets_the_first_card_that_the_node_has(run: Run) -> None:
+    nodes = placed(run, "card")
+    assert nodes["cards"]["cards"]["card"] == "NVIDIA-H200"
+    assert "mgpu" not in nodes["cards"]
+    assert "cards" not in nodes["shares"]
+
+
+def test_what_does_not_apply_is_left_out(run: Run) -> None:
+    for node in placed(run, "cpu").values():
+        assert node == {"fits": True, "reasons": [], "unresolvable": False}
+
+
+def test_text_is_a_table(run: Run) -> None:
+    lines = run("place", "share", "--state", "-", stdin=STATE).out.splitlines()
+    assert lines[0].split() == ["NODE", "FITS", "CARD", "GPUS", "SCORE", "REASON", "MESSAGE"]
+    assert lines[1].split()[:6] == ["cards", "no", "<none>", "<none>", "<none>", "MgpuNodeType"]
+    assert lines[2].split()[:4] == ["shares", "yes", "<none>", "c:"]
+
+
+@pytest.mark.parametrize("name", ["none", "ml/share", "", "a/b/c", "\x1b[2J"])
+def test_a_pod_that_is_not_there_is_an_error(run: Run, name: str) -> None:
+    outcome = run("place", name, "--state", "-", "-o", "json", stdin=STATE)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: there is no pod ")
+    assert "\x1b" not in outcome.err
+
+
+def test_as_a_process() -> None:
+    outcome = spawn("place", "share", "--state", "-", stdin=STATE.encode())
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.startswith("NODE ")

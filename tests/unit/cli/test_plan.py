@@ -1,0 +1,174 @@
+"""`cardquota plan`: the shapes that programs rely on, and the tables for people."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.output import table
+from tests.unit.cli.conftest import Run, spawn
+from tests.unit.cli.objects import CPU_POD, GATED, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
+
+STATE = (
+    NODE % ("n1", 8)
+    + QUEUE % ("team", '{"NVIDIA-H200": 2}')
+    + POD % ("bound", "NVIDIA-H200", "team", "nodeName: n1")
+    + POD % ("first", "NVIDIA-H200", "team", GATED)
+    + POD % ("second", "NVIDIA-H200", "team", GATED)
+    + CPU_POD % "cpu"
+)
+NARROWED = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {
+                    "matchExpressions": [
+                        {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-H200"]}
+                    ]
+                }
+            ]
+        }
+    }
+}
+SHORT = (
+    "Queue <team> has insufficient <NVIDIA-H200> quota: requested <1000>, total would be <3000>, "
+    "but capability is <2000>"
+)
+
+
+def planned(run: Run, state: str, *arguments: object) -> dict[str, Any]:
+    outcome = run("plan", "--state", "-", "-o", "json", *arguments, stdin=state)
+    assert (outcome.status, outcome.err) == (0, "")
+    report: dict[str, Any] = json.loads(outcome.out)
+    return report
+
+
+def test_the_json_shape_is_a_contract(run: Run) -> None:
+    assert planned(run, STATE) == {
+        "cards": {"NVIDIA-H200": {"resource": "nvidia.com/gpu", "count": 8, "nodes": {"n1": 8}}},
+        "queues": {
+            "team": {
+                "quota": {"NVIDIA-H200": "2"},
+                "allocated": {"NVIDIA-H200": "1"},
+                "reserved": {"NVIDIA-H200": "1"},
+                "waiting": {"NVIDIA-H200": "1"},
+                "share": 1.0,
+            }
+        },
+        "pods": {
+            "default/bound": {"queue": "team", "decision": "allocated", "reason": "", "message": ""},
+            "default/first": {
+                "queue": "team",
+                "decision": "lift",
+                "reason": "",
+                "message": "",
+                "assigned": {"NVIDIA-H200": 1},
+                "patch": [
+                    {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "cardquota.io/quota"},
+                    {"op": "remove", "path": "/spec/schedulingGates/0"},
+                    {"op": "add", "path": "/spec/affinity", "value": NARROWED},
+                    {
+                        "op": "add",
+                        "path": "/metadata/annotations/cardquota.io~1assigned",
+                        "value": '{"NVIDIA-H200":1}',
+                    },
+                ],
+            },
+            "default/second": {
+                "queue": "team",
+                "decision": "hold",
+                "reason": "InsufficientScalarQuota",
+                "message": SHORT,
+            },
+            "default/cpu": {"queue": "default", "decision": "ignored", "reason": "", "message": ""},
+        },
+        "events": [
+            {
+                "object": "Pod default/second",
+                "type": "Warning",
+                "reason": "InsufficientScalarQuota",
+                "message": SHORT,
+            }
+        ],
+    }
+
+
+def test_the_patch_tests_only_what_the_pod_has(run: Run) -> None:
+    """Stand-ins are ours; a patch that tested them could not be applied to the object as it was given."""
+    for given, tested in [
+        ("", []),
+        ('  uid: ""\n', []),
+        ("  uid: u-1\n", ["/metadata/uid"]),
+        ("  uid: u-1\n  resourceVersion: '7'\n", ["/metadata/uid", "/metadata/resourceVersion"]),
+    ]:
+        pod = (POD % ("p", "NVIDIA-H200", "team", GATED)).replace("  name: p\n", f"  name: p\n{given}")
+        patch = planned(run, STATE.split("---\n")[0] + "---\n" + QUEUE % ("team", '{"NVIDIA-H200": 2}') + pod)
+        operations = patch["pods"]["default/p"]["patch"]
+        assert [one["path"] for one in operations if one["path"].startswith("/metadata/")][:-1] == tested
+
+
+def test_an_mgpu_pod_is_lifted_without_assigned(run: Run) -> None:
+    state = SHARE_NODE % ("s1", 200, 32768, 200, 32768) + SHARE_POD % ("p", 30, 1024)
+    pod = planned(run, state)["pods"]["default/p"]
+    assert pod["decision"] == "lift"
+    assert "assigned" not in pod
+    assert pod["patch"]
+
+
+def test_pods_without_times_are_taken_in_the_order_of_the_file(run: Run) -> None:
+    state = NODE % ("n1", 8) + QUEUE % ("team", '{"NVIDIA-H200": 1}')
+    for order in (["b", "a"], ["a", "b"]):
+        pods = "".join(POD % (name, "NVIDIA-H200", "team", GATED) for name in order)
+        decisions = planned(run, state + pods)["pods"]
+        assert decisions[f"default/{order[0]}"]["decision"] == "lift"
+        assert decisions[f"default/{order[1]}"]["decision"] == "hold"
+
+
+def test_text_shows_pods_that_ask_and_queues(run: Run) -> None:
+    outcome = run("plan", "--state", "-", stdin=STATE)
+    assert (outcome.status, outcome.err) == (0, "")
+    pods = table(
+        ("POD", "QUEUE", "DECISION", "ASSIGNED", "REASON", "MESSAGE"),
+        [
+            ("default/bound", "team", "allocated", "", "", ""),
+            ("default/first", "team", "lift", "1 NVIDIA-H200", "", ""),
+            ("default/second", "team", "hold", "", "InsufficientScalarQuota", SHORT),
+        ],
+    )
+    queues = table(
+        ("QUEUE", "KEY", "QUOTA", "ALLOCATED", "RESERVED", "WAITING"),
+        [("team", "NVIDIA-H200", "2", "1", "1", "1")],
+    )
+    assert outcome.out == f"{pods}\n\n{queues}\n"
+
+
+@pytest.mark.parametrize("stdin", ["", "{}\n" * 0, "---\n---\n"])
+def test_nothing_gives_an_empty_plan(run: Run, stdin: str) -> None:
+    assert planned(run, stdin) == {"cards": {}, "queues": {}, "pods": {}, "events": []}
+    assert run("plan", "--state", "-", stdin=stdin).status == 0
+
+
+def test_settings_count(run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "cardquota.yaml"
+    config.write_text("queue: {default: other}\n")
+    assert planned(run, CPU_POD % "cpu", "--config", config)["pods"]["default/cpu"]["queue"] == "other"
+
+
+def test_duplicates_are_told_beside_the_plan(run: Run) -> None:
+    outcome = run("plan", "--state", "-", "-o", "json", stdin=STATE + CPU_POD % "cpu")
+    assert outcome.status == 0
+    assert outcome.err.startswith("warning: <stdin>:")
+    assert json.loads(outcome.out)["pods"]["default/cpu"]["decision"] == "ignored"
+
+
+def test_a_state_that_cannot_be_read_gives_no_plan(run: Run) -> None:
+    outcome = run("plan", "--state", "-", "-o", "json", stdin="a: [")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: <stdin>:2: is not YAML")
+
+
+def test_as_a_process() -> None:
+    outcome = spawn("plan", "--state", "-", "-o", "json", stdin=STATE.encode())
+    assert (outcome.status, outcome.err) == (0, "")
+    assert json.loads(outcome.out)["pods"]["default/first"]["decision"] == "lift"

@@ -1,0 +1,122 @@
+"""`cardquota webhook` and `controller`: from flags to the options of the process."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import controller.process
+import webhook.process
+from core.settings import Settings
+from tests.unit.cli.conftest import Run
+
+CHART = {
+    "webhook": [
+        "--port=9443",
+        "--metrics-port=8080",
+        "--namespace=quota",
+        "--cert-secret=cardquota-certificates",
+        "--service=cardquota-webhook.quota.svc",
+        "--dns-name=cardquota-webhook",
+        "--dns-name=cardquota-controller.quota.svc",
+        "--webhook-configuration=cardquota-mutating",
+        "--webhook-configuration=cardquota-validating",
+        "--controller-account=system:serviceaccount:quota:cardquota-controller",
+        "--log-level=info",
+    ]
+}
+CHART["controller"] = [
+    *CHART["webhook"],
+    "--lease=cardquota",
+    "--identity=pod-1",
+    "--advertise-address=https://10.0.0.1:9443",
+]
+
+
+class Started:
+    """Stands for a process: remembers what it was started with."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.options: Any = None
+
+    def run(self, settings: Settings, options: Any) -> int:
+        self.settings, self.options = settings, options
+        return 7
+
+
+@pytest.fixture(params=["webhook", "controller"])
+def command(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    process = Started()
+    monkeypatch.setattr(webhook.process, "run", process.run)
+    monkeypatch.setattr(controller.process, "run", process.run)
+    return process
+
+
+def test_every_flag_of_the_chart_arrives(run: Run, started: Started, command: str, tmp_path: Path) -> None:
+    config = tmp_path / "cardquota.yaml"
+    config.write_text("queue: {default: fallback}\n")
+    outcome = run(command, f"--config={config}", *CHART[command])
+    assert (outcome.status, outcome.err) == (7, "")
+    assert started.settings.queue.default == "fallback"
+    options = started.options
+    assert (options.port, options.metrics_port, options.bind_address) == (9443, 8080, "0.0.0.0")
+    assert (options.namespace, options.cert_secret) == ("quota", "cardquota-certificates")
+    assert options.certificate_names == (
+        "cardquota-webhook.quota.svc",
+        "cardquota-webhook",
+        "cardquota-controller.quota.svc",
+    )
+    assert [name for _, name in options.configurations] == ["cardquota-mutating", "cardquota-validating"]
+    assert options.controller_account == "system:serviceaccount:quota:cardquota-controller"
+    assert options.kubeconfig is None
+    if command == "controller":
+        assert (options.lease, options.identity) == ("cardquota", "pod-1")
+        assert options.advertise_address == "https://10.0.0.1:9443"
+
+
+def test_without_flags_the_names_are_those_of_the_chart(run: Run, started: Started, command: str) -> None:
+    assert run(command, "--namespace", "x").status == 7
+    assert started.options.service == f"cardquota-{command}.x.svc"
+    assert started.options.controller_account == "system:serviceaccount:x:cardquota-controller"
+    assert started.settings == Settings()
+
+
+def test_a_local_run_names_its_kubeconfig_and_address(run: Run, started: Started, command: str) -> None:
+    run(command, "--kubeconfig", "k", "--bind-address", "127.0.0.1", "--port", "0", "--log-level", "debug")
+    options = started.options
+    assert (options.kubeconfig, options.bind_address) == (Path("k"), "127.0.0.1")
+    assert (options.port, options.log_level) == (0, "debug")
+
+
+def test_identities_that_are_made_up_differ(run: Run, started: Started) -> None:
+    run("controller")
+    first = started.options.identity
+    run("controller")
+    assert first
+    assert started.options.identity != first
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--port", "70000"),
+        ("--port", "-1"),
+        ("--metrics-port", "http"),
+        ("--log-level", "loud"),
+        ("--webhook-configuration", "something"),
+        ("--config", "none.yaml"),
+    ],
+)
+def test_wrong_flags_are_refused_before_anything_starts(
+    run: Run, started: Started, command: str, arguments: tuple[str, ...]
+) -> None:
+    outcome = run(command, *arguments)
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: ")
+    assert started.options is None

@@ -1,0 +1,105 @@
+"""`cardquota queues` and `cards` over a state."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import Run, spawn
+from tests.unit.cli.objects import GATED, NODE, POD, QUEUE
+
+STATE = (
+    NODE % ("n1", 8)
+    + NODE % ("n2", 4)
+    + QUEUE % ("team", '{"NVIDIA-H200": 4, "NVIDIA-A100": 1}')
+    + QUEUE % ("empty", "")
+    + POD % ("bound", "NVIDIA-H200", "team", "nodeName: n1")
+    + POD % ("lifted", "NVIDIA-H200", "team", "")
+    + POD % ("one", "NVIDIA-H200", "team", GATED)
+    + POD % ("two", "NVIDIA-H200", "team", GATED)
+    + POD % ("either", "NVIDIA-H200|NVIDIA-A100", "team", GATED)
+    + POD % ("lost", "NVIDIA-H200", "nowhere", GATED)
+)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    path = tmp_path / "state.yaml"
+    path.write_text(STATE)
+    return path
+
+
+def test_queues_shows_each_key_of_each_queue(run: Run, state: Path) -> None:
+    outcome = run("queues", "--state", state)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == (
+        "QUEUE     STATE      KEY                       QUOTA    ALLOCATED   RESERVED   WAITING\n"
+        "empty     Open       <none>                    <none>   <none>      <none>     <none>\n"
+        "nowhere   NotFound   NVIDIA-H200               <none>   0           0          1\n"
+        "team      Open       NVIDIA-A100               1        0           0          0\n"
+        "team      Open       NVIDIA-H200               4        1           1          2\n"
+        "team      Open       NVIDIA-H200|NVIDIA-A100   <none>   0           0          1\n"
+    )
+
+
+def test_queues_as_json(run: Run, state: Path) -> None:
+    report = json.loads(run("queues", "--state", state, "-o", "json").out)
+    assert list(report) == ["empty", "nowhere", "team"]
+    assert report["team"] == {
+        "state": "Open",
+        "quota": {"NVIDIA-A100": "1", "NVIDIA-H200": "4"},
+        "allocated": {"NVIDIA-H200": "1"},
+        "reserved": {"NVIDIA-H200": "1"},
+        "waiting": {"NVIDIA-H200": "2", "NVIDIA-H200|NVIDIA-A100": "1"},
+        "share": 0.5,
+    }
+
+
+def test_a_quota_that_cannot_be_read_is_told(run: Run) -> None:
+    outcome = run("queues", "--state", "-", stdin=QUEUE % ("q", '{"A": -1}'))
+    assert outcome.status == 0
+    assert outcome.err.startswith("warning: queue q has no cards: its quota ")
+
+
+def test_cards_adds_up_the_nodes(run: Run, state: Path) -> None:
+    outcome = run("cards", "--state", state)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == (
+        "CARD          RESOURCE         COUNT   NODES\nNVIDIA-H200   nvidia.com/gpu   12      2\n"
+    )
+    assert json.loads(run("cards", "--state", state, "-o", "json").out) == {
+        "NVIDIA-H200": {"resource": "nvidia.com/gpu", "count": 12, "nodes": {"n1": 8, "n2": 4}}
+    }
+
+
+def test_cards_of_the_settings_are_shown_before_any_node_has_one(run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "cardquota.yaml"
+    config.write_text("cards: {resources: {Ascend910: huawei.com/Ascend910}}\n")
+    outcome = run("cards", "--state", "-", "--config", config)
+    assert outcome.out.splitlines()[1].split() == ["Ascend910", "huawei.com/Ascend910", "0", "0"]
+
+
+def test_a_node_whose_labels_do_not_add_up_is_told(run: Run) -> None:
+    outcome = run("cards", "--state", "-", stdin=NODE % ("n1", 0))
+    assert outcome.status == 0
+    assert outcome.err.startswith("warning: node n1: NVIDIA-H200 ")
+
+
+@pytest.mark.parametrize("command", ["queues", "cards"])
+@pytest.mark.parametrize("stdin", [b"", b'{"apiVersion": "v1", "kind": "List", "items": []}'])
+def test_nothing_is_an_empty_table(run: Run, command: str, stdin: bytes) -> None:
+    outcome = run(command, "--state", "-", stdin=stdin)
+    assert (outcome.status, len(outcome.out.splitlines())) == (0, 1)
+    assert run(command, "--state", "-", "-o", "json", stdin=stdin).out == "{}\n"
+
+
+@pytest.mark.parametrize("command", ["queues", "cards"])
+def test_a_state_that_cannot_be_read_is_an_error(run: Run, command: str) -> None:
+    outcome = run(command, "--state", "-", stdin=b"kind: Pod")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == "error: <stdin>:1: apiVersion must be set, for instance to v1\n"
+
+
+def test_as_a_process() -> None:
+    assert spawn("queues", "--state", "-", stdin=STATE.encode()).out.startswith("QUEUE ")
+    assert spawn("cards", "--state", "-", stdin=STATE.encode()).out.startswith("CARD ")
