@@ -87,7 +87,7 @@ async def _answer(
     from controller.caches import Caches
     from controller.metrics import Metrics, QueueSeries
     from kube import metrics, runtime
-    from kube.admission import DEFAULT as REVIEWS
+    from kube.admission.metrics import DEFAULT as REVIEWS
     from kube.health import Health, condition
     from kube.serving import Server, application
     from webhook import app as webhook_app

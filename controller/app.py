@@ -7,7 +7,8 @@ from aiohttp import web
 from controller.binding import BindingHook
 from controller.forwarding import LEADER_PATH
 from core.admission.request import AdmissionRequest, Decision
-from kube.admission import ReviewMetrics, add_review_route
+from kube.admission.endpoint import add_review_route
+from kube.admission.metrics import ReviewMetrics
 
 BINDINGS_PATH = "/mutate/bindings"
 

@@ -123,11 +123,15 @@ class BindingHook:
             return self._refused(reasons.NODE_NOT_FOUND, f"node {target.node} does not exist")
         booked = ledger.pod(view.uid)
         if booked is not None and booked.bound:
-            if booked.node_name == target.node:
-                # The scheduler or the API server asks again: the same answer, whatever happened meanwhile.
-                return self._granted(target, _records_of(booked))
-            if not request.dry_run:
-                ledger.forget(view.uid)
+            if booked.node_name != target.node:
+                # A bind that was granted may still be stored, however late and whatever the scheduler was told; its
+                # cards stay taken until the watch shows the outcome or the grant runs out.
+                text = f"a bind of pod {target.key} to node {booked.node_name} is under way"
+                return self._refused(reasons.POD_ALREADY_BOUND, text)
+            # The scheduler or the API server asks again: the same answer, whatever happened meanwhile.
+            if not request.dry_run and view.uid in self._assumed:
+                self._keep(view.uid)
+            return self._granted(target, _records_of(booked))
         ask = mgpu_ask(view)
         if ask is None:
             return grant(target, {})
@@ -141,8 +145,10 @@ class BindingHook:
     def _assume(self, view: Pod, node: str, answer: Granted) -> None:
         annotations = {**view.annotations, **answer.annotations}
         self._caches.ledger.assume(replace(view, node_name=node, annotations=annotations))
-        self._assumed.pop(view.uid, None)
-        self._assumed[view.uid] = asyncio.get_running_loop().time() + ASSUMED_FOR_S
+        self._keep(view.uid)
+
+    def _keep(self, uid: str) -> None:
+        self._assumed[uid] = asyncio.get_running_loop().time() + ASSUMED_FOR_S
 
     def expire(self) -> None:
         """Takes back grants whose bind was never stored; to be called every now and then while leading."""

@@ -18,7 +18,7 @@ from controller.options import Options
 from controller.publishing import Publisher
 from core.settings import Settings
 from kube import errors, logs, runtime
-from kube.admission import DEFAULT as REVIEWS
+from kube.admission.metrics import DEFAULT as REVIEWS
 from kube.client import Client
 from kube.events import EventRecorder
 from kube.health import condition

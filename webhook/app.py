@@ -11,7 +11,8 @@ from aiohttp import web
 from core.admission import PATHS, AdmissionRequest, ClusterView, Decision, Rule, review
 from core.settings import Settings
 from kube import serving
-from kube.admission import DEFAULT, ReviewMetrics, add_review_route
+from kube.admission.endpoint import add_review_route
+from kube.admission.metrics import DEFAULT, ReviewMetrics
 
 ViewSource = Callable[[], ClusterView]
 

@@ -105,7 +105,7 @@ def filled(shape: Shape, effort: Effort) -> Ledger:
         ledger.put_queue(samples.queue(number, quota).view())
     for number in range(effort.waiting):
         expression = samples.product(number)
-        if shape.choosers and number % shape.choosers == 0:
+        if shape.choosers and number // effort.queues % shape.choosers == 0:
             expression = f"{expression}|{samples.product(number + 1)}"
         pod = samples.card_pod(f"waiting-{number}", number % effort.queues, expression)
         ledger.put_pod(pod.gated().view())

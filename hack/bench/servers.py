@@ -24,7 +24,7 @@ from core.settings import Settings
 from hack.bench import samples
 from hack.bench.pages import Pages
 from kube import pki, runtime
-from kube.admission import ReviewMetrics
+from kube.admission.metrics import ReviewMetrics
 from kube.serving import Server, application
 from kube.tls import ServingCertificate
 from webhook.app import make_app

@@ -1,6 +1,5 @@
 """Running commands as a shell would."""
 
-import asyncio
 import io
 import os
 import subprocess
@@ -12,10 +11,6 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
-
-# The loop-time plugin asks for the current loop before every test; where none was ever set, Python makes one then, and
-# nobody closes it.
-asyncio.set_event_loop(None)
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -1,6 +1,6 @@
 """A controller's caches over objects at hand: no API server, no watch; what happens is put in by the test."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from controller.caches import Caches
@@ -23,11 +23,12 @@ class NoApi:
 
 
 class Pods:
-    """The one read of the binding hook: pods by key; `fails` is raised instead."""
+    """The one read of the binding hook: pods by key; `fails` is raised instead, `meanwhile` called before the answer."""
 
     def __init__(self, *pods: Json) -> None:
         self.stored = {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod for pod in pods}
         self.fails: errors.KubeError | None = None
+        self.meanwhile: Callable[[], None] = lambda: None
         self.reads = 0
 
     async def get(
@@ -36,6 +37,7 @@ class Pods:
         self.reads += 1
         if self.fails is not None:
             raise self.fails
+        self.meanwhile()
         try:
             return self.stored[f"{namespace}/{name}"]
         except KeyError:

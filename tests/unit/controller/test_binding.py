@@ -101,13 +101,47 @@ async def test_asked_again_for_the_same_node_it_answers_the_same() -> None:
     assert len(world.caches.ledger.pods_on("m1")) == 1
 
 
-async def test_a_pod_that_the_scheduler_moves_to_another_node_frees_the_first() -> None:
+@pytest.mark.looptime
+async def test_a_pod_goes_to_another_node_only_when_its_first_bind_cannot_be_stored_any_more() -> None:
+    """The API server may still store the first one; were its card given out meanwhile, two pods would have it."""
     world = World(share("a", 100), share("b", 100), share("c", 100))
     show(world.caches.nodes, "m2", a_node("m2").mgpu(1, memory=16384).view())
     await world.bind("a")
-    assert records(await world.bind("a", node="m2"))[INDEX] == "0"
+    denied = await world.bind("a", node="m2")
+    assert code(denied) == reasons.POD_ALREADY_BOUND
+    assert denied.denial is not None
+    assert "node m1" in denied.denial.message
+    assert code(await world.bind("a", node="m2", dry_run=True)) == reasons.POD_ALREADY_BOUND
     await world.bind("b")
-    assert records(await world.bind("c"))[INDEX] == "1"
+    assert code(await world.bind("c")) == reasons.MGPU_NO_ROOM
+    await asyncio.sleep(ASSUMED_FOR_S)
+    world.hook.expire()
+    assert records(await world.bind("a", node="m2"))[INDEX] == "0"
+
+
+@pytest.mark.looptime
+async def test_a_grant_that_is_asked_for_again_runs_out_a_minute_after_that() -> None:
+    world = World(share("a", 200))
+    await world.bind("a")
+    await asyncio.sleep(ASSUMED_FOR_S / 2)
+    await world.bind("a")
+    await asyncio.sleep(ASSUMED_FOR_S * 3 / 4)
+    world.hook.expire()
+    assert len(world.caches.ledger.pods_on("m1")) == 1
+    await asyncio.sleep(ASSUMED_FOR_S)
+    world.hook.expire()
+    assert world.caches.ledger.pods_on("m1") == []
+
+
+async def test_a_pod_that_the_watch_shows_bound_meanwhile_stays_booked_where_it_is() -> None:
+    """The read that makes good for a lagging cache may itself be overtaken by the watch."""
+    world = World(share("a", 100).gated(), share("b", 100))
+    show(world.caches.nodes, "m2", a_node("m2").mgpu(1, memory=16384).view())
+    world.reader.stored["ml/a"] = share("a", 100).build()
+    bound = share("a", 100).bound_to("m1").annotation(INDEX, "0").view()
+    world.reader.meanwhile = lambda: show(world.caches.pods, "ml/a", bound)
+    assert code(await world.bind("a", node="m2")) == reasons.POD_ALREADY_BOUND
+    assert records(await world.bind("b"))[INDEX] == "1"
 
 
 async def test_a_pod_that_asks_for_nothing_of_ours_passes_untouched() -> None:

@@ -13,7 +13,7 @@ from controller.app import add_leader_routes
 from controller.forwarding import ADDRESS_ANNOTATION, LEADER_PATH, LeaderLink
 from core import reasons
 from core.admission.request import Decision
-from kube.admission import ReviewMetrics
+from kube.admission.metrics import ReviewMetrics
 from kube.admission.relay import encode_request
 from kube.pki import Bundle, renewed
 from kube.serving import Server, application

@@ -212,6 +212,17 @@ async def test_a_leader_without_network_stops_before_its_time_is_over(trouble: T
 
 
 @pytest.mark.looptime
+async def test_a_clock_that_lags_behind_the_timers_ends_the_term_all_the_same() -> None:
+    """At the deadline a timer may fire a hair before the clock shows it: no endless row of tiny waits."""
+    loop, network, work = asyncio.get_running_loop(), Network(Store()), Work()
+    async with background(elector(network, clock=lambda: loop.time() * (1 - 1e-9)).run(work)):
+        await asyncio.sleep(5)
+        network.trouble = lambda: "hangs"
+        await asyncio.sleep(20)
+        assert len(work.spans[0]) == 2
+
+
+@pytest.mark.looptime
 async def test_a_short_outage_does_not_end_the_term() -> None:
     """Up to the renew deadline the leader keeps trying."""
     network, work = Network(Store()), Work()

@@ -20,7 +20,7 @@ from core import names, reasons
 from core.admission import NOTHING_LISTED, PATHS, ClusterView
 from core.settings import Settings
 from kube import pki
-from kube.admission import ReviewMetrics
+from kube.admission.metrics import ReviewMetrics
 from kube.metrics import Metrics
 from kube.serving import Server
 from kube.tls import ServingCertificate, client_context
