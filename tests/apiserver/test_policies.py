@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from core import names
-from hack.controlplane import Answer, ApiClient, ControlPlane, wait_for
+from hack.controlplane import ApiClient, ControlPlane, wait_for
 from hack.controlplane.client import PatchKind
 from hack.install import Installation
 from hack.installation.inventory import Inventory
 from hack.installation.rendering import of_kind
+from tests.apiserver.guarded import Pods, annotate, assert_denied
 
 POLICIES = ("cardquota-create", "cardquota-gate", "cardquota-records")
 NODE_AGENT = "node-agent"
@@ -67,61 +68,9 @@ def tenant_client(control_plane: ControlPlane, tenant: Path) -> Iterator[ApiClie
         yield client
 
 
-class Pods:
-    """Makes the pods of one test as the mutating webhook and the controller would leave them."""
-
-    def __init__(self, plane: ControlPlane, namespace: str, controller: ApiClient) -> None:
-        self._plane = plane
-        self._namespace = namespace
-        self._controller = controller
-
-    def make(
-        self,
-        annotations: Mapping[str, str] | None = None,
-        *,
-        gates: tuple[str, ...] = (names.GATE,),
-        limits: Mapping[str, int] | None = None,
-        managed: bool = True,
-        records: Mapping[str, str] | None = None,
-    ) -> str:
-        """Create a pod and return its path; `records` are added by the controller afterwards."""
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"p-{secrets.token_hex(4)}",
-                "namespace": self._namespace,
-                "annotations": dict(annotations or {}),
-                "labels": {names.MANAGED_LABEL: "true"} if managed else {},
-            },
-            "spec": {
-                "schedulerName": "nobody",
-                "schedulingGates": [{"name": gate} for gate in gates],
-                "containers": [{"name": "c", "image": "none", "resources": {"limits": dict(limits or {})}}],
-            },
-        }
-        self._plane.api.create(pod).expect(201)
-        path = self._plane.api.path_of(pod)
-        if records:
-            self._controller.patch(path, {"metadata": {"annotations": dict(records)}}).expect()
-        return path
-
-
 @pytest.fixture
 def pods(control_plane: ControlPlane, namespace: str, controller: ApiClient) -> Pods:
     return Pods(control_plane, namespace, controller)
-
-
-def annotate(client: ApiClient, path: str, **annotations: str | None) -> Answer:
-    """Merge-patch annotations; the keys are given as constants' values through `**{...}`."""
-    return client.patch(path, {"metadata": {"annotations": annotations}})
-
-
-def assert_denied(answer: Answer, *words: str) -> None:
-    assert answer.status == 403, answer.body
-    assert answer.body["reason"] == "Forbidden"
-    for word in words:
-        assert word in answer.body["message"]
 
 
 # -- the policies themselves ---------------------------------------------------------------------------------------
@@ -313,12 +262,12 @@ def test_a_card_cannot_be_named_afterwards(tenant_client: ApiClient, pods: Pods)
 @pytest.mark.parametrize(
     "key", [names.QUEUE_NAME_ANNOTATION, names.JOB_QUEUE_ANNOTATION, names.GROUP_NAME_ANNOTATION]
 )
-@pytest.mark.parametrize("managed", [True, False], ids=["labelled", "asks only"])
+@pytest.mark.parametrize(("managed", "asks"), [(True, {}), (False, CARD)], ids=["labelled", "asks"])
 @pytest.mark.parametrize("value", ["other", None], ids=["changes", "removes"])
 def test_queue_and_group_are_fixed_once_the_gate_is_gone(
-    tenant_client: ApiClient, pods: Pods, key: str, managed: bool, value: str | None
+    tenant_client: ApiClient, pods: Pods, key: str, managed: bool, asks: dict[str, str], value: str | None
 ) -> None:
-    annotations = {**CARD, key: "mine"}
+    annotations = {**asks, key: "mine"}
     ungated = pods.make(annotations, gates=(), managed=managed)
     assert_denied(annotate(tenant_client, ungated, **{key: value}), key)
     annotate(tenant_client, pods.make(annotations, managed=managed), **{key: value}).expect(200)
