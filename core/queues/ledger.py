@@ -325,8 +325,9 @@ class Ledger:
         )
         self._by_namespace.put(uid, pod.namespace if asks else None)
         self._by_card.put(uid, *pod.card_name.split("|") if pod.card_name else ())
-        if pod.bound:
-            self._occupied(pod.node_name)
+        # The node that a pod leaves changes too: a bind that was assumed and taken back must give its room back.
+        for node in {*self.on_node.values(uid), pod.node_name} - {""}:
+            self._occupied(node)
         if self.on_node.put(uid, pod.node_name if pod.bound and not pod.terminal else None):
             self._room_freed()
 

@@ -160,3 +160,26 @@ def test_a_lifted_mgpu_pod_is_narrowed_to_nodes_of_its_kind() -> None:
         ("vke.node.gpu.schedule", "In"),
         ("vke.volcengine.com/mgpu-compute-policy", "NotIn"),
     ]
+
+
+def test_a_bind_that_was_assumed_and_taken_back_gives_its_room_back() -> None:
+    ledger = books(a_node("m1").mgpu(1, memory=16384))
+    planner = Planner(ledger)
+    assert run(ledger, planner, share("a")) == {"a": True}
+    ledger.put_pod(a_pod("a").mgpu(core=60, memory=2048).view())
+    ledger.assume(bound("a", 0).view())
+    assert run(ledger, planner, share("b")) == {"b": False}
+    ledger.forget("uid-ml-a")
+    ledger.drop_pod("uid-ml-a")
+    assert run(ledger, planner) == {"b": True}
+
+
+def test_the_node_of_a_bind_taken_back_is_counted_anew_while_the_pod_still_waits_for_one() -> None:
+    ledger = books(a_node("m1").mgpu(1, memory=16384), a_node("m2").mgpu(1, memory=16384))
+    planner = Planner(ledger)
+    assert run(ledger, planner, share("a", 100 - 1)) == {"a": True}
+    ledger.put_pod(a_pod("a").mgpu(core=99, memory=2048).view())
+    ledger.assume(bound("a", 0, 99, node="m2").view())
+    assert run(ledger, planner, share("b", 99)) == {"b": True}
+    ledger.forget("uid-ml-a")
+    assert run(ledger, planner, share("c", 99, second=1)) == {"c": False}, "a and b need both nodes"
