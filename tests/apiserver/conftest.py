@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from hack.controlplane import ControlPlane
+from hack.install import Installation
+from tests.apiserver.cluster import Cluster
 
 _HERE = Path(__file__).parent
 
@@ -62,3 +64,18 @@ def tenant(control_plane: ControlPlane, namespace: str) -> Path:
         }
     )
     return control_plane.user_kubeconfig(user)
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    """The chart as it comes, with one webhook and one controller, for all tests of a module."""
+    with Installation(control_plane) as installed:
+        yield installed
+
+
+@pytest.fixture
+def cluster(control_plane: ControlPlane, installation: Installation, namespace: str) -> Iterator[Cluster]:
+    """The test's namespace on the installed chart; nodes and queues made through it go at the end."""
+    made = Cluster(control_plane, namespace)
+    yield made
+    made.close()

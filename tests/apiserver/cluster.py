@@ -1,0 +1,135 @@
+"""What the tests on a whole installation do over and over: create, look, wait."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from core import names
+from hack.controlplane import Answer, ApiClient, ControlPlane, wait_for
+
+Object = dict[str, Any]
+
+_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+
+
+class Cluster:
+    """One namespace of a control plane, and what the test made outside of it: that goes with `close`."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self.plane = plane
+        self.api: ApiClient = plane.api
+        self.namespace = namespace
+        self._made: list[str] = []
+
+    def close(self) -> None:
+        """Delete the pods, nodes and queues of the test."""
+        # At once: without its node nobody would end a pod in order.
+        self.api.delete(self.path(), gracePeriodSeconds=0).expect()
+        for path in reversed(self._made):
+            self.api.delete(path).expect(200, 202, 404)
+
+    # -- create --------------------------------------------------------------------------------------------------
+
+    def add_nodes(self, *nodes: Mapping[str, Any]) -> None:
+        """Add nodes that go at the end of the test."""
+        self._made += [self.api.path_of(node) for node in nodes]
+        self.plane.add_nodes(*nodes)
+
+    def create(self, *things: Object) -> list[Object]:
+        """Create objects in this namespace, one after the other, and return what is stored."""
+        return [self.try_create(thing).expect(201) for thing in things]
+
+    def try_create(self, thing: Object, **query: str) -> Answer:
+        """Ask for an object in this namespace to be created."""
+        own = {**thing, "metadata": {**thing["metadata"], "namespace": self.namespace}}
+        return self.api.request("POST", _with(self.api.path_of(own, collection=True), query), own)
+
+    def create_queue(self, queue: Object) -> str:
+        """Create a queue that goes at the end of the test, and return its path."""
+        self.api.create(queue).expect(201)
+        path = f"{_QUEUES}/{queue['metadata']['name']}"
+        self._made.append(path)
+        return path
+
+    def set_quota(self, path: str, quota: str) -> None:
+        """Change the card quota of a queue."""
+        self.api.patch(path, {"metadata": {"annotations": {names.CARD_QUOTA_ANNOTATION: quota}}}).expect()
+
+    def bind(self, binding: Object, pod: str | None = None, **query: str) -> Answer:
+        """Post a Binding for the pod that it names, or for another one."""
+        path = f"{self.path(pod or binding['metadata']['name'])}/binding"
+        return self.api.request("POST", _with(path, query), binding)
+
+    # -- look ----------------------------------------------------------------------------------------------------
+
+    def path(self, pod: str = "") -> str:
+        """The path of a pod, or of all of them."""
+        return f"/api/v1/namespaces/{self.namespace}/pods" + (f"/{pod}" if pod else "")
+
+    def pods(self) -> dict[str, Object]:
+        """Every pod of the namespace by name."""
+        return {item["metadata"]["name"]: item for item in self.api.get(self.path()).expect()["items"]}
+
+    def pod(self, name: str) -> Object:
+        """The pod of this name."""
+        found: Object = self.api.get(self.path(name)).expect()
+        return found
+
+    def running(self) -> set[str]:
+        """The names of the pods that run."""
+        return {name for name, pod in self.pods().items() if pod["status"].get("phase") == "Running"}
+
+    def gated(self) -> set[str]:
+        """The names of the pods at our gate."""
+        return {name for name, pod in self.pods().items() if names.GATE in gates(pod)}
+
+    def events(self, pod: str, reporter: str = "cardquota") -> list[tuple[str, str]]:
+        """Reason and message of each event about a pod from one component."""
+        query = {"fieldSelector": f"involvedObject.name={pod}"}
+        found = self.api.get(f"/api/v1/namespaces/{self.namespace}/events", **query).expect()["items"]
+        return [(e["reason"], e["message"]) for e in found if e.get("reportingComponent") == reporter]
+
+    # -- wait ----------------------------------------------------------------------------------------------------
+
+    def wait_running(self, *pods: str) -> None:
+        """Return once exactly these pods of the namespace run."""
+        wait_for(f"{sorted(pods)} run and nobody else", lambda: self.running() == set(pods))
+
+    def wait_said(self, pod: str, reason: str) -> str:
+        """Return the message of the controller's event of this reason about a pod, once there is one."""
+
+        def said() -> str:
+            return next((message for code, message in self.events(pod) if code == reason), "")
+
+        return wait_for(f"{pod} is said to wait: {reason}", said)
+
+
+def _with(path: str, query: Mapping[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def unique(prefix: str) -> str:
+    """A name that nobody else has."""
+    return f"{prefix}-{secrets.token_hex(4)}"
+
+
+def gates(pod: Mapping[str, Any]) -> list[str]:
+    """The names of a pod's scheduling gates."""
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+def terms(pod: Mapping[str, Any]) -> list[Any]:
+    """The terms of a pod's required node affinity."""
+    required = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    found: list[Any] = required.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get(
+        "nodeSelectorTerms", []
+    )
+    return found
+
+
+def samples(exposition: str, name: str, **labels: str) -> float:
+    """The sum of the samples of a metric that carry these labels."""
+    wanted = [f'{key}="{value}"' for key, value in labels.items()]
+    lines = (line for line in exposition.splitlines() if line.startswith((f"{name}{{", f"{name} ")))
+    return sum(float(line.rpartition(" ")[2]) for line in lines if all(text in line for text in wanted))
