@@ -26,6 +26,9 @@ _LOG = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
 
+_TOO_LATE_S = 0.01
+"""With less than this left of a term no renewal is tried any more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Durations:
@@ -197,11 +200,12 @@ class Elector:
         """Returns when the work is done or the lease is not to be held any longer."""
         while True:
             await asyncio.wait({work}, timeout=min(self._durations.retry_s, term.remaining_s()))
-            if work.done() or not term.valid() or not await self._renew(term):
+            # A timer may fire a hair before the clock shows its time, hence not `valid`.
+            if work.done() or term.remaining_s() < _TOO_LATE_S or not await self._renew(term):
                 return
 
     async def _renew(self, term: Term) -> bool:
-        """Whether the term may go on: renewed, or failed with time left for another try."""
+        """Whether the term may go on as far as is known: false when somebody else holds the lease."""
         started = self._clock()
         try:
             async with asyncio.timeout(min(self._durations.retry_s, term.remaining_s())):
@@ -213,7 +217,7 @@ class Elector:
                 await self._write(lease, epoch=term.epoch, holder=self._identity)
         except (errors.KubeError, TimeoutError) as error:
             self._failed("renew", error)
-            return term.valid()
+            return True
         term.extend(started + self._durations.renew_deadline_s)
         self._last_failure = ""
         return True

@@ -15,7 +15,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _GC_THRESHOLDS = (50_000, 20, 50)
 """A page of raw objects holds tens of thousands of containers that live for milliseconds. With Python's own 700 the
-collector walks through them again and again: a list takes three times as long, with pauses of 70 ms instead of 15."""
+collector walks through them again and again: a list costs two to three times as much, in pauses of 70 ms, not 20."""
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]], *, use_uvloop: bool = True) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from core import jsonpointer
 from core.admission.request import Add, AdmissionRequest, Decision, Denial
 from core.violations import Violation
 from kube.admission.wire import API_VERSION, KIND
@@ -49,7 +50,9 @@ def decode_answer(body: bytes) -> Decision:
         response = orjson.loads(body)["response"]
         if response["allowed"]:
             patch = orjson.loads(base64.b64decode(response["patch"])) if "patch" in response else []
-            operations = tuple(Add(_path(operation["path"]), operation["value"]) for operation in patch)
+            operations = tuple(
+                Add(jsonpointer.parse(operation["path"]), operation["value"]) for operation in patch
+            )
             return Decision(patch=operations, warnings=tuple(response.get("warnings", ())))
         status = response["status"]
         return Decision(denial=_denial(status))
@@ -63,7 +66,3 @@ def _denial(status: dict[str, Any]) -> Denial:
         Violation(cause["reason"], cause["field"], cause["message"], "Forbidden") for cause in causes
     )
     return Denial(int(status["code"]), status["reason"], status["message"], violations)
-
-
-def _path(pointer: str) -> tuple[str, ...]:
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])

@@ -1,0 +1,31 @@
+"""Amounts of CPU, memory and cards side by side, in thousandths; a key that is absent equals zero."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+Amounts = Mapping[str, int]
+"""`cpu` (thousandths of a core), `memory` (thousandths of a byte), and cards by name or by expression."""
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+CPU_AND_MEMORY: Final = (CPU, MEMORY)
+
+
+def total(parts: Iterable[Amounts]) -> dict[str, int]:
+    """The sum of all parts; what sums up to zero is left out."""
+    sums: dict[str, int] = {}
+    for part in parts:
+        for key, milli in part.items():
+            sums[key] = sums.get(key, 0) + milli
+    return {key: milli for key, milli in sums.items() if milli}
+
+
+def beyond(amounts: Amounts, others: Amounts) -> dict[str, int]:
+    """What `amounts` hold over and above `others`, never below zero; what is nothing is left out."""
+    over = {key: milli - others.get(key, 0) for key, milli in amounts.items()}
+    return {key: milli for key, milli in over.items() if milli > 0}
+
+
+def cpu_memory(resources: Amounts) -> dict[str, int]:
+    """Only the CPU and memory of a resource list."""
+    return {key: resources[key] for key in CPU_AND_MEMORY if key in resources}

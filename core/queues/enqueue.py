@@ -1,0 +1,136 @@
+"""Whether a Volcano Job may start at all: what it declares as a whole, against what is left of its queue.
+
+Asked once, before the first pod of the job is lifted; afterwards its pods count and the declaration is ignored. Only the
+numbers of the queue are compared: whether the pods can be laid onto cards is the gang's question. Whether the queue is
+open at all is asked before.
+"""
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from core import names, reasons
+from core.cards import expression
+from core.cards.quota import CardJsonError, parse_request
+from core.objects import Group, Owner
+from core.queues.amounts import Amounts
+from core.queues.check import Shortfall
+from core.queues.cpu_memory import cpu_memory_shortfall
+from core.queues.limits import Limits
+from core.queues.numbers import go_float
+from core.queues.usage import min_cpu_memory
+from core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRequest:
+    """What a group declares, in thousandths: cards by expression, and its minimum of CPU and memory."""
+
+    cards: Amounts
+    cpu_memory: Amounts = field(default_factory=dict)
+
+
+def declared_request(
+    group: Group, queue: str, known: Container[str], settings: Settings
+) -> GroupRequest | Shortfall | None:
+    """What the group of a Volcano Job declares, or why that cannot be read; `known` as by `usage.card_resources`.
+
+    None for a group that declares no cards, and for every other owner: there the pods exist first, and they count.
+    """
+    if not (settings.features.cards and group.card_request and _is_job(group.owner)):
+        return None
+    try:
+        cards = {card: count * 1000 for card, count in parse_request(group.card_request).items()}
+    except CardJsonError as error:
+        return Shortfall(
+            reasons.GET_TASK_REQUEST_RESOURCE_FAILED,
+            f"Get request resource failed, Queue <{queue}>, error: {names.CARD_REQUEST_ANNOTATION}: {error}",
+        )
+    minimum = min_cpu_memory(group, known, settings, has_cards=bool(cards))
+    return GroupRequest(cards, minimum or {})
+
+
+def _is_job(owner: Owner | None) -> bool:
+    return owner is not None and owner.kind == "Job" and owner.api_version.startswith("batch.volcano.sh/")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBalance:
+    """A queue's limits, and what is allocated plus reserved of them, in thousandths.
+
+    `cpu_memory` as by `attributes.cpu_memory_capability`. `used` has a card under its name, and under the whole
+    expression what a pod without record may still put on any of several cards.
+    """
+
+    queue: str
+    limits: Limits
+    cpu_memory: Amounts
+    used: Amounts
+
+    def shortfall(self, request: GroupRequest) -> Shortfall | None:
+        """None when all of the request fits; else the first that does not: CPU, memory, cards in the order of names.
+
+        Several alternatives are judged by their sums: what is used of them, asked for of each by name, and asked for
+        together. What is booked with its choice still open may land on any of its cards, so it counts for each of them.
+        """
+        short = cpu_memory_shortfall(
+            self.queue, self.cpu_memory, lambda key: self.used.get(key, 0), request.cpu_memory
+        )
+        if short is not None:
+            return short
+        demand = _Demand(self.used, request.cards)
+        for card, milli in sorted(request.cards.items()):
+            alternatives = frozenset(expression.split(card))
+            total = demand.total(alternatives)
+            limit = sum(self.limits.cards.get(name, 0) for name in alternatives)
+            if milli > 0 and total > limit:
+                return self._insufficient(card, milli, total, limit)
+        return None
+
+    def _insufficient(self, card: str, milli: int, total: int, limit: int) -> Shortfall:
+        if self.limits.malformed:
+            return Shortfall(
+                reasons.CARD_QUOTA_MALFORMED,
+                f"Queue <{self.queue}> has no cards, its card quota cannot be read: {self.limits.malformed}; "
+                f"requested <{go_float(milli)}> of <{card}>",
+            )
+        if not self.limits.declared:
+            return Shortfall(
+                reasons.EMPTY_QUEUE_CAPABILITY,
+                f"Queue <{self.queue}> capability <cpu 0.00, memory 0.00> is empty, deny it to enqueue: "
+                f"requested <{go_float(milli)}> of <{card}>",
+            )
+        return Shortfall(
+            reasons.INSUFFICIENT_SCALAR_QUOTA,
+            f"Queue <{self.queue}> has insufficient <{card}> quota: requested <{go_float(milli)}>, "
+            f"total would be <{go_float(total)}>, but capability is <{go_float(limit)}>",
+        )
+
+
+class _Demand:
+    """What would be used of cards with the request added. A question costs what bears on its cards."""
+
+    def __init__(self, used: Mapping[str, int], asked: Mapping[str, int]) -> None:
+        self._used = used
+        # A|B and B|A are one and the same; so is A beside A.
+        self._asked: defaultdict[frozenset[str], int] = defaultdict(int)
+        for key, milli in asked.items():
+            self._asked[frozenset(expression.split(key))] += milli
+        self._open = _open_bookings(used)
+
+    def total(self, cards: frozenset[str]) -> int:
+        """Used of these cards, asked for of each by name, and, where there are several, asked for of them together."""
+        names_alone = sum(self._used.get(card, 0) + self._asked.get(frozenset((card,)), 0) for card in cards)
+        together = self._asked.get(cards, 0) if len(cards) > 1 else 0
+        may_land = {key for card in cards for key in self._open.get(card, ())}
+        return names_alone + together + sum(self._used[key] for key in may_land)
+
+
+def _open_bookings(used: Iterable[str]) -> dict[str, list[str]]:
+    """Card -> the expressions that something is booked under and that may land on it."""
+    found: dict[str, list[str]] = {}
+    for key in used:
+        if expression.BAR in key:
+            for card in expression.split(key):
+                found.setdefault(card, []).append(key)
+    return found

@@ -1,0 +1,191 @@
+"""How far a group is from its minimum, and its place among the groups."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.objects import Pod
+from core.queues.group_minimum import (
+    Minimum,
+    counts,
+    created_of,
+    minimum_of,
+    priority_of,
+    progress_of,
+    waits,
+)
+from tests.builders import a_group, a_pod
+from tests.builders.objects import GroupBuilder, PodBuilder
+
+POD = a_pod().gpu(1).card("A")
+GATED = POD.gated()
+GANG = a_group().min_member(3)
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "tasks"),
+    [
+        (None, 1, {}),
+        (a_group(), 1, {}),
+        (a_group().min_member(0), 1, {}),
+        (a_group().min_member(-2), 1, {}),
+        (GANG, 3, {}),
+        (GANG.min_task("w", 2).min_task("ps", 1), 3, {"w": 2, "ps": 1}),
+        (GANG.min_task("w", 1), 3, {"w": 1}),
+        (GANG.min_task("w", 4), 3, {}),
+        (GANG.min_task("w", 2).min_task("ps", 2), 3, {}),
+        (GANG.min_task("w", 0).min_task("ps", 3), 3, {"ps": 3}),
+    ],
+)
+def test_task_minimums_hold_only_while_their_sum_does_not_exceed_the_minimum(
+    group: GroupBuilder | None, members: int, tasks: Mapping[str, int]
+) -> None:
+    found = minimum_of(None if group is None else group.view())
+    assert found == Minimum(members, tasks)
+    assert found.alone is (members == 1)
+
+
+@pytest.mark.parametrize(
+    ("pod", "counted", "waiting"),
+    [
+        pytest.param(GATED, False, True, id="gated"),
+        pytest.param(POD, True, False, id="lifted"),
+        pytest.param(POD.put("spec", "schedulingGates", value=[{"name": "x"}]), True, False, id="other gate"),
+        pytest.param(POD.bound_to("n"), True, False, id="bound"),
+        pytest.param(POD.bound_to("n", phase="Succeeded"), True, False, id="succeeded"),
+        pytest.param(GATED.phase("Succeeded"), True, False, id="succeeded, whatever the gate says"),
+        pytest.param(GATED.put("spec", "nodeName", value="n"), True, False, id="bound in spite of the gate"),
+        pytest.param(POD.bound_to("n", phase="Failed"), False, False, id="failed"),
+        pytest.param(POD.phase("Failed"), False, False, id="failed before it was bound"),
+        pytest.param(GATED.phase("Failed"), False, False, id="failed at the gate"),
+        pytest.param(POD.bound_to("n").terminating(), False, False, id="terminating"),
+        pytest.param(POD.terminating(), False, False, id="lifted and terminating"),
+        pytest.param(GATED.terminating(), False, False, id="gated and terminating"),
+    ],
+)
+def test_lifted_bound_and_succeeded_members_count_and_gated_ones_wait(
+    pod: PodBuilder, counted: bool, waiting: bool
+) -> None:
+    assert (counts(pod.view()), waits(pod.view())) == (counted, waiting)
+
+
+@pytest.mark.parametrize(
+    ("group", "pods", "missing", "possible", "admitted", "unfinished"),
+    [
+        pytest.param(GANG, [GATED] * 3, 3, True, False, False, id="all wait"),
+        pytest.param(GANG, [GATED] * 2, 3, False, False, False, id="too few exist"),
+        pytest.param(GANG, [GATED, GATED, POD], 2, True, True, True, id="stopped in the middle"),
+        pytest.param(GANG, [POD.bound_to("n"), POD], 1, False, True, True, id="a member is lost"),
+        pytest.param(GANG, [POD, POD, POD.bound_to("n"), GATED], 0, True, True, False, id="at the minimum"),
+        pytest.param(GANG, [POD] * 4, 0, True, True, False, id="above it"),
+        pytest.param(
+            GANG, [POD.phase("Succeeded")] * 2 + [GATED], 1, True, False, False, id="ended ones admit nobody"
+        ),
+        pytest.param(
+            GANG, [POD.phase("Succeeded")] * 2 + [POD], 0, True, True, False, id="ended ones still count"
+        ),
+        pytest.param(
+            GANG, [POD.phase("Failed"), GATED, GATED], 3, False, False, False, id="failed ones do not"
+        ),
+        pytest.param(GANG, [POD.terminating(), GATED], 3, False, False, False, id="nor do terminating ones"),
+        pytest.param(GANG, [], 3, False, False, False, id="no pods yet"),
+        pytest.param(None, [GATED], 1, True, False, False, id="a pod alone"),
+        pytest.param(None, [POD], 0, True, True, False, id="a pod alone, lifted"),
+        pytest.param(a_group(), [GATED] * 5, 1, True, False, False, id="a group of pods that start alone"),
+    ],
+)
+def test_a_group_is_as_far_as_its_members_that_count(
+    group: GroupBuilder | None,
+    pods: list[PodBuilder],
+    missing: int,
+    possible: bool,
+    admitted: bool,
+    unfinished: bool,
+) -> None:
+    found = progress_of(None if group is None else group.view(), [pod.view() for pod in pods])
+    assert (found.missing, found.possible, found.admitted, found.unfinished) == (
+        missing,
+        possible,
+        admitted,
+        unfinished,
+    )
+
+
+TASKS = GANG.min_task("ps", 1).min_task("w", 2)
+PS, W = GATED.task("ps"), GATED.task("w")
+
+
+@pytest.mark.parametrize(
+    ("pods", "missing", "tasks", "possible"),
+    [
+        ([PS, W, W], 3, {"ps": 1, "w": 2}, True),
+        ([W, W, W], 3, {"ps": 1, "w": 2}, False),
+        ([POD.task("ps"), W, W], 2, {"w": 2}, True),
+        ([POD.task("w")] * 3 + [PS], 0, {"ps": 1}, True),
+        ([POD.task("w")] * 3, 0, {"ps": 1}, False),
+        ([POD.task("w").phase("Failed"), PS, W, W], 3, {"ps": 1, "w": 2}, True),
+        ([POD.task("ps"), POD.task("w"), POD.task("w")], 0, {}, True),
+    ],
+)
+def test_each_task_needs_its_own_members(
+    pods: list[PodBuilder], missing: int, tasks: Mapping[str, int], possible: bool
+) -> None:
+    found = progress_of(TASKS.view(), [pod.view() for pod in pods])
+    assert (found.missing, found.missing_tasks, found.possible) == (missing, tasks, possible)
+
+
+def test_a_group_with_enough_members_but_of_the_wrong_tasks_is_not_finished() -> None:
+    pods = [POD.task("w").view()] * 3 + [PS.view()]
+    assert progress_of(TASKS.view(), pods).unfinished
+
+
+def test_a_group_whose_members_start_alone_is_never_unfinished() -> None:
+    found = progress_of(a_group().min_task("ps", 1).view(), [POD.task("w").view(), PS.view()])
+    assert (found.admitted, found.missing_tasks, found.unfinished) == (True, {"ps": 1}, False)
+
+
+def test_a_gang_of_three_is_possible_although_its_task_names_all_four_replicas() -> None:
+    found = progress_of(GANG.min_task("w", 4).view(), [W.view()] * 3)
+    assert (found.missing, found.missing_tasks, found.possible) == (3, {}, True)
+
+
+def test_the_priority_of_a_group_is_the_highest_of_its_members_that_have_not_ended() -> None:
+    ended = POD.priority(100).bound_to("n", phase="Succeeded")
+    assert priority_of([pod.view() for pod in (POD, POD.priority(7), ended)]) == 7
+    assert priority_of([POD.priority(-5).view()]) == -5
+    assert priority_of([ended.view()]) == 0
+    assert priority_of([]) == 0
+
+
+def test_a_group_is_as_old_as_its_object_and_a_pod_alone_as_the_pod() -> None:
+    young, old = POD.created("2024-01-01T00:00:05Z").view(), POD.created("2024-01-01T00:00:01Z").view()
+    group = a_group().created("2024-01-01T00:00:03Z").view()
+    assert created_of(group, [young, old]) == group.created
+    assert created_of(None, [young]) == young.created
+    assert created_of(None, [young, old]) == old.created
+    assert created_of(None, []) == 0
+
+
+members = st.sampled_from([POD, GATED, POD.bound_to("n"), POD.phase("Failed"), GATED.terminating()])
+tasked = st.builds(lambda pod, task: pod.task(task).view(), members, st.sampled_from(["", "w", "ps"]))
+
+
+@given(
+    pods=st.lists(tasked, max_size=8),
+    minimum=st.integers(0, 5),
+    tasks=st.dictionaries(st.sampled_from(["w", "ps"]), st.integers(0, 3)),
+)
+def test_lifting_what_waits_reaches_the_minimum_exactly_when_that_is_possible(
+    pods: list[Pod], minimum: int, tasks: dict[str, int]
+) -> None:
+    builder = a_group().min_member(minimum)
+    for task, count in tasks.items():
+        builder = builder.min_task(task, count)
+    group = builder.view()
+    before = progress_of(group, pods)
+    after = progress_of(group, [replace(pod, gates=()) if waits(pod) else pod for pod in pods])
+    assert before.possible is (after.missing == 0 and not after.missing_tasks)
+    assert sum(before.minimum.tasks.values()) <= before.minimum.members
