@@ -135,7 +135,7 @@ class BindingHook:
         ask = mgpu_ask(view)
         if ask is None:
             return grant(target, {})
-        answer = decide(view, ask, node, ledger.pods_on(node.name), (), self._settings)
+        answer = decide(view, ask, node, ledger.pods_on(node.name), self._settings)
         if not isinstance(answer, Granted):
             return self._refused(answer.code, answer.message)
         if not request.dry_run:

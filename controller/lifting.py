@@ -66,8 +66,7 @@ class Lifter:
         self._changed.clear()
         ledger = self._caches.ledger
         with self._metrics.pass_seconds.time():
-            while ledger.dirty:
-                dirty, ledger.dirty = ledger.dirty, set()
+            while dirty := ledger.take_dirty():
                 for name in planner.order(dirty):
                     for decision in planner.decide(name):
                         self._carry_out(decision, term, tasks)
@@ -88,14 +87,14 @@ class Lifter:
         An answer that is lost may hide a lift that was stored. Its quota stays booked until a definite answer: the
         patch names the resourceVersion, so of all its repetitions at most one can be stored.
         """
-        delay_s = _RETRY_FIRST_S
+        delay_s, patch = _RETRY_FIRST_S, lift.patch
         async with self._writes:
             while term.valid():
                 try:
                     await self._client.patch(
                         PODS,
                         lift.pod.name,
-                        lift.patch,
+                        patch,
                         lift.pod.namespace,
                         patch_type=PatchType.JSON,
                         field_manager=FIELD_MANAGER,

@@ -7,7 +7,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from core.names import MGPU_RESOURCES
-from core.queues.ledger import Account, Ledger
+from core.queues.account import Account
+from core.queues.ledger import Ledger
 
 _QUEUE_SERIES = {
     "volcano_queue_card_deserved": "Cards that the queue is meant to have, in cards.",

@@ -60,8 +60,7 @@ class Publisher:
         ledger.touched.update(ledger.queues)
         while True:
             self._changed.clear()
-            names = sorted(ledger.touched | self._due())
-            ledger.touched.clear()
+            names = sorted(ledger.take_touched() | self._due())
             for name in names:
                 if term.valid():
                     await self._publish(name)

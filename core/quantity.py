@@ -94,7 +94,13 @@ def units(value: object) -> int:
 
 def milli(value: object) -> int:
     """The quantity in thousandths, rounded up (`MilliValue()`). Raises QuantityError."""
-    return _ceil(parse(value) * 1000)
+    return _milli_of_text(value) if isinstance(value, str) else _ceil(parse(value) * 1000)
+
+
+@lru_cache(maxsize=4096)
+def _milli_of_text(text: str) -> int:
+    """Remembered, as a cluster writes the same few amounts over and over."""
+    return _ceil(_parse_text(text) * 1000)
 
 
 def is_whole(value: Fraction) -> bool:

@@ -5,11 +5,12 @@ The API server decides with a CEL expression which pods it sends here at all. Th
 is the meaning below, which is that of `core.objects.Pod`: whatever is gated here must be lifted by the controller.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from core import names
+from core.mgpu.amounts import asks_mgpu
 from core.objects import raw as read
 
 
@@ -32,15 +33,3 @@ def asks_of(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Asks:
         mgpu=asks_mgpu(spec),
         claims=bool(read.sequence(spec, "resourceClaims")),
     )
-
-
-def asks_mgpu(spec: Mapping[str, Any]) -> bool:
-    """Whether any container, init containers included, has an mGPU key in limits or requests, whatever its value."""
-    return any(key in amounts for amounts in _resource_lists(spec) for key in names.MGPU_RESOURCES)
-
-
-def _resource_lists(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for containers in ("containers", "initContainers"):
-        for container in read.sequence(spec, containers):
-            yield read.mapping(container, "resources", "limits")
-            yield read.mapping(container, "resources", "requests")

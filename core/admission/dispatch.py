@@ -120,7 +120,7 @@ def creation_of(raw: Mapping[str, Any]) -> AdmissionRequest | None:
 
 
 def judge(request: AdmissionRequest, context: Context, rules: Iterable[Rule] = RULES) -> Findings:
-    """Everything that the validating ones of these rules find."""
+    """Everything that the validating ones of these rules find, each thing once."""
     findings = Findings()
     try:
         for rule in rules:
@@ -130,7 +130,7 @@ def judge(request: AdmissionRequest, context: Context, rules: Iterable[Rule] = R
         # Comparing two templates that nest hundreds of levels deep; nothing that a scheduler could ever run.
         violation = Violation(reasons.OBJECT_MALFORMED, "(the object)", "is nested too deeply")
         return Findings((violation,))
-    return findings
+    return messages.once(findings)
 
 
 def _patch(request: AdmissionRequest, context: Context, rules: Iterable[Rule]) -> Iterator[Add]:

@@ -6,11 +6,11 @@ only: so nothing from the object can break a line, and the first line names the 
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from core import reasons, violations
 from core.admission.request import AdmissionRequest, Denial
-from core.violations import Findings
+from core.violations import Findings, Hint, Violation
 
 WARNING_MAX: Final = 256
 """Longest warning, in characters; the API server cuts longer ones where it likes."""
@@ -20,9 +20,11 @@ _PATH_MAX: Final = 512
 _DETAIL_MAX: Final = 1024
 _LINE_MAX: Final = 2048
 
-_PROTECTED: Final = frozenset(
-    {reasons.RECORD_PROTECTED, reasons.GATE_PROTECTED, reasons.FIELD_FIXED, reasons.NODE_NAME_PRESET}
-)
+_GUARDED: Final = frozenset({reasons.RECORD_PROTECTED, reasons.NODE_NAME_PRESET})
+"""What the rules of more than one feature refuse."""
+_PROTECTED: Final = _GUARDED | {reasons.GATE_PROTECTED, reasons.FIELD_FIXED}
+
+_Found = TypeVar("_Found", Violation, Hint)
 
 
 def denial(request: AdmissionRequest, findings: Findings) -> Denial | None:
@@ -47,6 +49,22 @@ def denial(request: AdmissionRequest, findings: Findings) -> Denial | None:
     if any(violation.code in _PROTECTED for violation in broken):
         return Denial(403, "Forbidden", text, broken)
     return Denial(400, "BadRequest", text, broken)
+
+
+def once(findings: Findings) -> Findings:
+    """The findings without repetitions: features overlap in some rules, and each says it in words of its own.
+
+    Of the fields that several features guard the first violation counts, elsewhere the same detail is a repetition.
+    """
+    return Findings(_once(findings.violations), _once(findings.hints))
+
+
+def _once(found: tuple[_Found, ...]) -> tuple[_Found, ...]:
+    merged: dict[tuple[str, ...], _Found] = {}
+    for finding in found:
+        detail = "" if finding.code in _GUARDED else finding.detail
+        merged.setdefault((finding.code, finding.path, detail), finding)
+    return tuple(merged.values())
 
 
 def warnings(findings: Findings) -> tuple[str, ...]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from core import names, reasons
-from core.admission.asks import asks_mgpu, asks_of
+from core.admission.asks import asks_of
 from core.admission.request import AdmissionRequest
 from core.admission.view import Context
+from core.mgpu.amounts import asks_mgpu
 from core.objects import raw as read
 from core.violations import Violation, child
 

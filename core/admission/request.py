@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from core import jsonpointer
 from core.objects import raw as read
 from core.violations import Violation
 
@@ -59,7 +60,7 @@ class Add:
     @property
     def pointer(self) -> str:
         """The path as an RFC 6901 pointer."""
-        return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in self.path)
+        return jsonpointer.render(*self.path)
 
     def as_json(self) -> dict[str, Any]:
         """The operation as RFC 6902 writes it."""

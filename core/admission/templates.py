@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypedDict, TypeVar
+from typing import Any, Self, TypedDict
 
 from core import names, reasons
 from core.admission.view import Context
@@ -10,9 +10,7 @@ from core.cards import rules as card_rules
 from core.mgpu import rules as mgpu_rules
 from core.objects import raw as read
 from core.settings import Settings
-from core.violations import Findings, Hint, Violation, child
-
-_Found = TypeVar("_Found", Violation, Hint)
+from core.violations import Findings, Violation, child
 
 
 class _Place(TypedDict):
@@ -48,7 +46,7 @@ def judge(subject: Subject, context: Context) -> Findings:
     Records are protected whatever features are on: a forged one would be believed as soon as its feature is.
     """
     records = Findings(tuple(_preset_records(subject.metadata, subject.prefix)))
-    return _unique(asked(subject, context) + records)
+    return asked(subject, context) + records
 
 
 def asked(subject: Subject, context: Context) -> Findings:
@@ -74,17 +72,3 @@ def _preset_records(metadata: Mapping[str, Any], prefix: str) -> Iterable[Violat
                 kind="Forbidden",
                 value=value,
             )
-
-
-def _unique(findings: Findings) -> Findings:
-    """The findings without those that say the same about the same field: features overlap in some rules."""
-    return Findings(_first(findings.violations), _first(findings.hints))
-
-
-def _first(found: tuple[_Found, ...]) -> tuple[_Found, ...]:
-    """The first finding of each; of records and node names, which several features guard, one for each field."""
-    merged: dict[tuple[str, ...], _Found] = {}
-    for finding in found:
-        guarded = finding.code in (reasons.RECORD_PROTECTED, reasons.NODE_NAME_PRESET)
-        merged.setdefault((finding.code, finding.path, "" if guarded else finding.detail), finding)
-    return tuple(merged.values())

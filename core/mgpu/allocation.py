@@ -13,6 +13,7 @@ from core.mgpu.numbering import Pool, number_cards
 from core.mgpu.score import Policy, combination
 from core.mgpu.search import UNLIMITED, Goal, Load, Outcome, Problem, Slot, solve
 from core.mgpu.shares import FULL_CARD
+from core.settings import MgpuSettings
 
 PLACEMENT_BUDGET: Final = 1500
 """Search steps for the placement that is written down. Enough for a proof on 8 cards; about 20 ms at the worst."""
@@ -63,6 +64,21 @@ def allocate(
     placed = {part.container: indexes[position] for position, part in enumerate(ask.parts)}
     value = combination(after(state, model, ask, placed), model, policy=policy, weight=weight)
     return Placement(placed, value, outcome.complete)
+
+
+def preferred(
+    ask: MgpuAsk, model: NodeModel, state: NodeState, settings: MgpuSettings, budget: int = PLACEMENT_BUDGET
+) -> Placement | None:
+    """`allocate` by the settings' policy, weight and limit of containers."""
+    return allocate(
+        ask,
+        model,
+        state,
+        policy=settings.policy,
+        weight=settings.weight_of_core,
+        cap=settings.max_containers_per_card,
+        budget=budget,
+    )
 
 
 def feasible(ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, budget: int = FIT_BUDGET) -> bool:

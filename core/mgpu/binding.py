@@ -6,18 +6,18 @@ kubelet included, sees one without the other.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from core import names, reasons
 from core.mgpu import records
-from core.mgpu.allocation import Placement, allocate
-from core.mgpu.ask import FIXED_SHARE, AskProblem, MgpuAsk
+from core.mgpu.allocation import Placement, preferred
+from core.mgpu.ask import AskProblem, MgpuAsk
 from core.mgpu.filter import Unfit, mismatch, shortage
-from core.mgpu.node import NODE_TYPE, NodeModel, NodeState, model_of
-from core.mgpu.occupancy import Assumed, occupancy
+from core.mgpu.node import model_of
+from core.mgpu.occupancy import occupancy
 from core.objects.node import Node
 from core.objects.pod import Pod
-from core.settings import MgpuSettings, Settings
+from core.settings import Settings
 from core.violations import show
 
 
@@ -43,18 +43,12 @@ _NO_ROOM: Final = Unfit(
 
 
 def decide(
-    pod: Pod,
-    ask: MgpuAsk | AskProblem,
-    node: Node,
-    pods_on_node: Iterable[Pod],
-    assumed: Iterable[Assumed],
-    settings: Settings,
+    pod: Pod, ask: MgpuAsk | AskProblem, node: Node, pods_on_node: Iterable[Pod], settings: Settings
 ) -> Granted | Refused:
-    """The cards of `pod` on `node`, computed from what is bound there and assumed there (others are left out).
+    """The cards of `pod` on `node`, computed from the other pods that are bound there (`pod` itself is left out).
 
-    The node is judged anew: it may have been relabelled since the scheduler looked at it. A pod that already holds a
-    grant for this node gets the same cards again, so that a repeated call changes nothing. That the pod exists, is
-    unbound, ungated and the one meant has been checked by the caller.
+    The node is judged anew: it may have been relabelled since the scheduler looked at it. That the pod exists, is
+    unbound, ungated and the one meant has been checked by the caller, who also answers a repeated call alike.
     """
     if isinstance(ask, AskProblem):
         return Refused(ask.code, ask.message)
@@ -63,31 +57,13 @@ def decide(
     model = model_of(node)
     if unfit := mismatch(ask, model):
         return Refused(unfit.code, unfit.message)
-    here = [entry for entry in assumed if entry.node == node.name]
-    if (placement := _again(pod, ask, model, here)) is not None:
-        return Granted(records.annotations(placement.indexes), placement)
-    others = [entry for entry in here if entry.uid != pod.uid]
-    bound = [other for other in pods_on_node if other.uid != pod.uid and other.node_name == node.name]
-    state = occupancy(model, bound, others, settings.mgpu).state
-    placement = _placed(ask, model, state, settings.mgpu)
+    others = [other for other in pods_on_node if other.uid != pod.uid and other.node_name == node.name]
+    state = occupancy(model, others, settings.mgpu).state
+    placement = preferred(ask, model, state, settings.mgpu)
     if placement is None:
         unfit = shortage(ask, model, state, settings) or _NO_ROOM
         return Refused(unfit.code, unfit.message)
     return Granted(records.annotations(placement.indexes), placement)
-
-
-def narrowing(ask: MgpuAsk) -> tuple[tuple[Mapping[str, Any], ...], ...]:
-    """The required node affinity of the pod: alternatives, each a list of node selector expressions that all hold.
-
-    A node without the policy label serves fixed-share, hence the second alternative.
-    """
-    kind = {"key": names.MGPU_NODE_TYPE_LABEL, "operator": "In", "values": [NODE_TYPE]}
-    if ask.any_policy:
-        return ((kind,),)
-    labelled = {"key": names.MGPU_POLICY_KEY, "operator": "In", "values": [ask.policy]}
-    if ask.policy != FIXED_SHARE:
-        return ((kind, labelled),)
-    return (kind, labelled), (kind, {"key": names.MGPU_POLICY_KEY, "operator": "DoesNotExist"})
 
 
 def _key_problem(ask: MgpuAsk) -> str:
@@ -99,23 +75,3 @@ def _key_problem(ask: MgpuAsk) -> str:
                 f" at most {names.MGPU_CONTAINER_NAME_MAX} leave room for the record"
             )
     return ""
-
-
-def _again(pod: Pod, ask: MgpuAsk, model: NodeModel, assumed: Iterable[Assumed]) -> Placement | None:
-    """The placement that the pod was granted on this node before, where it still makes sense there."""
-    for entry in assumed:
-        numbers = (number for cards in entry.placement.indexes.values() for number in cards)
-        if entry.uid == pod.uid and entry.ask == ask and all(number < model.cards for number in numbers):
-            return entry.placement
-    return None
-
-
-def _placed(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: MgpuSettings) -> Placement | None:
-    return allocate(
-        ask,
-        model,
-        state,
-        policy=settings.policy,
-        weight=settings.weight_of_core,
-        cap=settings.max_containers_per_card,
-    )

@@ -5,25 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from core.mgpu import records
-from core.mgpu.allocation import SCORE_BUDGET, Placement, allocate
+from core.mgpu.allocation import SCORE_BUDGET, preferred
 from core.mgpu.ask import MgpuAsk, Part, booked_parts, pod_policy
 from core.mgpu.node import NodeModel, NodeState, Usage
 from core.objects.pod import Pod
 from core.settings import MgpuSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Assumed:
-    """A placement that was granted to a pod whose binding has not been seen yet.
-
-    `at` is the moment of the grant on the clock of whoever keeps the entry; nothing here looks at it.
-    """
-
-    uid: str
-    node: str
-    ask: MgpuAsk
-    placement: Placement
-    at: float = 0.0
 
 
 class Irregular(StrEnum):
@@ -71,28 +57,19 @@ def counts(pod: Pod) -> bool:
     return pod.bound and pod.asks_mgpu and not pod.terminal
 
 
-def occupancy(
-    model: NodeModel, pods: Iterable[Pod], assumed: Iterable[Assumed], settings: MgpuSettings
-) -> Occupancy:
-    """What is left on a node by the pods bound to it and the placements assumed on it.
+def occupancy(model: NodeModel, pods: Iterable[Pod], settings: MgpuSettings) -> Occupancy:
+    """What is left on a node by the pods bound to it.
 
-    A pod counts once, by its UID: by its record, else by what was assumed for it, else virtually, on cards chosen as
-    for a new pod (in order of creation, then UID), so that its room is not given away. The order of the pods given
-    changes nothing.
+    A pod counts once, by its UID: by its record, else virtually, on cards chosen as for a new pod (in order of
+    creation, then UID), so that its room is not given away. The order of the pods given changes nothing.
     """
     ledger = _Ledger(model, settings)
-    present = {pod.uid: pod for pod in pods}
-    granted = {entry.uid: entry for entry in assumed}
     unplaced: list[tuple[Pod, tuple[Part, ...]]] = []
-    for pod in present.values():
+    for pod in {pod.uid: pod for pod in pods}.values():
         if counts(pod):
             missing = ledger.book_recorded(pod)
-            missing = ledger.book_granted(granted.get(pod.uid), missing)
             if missing:
                 unplaced.append((pod, missing))
-    for uid, entry in granted.items():
-        if uid not in present or not (present[uid].bound or present[uid].terminal):
-            ledger.book_granted(entry, entry.ask.parts)
     for pod, missing in sorted(unplaced, key=lambda entry: (entry[0].created, entry[0].uid)):
         ledger.hold(pod, missing)
     return ledger.result()
@@ -132,28 +109,10 @@ class _Ledger:
             self.usage.book(part, known)
         return tuple(missing)
 
-    def book_granted(self, entry: Assumed | None, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Books what was granted for these parts; returns the others."""
-        if entry is None:
-            return parts
-        indexes = entry.placement.indexes
-        for part in parts:
-            numbers = indexes.get(part.container, ())
-            self.usage.book(part, (number for number in numbers if number < self.model.cards))
-        return tuple(part for part in parts if part.container not in indexes)
-
     def hold(self, pod: Pod, missing: tuple[Part, ...]) -> None:
         """Holds room for containers that run, or are about to, on cards that nobody wrote down."""
         ask = MgpuAsk(missing, multi=True, policy=pod_policy(pod))
-        placement = allocate(
-            ask,
-            self.model,
-            self.usage.state(),
-            policy=self.settings.policy,
-            weight=self.settings.weight_of_core,
-            cap=self.settings.max_containers_per_card,
-            budget=SCORE_BUDGET,
-        )
+        placement = preferred(ask, self.model, self.usage.state(), self.settings, SCORE_BUDGET)
         for part in missing:
             if placement is None:
                 self._note(Irregular.NO_ROOM, pod, part, "bound without a record, and the node has no room")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from core import names, reasons, violations
 from core.mgpu import ask, shares
-from core.mgpu.amounts import Amount, Container, Flaw, containers
+from core.mgpu.amounts import Amount, Container, Flaw, asks_mgpu, containers
 from core.mgpu.counts import CardCountsError, parse_counts
 from core.objects import raw as read
 from core.settings import MgpuSettings, Settings
@@ -26,9 +26,9 @@ def judge(
     Empty for an object that does not ask for mGPU in any container, init containers included. Which schedulers and
     features are served is the caller's question.
     """
-    mains, inits = (containers(spec, prefix, section) for section in ("containers", "initContainers"))
-    if not any(container.asks for container in (*mains, *inits)):
+    if not asks_mgpu(spec):
         return Findings()
+    mains, inits = (containers(spec, prefix, section) for section in ("containers", "initContainers"))
     at = f"{prefix}metadata.annotations"
     annotations = read.texts(metadata, "annotations")
     found = (

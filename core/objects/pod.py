@@ -125,11 +125,7 @@ class Pod:
 
 def project(raw: Mapping[str, Any]) -> Pod:
     """The view of a v1 Pod. A missing namespace is `default`, as for kubectl."""
-    metadata, spec, status = (
-        read.mapping(raw, "metadata"),
-        read.mapping(raw, "spec"),
-        read.mapping(raw, "status"),
-    )
+    metadata, spec, status = (read.mapping(raw, part) for part in ("metadata", "spec", "status"))
     containers, inits = read.sequence(spec, "containers"), read.sequence(spec, "initContainers")
     node_name = read.text(spec, "nodeName")
     phase = read.text(status, "phase")

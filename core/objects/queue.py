@@ -40,11 +40,7 @@ class Queue:
 
 def project(raw: Mapping[str, Any]) -> Queue:
     """The view of a scheduling.volcano.sh/v1beta1 Queue."""
-    metadata, spec, status = (
-        read.mapping(raw, "metadata"),
-        read.mapping(raw, "spec"),
-        read.mapping(raw, "status"),
-    )
+    metadata, spec, status = (read.mapping(raw, part) for part in ("metadata", "spec", "status"))
     annotations = read.texts(metadata, "annotations")
     dra = spec.get("dra")
     return Queue(

@@ -9,25 +9,37 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from core import names, reasons
+from core.affinity import NodeRequirement, Patch
 from core.cards.assigned import render_assigned
+from core.mgpu.affinity import node_requirement
 from core.objects import Pod
-from core.plan.affinity import Patch
 from core.plan.patch import lift_patch
-from core.plan.placement import CardPlacement, share_requirement
+from core.plan.placement import CardPlacement
 from core.plan.room import ShareRoom
 from core.plan.stock import CardStock
+from core.queues.account import Entry
 from core.queues.check import Balance, Shortfall
-from core.queues.ledger import Entry, Ledger
+from core.queues.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A pod that gets its quota now. `assigned` counts whole cards."""
+    """A pod that gets its quota now.
+
+    `assigned` counts whole cards, `record` is the annotation about them, `requirement` narrows the pod to nodes that
+    have them.
+    """
 
     pod: Pod
     queue: str
     assigned: Mapping[str, int]
-    patch: Patch
+    record: str
+    requirement: NodeRequirement
+
+    @property
+    def patch(self) -> Patch:
+        """The write that lifts the pod; built when it is asked for, so that a pass over thousands stays short."""
+        return lift_patch(self.pod, self.requirement, self.record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,7 @@ class Planner:
         self._ledger = ledger
         self._room = ShareRoom(ledger)
         self._placement = CardPlacement(ledger)
+        self._stock = CardStock(ledger)
 
     def order(self, queues: Iterable[str]) -> list[str]:
         """The order in which queues are served: priority, then the smaller share of a limit in use, then name."""
@@ -71,19 +84,36 @@ class Planner:
 
     def decide(self, name: str) -> list[Decision]:
         """Decides on every waiting pod of a queue, in their order. What is lifted is assumed in the ledger."""
-        queue = self._ledger.queues.get(name)
+        ledger = self._ledger
+        queue, limits = ledger.queues.get(name), ledger.limits.get(name)
         fifo = queue is not None and queue.fifo
+        balance = Balance(name, limits, partial(ledger.used, name)) if limits is not None else None
         head: Hold | None = None
-        stock = CardStock(self._ledger)
+        told: dict[tuple[str, int], Hold] = {}
         decisions: list[Decision] = []
-        for entry in self._ledger.waiting(name):
-            decision = _behind(entry, head) if head is not None else self._decide(entry, stock)
+        for entry in ledger.waiting(name):
+            decision = self._decide_alike(entry, balance, told) if head is None else _behind(entry, head)
             decisions.append(decision)
             if fifo and isinstance(decision, Hold) and head is None:
                 head = decision
         return decisions
 
-    def _decide(self, entry: Entry, stock: CardStock) -> Decision:
+    def _decide_alike(
+        self, entry: Entry, balance: Balance | None, told: dict[tuple[str, int], Hold]
+    ) -> Decision:
+        """Pods that ask for the same are held for the same reason until a lift changes what is left."""
+        wish = _wish(entry)
+        known = told.get(wish) if wish is not None else None
+        if known is not None:
+            return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
+        decision = self._decide(entry, balance)
+        if isinstance(decision, Lift):
+            told.clear()
+        elif wish is not None:
+            told[wish] = decision
+        return decision
+
+    def _decide(self, entry: Entry, balance: Balance | None) -> Decision:
         pod, name, demand = entry.pod, entry.queue, entry.demand
         if not pod.asks:
             # Gated by hand, or the card name was taken away while it waited.
@@ -94,19 +124,21 @@ class Planner:
         if demand.problem:
             text = f"Get request resource failed, Queue <{name}>, error: {demand.problem}"
             return Hold(pod, name, reasons.GET_TASK_REQUEST_RESOURCE_FAILED, text)
-        limits = self._ledger.limits.get(name)
-        balance = Balance(name, limits, partial(self._ledger.used, name)) if limits is not None else None
-        card = self._choose(entry, balance, stock)
-        shortfall = card if isinstance(card, Shortfall) else None
-        if shortfall is None and balance is not None:
-            shortfall = balance.share_shortfall(demand.shares)
+        card = self._choose(entry, balance)
+        shortfall = card if isinstance(card, Shortfall) else self._share_shortfall(entry, balance)
+        if shortfall is None:
+            return self._lift(entry, None if isinstance(card, Shortfall) else card)
+        if shortfall.reason == reasons.NO_FREE_CARD:
+            self._ledger.wants_room.add(name)
+        return Hold(pod, name, shortfall.reason, shortfall.message)
+
+    def _share_shortfall(self, entry: Entry, balance: Balance | None) -> Shortfall | None:
+        """Why the pod's mGPU shares cannot be had now: the queue's limits first, then room on the nodes."""
+        demand = entry.demand
+        shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
         if shortfall is None and demand.mgpu is not None:
-            shortfall = self._room.shortfall(pod, demand.mgpu, name)
-        if shortfall is not None:
-            if shortfall.reason == reasons.NO_FREE_CARD:
-                self._ledger.wants_room.add(name)
-            return Hold(pod, name, shortfall.reason, shortfall.message)
-        return self._lift(entry, None if isinstance(card, Shortfall) else card)
+            shortfall = self._room.shortfall(entry.pod, demand.mgpu, entry.queue)
+        return shortfall
 
     def _closed(self, entry: Entry) -> Hold | None:
         """Why the queue as a whole takes nobody in, None when it does.
@@ -124,7 +156,7 @@ class Planner:
             return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_OPEN, text, announced=False)
         return None
 
-    def _choose(self, entry: Entry, balance: Balance | None, stock: CardStock) -> str | Shortfall | None:
+    def _choose(self, entry: Entry, balance: Balance | None) -> str | Shortfall | None:
         """The card to assign, None for a pod without cards, or why no card can be assigned.
 
         The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
@@ -138,7 +170,7 @@ class Planner:
             return shortfall
         if len(asked.alternatives) == 1:
             return asked.alternatives[0]
-        nodes = {card: stock.admitted_nodes(pod, card) for card in asked.alternatives}
+        nodes = {card: self._stock.admitted_nodes(pod, card) for card in asked.alternatives}
         if not any(nodes.values()) and any(
             self._ledger.inventory.nodes_with(card) for card in asked.alternatives
         ):
@@ -146,7 +178,7 @@ class Planner:
             return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
         for card in asked.alternatives:
             fits = balance.card_shortfall(card, asked.milli) is None
-            if fits and stock.available(nodes[card], card, asked.milli):
+            if fits and self._stock.available(nodes[card], card, asked.milli):
                 return card
         text = (
             f"Queue <{balance.queue}> has quota, but no node has <{asked.milli}> of <{asked.expression}> free"
@@ -154,22 +186,32 @@ class Planner:
         return Shortfall(reasons.NO_FREE_CARD, text)
 
     def _lift(self, entry: Entry, card: str | None) -> Lift:
-        pod, demand = entry.pod, entry.demand
-        assigned = {card: demand.card.milli // 1000} if card is not None and demand.card is not None else {}
-        record = {names.ASSIGNED_ANNOTATION: render_assigned(assigned)} if assigned else {}
-        self._ledger.assume(
-            replace(
-                pod,
-                gates=tuple(gate for gate in pod.gates if gate != names.GATE),
-                annotations={**pod.annotations, **record},
-            )
-        )
-        cards = self._placement.expressions(card) if card is not None else ()
-        return Lift(
-            pod, entry.queue, assigned, lift_patch(pod, cards, share_requirement(demand.mgpu), record)
-        )
+        pod, asked = entry.pod, entry.demand.card
+        assigned: dict[str, int] = {}
+        record = ""
+        if card is not None and asked is not None:
+            count = asked.milli // 1000
+            assigned[card] = count
+            record = render_assigned(card, count)
+        annotations = {**pod.annotations, names.ASSIGNED_ANNOTATION: record} if record else pod.annotations
+        gates = tuple(gate for gate in pod.gates if gate != names.GATE)
+        self._ledger.assume(replace(pod, gates=gates, annotations=annotations))
+        return Lift(pod, entry.queue, assigned, record, self._requirement(entry, card))
+
+    def _requirement(self, entry: Entry, card: str | None) -> NodeRequirement:
+        of_card = NodeRequirement() if card is None else self._placement.requirement(card)
+        share = entry.demand.mgpu
+        return of_card if share is None else of_card & node_requirement(share)
 
 
 def _behind(entry: Entry, head: Hold) -> Hold:
     text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.message}"
     return Hold(entry.pod, entry.queue, head.reason, text, announced=False)
+
+
+def _wish(entry: Entry) -> tuple[str, int] | None:
+    """What decides on a pod that wants cards and nothing else, on any node; None for all other pods."""
+    pod, demand = entry.pod, entry.demand
+    if demand.card is None or demand.mgpu is not None or demand.problem or pod.node_selector or pod.affinity:
+        return None
+    return demand.card.expression, demand.card.milli

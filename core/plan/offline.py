@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from core import reasons
+from core.affinity import Patch
 from core.objects import Pod
-from core.plan.affinity import Patch
 from core.plan.lift import Hold, Lift, Planner, share_of
 from core.queues.demand import Stage, stage_of
 from core.queues.ledger import Ledger

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from core.cards.expression import split
 from core.mgpu import records
-from core.mgpu.allocation import allocate
+from core.mgpu.allocation import preferred
 from core.mgpu.ask import AskProblem, MgpuAsk, mgpu_ask
 from core.mgpu.filter import Unfit, fits
 from core.mgpu.node import NodeModel, NodeState, model_of
@@ -64,16 +64,14 @@ def _share(
         return Unfit(ask.code, ask.message, unresolvable=True), None
     model = model_of(node)
     others = [other for other in ledger.pods_on(node.name) if other.uid != pod.uid]
-    state = occupancy(model, others, (), ledger.settings.mgpu).state
+    state = occupancy(model, others, ledger.settings.mgpu).state
     unfit = fits(ask, model, state, ledger.settings)
     return unfit, _placed(ledger, ask, model, state) if unfit is None else None
 
 
 def _placed(ledger: Ledger, ask: MgpuAsk, model: NodeModel, state: NodeState) -> SharePlace | None:
     mgpu = ledger.settings.mgpu
-    placement = allocate(
-        ask, model, state, policy=mgpu.policy, weight=mgpu.weight_of_core, cap=mgpu.max_containers_per_card
-    )
+    placement = preferred(ask, model, state, mgpu)
     if placement is None:
         return None
     score = node_score(ask, model, state, placement.indexes, policy=mgpu.policy, weight=mgpu.weight_of_core)

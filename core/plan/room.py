@@ -8,16 +8,16 @@ bound, or lifted before it. The last have no node yet; each is put on a node for
 from collections.abc import Iterator
 
 from core import reasons
-from core.mgpu.allocation import SCORE_BUDGET, allocate
+from core.affinity import admits
+from core.mgpu.allocation import SCORE_BUDGET, preferred
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import Unfit, fits
 from core.mgpu.node import NodeModel, NodeState, after, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
-from core.plan.affinity import admits
+from core.queues.account import Entry
 from core.queues.check import Shortfall
-from core.queues.demand import Stage
-from core.queues.ledger import Entry, Ledger
+from core.queues.ledger import Ledger
 
 _CLOSENESS = (
     reasons.MGPU_NO_ROOM,
@@ -31,10 +31,10 @@ _CLOSENESS = (
 class _NodeRoom:
     """A node's cards as they would be once all that is lifted for it were bound."""
 
-    __slots__ = ("base", "model", "occupied", "state", "tentative")
+    __slots__ = ("base", "model", "state", "tentative", "version")
 
     def __init__(self) -> None:
-        self.occupied = -1
+        self.version = -1
         self.model = NodeModel("", "", 0, 0)
         self.base = NodeState(())
         self.state = NodeState(())
@@ -46,13 +46,13 @@ class ShareRoom:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._seen = -1
+        self._seen = (-1, -1)
         self._rooms: dict[str, _NodeRoom] = {}
         self._places: dict[str, str] = {}
 
     def shortfall(self, pod: Pod, ask: MgpuAsk, queue: str) -> Shortfall | None:
         """None when a ready node that the pod's own rules admit has room; else why the closest one has not."""
-        self._update()
+        self._refresh()
         closest: tuple[int, str, Unfit] | None = None
         for node, room in self._candidates(pod):
             unfit = fits(ask, room.model, room.state, self._ledger.settings)
@@ -76,49 +76,42 @@ class ShareRoom:
             if room.model.serves and node.ready and not node.unschedulable and admits(pod, node):
                 yield node, room
 
-    def _update(self) -> None:
-        stale = self._refresh_nodes()
-        reserved = {entry.pod.uid: entry for entry in self._reserved()}
-        for uid, name in list(self._places.items()):
-            if uid not in reserved:
-                del self._places[uid]
-                if name in self._rooms:
-                    self._rooms[name].tentative.pop(uid, None)
-                    stale.add(name)
+    def _refresh(self) -> None:
+        """Brings the rooms up to date; costs next to nothing while nothing has changed."""
+        reserved, seen = self._ledger.reserved_shares, self._seen
+        self._seen = self._ledger.occupants.changes, self._ledger.reserved_shares_changes
+        if self._seen == seen:
+            return
+        stale = self._refresh_nodes() if self._seen[0] != seen[0] else set()
+        for uid in self._places.keys() - reserved.keys():
+            name = self._places.pop(uid)
+            del self._rooms[name].tentative[uid]
+            stale.add(name)
         for name in stale:
             self._replay(name)
-        for uid, entry in reserved.items():
-            if uid not in self._places:
-                self._place(entry)
+        homeless = (reserved[uid] for uid in reserved.keys() - self._places.keys())
+        for entry in sorted(homeless, key=lambda entry: entry.order):
+            self._place(entry)
 
     def _refresh_nodes(self) -> set[str]:
-        """Brings the nodes that changed up to date; returns their names."""
+        """Counts anew what is bound on the nodes that changed; returns their names."""
         ledger = self._ledger
-        if self._seen == ledger.occupancy_changes:
-            return set()
-        self._seen = ledger.occupancy_changes
-        for name in [name for name in self._rooms if name not in ledger.nodes]:
-            del self._rooms[name]
+        for name in self._rooms.keys() - ledger.nodes.keys():
+            for uid in self._rooms.pop(name).tentative:
+                del self._places[uid]
         stale = set()
         for name, node in ledger.nodes.items():
             room = self._rooms.get(name)
             if room is None:
                 room = self._rooms[name] = _NodeRoom()
-            if room.occupied != ledger.occupancy[name]:
-                room.occupied = ledger.occupancy[name]
+            version = ledger.occupants.version(name)
+            if room.version != version:
+                room.version = version
                 room.model = model_of(node)
                 pods = ledger.pods_on(name) if room.model.serves else []
-                room.base = occupancy(room.model, pods, (), ledger.settings.mgpu).state
+                room.base = occupancy(room.model, pods, ledger.settings.mgpu).state
                 stale.add(name)
         return stale
-
-    def _reserved(self) -> list[Entry]:
-        """The lifted but unbound mGPU pods, in the order in which they would have been lifted."""
-        found = (self._ledger.entry(uid) for uid in self._ledger.reserved_shares)
-        return sorted(
-            (entry for entry in found if entry is not None and entry.stage is Stage.RESERVED),
-            key=lambda entry: entry.order,
-        )
 
     def _replay(self, name: str) -> None:
         """Puts the tentative pods of a node onto its present state; those that fit no longer look for another node."""
@@ -142,15 +135,7 @@ class ShareRoom:
         room, settings = self._rooms[name], self._ledger.settings
         if fits(ask, room.model, room.state, settings) is not None:
             return False
-        placement = allocate(
-            ask,
-            room.model,
-            room.state,
-            policy=settings.mgpu.policy,
-            weight=settings.mgpu.weight_of_core,
-            cap=settings.mgpu.max_containers_per_card,
-            budget=SCORE_BUDGET,
-        )
+        placement = preferred(ask, room.model, room.state, settings.mgpu, SCORE_BUDGET)
         if placement is None:
             return False
         room.state = after(room.state, room.model, ask, placement.indexes)

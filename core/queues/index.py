@@ -25,8 +25,11 @@ class Index:
 
         Returns whether the member left a value that it was listed under.
         """
-        wanted = tuple(value for value in values if value is not None)
         had = self._values.get(member, ())
+        if values == had:
+            # By far most calls, and what is listed holds no None.
+            return False
+        wanted = tuple(value for value in values if value is not None)
         if wanted == had:
             return False
         for value in had:

@@ -1,7 +1,6 @@
 """Placement of shares: the search against brute force, and what must never change an answer."""
 
 from dataclasses import replace
-from fractions import Fraction
 from itertools import combinations, product
 from random import Random
 
@@ -10,14 +9,14 @@ from hypothesis import strategies as st
 
 from core import names
 from core.mgpu import records
-from core.mgpu.allocation import Placement, allocate, feasible
+from core.mgpu.allocation import allocate, feasible
 from core.mgpu.ask import NATIVE_BURST_SHARE, AskProblem, MgpuAsk, Part, mgpu_ask
 from core.mgpu.binding import Granted, decide
 from core.mgpu.bounds import greatest_loss, least_loss
 from core.mgpu.counts import CardCountsError, parse_counts
 from core.mgpu.filter import fits, preference
 from core.mgpu.node import Card, NodeModel, NodeState, after, idle_card, idle_state
-from core.mgpu.occupancy import Assumed, occupancy
+from core.mgpu.occupancy import occupancy
 from core.mgpu.rules import judge
 from core.mgpu.score import Policy, combination, node_score
 from core.objects import pod as pods
@@ -202,17 +201,17 @@ def test_a_pod_that_leaves_gives_back_what_it_took(
     bound: list[pods.Pod] = []
     for number, (core, memory) in enumerate((*others, amounts)):
         waiting = a_pod(f"p{number}").mgpu(core=core, memory=memory)
-        answer = decide(waiting.view(), asked(waiting.view()), node, bound, [], Settings())
+        answer = decide(waiting.view(), asked(waiting.view()), node, bound, Settings())
         if isinstance(answer, Granted):
             built = waiting.bound_to("n1")
             for key, value in answer.annotations.items():
                 built = built.annotation(key, value)
             bound.append(built.view())
-            found = occupancy(model, bound, [], MgpuSettings())
+            found = occupancy(model, bound, MgpuSettings())
             assert found.irregularities == ()
             assert (
                 after(
-                    occupancy(model, bound[:-1], [], MgpuSettings()).state,
+                    occupancy(model, bound[:-1], MgpuSettings()).state,
                     model,
                     asked(bound[-1]),
                     answer.placement.indexes,
@@ -222,8 +221,8 @@ def test_a_pod_that_leaves_gives_back_what_it_took(
     for gone in bound:
         rest = [pod for pod in bound if pod is not gone]
         ended = [replace(pod, phase="Succeeded") if pod is gone else pod for pod in bound]
-        assert occupancy(model, rest, [], MgpuSettings()) == occupancy(model, ended[::-1], [], MgpuSettings())
-    assert occupancy(model, [], [], MgpuSettings()).state == idle_state(model)
+        assert occupancy(model, rest, MgpuSettings()) == occupancy(model, ended[::-1], MgpuSettings())
+    assert occupancy(model, [], MgpuSettings()).state == idle_state(model)
 
 
 def asked(pod: pods.Pod) -> MgpuAsk:
@@ -236,14 +235,13 @@ def asked(pod: pods.Pod) -> MgpuAsk:
 def test_an_unrelated_node_changes_nothing(
     case: tuple[MgpuAsk, NodeModel, NodeState], other: str, card: int
 ) -> None:
-    """Pods and grants of other nodes are not looked at."""
+    """Pods of other nodes are not looked at."""
     ask, model, _ = case
     node = a_node("n1").mgpu(model.cards, memory=model.memory, policy=NATIVE_BURST_SHARE).view()
     stranger = a_pod("q").mgpu(core=100).bound_to(other).annotation(records.key("main"), str(card)).view()
-    grant = Assumed("uid-r", other, asked(stranger), Placement({"main": (card,)}, Fraction(0), optimal=True))
     pod = a_pod("p").view()
-    alone = decide(pod, ask, node, [], [], Settings())
-    assert decide(pod, ask, node, [stranger], [grant], Settings()) == alone
+    alone = decide(pod, ask, node, [], Settings())
+    assert decide(pod, ask, node, [stranger], Settings()) == alone
 
 
 @given(

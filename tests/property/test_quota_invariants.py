@@ -78,7 +78,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(data=st.data())
     def quota_pass(self, data: st.DataObject) -> None:
         """One pass; each write goes through, is refused, or is lost on the way back."""
-        dirty, self.ledger.dirty = self.ledger.dirty, set()
+        dirty = self.ledger.take_dirty()
         for queue in self.planner.order(dirty):
             for decision in self.planner.decide(queue):
                 if isinstance(decision, Lift):

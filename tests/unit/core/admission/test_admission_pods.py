@@ -15,10 +15,12 @@ from tests.unit.core.admission.samples import (
     a_pod,
     an_mgpu_pod,
     answer,
+    changed,
     codes,
     creation,
     patched,
     settings,
+    update,
 )
 
 MIRROR = {names.MIRROR_POD_ANNOTATION: "hash"}
@@ -137,6 +139,9 @@ def test_a_pod_that_asks_for_cards_and_mgpu_hears_of_its_node_once() -> None:
         nodeName="n1",
     )
     assert codes(answer(creation(pod))) == [reasons.NODE_NAME_PRESET]
+    pod["spec"]["schedulingGates"] = [{"name": names.GATE}]
+    other = changed(pod, "metadata", annotations={names.CARD_NAME_ANNOTATION: "NVIDIA-H100"})
+    assert codes(answer(update(pod, other))) == [reasons.NODE_NAME_PRESET]
 
 
 @pytest.mark.parametrize(

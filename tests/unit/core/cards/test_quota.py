@@ -163,8 +163,8 @@ def test_a_flood_of_mistakes_makes_a_short_reason() -> None:
 
 
 def test_the_record_of_an_assignment_reads_back() -> None:
-    assert render_assigned({"A": 2}) == '{"A":2}'
-    assert read_assigned(render_assigned({"A/mps-80g*1/8": 2})) == ("A/mps-80g*1/8", 2)
+    assert render_assigned("A", 2) == '{"A":2}'
+    assert read_assigned(render_assigned("A/mps-80g*1/8", 2)) == ("A/mps-80g*1/8", 2)
 
 
 @pytest.mark.parametrize(

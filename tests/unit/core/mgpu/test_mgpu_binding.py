@@ -1,4 +1,4 @@
-"""The binding hook's decision, and the node affinity that goes before it."""
+"""The binding hook's decision."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,13 +8,11 @@ import pytest
 from core import names, reasons
 from core.mgpu import records
 from core.mgpu.ask import AskProblem, MgpuAsk, Part, mgpu_ask
-from core.mgpu.binding import Granted, Refused, decide, narrowing
-from core.mgpu.occupancy import Assumed
+from core.mgpu.binding import Granted, Refused, decide
 from core.objects import Node, Pod
 from core.settings import MgpuSettings, Settings
 from tests.builders import a_node, a_pod
 from tests.builders.objects import PodBuilder
-from tests.unit.core.mgpu.cases import a_normal_ask, an_ask
 
 NODE = a_node("n1").mgpu(2, memory=10_000).view()
 
@@ -23,13 +21,12 @@ def decided(
     pod: PodBuilder,
     *bound: PodBuilder,
     node: Node = NODE,
-    assumed: tuple[Assumed, ...] = (),
     settings: Settings | None = None,
 ) -> Granted | Refused:
     view = pod.view()
     ask = mgpu_ask(view)
     assert ask is not None
-    return decide(view, ask, node, [other.view() for other in bound], assumed, settings or Settings())
+    return decide(view, ask, node, [other.view() for other in bound], settings or Settings())
 
 
 def granted(answer: Granted | Refused) -> Mapping[str, str]:
@@ -43,13 +40,6 @@ def a_share(name: str = "p", core: int = 60, memory: int = 5000) -> PodBuilder:
 
 def on_card(pod: PodBuilder, card: int, node: str = "n1") -> PodBuilder:
     return pod.bound_to(node).annotation(records.key("main"), str(card))
-
-
-def as_assumed(pod: PodBuilder, answer: Granted | Refused, node: str = "n1") -> Assumed:
-    view, ask = pod.view(), mgpu_ask(pod.view())
-    assert isinstance(ask, MgpuAsk)
-    assert isinstance(answer, Granted)
-    return Assumed(view.uid, node, ask, answer.placement)
 
 
 def test_the_record_of_a_grant() -> None:
@@ -71,40 +61,6 @@ def test_what_is_bound_is_in_the_way() -> None:
         on_card(a_share(), 0),
     ):
         assert granted(decided(a_share(), harmless))[records.key("main")] == "0"
-
-
-def test_what_is_assumed_is_in_the_way() -> None:
-    """Two binds in a row get two cards, although the first one is not seen yet; on another node it does not count."""
-    first = decided(a_share("a"))
-    assert (
-        granted(decided(a_share("b"), assumed=(as_assumed(a_share("a"), first),)))[records.key("main")] == "1"
-    )
-    elsewhere = as_assumed(a_share("a"), first, node="n2")
-    assert granted(decided(a_share("b"), assumed=(elsewhere,)))[records.key("main")] == "0"
-
-
-def test_the_same_bind_again() -> None:
-    """The same pod on the same node gets the same answer, even where the best choice has changed meanwhile."""
-    pod = a_share("p", 30, 1000)
-    first = decided(pod, on_card(a_share("q"), 1))
-    grant = as_assumed(pod, first)
-    assert decided(pod, on_card(a_share("q"), 0), assumed=(grant,)) == first
-    assert granted(first)[records.key("main")] == "1"
-
-
-def test_a_bind_elsewhere_after_a_grant() -> None:
-    """An old grant of the same pod on another node neither counts nor binds the choice."""
-    pod = a_share()
-    old = as_assumed(pod, decided(pod, on_card(a_share("q"), 0)), node="n2")
-    assert granted(decided(pod, assumed=(old,)))[records.key("main")] == "0"
-
-
-def test_a_grant_that_the_node_cannot_keep() -> None:
-    """When the node has lost cards since, the choice is made anew."""
-    pod = a_share()
-    grant = as_assumed(pod, decided(pod, on_card(a_share("q"), 0)))
-    smaller = a_node("n1").mgpu(1, memory=10_000).view()
-    assert granted(decided(pod, node=smaller, assumed=(grant,)))[records.key("main")] == "0"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +113,7 @@ def test_refusals(pod: PodBuilder, node: Any, bound: list[PodBuilder], code: str
 def test_no_key_over_63_characters_is_ever_written() -> None:
     """Also when somebody computed the ask in another way: the pod could never be written again."""
     ask = MgpuAsk((Part("c" * 44, 1, 100, None),), multi=False, policy="fixed-share")
-    answer = decide(a_pod().mgpu("c" * 44, core=100).view(), ask, NODE, [], [], Settings())
+    answer = decide(a_pod().mgpu("c" * 44, core=100).view(), ask, NODE, [], Settings())
     assert isinstance(answer, Refused)
     assert answer.code == reasons.MGPU_CONTAINER_NAME
     longest = decided(a_pod().mgpu("c" * 43, core=100))
@@ -177,54 +133,23 @@ def test_the_settings_are_heeded() -> None:
 def test_many_binds_on_one_node_never_overbook_it() -> None:
     """Fifty pods one after the other: each card is filled to the last share, then the rest is refused."""
     node = a_node("n1").mgpu(4, memory=10_000).view()
-    assumed: list[Assumed] = []
+    bound: list[PodBuilder] = []
     taken = dict.fromkeys(range(4), 0)
     answers: list[bool] = []
     for number in range(50):
         pod = a_share(f"p{number}", 10, 1000)
-        answer = decided(pod, node=node, assumed=tuple(assumed))
+        answer = decided(pod, *bound, node=node)
         answers.append(isinstance(answer, Granted))
         if isinstance(answer, Granted):
-            assumed.append(as_assumed(pod, answer))
-            taken[answer.placement.indexes["main"][0]] += 1
+            (card,) = answer.placement.indexes["main"]
+            bound.append(on_card(pod, card))
+            taken[card] += 1
     assert answers == [True] * 40 + [False] * 10
     assert set(taken.values()) == {10}
-
-
-KIND = {"key": names.MGPU_NODE_TYPE_LABEL, "operator": "In", "values": ["mgpu"]}
-
-
-def policy_in(policy: str) -> dict[str, Any]:
-    return {"key": names.MGPU_POLICY_KEY, "operator": "In", "values": [policy]}
-
-
-@pytest.mark.parametrize(
-    ("ask", "expected"),
-    [
-        (a_normal_ask((1, 100, None)), ((KIND,),)),
-        (a_normal_ask((1, 100, None), policy="native-burst-share"), ((KIND,),)),
-        (
-            a_normal_ask((1, 50, 1024)),
-            (
-                (KIND, policy_in("fixed-share")),
-                (KIND, {"key": names.MGPU_POLICY_KEY, "operator": "DoesNotExist"}),
-            ),
-        ),
-        (
-            a_normal_ask((1, 50, 1024), policy="guaranteed-burst-share"),
-            ((KIND, policy_in("guaranteed-burst-share")),),
-        ),
-        (an_ask((2, 50, 1024)), ((KIND, policy_in("native-burst-share")),)),
-        (an_ask((2, 100, None)), ((KIND, policy_in("native-burst-share")),)),
-    ],
-)
-def test_narrowing(ask: MgpuAsk, expected: tuple[tuple[Mapping[str, Any], ...], ...]) -> None:
-    """The type always, the policy unless it is whole cards only; a missing policy label is fixed-share."""
-    assert narrowing(ask) == expected
 
 
 def test_a_problem_is_passed_on() -> None:
     """A pod that can be served nowhere is refused with its own reason."""
     pod: Pod = a_pod().view()
     problem = AskProblem(reasons.MGPU_CARD_COUNTS, "pod: no")
-    assert decide(pod, problem, NODE, [], [], Settings()) == Refused(problem.code, problem.message)
+    assert decide(pod, problem, NODE, [], Settings()) == Refused(problem.code, problem.message)

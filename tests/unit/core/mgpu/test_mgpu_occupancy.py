@@ -1,16 +1,13 @@
 """The state of a node from the pods on it, with every irregularity of the records."""
 
-from fractions import Fraction
 from itertools import permutations
 
 import pytest
 
 from core import names
 from core.mgpu import records
-from core.mgpu.allocation import Placement
-from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.node import idle_state
-from core.mgpu.occupancy import Assumed, Irregular, Occupancy, counts, occupancy
+from core.mgpu.occupancy import Irregular, Occupancy, counts, occupancy
 from core.settings import MgpuSettings
 from tests.builders import a_pod
 from tests.builders.objects import PodBuilder
@@ -28,8 +25,8 @@ def a_bound(name: str = "p", **record: str) -> PodBuilder:
     return pod
 
 
-def occupied(*pods: PodBuilder, assumed: tuple[Assumed, ...] = ()) -> Occupancy:
-    return occupancy(MODEL, [pod.view() for pod in pods], assumed, MgpuSettings())
+def occupied(*pods: PodBuilder) -> Occupancy:
+    return occupancy(MODEL, [pod.view() for pod in pods], MgpuSettings())
 
 
 def kinds(found: Occupancy) -> list[Irregular]:
@@ -125,38 +122,9 @@ def test_a_recreated_pod_is_another_pod() -> None:
     assert occupied(first, first).state == a_state((70, 8000), IDLE)
 
 
-def an_assumed(pod: PodBuilder, *cards: int, node: str = "n1") -> Assumed:
-    view = pod.view()
-    ask = mgpu_ask(view)
-    assert isinstance(ask, MgpuAsk)
-    placement = Placement({part.container: cards for part in ask.parts}, Fraction(0), optimal=True)
-    return Assumed(view.uid, node, ask, placement)
-
-
-def test_assumed_placements_count_until_the_pod_is_seen() -> None:
-    """A granted pod counts once: by the grant, and by its record as soon as that is seen."""
-    waiting = a_pod("p").mgpu(core=30, memory=2000)
-    grant = an_assumed(waiting, 1)
-    granted = a_state(IDLE, (70, 8000))
-    assert occupied(assumed=(grant,)).state == granted
-    assert occupied(waiting, assumed=(grant,)).state == granted
-    bound = a_bound(main="1")
-    assert occupied(bound, assumed=(grant,)).state == granted
-    assert occupied(bound.phase("Succeeded"), assumed=(grant,)).state == idle_state(MODEL)
-    without_record = occupied(a_bound(), assumed=(grant,))
-    assert (without_record.state, without_record.irregularities) == (granted, ())
-
-
-def test_a_grant_beyond_the_cards() -> None:
-    """Cards that the node has lost since are left out."""
-    assert occupied(assumed=(an_assumed(a_pod("p").mgpu(core=30, memory=2000), 1, 5),)).state == a_state(
-        IDLE, (70, 8000)
-    )
-
-
 def test_a_node_that_lost_its_cards() -> None:
     """While the device plugin is away nothing is free, and nothing fails."""
-    found = occupancy(a_model(0), [a_bound(main="0").view(), a_bound("q").view()], (), MgpuSettings())
+    found = occupancy(a_model(0), [a_bound(main="0").view(), a_bound("q").view()], MgpuSettings())
     assert found.state == idle_state(a_model(0))
     assert kinds(found) == [Irregular.UNKNOWN_CARD, Irregular.NO_ROOM]
 

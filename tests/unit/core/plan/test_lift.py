@@ -53,6 +53,24 @@ def test_pods_are_lifted_up_to_the_quota_and_no_further() -> None:
     assert lifted({d.pod.name: d for d in Planner(ledger).decide("q")}) == [], "a second pass changes nothing"
 
 
+def test_pods_that_ask_for_the_same_are_told_the_same_until_one_is_lifted() -> None:
+    pods = [one("a", count=4, second=1), one("b", count=4, second=2), one("c", second=3)]
+    decisions = decide(books(a_queue("q").cards({"H200": 3})), *pods, one("d", count=4, second=4))
+    first, second, last = (held(decisions[name]) for name in "abd")
+    assert (first.pod.name, second.pod.name) == ("a", "b")
+    assert "total would be <4000>" in first.message
+    assert second.message == first.message
+    assert "total would be <5000>" in last.message, "c is lifted meanwhile"
+
+
+def test_what_one_pod_s_own_rules_exclude_is_not_told_to_another() -> None:
+    ledger = books(a_queue("q").cards({"H200": 8, "H100": 8}))
+    picky = one("picky", "H200|H100", second=1).needs_node("zone", "nowhere")
+    decisions = decide(ledger, picky, one("easy", "H200|H100", second=2))
+    assert held(decisions["picky"]).reason == reasons.AFFINITY_EXCLUDES_CARDS
+    assert lifted(decisions) == ["easy"]
+
+
 def test_the_order_is_priority_then_age_then_name() -> None:
     pods = [
         one("late", second=9),

@@ -183,3 +183,12 @@ def test_the_node_of_a_bind_taken_back_is_counted_anew_while_the_pod_still_waits
     assert run(ledger, planner, share("b", 99)) == {"b": True}
     ledger.forget("uid-ml-a")
     assert run(ledger, planner, share("c", 99, second=1)) == {"c": False}, "a and b need both nodes"
+
+
+def test_a_lifted_pod_whose_node_vanishes_is_expected_on_another_one() -> None:
+    ledger = books(a_node("m1").mgpu(1, memory=16384))
+    planner = Planner(ledger)
+    assert run(ledger, planner, share("a"), share("b", second=1)) == {"a": True, "b": False}
+    ledger.put_node(a_node("m2").mgpu(1, memory=16384).view())
+    ledger.drop_node("m1")
+    assert run(ledger, planner) == {"b": False}

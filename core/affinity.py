@@ -4,21 +4,23 @@ The API server lets a gated pod's node affinity only be narrowed: keys may be ad
 terms may not be added, dropped or exchanged. An empty term matches no node and must stay empty.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from core.objects import Node, Pod
 from core.objects import raw as read
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_NODE_AFFINITY: Final = "/spec/affinity/nodeAffinity"
 
 Patch = list[dict[str, Any]]
+"""Operations of a JSON patch, as RFC 6902 writes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A node selector requirement."""
+    """A node selector requirement on the labels of a node."""
 
     key: str
     operator: str
@@ -30,6 +32,36 @@ class Expression:
         if self.values:
             asked["values"] = list(self.values)
         return asked
+
+
+Conjunction = tuple[Expression, ...]
+"""Expressions that all have to hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequirement:
+    """What a node must look like: one of `alternatives` holds; without any, every node will do.
+
+    An alternative cannot be added to terms that a pod has already. `implied` is for those: a conjunction under which
+    one of the alternatives holds.
+    """
+
+    alternatives: tuple[Conjunction, ...] = ()
+    implied: Conjunction = ()
+
+    @classmethod
+    def all_of(cls, *expressions: Expression) -> Self:
+        """Every one of these, as the only alternative; none of them requires nothing."""
+        return cls((expressions,) if expressions else (), expressions)
+
+    def __and__(self, other: "NodeRequirement") -> "NodeRequirement":
+        """Both requirements together; the expressions of this one come first."""
+        if not (self.alternatives and other.alternatives):
+            return self if self.alternatives else other
+        return NodeRequirement(
+            tuple((*mine, *its) for mine in self.alternatives for its in other.alternatives),
+            (*self.implied, *other.implied),
+        )
 
 
 def admits(pod: Pod, node: Node) -> bool:
@@ -79,44 +111,41 @@ def _compares(value: str | None, values: Sequence[Any], *, greater: bool) -> boo
     return have > bound if greater else have < bound
 
 
-def narrowing(
-    affinity: Mapping[str, Any], alternatives: Sequence[Sequence[Expression]], common: Sequence[Expression]
-) -> Patch:
-    """The JSON patch that narrows a pod's `spec.affinity` to nodes that satisfy one of the `alternatives`.
+def narrowing(affinity: Mapping[str, Any], requirement: NodeRequirement) -> Patch:
+    """The JSON patch that narrows a pod's `spec.affinity` to nodes that meet the requirement.
 
-    Where the pod has required terms already, an alternative cannot be added to them; each non-empty term then gets
-    `common`, a conjunction that implies one of the alternatives. No alternatives: nothing to narrow.
+    Where the pod has required terms already, each non-empty one gets the conjunction that the requirement is implied
+    by; else the alternatives become the terms. Nothing required: nothing to narrow.
     """
-    if not alternatives:
+    if not requirement.alternatives:
         return []
-    base = "/spec/affinity"
-    node_affinity = affinity.get("nodeAffinity")
     terms = read.sequence(affinity, "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     if terms:
-        return _into_terms(f"{base}/nodeAffinity/{REQUIRED}/nodeSelectorTerms", terms, common)
-    value: dict[str, Any] = {
-        "nodeSelectorTerms": [
-            {"matchExpressions": [expression.to_json() for expression in alternative]}
-            for alternative in alternatives
-        ]
-    }
+        return _into_terms(terms, requirement.implied)
+    alternatives = [{"matchExpressions": _as_json(each)} for each in requirement.alternatives]
+    value: dict[str, Any] = {"nodeSelectorTerms": alternatives}
     # Each missing parent is added together with its content; an existing sibling (a preference, pod affinity) stays.
-    if isinstance(node_affinity, dict):
-        return [{"op": "add", "path": f"{base}/nodeAffinity/{REQUIRED}", "value": value}]
+    if isinstance(affinity.get("nodeAffinity"), dict):
+        return [_add(f"{_NODE_AFFINITY}/{REQUIRED}", value)]
     if affinity:
-        return [{"op": "add", "path": f"{base}/nodeAffinity", "value": {REQUIRED: value}}]
-    return [{"op": "add", "path": base, "value": {"nodeAffinity": {REQUIRED: value}}}]
+        return [_add(_NODE_AFFINITY, {REQUIRED: value})]
+    return [_add("/spec/affinity", {"nodeAffinity": {REQUIRED: value}})]
 
 
-def _into_terms(base: str, terms: Sequence[Any], common: Sequence[Expression]) -> Patch:
+def _into_terms(terms: Sequence[Any], expressions: Conjunction) -> Patch:
     patch: Patch = []
     for number, term in enumerate(terms):
+        path = f"{_NODE_AFFINITY}/{REQUIRED}/nodeSelectorTerms/{number}/matchExpressions"
         if read.sequence(term, "matchExpressions"):
-            patch += [
-                {"op": "add", "path": f"{base}/{number}/matchExpressions/-", "value": expression.to_json()}
-                for expression in common
-            ]
+            patch += [_add(f"{path}/-", expression) for expression in _as_json(expressions)]
         elif read.sequence(term, "matchFields"):
-            expressions = [expression.to_json() for expression in common]
-            patch.append({"op": "add", "path": f"{base}/{number}/matchExpressions", "value": expressions})
+            patch.append(_add(path, _as_json(expressions)))
     return patch
+
+
+def _as_json(expressions: Iterable[Expression]) -> list[dict[str, Any]]:
+    return [expression.to_json() for expression in expressions]
+
+
+def _add(path: str, value: object) -> dict[str, Any]:
+    return {"op": "add", "path": path, "value": value}

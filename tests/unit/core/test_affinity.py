@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from core.plan.affinity import REQUIRED, Expression, admits, narrowing
+from core.affinity import REQUIRED, Expression, NodeRequirement, admits, narrowing
 from tests.builders import a_node, a_pod
 
 PRODUCT = Expression("nvidia.com/gpu.product", "In", ("A",))
+ON_PRODUCT = NodeRequirement.all_of(PRODUCT)
 JSON = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["A"]}
 FULL = {"nodeSelectorTerms": [{"matchExpressions": [JSON]}]}
 TERMS = f"/spec/affinity/nodeAffinity/{REQUIRED}/nodeSelectorTerms"
@@ -35,28 +36,40 @@ NAMED = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["
 def test_the_requirement_is_added_with_the_parents_that_are_missing(
     affinity: dict[str, Any], path: str, value: Any
 ) -> None:
-    assert narrowing(affinity, [[PRODUCT]], [PRODUCT]) == [{"op": "add", "path": path, "value": value}]
+    assert narrowing(affinity, ON_PRODUCT) == [{"op": "add", "path": path, "value": value}]
 
 
 def test_every_existing_term_is_narrowed_and_an_empty_one_stays_empty() -> None:
-    patch = narrowing(required(ZONE, {}, NAMED), [[PRODUCT]], [PRODUCT])
+    patch = narrowing(required(ZONE, {}, NAMED), ON_PRODUCT)
     assert [operation["path"] for operation in patch] == [
         f"{TERMS}/0/matchExpressions/-",
         f"{TERMS}/2/matchExpressions",
     ]
 
 
+FIXED = NodeRequirement(
+    ((Expression("policy", "In", ("fixed",)),), (Expression("policy", "DoesNotExist"),)),
+    (Expression("policy", "NotIn", ("burst",)),),
+)
+
+
 def test_alternatives_become_terms_and_existing_terms_get_the_conjunction() -> None:
-    alternatives = [[Expression("policy", "In", ("fixed",))], [Expression("policy", "DoesNotExist")]]
-    common = [Expression("policy", "NotIn", ("burst",))]
-    (fresh,) = narrowing({}, alternatives, common)
+    (fresh,) = narrowing({}, FIXED)
     assert len(fresh["value"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]) == 2
-    (added,) = narrowing(required(ZONE), alternatives, common)
+    (added,) = narrowing(required(ZONE), FIXED)
     assert added["value"] == {"key": "policy", "operator": "NotIn", "values": ["burst"]}
 
 
 def test_nothing_to_narrow_gives_no_operation() -> None:
-    assert narrowing(required(ZONE), [], []) == []
+    assert narrowing(required(ZONE), NodeRequirement()) == []
+    assert narrowing({}, NodeRequirement.all_of()) == []
+
+
+def test_of_two_requirements_the_first_comes_first_in_every_alternative() -> None:
+    assert NodeRequirement() & ON_PRODUCT == ON_PRODUCT & NodeRequirement() == ON_PRODUCT
+    both = ON_PRODUCT & FIXED
+    assert both.alternatives == tuple((PRODUCT, *each) for each in FIXED.alternatives)
+    assert both.implied == (PRODUCT, *FIXED.implied)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,50 @@
+"""Who is physically on which node, and whether that has changed since somebody looked."""
+
+from collections.abc import Collection
+
+from core.objects import Pod
+from core.queues.index import Index
+
+
+class Occupants:
+    """The pods on each node: bound and not ended, terminating ones too, for their containers may still run.
+
+    Whoever derives something from a node and its pods keeps `version` beside it and is right until that differs.
+    """
+
+    def __init__(self) -> None:
+        self._pods = Index()
+        self._versions: dict[str, int] = {}
+        self.changes = 0
+        """Grows with every change of any node and of the pods on it."""
+
+    def on(self, node: str) -> Collection[str]:
+        """The UIDs of the pods on a node, in the order in which they came."""
+        return self._pods.get(node)
+
+    def version(self, node: str) -> int:
+        """A number that differs after every change of the node or of a pod on it."""
+        return self._versions.get(node, 0)
+
+    def put(self, pod: Pod) -> bool:
+        """Takes in a pod, wherever it is now. Returns whether it left a node."""
+        was_on = self._pods.values(pod.uid)
+        if not was_on and not pod.bound:
+            return False
+        # The node that a pod leaves changes too: a bind that was assumed and taken back must give its room back.
+        self._touch({*was_on, pod.node_name} - {""})
+        return self._pods.put(pod.uid, pod.node_name if pod.bound and not pod.terminal else None)
+
+    def drop(self, uid: str) -> bool:
+        """Takes out a pod that is gone. Returns whether it left a node."""
+        self._touch(self._pods.values(uid))
+        return self._pods.put(uid)
+
+    def node_changed(self, node: str) -> None:
+        """Notes that a node has come, changed or gone."""
+        self._touch((node,))
+
+    def _touch(self, nodes: Collection[str]) -> None:
+        for node in nodes:
+            self.changes += 1
+            self._versions[node] = self.changes

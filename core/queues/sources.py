@@ -1,0 +1,85 @@
+"""The objects that say which queue a pod charges, and which pods look at each of them."""
+
+from collections.abc import Collection
+
+from core.objects import Group, Job, Namespace, Pod
+from core.queues.attribution import Attribution, attribute, owned_by_job
+from core.queues.index import Index
+
+
+class QueueSources:
+    """PodGroups, Volcano Jobs and namespaces.
+
+    Every change returns the UIDs of the followed pods that it may send to another queue, and costs as much as these.
+    """
+
+    def __init__(self, default: str) -> None:
+        self._default = default
+        self._groups: dict[str, Group] = {}
+        self._jobs: dict[str, Job] = {}
+        self._namespaces: dict[str, Namespace] = {}
+        self._by_group = Index()
+        self._by_job = Index()
+        self._by_namespace = Index()
+
+    def attribution(self, pod: Pod) -> Attribution:
+        """The queue that a pod charges, by the objects known now."""
+        group_key, job_key = _group_key(pod), _job_key(pod)
+        group = self._groups.get(group_key) if group_key is not None else None
+        job = self._jobs.get(job_key) if job_key is not None else None
+        if job is not None and pod.owner is not None and pod.owner.uid and job.uid != pod.owner.uid:
+            # Created anew under the name; the pod is a leftover of the one before.
+            job = None
+        return attribute(pod, group, job, self._namespaces.get(pod.namespace), self._default)
+
+    def follow(self, pod: Pod) -> None:
+        """Names the pod from now on when an object changes that it refers to. Only a pod that asks is charged."""
+        if not pod.asks:
+            self.unfollow(pod.uid)
+            return
+        self._by_group.put(pod.uid, _group_key(pod))
+        self._by_job.put(pod.uid, _job_key(pod))
+        self._by_namespace.put(pod.uid, pod.namespace)
+
+    def unfollow(self, uid: str) -> None:
+        """Forgets a pod."""
+        for index in (self._by_group, self._by_job, self._by_namespace):
+            index.put(uid)
+
+    def put_group(self, group: Group) -> Collection[str]:
+        """Takes in a PodGroup."""
+        self._groups[group.key] = group
+        return self._by_group.get(group.key)
+
+    def drop_group(self, key: str) -> Collection[str]:
+        """Takes out a PodGroup."""
+        self._groups.pop(key, None)
+        return self._by_group.get(key)
+
+    def put_job(self, job: Job) -> Collection[str]:
+        """Takes in a Volcano Job."""
+        self._jobs[job.key] = job
+        return self._by_job.get(job.key)
+
+    def drop_job(self, key: str) -> Collection[str]:
+        """Takes out a Volcano Job."""
+        self._jobs.pop(key, None)
+        return self._by_job.get(key)
+
+    def put_namespace(self, namespace: Namespace) -> Collection[str]:
+        """Takes in a namespace; most of its changes are about something else."""
+        old = self._namespaces.get(namespace.name)
+        self._namespaces[namespace.name] = namespace
+        return self._by_namespace.get(namespace.name) if (old.queue if old else "") != namespace.queue else ()
+
+    def drop_namespace(self, name: str) -> None:
+        """Takes out a namespace; it goes only when its pods are gone."""
+        self._namespaces.pop(name, None)
+
+
+def _group_key(pod: Pod) -> str | None:
+    return f"{pod.namespace}/{pod.group_name}" if pod.group_name else None
+
+
+def _job_key(pod: Pod) -> str | None:
+    return f"{pod.namespace}/{pod.owner.name}" if pod.owner is not None and owned_by_job(pod) else None
