@@ -28,7 +28,6 @@ check: $(READY) ## Lint, format, types and the import rule
 	@$(BIN)/lint-imports
 
 bench: $(READY) ## Measure; every figure beside its floor
-	@$(BIN)/python -m hack.toolchain
 	@$(BIN)/python -m hack.bench
 
 fmt: $(READY) ## Format and apply safe fixes

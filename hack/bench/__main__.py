@@ -15,8 +15,9 @@ from hack.bench.peers import BenchError
 from hack.bench.report import Row, as_json, as_table
 
 Progress = Callable[[str], None]
+Benchmark = Callable[[Effort, Progress], list[Row]]
 
-BENCHMARKS: Final[Mapping[str, Callable[[Effort, Progress], list[Row]]]] = {
+BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "webhook": admission.webhook,
     "binding": admission.binding,
     "quota": quota.run,

@@ -63,18 +63,19 @@ def _compared(
         load = stack.enter_context(peer("hack.bench.load"))
         bare = stack.enter_context(peer("hack.bench.servers", servers.BARE))
         real = stack.enter_context(peer("hack.bench.servers", kind))
-        floor_order = _order(bare, servers.BARE_PATH, '"kind"', body, effort)
-        figure_order = _order(real, path, _ALLOWED, body, effort)
+        floor_order = order(bare, servers.BARE_PATH, '"kind"', body, effort)
+        figure_order = order(real, path, _ALLOWED, body, effort)
         floors: list[Tally] = []
         figures: list[Tally] = []
         for number in bounded(effort.rounds, effort.limit_s):
-            floors.append(_measured(load, floor_order))
-            figures.append(_measured(load, figure_order))
+            floors.append(measured(load, floor_order))
+            figures.append(measured(load, figure_order))
             progress(f"{what}: round {number + 1} of {effort.rounds}")
     return _rows(name, what, figures, floors, effort)
 
 
-def _order(server: Peer, path: str, expect: str, body: bytes, effort: Effort) -> Order:
+def order(server: Peer, path: str, expect: str, body: bytes, effort: Effort) -> Order:
+    """The order for a server that has just been started; waits until it listens."""
     listening = server.hear()
     return Order(
         pid=server.pid,
@@ -89,7 +90,8 @@ def _order(server: Peer, path: str, expect: str, body: bytes, effort: Effort) ->
     )
 
 
-def _measured(load: Peer, order: Order) -> Tally:
+def measured(load: Peer, order: Order) -> Tally:
+    """Has one order carried out. Raises BenchError unless every answer is as expected."""
     load.tell(asdict(order))
     tally = Tally(**load.hear())
     if tally.problem:

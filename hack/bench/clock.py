@@ -1,6 +1,8 @@
 """Measuring: processor time, pairs of figure and floor taken in turns, and the pauses of the garbage collector."""
 
+import asyncio
 import gc
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +28,14 @@ class Pair:
 
 
 def pair(figures: Sequence[float], floors: Sequence[float]) -> Pair:
-    """The medians of what was measured in turns; a floor too short for the clock counts as a nanosecond."""
-    ratios = [figure / max(floor, 1e-9) for figure, floor in zip(figures, floors, strict=True)]
+    """The medians of what was measured in turns."""
+    ratios = [quotient(figure, floor) for figure, floor in zip(figures, floors, strict=True)]
     return Pair(median(figures), median(floors), median(ratios))
+
+
+def quotient(figure: float, floor: float) -> float:
+    """The ratio; infinite where the floor is too small for the clock."""
+    return figure / floor if floor else math.inf
 
 
 def in_turns(figure: Callable[[], float], floor: Callable[[], float], *, rounds: int, limit_s: float) -> Pair:
@@ -73,12 +80,18 @@ def resident_mib() -> float:
 def settled() -> Iterator[None]:
     """The garbage collector as the processes set it once their caches are filled; as before afterwards."""
     thresholds = gc.get_threshold()
+    # Whatever is run this way gets the pace of a process of ours, until it is set back below.
+    runtime.run(_nothing)
     runtime.settle_gc()
     try:
         yield
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
+
+
+async def _nothing(_stop: asyncio.Event) -> int:
+    return 0
 
 
 class Pauses:

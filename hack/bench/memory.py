@@ -18,7 +18,7 @@ from controller.caches import Caches
 from core.plan.lift import Planner
 from core.settings import Settings
 from hack.bench import samples
-from hack.bench.clock import Pauses, resident_mib
+from hack.bench.clock import Pauses, quotient, resident_mib
 from hack.bench.effort import FULL, Effort
 from hack.bench.pages import PAGE, Pages, in_pages
 from hack.bench.peers import BenchError
@@ -74,7 +74,7 @@ def _rows(large: Start, floor: Start, effort: Effort, *, judged: bool) -> list[R
             what=what,
             figure=figure,
             floor=least,
-            ratio=figure / max(least, 1e-9),
+            ratio=quotient(figure, least),
             unit=unit,
             floor_is=floor_is,
             target=target if judged else None,
@@ -102,7 +102,7 @@ def _rows(large: Start, floor: Start, effort: Effort, *, judged: bool) -> list[R
             large.full_pause_ms,
             floor.full_pause_ms,
             small,
-            below(20),
+            None,
         ),
         row("longest collection while starting", "ms", large.load_pause_ms, floor.load_pause_ms, small, None),
     ]
@@ -141,12 +141,9 @@ def _template(pod: PodBuilder) -> bytes:
     return orjson.dumps(pod.put("metadata", "resourceVersion", value=_VERSION.decode()).build())
 
 
-def measure(pods: int, nodes: int, changes: int) -> Start:
+async def _measure(pods: int, nodes: int, changes: int) -> Start:
     """Goes through a start and a number of changes in this process."""
-    return asyncio.run(_measure(_Cluster(pods, nodes), pods, changes))
-
-
-async def _measure(cluster: _Cluster, pods: int, changes: int) -> Start:
+    cluster = _Cluster(pods, nodes)
     # A part of the pages tells what making and reading one costs.
     part = range(min(pods, _PART))
     making_s = _seconds(lambda: [len(page) for page in in_pages(cluster.pods(part))]) * pods / len(part)
@@ -199,9 +196,13 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measures in this process."""
-    print(orjson.dumps(asdict(measure(*map(int, arguments)))).decode())
-    return 0
+    """Measures in this process, which runs as those of the product do."""
+
+    async def run(_stop: asyncio.Event) -> int:
+        print(orjson.dumps(asdict(await _measure(*map(int, arguments)))).decode())
+        return 0
+
+    return runtime.run(run)
 
 
 if __name__ == "__main__":

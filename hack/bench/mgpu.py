@@ -166,7 +166,7 @@ def _alike(cards: int, containers: int, each: int, percent: int) -> Problem:
 def _mixed(cards: int, containers: int, each: int, *, idle: bool = False) -> tuple[Problem, ...]:
     """Pods that have room, of containers of all sizes, on idle cards or on cards of which no two are alike."""
     problems = (_problem(Random(seed), cards, containers, each, idle=idle) for seed in count())
-    return tuple(islice((problem for problem in problems if _has_room(*problem)), _SEEDS))
+    return tuple(islice((problem for problem in problems if has_room(*problem)), _SEEDS))
 
 
 def _problem(random: Random, cards: int, containers: int, each: int, *, idle: bool) -> Problem:
@@ -180,7 +180,8 @@ def _problem(random: Random, cards: int, containers: int, each: int, *, idle: bo
     )
 
 
-def _has_room(state: NodeState, parts: tuple[Part, ...]) -> bool:
+def has_room(state: NodeState, parts: tuple[Part, ...]) -> bool:
+    """Whether the first arrangement that is tried fits."""
     cap = Settings().mgpu.max_containers_per_card
     return not isinstance(first_fit(_ask(parts), _model(len(state.cards)), state, cap), Doubt)
 

@@ -6,7 +6,8 @@ from functools import partial
 from typing import Final, TypeVar
 
 from core.plan.lift import Decision, Planner
-from core.queues.ledger import Entry, Ledger
+from core.queues.account import Entry
+from core.queues.ledger import Ledger
 from core.settings import Settings
 from hack.bench import samples
 from hack.bench.clock import cpu_ms, in_turns, settled
@@ -140,7 +141,7 @@ class Case:
         def freed() -> float:
             planner = Planner(self._ledger)
             self._pass(planner)
-            uid = next(iter(self._ledger.on_node.get("n0")))
+            uid = next(iter(self._ledger.occupants.on("n0")))
             pod = self._ledger.pod(uid)
             assert pod is not None, "a pod on a node is in the ledger"
             self._ledger.dirty.clear()
@@ -172,8 +173,7 @@ class Case:
         """As the controller's loop does it, without the writes."""
         ledger = self._ledger
         decisions: list[Decision] = []
-        while ledger.dirty:
-            dirty, ledger.dirty = ledger.dirty, set()
+        while dirty := ledger.take_dirty():
             for name in planner.order(dirty):
                 decisions += planner.decide(name)
         return decisions

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import isinf
 from typing import Any, Literal
 
 _HEADER = ("what", "figure", "floor", "ratio", "target", "reached")
@@ -105,7 +106,9 @@ def _target(row: Row) -> str:
 
 
 def _number(value: float) -> str:
-    """Three significant digits, but whole numbers from 100 on in full."""
+    """Three significant digits, but whole numbers from 100 on in full; a dash for what is infinite."""
+    if isinf(value):
+        return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
