@@ -31,13 +31,20 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--identity",
         metavar="NAME",
-        help="name in the Lease, no other process may have it (default: made up)",
+        help="name in the Lease, a random ending is added (default: the host's name)",
     )
     parser.add_argument(
         "--advertise-address",
         metavar="URL",
         default="",
         help="where other replicas reach this one, https://ADDRESS:PORT; without it they cannot forward binds",
+    )
+    parser.add_argument(
+        "--hook-timeout",
+        metavar="SECONDS",
+        type=process.seconds,
+        default=5.0,
+        help="how long the API server waits for the binding hook (default %(default)s)",
     )
     parser.set_defaults(run=run)
 
@@ -51,8 +58,10 @@ def run(options: argparse.Namespace) -> int:
     chosen = Options(
         **process.shared(options),
         lease=options.lease,
-        identity=options.identity or f"{platform.node()}_{uuid.uuid4()}",
+        # A container that restarts in its pod is another process than the one that may still hold the Lease.
+        identity=f"{options.identity or platform.node()}_{uuid.uuid4()}",
         advertise_address=options.advertise_address,
+        hook_timeout_s=options.hook_timeout,
     )
     try:
         _ = chosen.configurations

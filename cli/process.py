@@ -95,6 +95,13 @@ def shared(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def seconds(text: str) -> float:
+    """A number of seconds above 0, as a webhook's time-out is one. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 30):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of seconds from 1 to 30")
+    return float(text)
+
+
 def port(text: str) -> int:
     """A port number. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdigit() and int(text) <= 65535):

@@ -20,9 +20,6 @@ ADDRESS_ANNOTATION = OWN_PREFIX + "address"
 LEADER_PATH = "/leader/bindings"
 """The leader's side. It never forwards, so two replicas that each take the other for the leader cannot loop."""
 
-TIMEOUT_S = 3.0
-"""Leaves the API server, which waits five seconds, time to hear our own answer."""
-
 
 class Holder(Protocol):
     """What of kube.lease.Elector the link looks at."""
@@ -37,12 +34,18 @@ class Holder(Protocol):
 
 
 class LeaderLink:
-    """Asks the leader, over TLS with the pair that all replicas share."""
+    """Asks the leader, over TLS with the pair that all replicas share.
 
-    def __init__(self, elector: Holder, bundle: Callable[[], Bundle | None], server_name: str) -> None:
+    `timeout_s` has to leave the API server, which waits for us, time to hear our own answer.
+    """
+
+    def __init__(
+        self, elector: Holder, bundle: Callable[[], Bundle | None], server_name: str, *, timeout_s: float
+    ) -> None:
         self._elector = elector
         self._bundle = bundle
         self._server_name = server_name
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._context: tuple[Bundle, ssl.SSLContext] | None = None
 
     async def ask(self, request: AdmissionRequest) -> Decision:
@@ -64,9 +67,8 @@ class LeaderLink:
             return refuse(reasons.NO_LEADER, text)
 
     async def _post(self, url: str, body: bytes, bundle: Bundle) -> bytes:
-        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
+            aiohttp.ClientSession(timeout=self._timeout) as session,
             session.post(
                 url,
                 data=body,

@@ -12,30 +12,39 @@ from kube.lease import Term
 
 _LOG = logging.getLogger(__name__)
 
-HOOK_TIMEOUT_S = 5.0
-"""How long the API server waits for the binding hook: the last grant of a former leader is stored or lost by then."""
-
 _HOUSEKEEPING_S = 5.0
 
 
 class Leader:
-    """One replica's leading, term after term."""
+    """One replica's leading, term after term.
+
+    `quiet_s` is how long the API server waits for the binding hook: the last grant of a former leader is stored or lost
+    by then.
+    """
 
     def __init__(
-        self, caches: Caches, lifter: Lifter, publisher: Publisher, hook: BindingHook, series: QueueSeries
+        self,
+        caches: Caches,
+        lifter: Lifter,
+        publisher: Publisher,
+        hook: BindingHook,
+        series: QueueSeries,
+        *,
+        quiet_s: float,
     ) -> None:
         self._caches = caches
         self._lifter = lifter
         self._publisher = publisher
         self._hook = hook
         self._series = series
+        self._quiet_s = quiet_s
 
     async def lead(self, term: Term) -> None:
         """Leads until cancelled."""
         if term.epoch > 0:
             # There was a leader before. Its lifts may not have reached our watches yet, so everything is listed
             # anew; its last grant may still be on its way into a bind, so the list comes after that time.
-            await asyncio.sleep(HOOK_TIMEOUT_S)
+            await asyncio.sleep(self._quiet_s)
             await self._caches.refresh()
         _LOG.info("deciding", extra={"epoch": term.epoch})
         self._hook.leading = self._series.leading = True

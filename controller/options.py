@@ -9,10 +9,17 @@ from kube.process import ProcessOptions
 class Options(ProcessOptions):
     """The flags of `cardquota controller`, under their names.
 
-    `identity` must be no other process', an earlier life included. `advertise_address` is where the other replicas
+    `identity` must be no other process', an earlier life included. `hook_timeout_s` is how long the API server waits for
+    the binding hook. `advertise_address` is where the other replicas
     reach this one, `https://<address>:<port>`; without it they cannot forward binds.
     """
 
     lease: str = "cardquota"
     identity: str
     advertise_address: str = ""
+    hook_timeout_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        """Refuses an identity that would mean a free lease. Raises ValueError."""
+        if not self.identity:
+            raise ValueError("identity: must not be empty")

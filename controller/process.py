@@ -1,7 +1,6 @@
 """The decision process: what runs in it, in which order it starts, and how it ends."""
 
 import asyncio
-import logging
 from functools import partial
 
 from prometheus_client import REGISTRY
@@ -17,7 +16,7 @@ from controller.metrics import Metrics, QueueSeries
 from controller.options import Options
 from controller.publishing import Publisher
 from core.settings import Settings
-from kube import errors, logs, runtime
+from kube import process, runtime
 from kube.admission.metrics import DEFAULT as REVIEWS
 from kube.client import Client
 from kube.events import EventRecorder
@@ -26,23 +25,10 @@ from kube.lease import Elector
 from kube.process import Frame
 from kube.serving import application
 
-_LOG = logging.getLogger(__name__)
-
 
 def run(settings: Settings, options: Options) -> int:
-    """Runs the process until SIGTERM or SIGINT; the exit status: 0 after a clean stop, 1 when it cannot start.
-
-    Raises ValueError for options that make no sense.
-    """
-    logs.setup(options.log_level)
-    _ = options.configurations
-    if not options.identity:
-        raise ValueError("identity: must not be empty")
-    try:
-        return runtime.run(partial(_serve, settings, options))
-    except (errors.KubeError, OSError) as error:
-        _LOG.error("cannot start", extra={"error": errors.describe(error)})
-        return 1
+    """Runs the process to its end; see kube.process.run."""
+    return process.run(options, partial(_serve, settings, options))
 
 
 async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> int:
@@ -64,7 +50,9 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             options.identity,
             annotations={ADDRESS_ANNOTATION: options.advertise_address} if options.advertise_address else {},
         )
-        link = LeaderLink(elector, lambda: frame.bundle, options.service)
+        link = LeaderLink(
+            elector, lambda: frame.bundle, options.service, timeout_s=options.hook_timeout_s / 2
+        )
         hook = BindingHook(client, caches, settings, metrics, link.ask)
         leader = Leader(
             caches,
@@ -72,6 +60,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             Publisher(client, caches, announcements, metrics),
             hook,
             series,
+            quiet_s=options.hook_timeout_s,
         )
         app = application()
         add_routes(app, hook, REVIEWS)

@@ -1,13 +1,16 @@
 """What both processes are made of: their flags, their two ports, their certificate and their probes."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
-from kube import metrics
+from kube import errors, logs, metrics, runtime
 from kube.certificates import Configuration, SelfSigned
 from kube.client import Client
 from kube.health import Health, condition
@@ -15,6 +18,8 @@ from kube.pki import Bundle
 from kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from kube.serving import Server, application
 from kube.tls import ServingCertificate
+
+_LOG = logging.getLogger(__name__)
 
 _KINDS = {"-mutating": MUTATING_WEBHOOKS, "-validating": VALIDATING_WEBHOOKS}
 
@@ -60,6 +65,20 @@ def _resource(name: str) -> Resource:
         if name.endswith(ending):
             return resource
     raise ValueError(f"webhook configuration {name!r}: the name must end in {' or '.join(_KINDS)}")
+
+
+def run(options: ProcessOptions, serve: Callable[[asyncio.Event], Coroutine[Any, Any, int]]) -> int:
+    """Runs `serve` until SIGTERM or SIGINT; the exit status: what it returns, 1 when it cannot start.
+
+    Raises ValueError for options that make no sense.
+    """
+    logs.setup(options.log_level)
+    _ = options.configurations
+    try:
+        return runtime.run(serve)
+    except (errors.KubeError, OSError) as error:
+        _LOG.error("cannot start", extra={"error": errors.describe(error)})
+        return 1
 
 
 class Frame:

@@ -1,31 +1,19 @@
 """The admission process: what runs in it, in which order it starts, and how it ends."""
 
 import asyncio
-import logging
 from functools import partial
 
 from core.settings import Settings
-from kube import errors, logs, runtime
+from kube import process, runtime
 from kube.client import Client
 from kube.process import Frame, ProcessOptions
 from webhook.app import make_app
 from webhook.views import LiveViews
 
-_LOG = logging.getLogger(__name__)
-
 
 def run(settings: Settings, options: ProcessOptions) -> int:
-    """Runs the process until SIGTERM or SIGINT; the exit status: 0 after a clean stop, 1 when it cannot start.
-
-    Raises ValueError for options that make no sense.
-    """
-    logs.setup(options.log_level)
-    _ = options.configurations
-    try:
-        return runtime.run(partial(_serve, settings, options))
-    except (errors.KubeError, OSError) as error:
-        _LOG.error("cannot start", extra={"error": errors.describe(error)})
-        return 1
+    """Runs the process to its end; see kube.process.run."""
+    return process.run(options, partial(_serve, settings, options))
 
 
 async def _serve(settings: Settings, options: ProcessOptions, stop: asyncio.Event) -> int:

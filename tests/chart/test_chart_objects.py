@@ -133,7 +133,12 @@ COMMON_FLAGS = [
         ("webhook", []),
         (
             "controller",
-            ["--lease=cardquota", "--identity=$(POD_NAME)", "--advertise-address=https://$(POD_IP):9443"],
+            [
+                "--lease=cardquota",
+                "--identity=$(POD_NAME)",
+                "--advertise-address=https://$(POD_IP):9443",
+                "--hook-timeout=5",
+            ],
         ),
     ],
 )

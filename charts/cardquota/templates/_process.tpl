@@ -27,6 +27,7 @@ its values and the subcommand that is run.
 - --lease={{ include "cardquota.lease" $root }}
 - --identity=$(POD_NAME)
 - --advertise-address=https://$(POD_IP):9443
+- --hook-timeout={{ $root.Values.controller.bindingHook.timeoutSeconds }}
 {{- end }}
 {{- end }}
 

@@ -29,6 +29,7 @@ CHART["controller"] = [
     *CHART["webhook"],
     "--lease=cardquota",
     "--identity=pod-1",
+    "--hook-timeout=7",
     "--advertise-address=https://10.0.0.1:9443",
 ]
 
@@ -76,7 +77,10 @@ def test_every_flag_of_the_chart_arrives(run: Run, started: Started, command: st
     assert options.controller_account == "system:serviceaccount:quota:cardquota-controller"
     assert options.kubeconfig is None
     if command == "controller":
-        assert (options.lease, options.identity) == ("cardquota", "pod-1")
+        assert (options.lease, options.hook_timeout_s) == ("cardquota", 7.0)
+        assert options.identity.startswith("pod-1_"), (
+            "a restarted container must not take itself for the old one"
+        )
         assert options.advertise_address == "https://10.0.0.1:9443"
 
 
@@ -94,10 +98,13 @@ def test_a_local_run_names_its_kubeconfig_and_address(run: Run, started: Started
     assert (options.port, options.log_level) == (0, "debug")
 
 
-def test_identities_that_are_made_up_differ(run: Run, started: Started) -> None:
-    run("controller")
+@pytest.mark.parametrize("arguments", [(), ("--identity=pod-1",)])
+def test_every_process_has_an_identity_of_its_own(
+    run: Run, started: Started, arguments: tuple[str, ...]
+) -> None:
+    run("controller", *arguments)
     first = started.options.identity
-    run("controller")
+    run("controller", *arguments)
     assert first
     assert started.options.identity != first
 

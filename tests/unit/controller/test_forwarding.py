@@ -51,7 +51,9 @@ async def leader(world: World, bundle: Bundle) -> AsyncIterator[str]:
 
 
 def link(address: str, bundle: Bundle | None) -> LeaderLink:
-    return LeaderLink(Election(("leader", {ADDRESS_ANNOTATION: address})), lambda: bundle, NAME)
+    return LeaderLink(
+        Election(("leader", {ADDRESS_ANNOTATION: address})), lambda: bundle, NAME, timeout_s=3.0
+    )
 
 
 async def test_the_leaders_answer_comes_back_as_it_was_given() -> None:
@@ -112,7 +114,7 @@ async def test_whoever_cannot_show_the_shared_certificate_is_turned_away() -> No
 async def test_without_a_leader_to_ask_the_scheduler_is_told_to_try_again(
     holder: tuple[str, Mapping[str, str]] | None,
 ) -> None:
-    decision = await LeaderLink(Election(holder), a_bundle, NAME).ask(binding("a"))
+    decision = await LeaderLink(Election(holder), a_bundle, NAME, timeout_s=3.0).ask(binding("a"))
     assert code(decision) == reasons.NO_LEADER
     assert decision.denial is not None
     assert "try again" in decision.denial.message
