@@ -7,7 +7,7 @@ from core.objects import Queue
 from core.plan.lift import Hold, Lift
 from core.plan.offline import malformed_note
 from kube.events import EventType, Reference
-from kube.resources import PODS, QUEUES
+from kube.resources import PODGROUPS, PODS, QUEUES
 
 _ACTION = "Lift"
 
@@ -28,25 +28,28 @@ class Announcements:
         self._malformed: dict[str, str] = {}
 
     def held(self, hold: Hold) -> None:
-        """Says why a pod waits, unless that is what was said last."""
-        pod, said = hold.pod, (hold.reason, hold.message)
-        if not hold.announced or self._said.get(pod.uid) == said:
+        """Says why a pod waits, on the PodGroup too where that waits as a whole, unless that is what was said last."""
+        if not hold.announced:
             return
-        self._said[pod.uid] = said
-        self._recorder.emit(
-            Reference.of(PODS, pod.name, pod.namespace, pod.uid),
-            "Warning",
-            hold.reason,
-            hold.message,
-            _ACTION,
-        )
+        if hold.group is not None:
+            group = hold.group
+            self._say(group.uid, Reference.of(PODGROUPS, group.name, group.namespace, group.uid), hold)
+        pod = hold.pod
+        self._say(pod.uid, Reference.of(PODS, pod.name, pod.namespace, pod.uid), hold)
+
+    def _say(self, uid: str, regarding: Reference, hold: Hold) -> None:
+        said = (hold.reason, hold.message)
+        if self._said.get(uid) == said:
+            return
+        self._said[uid] = said
+        self._recorder.emit(regarding, "Warning", hold.reason, hold.message, _ACTION)
 
     def lifted(self, lift: Lift) -> None:
         """Forgets why the pod waited."""
         self._said.pop(lift.pod.uid, None)
 
     def gone(self, uid: str) -> None:
-        """Forgets a pod that does not exist any more."""
+        """Forgets a pod or a PodGroup that does not exist any more."""
         self._said.pop(uid, None)
 
     def quota_read(self, queue: Queue, malformed: str) -> None:

@@ -43,6 +43,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         recorder = EventRecorder(client, "cardquota", options.identity)
         announcements = Announcements(recorder)
         caches.pods.subscribe(lambda old, new: announcements.gone(old.uid) if old and new is None else None)
+        caches.groups.subscribe(lambda old, new: announcements.gone(old.uid) if old and new is None else None)
         elector = Elector(
             client,
             options.namespace,

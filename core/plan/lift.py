@@ -12,11 +12,14 @@ from core import names, reasons
 from core.affinity import NodeRequirement, Patch
 from core.cards.assigned import render_assigned
 from core.mgpu.affinity import node_requirement
-from core.objects import Pod
+from core.objects import Group, Pod
+from core.plan.gang import assign
 from core.plan.patch import lift_patch
 from core.plan.placement import CardPlacement
 from core.plan.room import ShareRoom
 from core.plan.stock import CardStock
+from core.plan.trial import LedgerTrial, member_of
+from core.plan.units import Unit, units_of
 from core.queues.account import Entry
 from core.queues.check import Balance, Shortfall
 from core.queues.ledger import Ledger
@@ -44,13 +47,17 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A pod that stays gated; `announced` says whether its owner is told by an event."""
+    """A pod that stays gated; `announced` says whether its owner is told by an event.
+
+    `group` is the PodGroup that waits as a whole, where that is why.
+    """
 
     pod: Pod
     queue: str
     reason: str
     message: str
     announced: bool = True
+    group: Group | None = None
 
 
 Decision = Lift | Hold
@@ -91,12 +98,71 @@ class Planner:
         head: Hold | None = None
         told: dict[tuple[str, int], Hold] = {}
         decisions: list[Decision] = []
-        for entry in ledger.waiting(name):
-            decision = self._decide_alike(entry, balance, told) if head is None else _behind(entry, head)
-            decisions.append(decision)
-            if fifo and isinstance(decision, Hold) and head is None:
-                head = decision
+        for unit in units_of(ledger, name):
+            waiting = unit.entries
+            if head is None and unit.lacks_members:
+                together = self._gang(unit, balance)
+                decisions += together
+                told.clear()
+                decided = {decision.pod.uid for decision in together}
+                waiting = [entry for entry in unit.entries if entry.pod.uid not in decided]
+                head = _head(together) if fifo else None
+            for entry in waiting:
+                decision = self._decide_alike(entry, balance, told) if head is None else _behind(entry, head)
+                decisions.append(decision)
+                if fifo and head is None:
+                    head = _head([decision])
         return decisions
+
+    def _gang(self, unit: Unit, balance: Balance | None) -> list[Decision]:
+        """Lifts as many members as the group lacks, all at once, or holds every one of them.
+
+        Members beyond that number are left to be decided on one by one.
+        """
+        group, progress = unit.group, unit.progress
+        assert group is not None
+        assert progress is not None
+        obstacles = {entry.pod.uid: self._obstacle(entry) for entry in unit.entries}
+        held = [hold for hold in obstacles.values() if hold is not None]
+        ready = [entry for entry in unit.entries if obstacles[entry.pod.uid] is None]
+        wanted = max(progress.missing, sum(progress.missing_tasks.values()))
+        if not progress.possible or len(ready) < wanted:
+            text = (
+                f"Queue <{unit.queue}>: PodGroup {group.key} needs {wanted} more members at once, and {len(ready)} can "
+                "be lifted"
+            )
+            return [*held, *_hold_all(ready, group, Shortfall(reasons.GANG_INCOMPLETE, text))]
+        marks = self._ledger.marks()
+        trial = LedgerTrial(self._ledger, ready, partial(self._shortfall, balance), self._lift_with)
+        outcome = assign([member_of(entry) for entry in ready], wanted, progress.missing_tasks, trial)
+        self._ledger.reset_marks(marks)
+        if outcome.chosen:
+            self._ledger.touched.add(unit.queue)
+            return [*held, *(trial.lifts[each.member.uid] for each in outcome.chosen)]
+        shortfall = trial.shortfall or Shortfall(
+            reasons.GANG_INCOMPLETE, f"Queue <{unit.queue}> has no place"
+        )
+        if shortfall.reason == reasons.NO_FREE_CARD:
+            self._ledger.wants_room.add(unit.queue)
+        most = "the search was given up" if outcome.exhausted else f"{trial.most} fit"
+        text = f"{shortfall.message}; PodGroup {group.key} needs {wanted} more members at once, {most}"
+        return [*held, *_hold_all(ready, group, Shortfall(shortfall.reason, text))]
+
+    def _shortfall(self, balance: Balance | None, entry: Entry, card: str) -> Shortfall | None:
+        """Why a member cannot have this card now."""
+        asked = entry.demand.card
+        if asked is not None and balance is not None:
+            shortfall = balance.card_shortfall(card, asked.milli)
+            if shortfall is None and len(asked.alternatives) > 1:
+                nodes = self._stock.admitted_nodes(entry.pod, card)
+                if not self._stock.available(nodes, card, asked.milli):
+                    text = (
+                        f"Queue <{balance.queue}> has quota, but no node has <{asked.milli}> of <{card}> free"
+                    )
+                    shortfall = Shortfall(reasons.NO_FREE_CARD, text)
+            if shortfall is not None:
+                return shortfall
+        return self._share_shortfall(entry, balance)
 
     def _decide_alike(
         self, entry: Entry, balance: Balance | None, told: dict[tuple[str, int], Hold]
@@ -114,16 +180,13 @@ class Planner:
         return decision
 
     def _decide(self, entry: Entry, balance: Balance | None) -> Decision:
-        pod, name, demand = entry.pod, entry.queue, entry.demand
+        pod, name = entry.pod, entry.queue
         if not pod.asks:
             # Gated by hand, or the card name was taken away while it waited.
             return self._lift(entry, None)
-        obstacle = self._closed(entry)
+        obstacle = self._obstacle(entry)
         if obstacle is not None:
             return obstacle
-        if demand.problem:
-            text = f"Get request resource failed, Queue <{name}>, error: {demand.problem}"
-            return Hold(pod, name, reasons.GET_TASK_REQUEST_RESOURCE_FAILED, text)
         card = self._choose(entry, balance)
         shortfall = card if isinstance(card, Shortfall) else self._share_shortfall(entry, balance)
         if shortfall is None:
@@ -139,6 +202,14 @@ class Planner:
         if shortfall is None and demand.mgpu is not None:
             shortfall = self._room.shortfall(entry.pod, demand.mgpu, entry.queue)
         return shortfall
+
+    def _obstacle(self, entry: Entry) -> Hold | None:
+        """Why the pod cannot be lifted however much is left, None when it can."""
+        closed = self._closed(entry)
+        if closed is not None or not entry.demand.problem:
+            return closed
+        text = f"Get request resource failed, Queue <{entry.queue}>, error: {entry.demand.problem}"
+        return Hold(entry.pod, entry.queue, reasons.GET_TASK_REQUEST_RESOURCE_FAILED, text)
 
     def _closed(self, entry: Entry) -> Hold | None:
         """Why the queue as a whole takes nobody in, None when it does.
@@ -185,6 +256,9 @@ class Planner:
         )
         return Shortfall(reasons.NO_FREE_CARD, text)
 
+    def _lift_with(self, entry: Entry, card: str) -> Lift:
+        return self._lift(entry, card or None)
+
     def _lift(self, entry: Entry, card: str | None) -> Lift:
         pod, asked = entry.pod, entry.demand.card
         assigned: dict[str, int] = {}
@@ -202,6 +276,15 @@ class Planner:
         of_card = NodeRequirement() if card is None else self._placement.requirement(card)
         share = entry.demand.mgpu
         return of_card if share is None else of_card & node_requirement(share)
+
+
+def _hold_all(entries: Iterable[Entry], group: Group, why: Shortfall) -> Iterable[Hold]:
+    return (Hold(entry.pod, entry.queue, why.reason, why.message, group=group) for entry in entries)
+
+
+def _head(decisions: Iterable[Decision]) -> Hold | None:
+    """The first pod that was held."""
+    return next((decision for decision in decisions if isinstance(decision, Hold)), None)
 
 
 def _behind(entry: Entry, head: Hold) -> Hold:

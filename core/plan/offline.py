@@ -129,6 +129,10 @@ def malformed_note(malformed: str) -> str:
 
 
 def _pod_events(holds: Iterable[Hold]) -> Iterable[PlannedEvent]:
+    told: set[str] = set()
     for hold in holds:
+        if hold.group is not None and hold.group.key not in told:
+            told.add(hold.group.key)
+            yield PlannedEvent(f"PodGroup {hold.group.key}", hold.reason, hold.message)
         if hold.announced:
             yield PlannedEvent(f"Pod {hold.pod.key}", hold.reason, hold.message)

@@ -89,6 +89,15 @@ class Ledger:
         account = self.accounts.get(queue)
         return sorted(account.waiting_pods.values(), key=lambda entry: entry.order) if account else []
 
+    def group_of(self, pod: Pod) -> Group | None:
+        """The PodGroup that a pod names, None while it does not exist."""
+        return self._sources.group_of(pod)
+
+    def members(self, group: Group) -> list[Pod]:
+        """All pods of a PodGroup, those that ask for nothing of ours and those that have ended too."""
+        found = (self.pod(uid) for uid in self._sources.members(group.key))
+        return [pod for pod in found if pod is not None]
+
     def attribution(self, pod: Pod) -> Attribution:
         """The queue that a pod charges, by the objects known now."""
         return self._sources.attribution(pod)
@@ -105,13 +114,26 @@ class Ledger:
         touched, self.touched = self.touched, set()
         return touched
 
+    def marks(self) -> tuple[set[str], set[str], set[str]]:
+        """What is to be done, to be put back with `reset_marks` after a trial that came to nothing."""
+        return set(self.dirty), set(self.touched), set(self.wants_room)
+
+    def reset_marks(self, marks: tuple[set[str], set[str], set[str]]) -> None:
+        """Puts back what was to be done."""
+        self.dirty, self.touched, self.wants_room = marks
+
     # -- pods ------------------------------------------------------------------------------------------------
 
     def put_pod(self, pod: Pod) -> None:
-        """Takes in a pod as observed. A pod that neither asks for anything of ours nor uses a device is left out."""
-        if not (pod.asks or pod.gated or any("/" in name for name in pod.requests)):
+        """Takes in a pod as observed.
+
+        Left out is a pod that asks for nothing of ours, uses no device and belongs to no group.
+        """
+        if not (pod.asks or pod.gated or pod.group_name or any("/" in name for name in pod.requests)):
             self.drop_pod(pod.uid)
             return
+        if pod.group_name and _standing(self._pods.get(pod.uid)) != _standing(pod):
+            self._group_changed(f"{pod.namespace}/{pod.group_name}")
         self._pods[pod.uid] = pod
         assumed = self._assumed.get(pod.uid)
         if assumed is not None and _overtaken(assumed, pod):
@@ -175,8 +197,9 @@ class Ledger:
         self._mark(name)
 
     def put_group(self, group: Group) -> None:
-        """Takes in a PodGroup; its pods may charge another queue now."""
+        """Takes in a PodGroup; its pods may charge another queue now, and fewer of them may be enough."""
         self._rebook(self._sources.put_group(group))
+        self._group_changed(group.key)
 
     def drop_group(self, key: str) -> None:
         """Takes out a PodGroup."""
@@ -275,9 +298,21 @@ class Ledger:
         demand = demand_of(pod, self.inventory, self.settings)
         return Entry(pod, stage, self.attribution(pod), demand, demand.amounts)
 
+    def _group_changed(self, key: str) -> None:
+        """Looks at the waiting members again: their number may suffice now."""
+        for uid in self._sources.members(key):
+            entry = self._entries.get(uid)
+            if entry is not None and entry.stage is Stage.WAITING:
+                self.dirty.add(entry.queue)
+
     def _room_freed(self) -> None:
         self.dirty |= self.wants_room
         self.wants_room.clear()
+
+
+def _standing(pod: Pod | None) -> tuple[object, ...]:
+    """What of a pod decides whether it counts towards its group's minimum."""
+    return () if pod is None else (pod.group_name, pod.gated, pod.bound, pod.phase, pod.deleting)
 
 
 def _holds_share(entry: Entry) -> bool:

@@ -24,22 +24,30 @@ class QueueSources:
 
     def attribution(self, pod: Pod) -> Attribution:
         """The queue that a pod charges, by the objects known now."""
-        group_key, job_key = _group_key(pod), _job_key(pod)
-        group = self._groups.get(group_key) if group_key is not None else None
+        group, job_key = self.group_of(pod), _job_key(pod)
         job = self._jobs.get(job_key) if job_key is not None else None
         if job is not None and pod.owner is not None and pod.owner.uid and job.uid != pod.owner.uid:
             # Created anew under the name; the pod is a leftover of the one before.
             job = None
         return attribute(pod, group, job, self._namespaces.get(pod.namespace), self._default)
 
+    def group_of(self, pod: Pod) -> Group | None:
+        """The PodGroup that a pod names, None while it does not exist."""
+        key = _group_key(pod)
+        return self._groups.get(key) if key is not None else None
+
+    def members(self, group: str) -> Collection[str]:
+        """The UIDs of the followed pods that name a PodGroup."""
+        return self._by_group.get(group)
+
     def follow(self, pod: Pod) -> None:
-        """Names the pod from now on when an object changes that it refers to. Only a pod that asks is charged."""
-        if not pod.asks:
-            self.unfollow(pod.uid)
-            return
+        """Names the pod from now on when an object changes that it refers to.
+
+        Only a pod that asks is charged; one that does not still is a member of its group.
+        """
         self._by_group.put(pod.uid, _group_key(pod))
-        self._by_job.put(pod.uid, _job_key(pod))
-        self._by_namespace.put(pod.uid, pod.namespace)
+        self._by_job.put(pod.uid, _job_key(pod) if pod.asks else None)
+        self._by_namespace.put(pod.uid, pod.namespace if pod.asks else None)
 
     def unfollow(self, uid: str) -> None:
         """Forgets a pod."""

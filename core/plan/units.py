@@ -1,0 +1,73 @@
+"""Who is looked at together, and in which order: pods alone, and the members of a PodGroup."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core import names
+from core.objects import Group
+from core.queues.account import Entry
+from core.queues.group_minimum import Progress, created_of, priority_of, progress_of
+from core.queues.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The waiting pods of one group, or pods that belong to none (then `group` and `progress` are None)."""
+
+    entries: Sequence[Entry]
+    rank: tuple[bool, int, int, str]
+    group: Group | None = None
+    progress: Progress | None = None
+
+    @property
+    def queue(self) -> str:
+        """The queue that all of them charge."""
+        return self.entries[0].queue
+
+    @property
+    def lacks_members(self) -> bool:
+        """Whether some members have to be lifted together before any other one is of use."""
+        progress = self.progress
+        return (
+            progress is not None
+            and not progress.minimum.alone
+            and (progress.missing > 0 or bool(progress.missing_tasks))
+        )
+
+
+def units_of(ledger: Ledger, queue: str) -> list[Unit]:
+    """The waiting pods of a queue in the order in which they are considered.
+
+    A group that was let in and stopped short of its minimum comes before all others: what it holds is of no use yet.
+    Then by priority, age and name, of the group where there is one. Inside a group, tasks with a minimum come first.
+    """
+    waiting = ledger.waiting(queue)
+    if waiting and not any(entry.pod.group_name for entry in waiting):
+        # By far most queues of services: the pods as they come, without an object for each.
+        return [Unit(waiting, (True, 0, 0, ""))]
+    alone: list[Unit] = []
+    grouped: dict[str, list[Entry]] = {}
+    groups: dict[str, Group] = {}
+    for entry in waiting:
+        group = ledger.group_of(entry.pod)
+        if group is None:
+            alone.append(Unit((entry,), (True, *entry.order)))
+        else:
+            groups[group.key] = group
+            grouped.setdefault(group.key, []).append(entry)
+    together = [_unit(ledger, groups[key], entries) for key, entries in grouped.items()]
+    return sorted([*alone, *together], key=lambda unit: unit.rank)
+
+
+def _unit(ledger: Ledger, group: Group, entries: list[Entry]) -> Unit:
+    members = ledger.members(group)
+    progress = progress_of(group, members)
+    rank = (not progress.unfinished, -priority_of(members), created_of(group, members), group.key)
+    entries.sort(
+        key=lambda entry: (
+            entry.pod.annotations.get(names.TASK_SPEC_ANNOTATION, "") not in progress.minimum.tasks,
+            entry.pod.created,
+            entry.pod.key,
+        )
+    )
+    return Unit(tuple(entries), rank, group, progress)

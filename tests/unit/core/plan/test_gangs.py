@@ -1,0 +1,207 @@
+"""Gangs are lifted whole or not at all, on the books of a real ledger."""
+
+import pytest
+
+from core import reasons
+from core.plan.lift import Hold, Lift, Planner
+from core.plan.offline import plan
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.objects import GroupBuilder, QueueBuilder
+from tests.builders.pods import PodBuilder
+
+
+def books(*queues: QueueBuilder, groups: tuple[GroupBuilder, ...] = ()) -> Ledger:
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("a").card("A", 8).view())
+    ledger.put_node(a_node("b").card("B", 8).view())
+    for queue in queues:
+        ledger.put_queue(queue.view())
+    for group in groups:
+        ledger.put_group(group.uid(f"uid-{group.raw['metadata']['name']}").view())
+    return ledger
+
+
+def member(name: str, group: str = "g", card: str = "A", *, second: int = 0, count: int = 1) -> PodBuilder:
+    pod = a_pod(name).gpu(count).card(card).in_group(group).gated()
+    return pod.created(f"2024-01-01T00:00:{second:02}Z")
+
+
+def lifted(ledger: Ledger, planner: Planner, *pods: PodBuilder, queue: str = "q") -> list[str]:
+    for pod in pods:
+        ledger.put_pod(pod.view())
+    return sorted(decision.pod.name for decision in planner.decide(queue) if isinstance(decision, Lift))
+
+
+def group(name: str = "g", minimum: int = 4) -> GroupBuilder:
+    return a_group(name).in_queue("q").min_member(minimum)
+
+
+FOUR = [member(f"m{i}", second=i) for i in range(4)]
+
+
+@pytest.mark.parametrize(("quota", "expected"), [(3, 0), (4, 4), (5, 4)])
+def test_a_gang_is_lifted_whole_or_not_at_all(quota: int, expected: int) -> None:
+    ledger = books(a_queue("q").cards({"A": quota}), groups=(group(),))
+    assert len(lifted(ledger, Planner(ledger), *FOUR)) == expected
+
+
+def test_two_gangs_of_four_in_a_quota_of_six_do_not_take_three_each() -> None:
+    ledger = books(a_queue("q").cards({"A": 6}), groups=(group("g"), group("h")))
+    others = [member(f"h{i}", "h", second=i) for i in range(4)]
+    assert lifted(ledger, Planner(ledger), *FOUR, *others) == ["m0", "m1", "m2", "m3"]
+
+
+def test_a_gang_that_does_not_fit_reserves_nothing_and_lets_others_pass() -> None:
+    ledger = books(a_queue("q").cards({"A": 3}), groups=(group(),))
+    single = a_pod("single").gpu(3).card("A").in_queue("q").gated().created("2024-01-01T00:00:59Z")
+    assert lifted(ledger, Planner(ledger), *FOUR, single) == ["single"]
+    assert ledger.used("q", "A") == 3000
+
+
+def test_the_members_that_wait_are_told_why_and_so_is_their_podgroup() -> None:
+    ledger = books(a_queue("q").cards({"A": 3}), groups=(group(),))
+    views = [pod.view() for pod in FOUR]
+    for view in views:
+        ledger.put_pod(view)
+    result = plan(ledger, views)
+    assert {pod.decision for pod in result.pods.values()} == {"hold"}
+    assert [(event.object, event.reason) for event in result.events] == [
+        ("PodGroup ml/g", reasons.INSUFFICIENT_SCALAR_QUOTA),
+        *((f"Pod ml/m{i}", reasons.INSUFFICIENT_SCALAR_QUOTA) for i in range(4)),
+    ]
+    assert "PodGroup ml/g needs 4 more members at once, 3 fit" in result.events[0].message
+
+
+def test_a_gang_whose_members_do_not_all_exist_waits_and_starts_when_the_last_one_comes() -> None:
+    ledger = books(a_queue("q").cards({"A": 8}), groups=(group(),))
+    planner = Planner(ledger)
+    assert lifted(ledger, planner, *FOUR[:3]) == []
+    (decision, *_) = planner.decide("q")
+    assert isinstance(decision, Hold)
+    assert decision.reason == reasons.GANG_INCOMPLETE
+    ledger.take_dirty()
+    ledger.put_pod(FOUR[3].view())
+    assert ledger.dirty == {"q"}
+    assert lifted(ledger, planner) == ["m0", "m1", "m2", "m3"]
+
+
+def test_members_that_ask_for_nothing_of_ours_count_towards_the_minimum() -> None:
+    ledger = books(a_queue("q").cards({"A": 8}), groups=(group(),))
+    planner = Planner(ledger)
+    assert lifted(ledger, planner, *FOUR[:3]) == []
+    ledger.take_dirty()
+    ledger.put_pod(a_pod("launcher").in_group("g").view())
+    assert ledger.dirty == {"q"}
+    assert lifted(ledger, planner) == ["m0", "m1", "m2"]
+
+
+def test_failed_and_terminating_members_do_not_count_and_succeeded_ones_do() -> None:
+    ledger = books(a_queue("q").cards({"A": 8}), groups=(group(),))
+    planner = Planner(ledger)
+    failed = member("failed").bound_to("a", phase="Failed")
+    going = member("going").bound_to("a").terminating()
+    assert lifted(ledger, planner, *FOUR[:3], failed, going) == []
+    assert lifted(ledger, planner, member("done").bound_to("a", phase="Succeeded")) == ["m0", "m1", "m2"]
+
+
+def test_beyond_the_minimum_members_are_lifted_one_by_one() -> None:
+    ledger = books(a_queue("q").cards({"A": 3}), groups=(group(minimum=2),))
+    planner = Planner(ledger)
+    assert lifted(ledger, planner, *FOUR) == ["m0", "m1", "m2"]
+    ledger.put_queue(a_queue("q").cards({"A": 4}).view())
+    assert lifted(ledger, planner) == ["m3"]
+
+
+def test_a_gang_that_was_cut_short_comes_before_everything_else() -> None:
+    ledger = books(a_queue("q").cards({"A": 4}), groups=(group(),))
+    urgent = a_pod("urgent").gpu(1).card("A").in_queue("q").gated().priority(100)
+    half = [pod.put("spec", "schedulingGates", value=[]) for pod in FOUR[:2]]
+    assert lifted(ledger, Planner(ledger), *half, *FOUR[2:], urgent) == ["m2", "m3"]
+
+
+def test_a_gang_at_its_minimum_has_no_precedence_any_more() -> None:
+    ledger = books(a_queue("q").cards({"A": 5}), groups=(group(),))
+    urgent = a_pod("urgent").gpu(1).card("A").in_queue("q").gated().priority(100)
+    whole = [pod.put("spec", "schedulingGates", value=[]) for pod in FOUR]
+    assert lifted(ledger, Planner(ledger), *whole, member("m4", second=9), urgent) == ["urgent"]
+
+
+def test_a_flexible_member_leaves_the_card_to_one_without_a_choice() -> None:
+    ledger = books(a_queue("q").cards({"A": 1, "B": 1}), groups=(group(minimum=2),))
+    planner = Planner(ledger)
+    ledger.put_pod(member("flexible", card="A|B", second=1).view())
+    ledger.put_pod(member("single", card="A", second=2).view())
+    assigned = {d.pod.name: d.assigned for d in planner.decide("q") if isinstance(d, Lift)}
+    assert assigned == {"flexible": {"B": 1}, "single": {"A": 1}}
+
+
+def test_task_minimums_choose_the_members() -> None:
+    tasks = group(minimum=2).min_task("ps", 1).min_task("worker", 1)
+    ledger = books(a_queue("q").cards({"A": 2}), groups=(tasks,))
+    pods = [member(f"w{i}", second=i).task("worker") for i in range(3)]
+    assert lifted(ledger, Planner(ledger), *pods) == []
+    assert lifted(ledger, Planner(ledger), member("ps", second=9).task("ps")) == ["ps", "w0"]
+
+
+def test_task_minimums_beyond_the_minimum_are_ignored_as_volcano_ignores_them() -> None:
+    ledger = books(a_queue("q").cards({"A": 3}), groups=(group(minimum=3).min_task("w", 4),))
+    assert lifted(ledger, Planner(ledger), *(pod.task("w") for pod in FOUR)) == ["m0", "m1", "m2"]
+
+
+def test_a_group_without_podgroup_or_with_a_minimum_of_one_is_lifted_pod_by_pod() -> None:
+    ledger = books(a_queue("default").cards({"A": 2}), groups=(group("one", 1),))
+    ledger.put_queue(a_queue("q").cards({"A": 1}).view())
+    planner = Planner(ledger)
+    assert len(lifted(ledger, planner, *FOUR, queue="default")) == 2
+    assert lifted(ledger, planner, *(member(f"o{i}", "one", second=i) for i in range(2))) == ["o0"]
+
+
+def test_a_member_of_an_unknown_card_keeps_the_gang_from_starting_only_when_it_is_needed() -> None:
+    ledger = books(a_queue("q").cards({"A": 8}), groups=(group(minimum=3),))
+    planner = Planner(ledger)
+    unknown = member("unknown", card="GB300", second=0)
+    assert lifted(ledger, planner, *FOUR[:2], unknown) == []
+    assert lifted(ledger, planner, FOUR[2]) == ["m0", "m1", "m2"]
+
+
+def test_an_mgpu_gang_needs_room_for_all_its_members_together() -> None:
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("m").mgpu(2, memory=16384).view())
+    ledger.put_queue(a_queue("q").view())
+    ledger.put_group(a_group("g").in_queue("q").min_member(3).view())
+    planner = Planner(ledger)
+    pods = [a_pod(f"m{i}").mgpu(core=60, memory=2048).in_group("g").gated() for i in range(3)]
+    assert lifted(ledger, planner, *pods) == []
+    assert ledger.reserved_shares == {}
+    ledger.take_dirty()
+    ledger.put_node(a_node("n").mgpu(1, memory=16384).view())
+    assert ledger.dirty == {"q"}
+    assert lifted(ledger, planner) == ["m0", "m1", "m2"]
+
+
+def test_a_trial_that_comes_to_nothing_leaves_nothing_to_do_behind() -> None:
+    ledger = books(a_queue("q").cards({"A": 3}), groups=(group(),))
+    planner = Planner(ledger)
+    lifted(ledger, planner, *FOUR)
+    ledger.take_dirty()
+    ledger.take_touched()
+    planner.decide("q")
+    assert (ledger.dirty, ledger.touched) == (set(), set())
+
+
+@pytest.mark.parametrize("minimum", [0, -3])
+def test_a_minimum_of_nothing_is_one(minimum: int) -> None:
+    ledger = books(a_queue("q").cards({"A": 2}), groups=(group(minimum=minimum),))
+    assert lifted(ledger, Planner(ledger), *FOUR) == ["m0", "m1"]
+
+
+def test_the_minimum_lowered_wakes_the_queue() -> None:
+    ledger = books(a_queue("q").cards({"A": 2}), groups=(group(),))
+    planner = Planner(ledger)
+    assert lifted(ledger, planner, *FOUR) == []
+    ledger.take_dirty()
+    ledger.put_group(group(minimum=2).uid("uid-g").view())
+    assert ledger.dirty == {"q"}
+    assert lifted(ledger, planner) == ["m0", "m1"]
