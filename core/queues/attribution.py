@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from core import names
-from core.objects import Group, Job, Namespace, Pod
+from core.objects import Group, Job, Namespace, Owner, Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,9 @@ def attribute(
 
 def owned_by_job(pod: Pod) -> bool:
     """Whether a Volcano Job controls the pod."""
-    return (
-        pod.owner is not None
-        and pod.owner.kind == "Job"
-        and pod.owner.api_version.startswith("batch.volcano.sh/")
-    )
+    return is_job(pod.owner)
+
+
+def is_job(owner: Owner | None) -> bool:
+    """Whether an owner is a Volcano Job; batch Jobs are of the same kind but of another group."""
+    return owner is not None and owner.kind == "Job" and owner.api_version.startswith("batch.volcano.sh/")

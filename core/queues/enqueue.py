@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from core import names, reasons
 from core.cards import expression
 from core.cards.quota import CardJsonError, parse_request
-from core.objects import Group, Owner
+from core.objects import Group
 from core.queues.amounts import Amounts
-from core.queues.check import Shortfall
+from core.queues.attribution import is_job
+from core.queues.check import Shortfall, card_shortage
 from core.queues.cpu_memory import cpu_memory_shortfall
 from core.queues.limits import Limits
-from core.queues.numbers import go_float
 from core.queues.usage import min_cpu_memory
 from core.settings import Settings
 
@@ -37,7 +37,7 @@ def declared_request(
 
     None for a group that declares no cards, and for every other owner: there the pods exist first, and they count.
     """
-    if not (settings.features.cards and group.card_request and _is_job(group.owner)):
+    if not (settings.features.cards and group.card_request and is_job(group.owner)):
         return None
     try:
         cards = {card: count * 1000 for card, count in parse_request(group.card_request).items()}
@@ -48,10 +48,6 @@ def declared_request(
         )
     minimum = min_cpu_memory(group, known, settings, has_cards=bool(cards))
     return GroupRequest(cards, minimum or {})
-
-
-def _is_job(owner: Owner | None) -> bool:
-    return owner is not None and owner.kind == "Job" and owner.api_version.startswith("batch.volcano.sh/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +80,8 @@ class GroupBalance:
             total = demand.total(alternatives)
             limit = sum(self.limits.cards.get(name, 0) for name in alternatives)
             if milli > 0 and total > limit:
-                return self._insufficient(card, milli, total, limit)
+                return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="enqueue")
         return None
-
-    def _insufficient(self, card: str, milli: int, total: int, limit: int) -> Shortfall:
-        if self.limits.malformed:
-            return Shortfall(
-                reasons.CARD_QUOTA_MALFORMED,
-                f"Queue <{self.queue}> has no cards, its card quota cannot be read: {self.limits.malformed}; "
-                f"requested <{go_float(milli)}> of <{card}>",
-            )
-        if not self.limits.declared:
-            return Shortfall(
-                reasons.EMPTY_QUEUE_CAPABILITY,
-                f"Queue <{self.queue}> capability <cpu 0.00, memory 0.00> is empty, deny it to enqueue: "
-                f"requested <{go_float(milli)}> of <{card}>",
-            )
-        return Shortfall(
-            reasons.INSUFFICIENT_SCALAR_QUOTA,
-            f"Queue <{self.queue}> has insufficient <{card}> quota: requested <{go_float(milli)}>, "
-            f"total would be <{go_float(total)}>, but capability is <{go_float(limit)}>",
-        )
 
 
 class _Demand:
