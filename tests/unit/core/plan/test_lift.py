@@ -252,3 +252,13 @@ def test_a_pod_that_carries_the_gate_and_asks_for_nothing_is_let_go() -> None:
     ledger = books(a_queue("q").cards({"H200": 3}).state("Closed"))
     assert lifted(decide(ledger, a_pod("bare").in_queue("q").gated())) == ["bare"]
     assert lifted(decide(ledger, a_pod("lost").in_queue("ghost").gated(), queue="ghost")) == ["lost"]
+
+
+def test_a_pod_with_claims_alone_passes_the_gate_without_a_limit() -> None:
+    pod = a_pod("claims").claim("dev", template="gpu").gated()
+    assert lifted(decide(books(a_queue("q")), pod.in_queue("q"))) == ["claims"]
+    assert lifted(decide(books(), pod, queue="default")) == ["claims"]
+    assert (
+        held(decide(books(), pod.in_queue("ghost"), queue="ghost")["claims"]).reason
+        == reasons.QUEUE_NOT_FOUND
+    )
