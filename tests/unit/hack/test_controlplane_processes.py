@@ -32,8 +32,9 @@ thread.start()
 thread.join()
 if "fork" in sys.argv and os.fork() == 0:
     time.sleep(600)
-print("started", flush=True)
 try:
+    # The signal may come as soon as this is read.
+    print("started", flush=True)
     sys.stdin.read()
 except KeyboardInterrupt:
     supervisor.start(["true"], os.environ, directory / "log")
