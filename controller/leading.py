@@ -52,7 +52,11 @@ class Leader:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._lifter.run(term), name="lifting")
                 tasks.create_task(self._publisher.run(term), name="publishing")
-                tasks.create_task(self._keep_house(), name="housekeeping")
+                try:
+                    await self._keep_house()
+                finally:
+                    # Before the loops end: they take back what is assumed, and nobody may be granted it then.
+                    self._hook.leading = False
         finally:
             self._hook.leading = self._series.leading = False
 
