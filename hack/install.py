@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, wait_for
+from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, WaitError, wait_for
 from hack.controlplane.ports import free_ports
 from hack.controlplane.processes import Supervisor
 from hack.installation import rendering, substitution
@@ -37,6 +37,7 @@ _CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfigurati
 _ORDER = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ValidatingAdmissionPolicy")
 _PROBED_BINDING = "cardquota-create"
 _ATTEMPTS = 3
+_FREE_TIMEOUT_S = 10.0
 _PORT_TAKEN = "address already in use"
 _DEFAULTS: Mapping[str, Any] = {"crds": {"install": True}}
 
@@ -121,10 +122,18 @@ class Installation:
 
     # -- start ---------------------------------------------------------------------------------------------------
 
+    def _wait_until_free(self, path: str) -> None:
+        """Return once no other installation has this object; one that is just ending takes a moment."""
+        try:
+            wait_for(
+                f"{path} is free", lambda: self._plane.api.get(path).status != HTTPStatus.OK, _FREE_TIMEOUT_S
+            )
+        except WaitError:
+            raise RuntimeError(f"another installation is in its place: {path} exists") from None
+
     def _apply_objects(self) -> None:
         for path in self._configurations():
-            if self._plane.api.get(path).status == HTTPStatus.OK:
-                raise RuntimeError(f"another installation is in its place: {path} exists")
+            self._wait_until_free(path)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         for thing in sorted([namespace, *self.objects], key=_rank):
             if thing["kind"] == "Deployment":
