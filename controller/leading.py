@@ -8,6 +8,9 @@ from controller.caches import Caches
 from controller.lifting import Lifter
 from controller.metrics import QueueSeries
 from controller.publishing import Publisher
+from controller.queue_definition import QueueDefinitionKeeper
+from controller.repair import Repairer
+from controller.reservations import ReservationWatch
 from kube.lease import Term
 
 _LOG = logging.getLogger(__name__)
@@ -27,6 +30,9 @@ class Leader:
         caches: Caches,
         lifter: Lifter,
         publisher: Publisher,
+        repairer: Repairer,
+        reservations: ReservationWatch,
+        definition: QueueDefinitionKeeper,
         hook: BindingHook,
         series: QueueSeries,
         *,
@@ -35,6 +41,9 @@ class Leader:
         self._caches = caches
         self._lifter = lifter
         self._publisher = publisher
+        self._repairer = repairer
+        self._reservations = reservations
+        self._definition = definition
         self._hook = hook
         self._series = series
         self._quiet_s = quiet_s
@@ -52,6 +61,9 @@ class Leader:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._lifter.run(term), name="lifting")
                 tasks.create_task(self._publisher.run(term), name="publishing")
+                tasks.create_task(self._repairer.run(term), name="repair")
+                tasks.create_task(self._reservations.run(term), name="reservations")
+                tasks.create_task(self._definition.run(term), name="queue definition")
                 try:
                     await self._keep_house()
                 finally:

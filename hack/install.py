@@ -120,6 +120,16 @@ class Installation:
         """Return the metrics of a `webhook` or `controller` process as a scraper reads them."""
         return self._replicas[f"cardquota-{component}"][index].metrics()
 
+    def controller_url(self, index: int) -> str:
+        """Return the address at which a controller serves the API server and the other controllers."""
+        port = substitution.container_port(self._deployments[CONTROLLER], "https")
+        return substitution.url(self._replicas[CONTROLLER][index].ports[port])
+
+    def extender_url(self, index: int) -> str:
+        """Return the address at which a controller answers Volcano's scheduler over plain HTTP."""
+        port = substitution.container_port(self._deployments[CONTROLLER], "extender")
+        return f"http://{substitution.LOOPBACK}:{self._replicas[CONTROLLER][index].ports[port]}"
+
     # -- start ---------------------------------------------------------------------------------------------------
 
     def _wait_until_free(self, path: str) -> None:

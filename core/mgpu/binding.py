@@ -28,6 +28,11 @@ class Granted:
     annotations: Mapping[str, str]
     placement: Placement
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether the search ended by its budget, so that a better placement may exist."""
+        return not self.placement.optimal
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -35,6 +40,8 @@ class Refused:
 
     code: str
     message: str
+    cut_short: bool = False
+    """Whether the search ended by its budget, so that a placement may exist."""
 
 
 _NO_ROOM: Final = Unfit(
@@ -61,7 +68,9 @@ def decide(
     state = occupancy(model, others, settings.mgpu).state
     placement = preferred(ask, model, state, settings.mgpu)
     if placement is None:
-        unfit = shortage(ask, model, state, settings) or _NO_ROOM
+        unfit = shortage(ask, model, state, settings)
+        if unfit is None:
+            return Refused(_NO_ROOM.code, _NO_ROOM.message, cut_short=True)
         return Refused(unfit.code, unfit.message)
     return Granted(records.annotations(placement.indexes), placement)
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from core import names, reasons
 from core.mgpu.allocation import SCORE_BUDGET, allocate, feasible
 from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
-from core.mgpu.node import NODE_TYPE, NodeModel, NodeState, idle_state
+from core.mgpu.node import NODE_TYPE, NodeModel, NodeState, canonical, idle_state
 from core.mgpu.score import Policy, node_score
 from core.settings import Settings
 from core.violations import show
@@ -31,16 +31,11 @@ def mismatch(ask: MgpuAsk, model: NodeModel) -> Unfit | None:
     """What about the node rules the pod out whatever runs on it: its type, its policy, its number of cards."""
     if not model.serves:
         return Unfit(reasons.MGPU_NODE_TYPE, _type_message(model), unresolvable=True)
-    pod, node = show(ask.policy), show(model.policy)
     if ask.multi and not ask.policy == model.policy == NATIVE_BURST_SHARE:
-        message = (
-            f"compute policy of the pod is {pod}, of the node {node};"
-            f" with container-multiple-gpu both must be {NATIVE_BURST_SHARE}"
-        )
+        message = f"{_policies(ask, model)}; with container-multiple-gpu both must be {NATIVE_BURST_SHARE}"
         return Unfit(reasons.MGPU_POLICY_MISMATCH, message, unresolvable=True)
     if not ask.any_policy and ask.policy != model.policy:
-        message = f"compute policy of the pod is {pod}, of the node {node}"
-        return Unfit(reasons.MGPU_POLICY_MISMATCH, message, unresolvable=True)
+        return Unfit(reasons.MGPU_POLICY_MISMATCH, _policies(ask, model), unresolvable=True)
     for part in ask.parts:
         if part.cards > model.cards:
             message = f"container {show(part.container)} asks for {part.cards} cards, node has {model.cards}"
@@ -50,7 +45,7 @@ def mismatch(ask: MgpuAsk, model: NodeModel) -> Unfit | None:
 
 def shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Unfit | None:
     """Whether the containers together have no room on the cards as they are."""
-    return _shortage(ask, model, _canonical(state), settings.mgpu.max_containers_per_card)
+    return _shortage(ask, model, canonical(state), settings.mgpu.max_containers_per_card)
 
 
 def preference(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Fraction:
@@ -59,13 +54,8 @@ def preference(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Setti
         return Fraction(0)
     mgpu = settings.mgpu
     return _preference(
-        ask, model, _canonical(state), mgpu.policy, mgpu.weight_of_core, mgpu.max_containers_per_card
+        ask, model, canonical(state), mgpu.policy, mgpu.weight_of_core, mgpu.max_containers_per_card
     )
-
-
-def _canonical(state: NodeState) -> NodeState:
-    """The cards in one order: which number a card has changes neither fit nor score, so equal nodes share answers."""
-    return NodeState(tuple(sorted(state.cards)))
 
 
 @lru_cache(maxsize=8192)
@@ -112,6 +102,10 @@ def _wish(part: Part) -> str:
 
 def _cards(count: int) -> str:
     return "1 card" if count == 1 else f"{count} cards"
+
+
+def _policies(ask: MgpuAsk, model: NodeModel) -> str:
+    return f"compute policy of the pod is {show(ask.policy)}, of the node {show(model.policy)}"
 
 
 def _type_message(model: NodeModel) -> str:

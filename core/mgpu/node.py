@@ -75,6 +75,11 @@ def idle_state(model: NodeModel) -> NodeState:
     return NodeState((idle_card(model),) * model.cards)
 
 
+def canonical(state: NodeState) -> NodeState:
+    """The cards in one order: which number a card has changes neither fit nor score, so equal nodes share answers."""
+    return NodeState(tuple(sorted(state.cards)))
+
+
 class Usage:
     """Sums of what is taken per card, in any order of booking; clamped only when the state is read off."""
 

@@ -19,6 +19,11 @@ def key(container: str) -> str:
     return f"{names.GPU_INDEX_PREFIX}{container}"
 
 
+def is_result(annotation: str) -> bool:
+    """Whether an annotation belongs to the record of a pod: an index of any container, or the marker."""
+    return annotation == names.ASSUMED_ANNOTATION or annotation.startswith(names.GPU_INDEX_PREFIX)
+
+
 def parse(text: str) -> tuple[int, ...] | None:
     """The card numbers, ascending, each once; None for a text that is no list of numbers.
 
@@ -41,6 +46,16 @@ def annotations(indexes: Mapping[str, Iterable[int]]) -> dict[str, str]:
     """The complete record of a placement: one entry per container, and the marker that it is complete."""
     record = {key(container): render(cards) for container, cards in indexes.items()}
     return {**record, names.ASSUMED_ANNOTATION: ASSUMED}
+
+
+def results(pod: Pod) -> dict[str, str]:
+    """The record of the pod as it stands, readable or not, entries of other containers included."""
+    return {key: text for key, text in pod.annotations.items() if is_result(key)}
+
+
+def marked(pod: Pod) -> bool:
+    """Whether the pod's record is marked as complete."""
+    return pod.annotations.get(names.ASSUMED_ANNOTATION) == ASSUMED
 
 
 def recorded(pod: Pod) -> dict[str, tuple[int, ...]]:

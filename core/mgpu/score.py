@@ -54,11 +54,6 @@ def node_score(
     return score if policy == "binpack" else NODE_SCORE_MAX - score
 
 
-def extender_score(score: Fraction) -> int:
-    """A node score as kube-scheduler's extenders give it: a whole number 0..10, halves rounded up."""
-    return (2 * score + 10) // 20
-
-
 def _load(core: int, memory: int, model: NodeModel, weight: int) -> Fraction:
     """How full a card is, 0..1, from what is free on it."""
     load = Fraction(weight * (FULL_CARD - core), FULL_CARD)

@@ -14,6 +14,8 @@ from hack.controlplane.credentials import Credentials
 LOOPBACK = "127.0.0.1"
 COMPLETE_AFTER = "hack.cardquota.io/complete-after"
 DELETE_AFTER = "hack.cardquota.io/delete-after"
+OTHER_KUBELET = "hack.cardquota.io/other-kubelet"
+"""A pod with this annotation, whatever its value, is bound and never started: its kubelet is played by somebody else."""
 
 _ISSUER = "https://kubernetes.default.svc.cluster.local"
 _STAGES = Path(__file__).with_name("stages.yaml")
@@ -148,9 +150,8 @@ def kwok(directory: Path, kubeconfig: Path, port: int) -> Component:
     """
     stages = string.Template(_STAGES.read_text("utf-8"))
     config = directory / "kwok.yaml"
-    config.write_text(
-        stages.safe_substitute(COMPLETE_AFTER=COMPLETE_AFTER, DELETE_AFTER=DELETE_AFTER), "utf-8"
-    )
+    keys = {"COMPLETE_AFTER": COMPLETE_AFTER, "DELETE_AFTER": DELETE_AFTER, "OTHER_KUBELET": OTHER_KUBELET}
+    config.write_text(stages.safe_substitute(keys), "utf-8")
     arguments = (
         f"--kubeconfig={kubeconfig}",
         f"--config={config}",

@@ -10,14 +10,20 @@ from controller.leading import Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
 from controller.publishing import Publisher
+from controller.queue_definition import QueueDefinitionKeeper
+from controller.repair import Repairer
+from controller.reservations import ReservationWatch
 from core.queues.ledger import Ledger
+from core.settings import Settings
 from kube.lease import Term
+from tests.unit.controller.cluster import NoWrites
 from tests.unit.controller.fakes import Recorder, Writer, term
 from tests.unit.controller.test_binding import World, share
 
 pytestmark = pytest.mark.looptime
 
 QUIET_S = 5.0
+LEAVE = Settings.model_validate({"dra": {"queueCRD": "leave"}})
 
 
 class Leading:
@@ -27,12 +33,15 @@ class Leading:
         self.world = World(share("a"))
         self.world.hook.leading = False
         self.order: list[bool] = []
-        metrics, announcements = Metrics(CollectorRegistry()), Announcements(Recorder())
-        parts = (Writer(), self.world.caches, announcements, metrics)
+        metrics, recorder, writer = Metrics(CollectorRegistry()), Recorder(), Writer()
+        parts = (writer, self.world.caches, Announcements(recorder), metrics)
         self.leader = Leader(
             self.world.caches,
             Lifter(*parts),
             Publisher(*parts),
+            Repairer(writer, self.world.caches, recorder, metrics, Settings()),
+            ReservationWatch(writer, *parts[1:], Settings(), lambda: 0),
+            QueueDefinitionKeeper(NoWrites(), self.world.caches, recorder, metrics, LEAVE),
             self.world.hook,
             QueueSeries(self.world.caches.ledger),
             quiet_s=QUIET_S,

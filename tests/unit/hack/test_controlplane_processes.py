@@ -17,10 +17,12 @@ ROOT = Path(__file__).resolve().parents[3]
 
 # Prints the pids of the supervisor and of a `sleep`, then waits. With `fork` a child of its own holds every pipe too.
 _PARENT = """
-import os, sys, threading, time
+import os, signal, sys, threading, time
 from pathlib import Path
 from hack.controlplane.processes import Supervisor
 
+# Who starts the tests in the background of a shell has them, and so this program, ignore the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 directory = Path(sys.argv[1])
 supervisor = Supervisor(directory)
 

@@ -1,8 +1,13 @@
 """The node model and the filter."""
 
+from itertools import permutations
+from typing import Any
+
 import pytest
 
 from core import names, reasons
+from core.mgpu import filter as node_filter
+from core.mgpu.allocation import feasible
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import fits
 from core.mgpu.node import CARDS_MAX, NodeModel, NodeState, Usage, after, idle_state, model_of
@@ -126,6 +131,22 @@ def test_the_filter_on_used_nodes(ask: MgpuAsk, state: NodeState, words: str) ->
     assert unfit is not None
     assert (unfit.code, unfit.unresolvable) == (reasons.MGPU_NO_ROOM, False)
     assert words in unfit.message
+
+
+def test_nodes_in_like_states_share_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which number a card has, and which node it is in, makes no difference."""
+    searches = 0
+
+    def searched(*question: Any, **more: Any) -> bool:
+        nonlocal searches
+        searches += 1
+        return feasible(*question, **more)
+
+    monkeypatch.setattr(node_filter, "feasible", searched)
+    ask, model = an_ask((1, 77, 7777)), a_model(4)
+    for cards in permutations([(76, 7777), (77, 7777), (0, 0), (50, 1)]):
+        assert fits(ask, model, a_state(*cards), Settings()) is None
+    assert searches == 1
 
 
 def test_the_filter_counts_containers_per_card() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from core.mgpu.filter import preference
 from core.mgpu.node import idle_state
-from core.mgpu.score import combination, extender_score, node_score
+from core.mgpu.score import combination, node_score
 from core.settings import MgpuSettings, Settings
 from tests.unit.core.mgpu.cases import a_model, a_state, an_ask
 
@@ -54,21 +54,3 @@ def test_the_weight_of_core(core: int, weight: int, expected: int) -> None:
     assert (
         node_score(ask, model, idle_state(model), {"c0": (0,)}, policy="binpack", weight=weight) == expected
     )
-
-
-@pytest.mark.parametrize(
-    ("score", "expected"),
-    [
-        (Fraction(0), 0),
-        (Fraction(499, 100), 0),
-        (Fraction(5), 1),
-        (Fraction(33), 3),
-        (Fraction(35), 4),
-        (Fraction(94), 9),
-        (Fraction(95), 10),
-        (Fraction(100), 10),
-    ],
-)
-def test_the_score_of_kube_schedulers_extenders(score: Fraction, expected: int) -> None:
-    """0..10, halves up."""
-    assert extender_score(score) == expected

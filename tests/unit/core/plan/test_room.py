@@ -1,8 +1,12 @@
 """mGPU pods are lifted only while some node has room for them, everything that is under way counted."""
 
+from typing import Any
+
 import pytest
 
 from core import reasons
+from core.mgpu.filter import Unfit, fits
+from core.plan import room
 from core.plan.lift import Hold, Lift, Planner
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -192,3 +196,42 @@ def test_a_lifted_pod_whose_node_vanishes_is_expected_on_another_one() -> None:
     ledger.put_node(a_node("m2").mgpu(1, memory=16384).view())
     ledger.drop_node("m1")
     assert run(ledger, planner) == {"b": False}
+
+
+class Asked:
+    """Counts how often a node, or a kind of nodes, is asked whether a pod fits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.times = 0
+
+        def asked(*question: Any) -> Unfit | None:
+            self.times += 1
+            return fits(*question)
+
+        monkeypatch.setattr(room, "fits", asked)
+
+
+def test_nodes_alike_are_one_question_and_pods_alike_get_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eighty nodes in two states, thirty waiting pods of two sizes: four questions, and a dozen more when a card is freed."""
+    nodes = [a_node(f"m{n:02}").mgpu(1, memory=16384) for n in range(80)]
+    ledger = books(*nodes)
+    for number in range(80):
+        ledger.put_pod(bound(f"b{number:02}", 0, 90 + number % 2, node=f"m{number:02}").view())
+    pods = [share(f"p{n:02}", 60 + n % 2, second=n) for n in range(30)]
+    planner, asked = Planner(ledger), Asked(monkeypatch)
+    assert set(run(ledger, planner, *pods).values()) == {False}
+    assert asked.times == 4
+    assert set(run(ledger, planner).values()) == {False}
+    assert asked.times == 4
+    ledger.drop_pod("uid-ml-b07")
+    assert list(run(ledger, planner).values()).count(True) == 1
+    assert asked.times <= 4 + 12
+
+
+def test_a_cordoned_node_gives_up_the_pods_that_were_expected_there() -> None:
+    ledger = books(a_node("m1").mgpu(1, memory=16384), a_node("m2").mgpu(1, memory=16384))
+    planner = Planner(ledger)
+    huge = a_pod("huge").mgpu(core=10, memory=20000).gated()
+    assert run(ledger, planner, share("a"), huge) == {"a": True, "huge": False}
+    ledger.put_node(a_node("m1").mgpu(1, memory=16384).cordoned().view())
+    assert run(ledger, planner, share("b", second=1)) == {"b": False, "huge": False}, "a needs m2"

@@ -1,0 +1,44 @@
+"""Which of several controllers leads, by the Lease that they share, and where the API server asks about binds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hack.controlplane import ControlPlane, wait_for
+from hack.install import Installation
+
+_CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+def leader_index(plane: ControlPlane, installation: Installation) -> int:
+    """The place of the leading controller among those that run, once one of them holds the Lease."""
+    path = plane.api.path("coordination.k8s.io/v1", "Lease", installation.namespace, "cardquota")
+
+    def found() -> list[int]:
+        holder = plane.api.get(path).expect(200, 404).get("spec", {}).get("holderIdentity", "")
+        return [
+            index
+            for index, process in enumerate(installation.controller_processes)
+            if process.running and holder.startswith(process.name)
+        ]
+
+    return wait_for("a running controller holds the Lease", found)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class HookEntry:
+    """The entry of the binding hook: the configuration it is in, its place there, and its `clientConfig`."""
+
+    path: str
+    place: int
+    client: dict[str, Any]
+
+
+def hook_entry(plane: ControlPlane) -> HookEntry:
+    """Where the API server asks about binds at the moment."""
+    (found,) = [
+        HookEntry(f"{_CONFIGURATIONS}/{configuration['metadata']['name']}", place, entry["clientConfig"])
+        for configuration in plane.api.get(_CONFIGURATIONS).expect()["items"]
+        for place, entry in enumerate(configuration.get("webhooks", ()))
+        if entry["name"] == "bindings.cardquota.io"
+    ]
+    return found
