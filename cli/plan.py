@@ -1,6 +1,7 @@
 """`cardquota plan`: what the controller would do with these objects, and why it would not do more."""
 
 import argparse
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,8 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the plan."""
     settings = config.load(options.config)
-    report = planned(cluster.load(options), settings)
+    now = time.time_ns() // 1000 if options.state is None else None
+    report = planned(cluster.load(options), settings, now)
     if options.output == "json":
         output.print_json(report)
     else:
@@ -50,13 +52,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def planned(state: "State", settings: "Settings") -> dict[str, Any]:
-    """The plan of a state in the shape that `-o json` promises."""
+def planned(state: "State", settings: "Settings", now: int | None = None) -> dict[str, Any]:
+    """The plan of a state in the shape that `-o json` promises; `now` as for core.plan.offline.plan."""
     from cli import books, cards
     from core.plan import offline
 
     ledger = books.of(state, settings)
-    found = offline.plan(ledger, state.pods)
+    found = offline.plan(ledger, state.pods, now)
     return {
         "cards": cards.summary(ledger.inventory),
         "queues": _queues(found),
@@ -77,16 +79,7 @@ def _raw(state: "State", key: str) -> Mapping[str, Any]:
 
 
 def _queues(plan: "Plan") -> dict[str, dict[str, Any]]:
-    return {
-        name: {
-            "quota": output.amounts(queue.quota, zero=True),
-            "allocated": output.amounts(queue.allocated),
-            "reserved": output.amounts(queue.reserved),
-            "waiting": output.amounts(queue.waiting),
-            "share": queue.share,
-        }
-        for name, queue in plan.queues.items()
-    }
+    return {name: output.figures(queue) for name, queue in plan.queues.items()}
 
 
 def _pod(pod: "PlannedPod", raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,24 +1,43 @@
 """`cardquota queues`: what each queue may use, uses, holds and waits for."""
 
 import argparse
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cli import cluster, config, output
 
 if TYPE_CHECKING:
+    from core.objects import Pod
+    from core.queues.attributes import Attributes
     from core.queues.ledger import Ledger
 
 _DESCRIPTION = """\
 Shows for each queue and card (or mGPU resource) the quota, what bound pods use (allocated), what pods hold that may be
 bound any moment (reserved), and what gated pods wait for (waiting).
+
+With -o wide it shows CPU and memory too, and everything by which queues are limited and compared: what a queue may use
+(capability), is sure of (guarantee), should have (deserved) and could have in this cluster (real capability); what its pods
+use (allocated) and ask for (request); what is promised to PodGroups (inqueue) and used beyond their minimum (elastic).
 """
 _EPILOG = """\
 examples:
   cardquota queues
+  cardquota queues -o wide
   cardquota queues --state state.json -o json
 """
+_ATTRIBUTES = (
+    "capability",
+    "guarantee",
+    "deserved",
+    "realCapability",
+    "allocated",
+    "request",
+    "inqueue",
+    "elastic",
+)
+_WIDE = ("QUEUE", "KEY", *(re.sub("(?=[A-Z])", " ", name).upper() for name in _ATTRIBUTES))
 _HEADER = ("QUEUE", "STATE", "KEY", "QUOTA", "ALLOCATED", "RESERVED", "WAITING")
 
 
@@ -27,7 +46,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser = subcommands.add_parser(
         "queues", help="quota and usage of each queue", description=_DESCRIPTION, epilog=_EPILOG
     )
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "wide", "json")
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -38,39 +57,72 @@ def run(options: argparse.Namespace) -> int:
     from cli import books
 
     settings = config.load(options.config)
-    ledger = books.of(cluster.load(options), settings)
+    state = cluster.load(options)
+    ledger = books.of(state, settings)
     for name, limits in sorted(ledger.limits.items()):
         if limits.malformed:
             print(f"warning: queue {name} has no cards: its quota {limits.malformed}", file=sys.stderr)
-    report = summary(ledger)
+        if ledger.devices.malformed(name):
+            text = output.printable(ledger.devices.malformed(name))
+            print(f"warning: queue {name}: its device quota cannot be read: {text}", file=sys.stderr)
+    report = summary(ledger, state.pods)
     if options.output == "json":
         output.print_json(report)
+    elif options.output == "wide":
+        print(output.table(_WIDE, list(_wide_rows(report))))
     else:
         print(output.table(_HEADER, list(_rows(report))))
     return 0
 
 
-def summary(ledger: "Ledger") -> dict[str, dict[str, Any]]:
-    """Every queue that exists or is charged, sorted; amounts as in Queue status, what is zero left out."""
-    from core.plan.lift import share_of
+def summary(ledger: "Ledger", pods: "Iterable[Pod]") -> dict[str, dict[str, Any]]:
+    """Every queue that exists or is charged, sorted; amounts as in Queue status, what is zero left out.
 
-    names = sorted(ledger.queues.keys() | ledger.accounts.keys())
-    return {name: {**_entry(ledger, name), "share": share_of(ledger, name)} for name in names}
+    `attributes` are those of queues that exist: CPU in cores, memory in bytes, cards as they are.
+    """
+    from core.queues.overview import overview
+
+    found = overview(ledger, pods)
+    return {
+        name: {
+            **_entry(ledger, name),
+            "attributes": _attributes(found[name]) if name in found else {},
+        }
+        for name in sorted(ledger.queues.keys() | ledger.accounts.keys())
+    }
+
+
+def _attributes(attributes: "Attributes") -> dict[str, dict[str, str]]:
+    """A limit of zero is told apart from none."""
+    limits = (
+        attributes.capability,
+        attributes.guarantee,
+        attributes.deserved,
+        attributes.real_capability,
+    )
+    sums = (attributes.allocated, attributes.request, attributes.inqueue, attributes.elastic)
+    shown = [*(output.amounts(part, zero=True) for part in limits), *(output.amounts(part) for part in sums)]
+    return dict(zip(_ATTRIBUTES, shown, strict=True))
 
 
 def _entry(ledger: "Ledger", name: str) -> dict[str, Any]:
-    queue, limits, account = ledger.queues.get(name), ledger.limits.get(name), ledger.accounts.get(name)
-    quota = {**limits.cards, **limits.shares} if limits else {}
-    return {
-        "state": (queue.state or "Open") if queue else "NotFound",
-        "quota": output.amounts(quota, zero=True),
-        "allocated": output.amounts(account.allocated if account else {}),
-        "reserved": output.amounts(account.reserved if account else {}),
-        "waiting": output.amounts(account.waiting if account else {}),
-    }
+    from core.queues.figures import figures_of
+
+    queue = ledger.queues.get(name)
+    state = (queue.state or "Open") if queue else "NotFound"
+    return {"state": state, **output.figures(figures_of(ledger, name))}
 
 
 def _rows(report: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
     for name, entry in report.items():
         for key, cells in output.by_key(entry):
             yield (name, entry["state"], key, *cells)
+
+
+def _wide_rows(report: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """The cards of other queues, of which this one could have nothing, are left out."""
+    for name, entry in report.items():
+        found = entry["attributes"]
+        keys = {key for part, amounts in found.items() if part != "realCapability" for key in amounts}
+        for key in sorted(keys):
+            yield (name, key, *(found[part].get(key, "0") for part in _ATTRIBUTES))

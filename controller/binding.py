@@ -1,21 +1,22 @@
-"""The binding hook: a pod that asks for mGPU gets its cards in the very write that gives it its node."""
+"""The binding hook: a pod gets the record of its cards in the very write that gives it its node, or it gets neither."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from controller.caches import Caches
 from controller.metrics import Metrics
-from core import names, reasons
+from core import reasons
 from core.admission.bindings import Target, grant, obstacle, refuse, target_of
 from core.admission.request import AdmissionRequest, Decision
-from core.mgpu.ask import mgpu_ask
-from core.mgpu.binding import Granted, decide
+from core.crossquota.selector import keys
 from core.objects import Pod, pod
-from core.objects.node import Node
+from core.plan.bind import Binder
+from core.queues.shortfall import Shortfall
 from core.settings import Settings
+from core.violations import Violation
 from kube import errors
 from kube.client import Json
 from kube.resources import PODS, Resource
@@ -31,6 +32,14 @@ ASSUMED_FOR_S = 60.0
 Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Grant:
+    """The pod as it is stored if its bind goes through, and when it is given up that it will."""
+
+    pod: Pod
+    until: float
+
+
 class PodReader(Protocol):
     """The one call of kube.client.Client that the hook makes."""
 
@@ -41,10 +50,10 @@ class PodReader(Protocol):
 
 
 class BindingHook:
-    """Answers reviews of Bindings. Grants are given only while `leading`; what asks for nothing of ours passes anyway.
+    """Answers reviews of Bindings. Grants are given only while `leading`; what needs none (Binder.certain) passes anyway.
 
-    Everything between looking at the ledger and booking in it happens without an await, so two binds never see the
-    same free card.
+    Everything between looking at the books and booking in them happens without an await, so two binds never see the
+    same free card or quota.
     """
 
     def __init__(
@@ -57,11 +66,24 @@ class BindingHook:
     ) -> None:
         self._reader = reader
         self._caches = caches
-        self._settings = settings
+        self._labels_kept = keys(settings.cross_quota.label_selector)
+        self._binder = Binder(caches.ledger, caches.guests, settings, metrics.searches_cut_short.inc)
+        caches.pods.subscribe(self._binder.observe)
         self._metrics = metrics
         self._ask_leader = ask_leader or self._leaderless
-        self._assumed: dict[str, float] = {}
-        self.leading = False
+        self._grants: dict[str, _Grant] = {}
+        self._leading = False
+
+    @property
+    def leading(self) -> bool:
+        """Whether grants are given here. When that ends, those that were given are forgotten: the next leader lists anew."""
+        return self._leading
+
+    @leading.setter
+    def leading(self, leading: bool) -> None:
+        self._leading = leading
+        if not leading:
+            self._take_back(tuple(self._grants))
 
     async def review(self, request: AdmissionRequest) -> Decision:
         """The answer to one Binding, the leader's where the pod is ours. Never raises for what the Binding holds."""
@@ -74,14 +96,13 @@ class BindingHook:
     async def _review(self, request: AdmissionRequest, elsewhere: Answer) -> Decision:
         target = target_of(request)
         known = self._caches.pods.get(target.key)
-        if known is not None and target.uid in ("", known.uid) and not self._ours(known):
-            self._metrics.binds.labels("passed", "").inc()
-            return grant(target, {})
+        if known is not None and target.uid in ("", known.uid) and self._binder.certain(known, target.node):
+            return self._passed(target)
         with self._metrics.bind_seconds.time():
             return await self._review_ours(request, target, known, elsewhere)
 
     async def _leaderless(self, _request: AdmissionRequest) -> Decision:
-        return self._refused(reasons.NO_LEADER, "this replica does not lead; the scheduler will try again")
+        return refuse(reasons.NO_LEADER, "this replica does not lead; the scheduler will try again")
 
     async def _review_ours(
         self, request: AdmissionRequest, target: Target, known: Pod | None, elsewhere: Answer
@@ -95,70 +116,75 @@ class BindingHook:
                 text = f"pod {target.key} cannot be read: {errors.describe(error)}"
                 return self._refused(reasons.API_UNAVAILABLE, text)
             problem = obstacle(target, known)
-        if known is not None and not self._ours(known):
-            self._metrics.binds.labels("passed", "").inc()
-            return grant(target, {})
+        if known is not None and self._binder.certain(known, target.node):
+            return self._passed(target)
         if problem is not None:
             return self._refused(problem.code, problem.detail)
         assert known is not None, "a pod that does not exist is an obstacle"
-        return self._decide(request, target, known) if self.leading else await elsewhere(request)
-
-    def _ours(self, view: Pod) -> bool:
-        return view.asks_mgpu and self._settings.features.mgpu
+        if self.leading:
+            return self._decide(request, target, known)
+        decision = await elsewhere(request)
+        missing = _no_leader(decision)
+        if missing is None:
+            return decision
+        if self._binder.passes_unasked(known, target.node):
+            return self._passed(target, missing.code)
+        return self._refused(missing.code, missing.detail)
 
     async def _read(self, target: Target) -> Pod | None:
         if self._reader is None:
             return self._caches.pods.get(target.key)
         try:
-            return pod.project(
-                await self._reader.get(PODS, target.name, target.namespace, timeout_s=READ_TIMEOUT_S)
-            )
+            raw = await self._reader.get(PODS, target.name, target.namespace, timeout_s=READ_TIMEOUT_S)
         except errors.NotFound:
             return None
+        return pod.project(raw, labels_kept=self._labels_kept)
 
     def _decide(self, request: AdmissionRequest, target: Target, view: Pod) -> Decision:
-        ledger = self._caches.ledger
-        node: Node | None = ledger.nodes.get(target.node)
-        if node is None:
-            return self._refused(reasons.NODE_NOT_FOUND, f"node {target.node} does not exist")
-        booked = ledger.pod(view.uid)
-        if booked is not None and booked.bound:
-            if booked.node_name != target.node:
-                # A bind that was granted may still be stored, however late and whatever the scheduler was told; its
-                # cards stay taken until the watch shows the outcome or the grant runs out.
-                text = f"a bind of pod {target.key} to node {booked.node_name} is under way"
-                return self._refused(reasons.POD_ALREADY_BOUND, text)
+        booked = self._caches.ledger.pod(view.uid)
+        answer = self._answer(target, view, booked)
+        if isinstance(answer, Shortfall):
+            return self._refused(answer.reason, answer.message)
+        if not request.dry_run and (booked is None or not booked.bound or self._stands(booked)):
+            bound = self._binder.book(view, target.node, answer)
+            self._grants[view.uid] = _Grant(bound, asyncio.get_running_loop().time() + ASSUMED_FOR_S)
+        return self._granted(target, answer)
+
+    def _answer(self, target: Target, view: Pod, booked: Pod | None) -> Mapping[str, str] | Shortfall:
+        if booked is None or not booked.bound:
+            return self._binder.decide(view, target.node)
+        if booked.node_name == target.node or (
+            self._stands(booked) and self._binder.may_move(booked, target.node)
+        ):
             # The scheduler or the API server asks again: the same answer, whatever happened meanwhile.
-            if not request.dry_run and view.uid in self._assumed:
-                self._keep(view.uid)
-            return self._granted(target, _records_of(booked))
-        ask = mgpu_ask(view)
-        if ask is None:
-            return grant(target, {})
-        answer = decide(view, ask, node, ledger.pods_on(node.name), self._settings)
-        if not isinstance(answer, Granted):
-            return self._refused(answer.code, answer.message)
-        if not request.dry_run:
-            self._assume(view, target.node, answer)
-        return self._granted(target, dict(answer.annotations))
+            return self._binder.records_of(booked)
+        # A bind that was granted may still be stored, however late and whatever the scheduler was told; its cards and
+        # its quota stay taken until the watch shows the outcome or the grant runs out.
+        text = f"a bind of pod {target.key} to node {booked.node_name} is under way"
+        return Shortfall(reasons.POD_ALREADY_BOUND, text)
 
-    def _assume(self, view: Pod, node: str, answer: Granted) -> None:
-        annotations = {**view.annotations, **answer.annotations}
-        self._caches.ledger.assume(replace(view, node_name=node, annotations=annotations))
-        self._keep(view.uid)
-
-    def _keep(self, uid: str) -> None:
-        self._assumed[uid] = asyncio.get_running_loop().time() + ASSUMED_FOR_S
+    def _stands(self, booked: Pod) -> bool:
+        """Whether the books have the pod as we granted it, and not as the watch has shown it since."""
+        grant_ = self._grants.get(booked.uid)
+        return grant_ is not None and grant_.pod is booked
 
     def expire(self) -> None:
         """Takes back grants whose bind was never stored; to be called every now and then while leading."""
         now = asyncio.get_running_loop().time()
-        for uid in [uid for uid, deadline in self._assumed.items() if deadline <= now]:
-            del self._assumed[uid]
-            self._caches.ledger.forget(uid)
+        self._take_back([uid for uid, grant_ in self._grants.items() if grant_.until <= now])
+
+    def _take_back(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            del self._grants[uid]
+            self._binder.take_back(uid)
             self._caches.notify()
 
-    def _granted(self, target: Target, records: dict[str, str]) -> Decision:
+    def _passed(self, target: Target, unasked: str = "") -> Decision:
+        """Lets a bind through; `unasked` is why nobody could be asked about it."""
+        self._metrics.binds.labels("passed", unasked).inc()
+        return grant(target, {})
+
+    def _granted(self, target: Target, records: Mapping[str, str]) -> Decision:
         self._metrics.binds.labels("granted", "").inc()
         return grant(target, records)
 
@@ -168,9 +194,7 @@ class BindingHook:
         return refuse(code, message)
 
 
-def _records_of(view: Pod) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in view.annotations.items()
-        if key == names.ASSUMED_ANNOTATION or key.startswith(names.GPU_INDEX_PREFIX)
-    }
+def _no_leader(decision: Decision) -> Violation | None:
+    """What the answer says of a leader that could not be asked; None when one has answered."""
+    said = decision.denial.violations if decision.denial is not None else ()
+    return next((violation for violation in said if violation.code == reasons.NO_LEADER), None)

@@ -123,7 +123,7 @@ class Lifter:
         expected = isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid)
         _LOG.log(logging.DEBUG if expected else logging.ERROR, "lift refused", extra=_about(lift, error))
         await self._caches.wait_changed(lift.pod, timeout_s=1.0 if expected else 30.0)
-        self._caches.ledger.forget(lift.pod.uid)
+        self._caches.ledger.retract(lift.lifted)
         self._caches.notify()
 
 

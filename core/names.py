@@ -6,6 +6,8 @@ from typing import Final
 GATE: Final = "cardquota.io/quota"
 MANAGED_LABEL: Final = "cardquota.io/managed"
 ASSIGNED_ANNOTATION: Final = "cardquota.io/assigned"
+LIFTED_ANNOTATION: Final = "cardquota.io/lifted"
+"""On pods whose lift writes nothing else, so that the API server notes when that was."""
 OWN_PREFIX: Final = "cardquota.io/"
 FIELD_MANAGER: Final = "cardquota"
 
@@ -45,9 +47,13 @@ MGPU_CONTAINER_NAME_MAX: Final = 43
 
 # CrossQuota.
 CROSSQUOTA_PREFIX: Final = "volcano.sh/crossquota-"
+"""On nodes, with the name of a resource after it."""
+CROSSQUOTA_STRATEGY_ANNOTATION: Final = CROSSQUOTA_PREFIX + "scoring-strategy"
+"""On pods."""
 
 # Kubernetes.
 MIRROR_POD_ANNOTATION: Final = "kubernetes.io/config.mirror"
+TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 

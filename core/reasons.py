@@ -34,13 +34,21 @@ QUEUE_NOT_FOUND: Final = "QueueNotFound"
 QUEUE_NOT_OPEN: Final = "QueueNotOpen"
 QUEUE_HIERARCHY_BROKEN: Final = "QueueHierarchyBroken"
 GANG_INCOMPLETE: Final = "GangIncomplete"
+MIXED_CARDS: Final = "MixedCards"
 NO_FREE_CARD: Final = "NoFreeCard"
 AFFINITY_EXCLUDES_CARDS: Final = "AffinityExcludesCards"
 INSUFFICIENT_DEVICE_QUOTA: Final = "InsufficientDeviceQuota"
 CLAIM_NOT_FOUND: Final = "ClaimNotFound"
 CLAIM_NOT_COMPUTABLE: Final = "ClaimNotComputable"
+DEVICE_QUOTA_MALFORMED: Final = "DeviceQuotaMalformed"
 CARD_QUOTA_MALFORMED: Final = "CardQuotaMalformed"
+
+# What else is said about pods and queues (events); nobody waits for these reasons.
 RESERVED_TOO_LONG: Final = "ReservedTooLong"
+RESERVATION_EVICTED: Final = "ReservationEvicted"
+ROLLOUT_NEEDS_QUOTA: Final = "RolloutNeedsQuota"
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
+QUEUE_DEFINITION_EXTENDED: Final = "QueueDefinitionExtended"
 
 # Why an object is refused, or warned about.
 OBJECT_MALFORMED: Final = "ObjectMalformed"
@@ -52,6 +60,17 @@ CARD_RESOURCE_MISSING: Final = "CardResourceMissing"
 CARD_UNKNOWN: Final = "CardUnknown"
 CARD_NAME_MISSING: Final = "CardNameMissing"
 CARD_NAME_MISSPELT: Final = "CardNameMisspelt"
+DEVICE_QUOTA_CONTRADICTORY: Final = "DeviceQuotaContradictory"
+DEVICE_QUOTA_INERT: Final = "DeviceQuotaInert"
+DEVICE_QUOTA_ABOVE_PARENT: Final = "DeviceQuotaAboveParent"
+DEVICE_QUOTA_PRUNED: Final = "DeviceQuotaPruned"
+DEVICE_CLASS_UNKNOWN: Final = "DeviceClassUnknown"
+DEVICE_CLASS_CLOSED: Final = "DeviceClassClosed"
+CARD_REQUEST_DIFFERS: Final = "CardRequestDiffers"
+BEYOND_QUOTA: Final = "BeyondQuota"
+QUEUE_NAME_UNREAD: Final = "QueueNameUnread"
+QUOTA_BEYOND_CLUSTER: Final = "QuotaBeyondCluster"
+QUOTA_BELOW_USE: Final = "QuotaBelowUse"
 NODE_NAME_PRESET: Final = "NodeNamePreset"
 RECORD_PROTECTED: Final = "RecordProtected"
 GATE_PROTECTED: Final = "GateProtected"
@@ -64,12 +83,17 @@ MGPU_CORE: Final = "MgpuCore"
 MGPU_MEMORY: Final = "MgpuMemory"
 MGPU_CARD_COUNTS: Final = "MgpuCardCounts"
 MGPU_POLICY: Final = "MgpuPolicy"
+CROSS_QUOTA_MALFORMED: Final = "CrossQuotaMalformed"
+CROSS_QUOTA_UNUSED: Final = "CrossQuotaUnused"
+CROSS_QUOTA_STRATEGY: Final = "CrossQuotaStrategy"
 
 # Why a pod does not fit a node, or why a bind is refused.
+CARD_NOT_ON_NODE: Final = "CardNotOnNode"
 MGPU_NODE_TYPE: Final = "MgpuNodeType"
 MGPU_POLICY_MISMATCH: Final = "MgpuPolicyMismatch"
 MGPU_TOO_FEW_CARDS: Final = "MgpuTooFewCards"
 MGPU_NO_ROOM: Final = "MgpuNoRoom"
+CROSS_QUOTA_EXCEEDED: Final = "CrossQuotaExceeded"
 NODE_NOT_FOUND: Final = "NodeNotFound"
 POD_NOT_FOUND: Final = "PodNotFound"
 POD_REPLACED: Final = "PodReplaced"
@@ -78,6 +102,12 @@ POD_ALREADY_BOUND: Final = "PodAlreadyBound"
 POD_TERMINATING: Final = "PodTerminating"
 NO_LEADER: Final = "NoLeader"
 API_UNAVAILABLE: Final = "ApiUnavailable"
+
+# What was found wrong with the records of bound pods (events on pods and nodes).
+MGPU_RECORD_ASSIGNED: Final = "MgpuRecordAssigned"
+MGPU_RECORD_MISSING: Final = "MgpuRecordMissing"
+MGPU_RECORD_RESTORED: Final = "MgpuRecordRestored"
+MGPU_RECORD_IRREGULAR: Final = "MgpuRecordIrregular"
 
 CATALOGUE: Final = _catalogue(
     Reason(
@@ -100,7 +130,11 @@ CATALOGUE: Final = _catalogue(
         "wait for cards to come back, or raise the queue's card quota",
     ),
     Reason(QUEUE_NOT_FOUND, "the pod's queue does not exist", "create the queue, or name another one"),
-    Reason(QUEUE_NOT_OPEN, "the pod's queue is closed or closing", "open the queue"),
+    Reason(
+        QUEUE_NOT_OPEN,
+        "the pod's queue is closed or closing, or the root of all queues",
+        "open the queue, or name another one",
+    ),
     Reason(
         QUEUE_HIERARCHY_BROKEN,
         "the chain of parents of the queue has a gap or a cycle",
@@ -108,6 +142,11 @@ CATALOGUE: Final = _catalogue(
     ),
     Reason(
         GANG_INCOMPLETE, "fewer members than minMember exist", "wait for the missing pods, or lower minMember"
+    ),
+    Reason(
+        MIXED_CARDS,
+        "the pods of one group must be served by one card, and no card serves them all",
+        "name one card in all tasks, or set cards.multiCardJob to spread",
     ),
     Reason(
         NO_FREE_CARD,
@@ -125,6 +164,11 @@ CATALOGUE: Final = _catalogue(
     Reason(CLAIM_NOT_FOUND, "a ResourceClaim or its template does not exist", "create the named object"),
     Reason(CLAIM_NOT_COMPUTABLE, "a ResourceClaim asks in a way that cannot be counted", "change the claim"),
     Reason(
+        DEVICE_QUOTA_MALFORMED,
+        "the queue's device quota cannot be read, so the DeviceClasses it may be about are closed",
+        "correct the field that the path names",
+    ),
+    Reason(
         CARD_QUOTA_MALFORMED,
         "the queue's card quota cannot be read, so the queue has no cards",
         'write a JSON object of whole numbers, such as {"NVIDIA-H200": 8}',
@@ -133,6 +177,21 @@ CATALOGUE: Final = _catalogue(
         RESERVED_TOO_LONG,
         "the pod holds quota but is not bound",
         "look at the scheduler's events of the pod; delete it to give the quota back",
+    ),
+    Reason(
+        RESERVATION_EVICTED,
+        "the pod held quota without being bound for longer than reservation.evictAfter, and was deleted",
+        "nothing: its owner creates it anew; if that goes on, find out why no node takes it",
+    ),
+    Reason(
+        ROLLOUT_NEEDS_QUOTA,
+        "a rollout waits for quota that older pods of the same Deployment hold",
+        "set maxSurge 0 and maxUnavailable 1 on the Deployment, or raise the queue's card quota",
+    ),
+    Reason(
+        QUOTA_EXCEEDED,
+        "the queue uses more than its quota, as after a cut",
+        "wait until pods end, delete some, or raise the queue's quota",
     ),
     Reason(OBJECT_MALFORMED, "a field has the wrong type", "correct the field that the path names"),
     Reason(
@@ -168,6 +227,66 @@ CATALOGUE: Final = _catalogue(
     ),
     Reason(CARD_NAME_MISSPELT, "volcano.sh/card.card is not read", "write volcano.sh/card.name"),
     Reason(
+        DEVICE_QUOTA_CONTRADICTORY,
+        "two parts of the queue's device quota contradict each other",
+        "write the same limits wherever a DeviceClass is limited, and guarantee, deserved, capability in rising order",
+    ),
+    Reason(
+        DEVICE_QUOTA_INERT,
+        "a part of the device quota is stored and not enforced",
+        "set spec.dra.capability to limit devices",
+    ),
+    Reason(
+        DEVICE_QUOTA_ABOVE_PARENT,
+        "a queue above has a smaller limit, which holds for this queue too",
+        "lower the limit, or raise that of the queue above",
+    ),
+    Reason(
+        DEVICE_QUOTA_PRUNED,
+        "the API server dropped spec.dra, since its definition of Queue does not have the field",
+        "put the same JSON into the annotation volcano.sh/dra.quota, or set dra.queueCRD to extend and apply again",
+    ),
+    Reason(
+        QUEUE_DEFINITION_EXTENDED,
+        "the definition of Queue lacked spec.dra, and the controller has added it",
+        "apply the queues again whose events say that they lost their device quota",
+    ),
+    Reason(
+        DEVICE_CLASS_UNKNOWN,
+        "the cluster has no DeviceClass of that name now",
+        "check the spelling against kubectl get deviceclasses",
+    ),
+    Reason(
+        DEVICE_CLASS_CLOSED,
+        "a count of 0 lets no pod of the queue use the DeviceClass",
+        "leave the DeviceClass out to set no limit",
+    ),
+    Reason(
+        CARD_REQUEST_DIFFERS,
+        "the card request of the job is not what its tasks add up to",
+        "declare replicas times cards for each card name, or leave the request out",
+    ),
+    Reason(
+        BEYOND_QUOTA,
+        "more cards are asked for than the whole quota of the queue",
+        "ask for less, name another queue, or raise the queue's card quota",
+    ),
+    Reason(
+        QUEUE_NAME_UNREAD,
+        "a task of a Volcano Job names another queue than the job",
+        "name the queue in spec.queue of the job",
+    ),
+    Reason(
+        QUOTA_BEYOND_CLUSTER,
+        "the quotas of all queues add up to more cards than the nodes have",
+        "nothing where cards are oversold on purpose; else lower a quota",
+    ),
+    Reason(
+        QUOTA_BELOW_USE,
+        "a quota is lowered below what is in use",
+        "wait for pods to end, or delete some; nothing is evicted",
+    ),
+    Reason(
         NODE_NAME_PRESET, "spec.nodeName is set at creation", "leave spec.nodeName out, use node affinity"
     ),
     Reason(RECORD_PROTECTED, "a record of the controller was set or edited", "leave the record out"),
@@ -196,11 +315,36 @@ CATALOGUE: Final = _catalogue(
         MGPU_POLICY, "the compute policy is unknown or does not go with several cards", "correct the policy"
     ),
     Reason(
+        CROSS_QUOTA_MALFORMED,
+        "a CrossQuota annotation of a node cannot be read",
+        "write an amount such as 32 or 64Gi, or a percentage above 0 and at most 100",
+    ),
+    Reason(
+        CROSS_QUOTA_UNUSED,
+        "a CrossQuota annotation of a node has no effect",
+        "name a resource of crossQuota.quotaResources, in one of the two forms",
+    ),
+    Reason(
+        CROSS_QUOTA_STRATEGY,
+        "the CrossQuota scoring strategy is unknown",
+        "write most-allocated or least-allocated",
+    ),
+    Reason(
+        CARD_NOT_ON_NODE,
+        "the pod never passed the quota gate, and the node carries none of its cards",
+        "delete the pod, so that its successor passes the gate and is led to its card",
+    ),
+    Reason(
         MGPU_NODE_TYPE, "the node serves no mGPU shares", "use a node labelled vke.node.gpu.schedule=mgpu"
     ),
     Reason(MGPU_POLICY_MISMATCH, "pod and node have different compute policies", "change the pod's policy"),
     Reason(MGPU_TOO_FEW_CARDS, "a container asks for more cards than the node has", "ask for fewer cards"),
     Reason(MGPU_NO_ROOM, "the node's cards have no room for the pod", "wait for shares to come free"),
+    Reason(
+        CROSS_QUOTA_EXCEEDED,
+        "pods without GPU may use no more of the node",
+        "wait for such pods to end, or raise the node's quota",
+    ),
     Reason(NODE_NOT_FOUND, "the node does not exist", "the scheduler will choose another node"),
     Reason(POD_NOT_FOUND, "the pod does not exist", "nothing: the pod is gone"),
     Reason(POD_REPLACED, "another pod has the name now", "nothing: the scheduler sees the new pod"),
@@ -214,6 +358,26 @@ CATALOGUE: Final = _catalogue(
     ),
     Reason(
         NO_LEADER, "no leader of the controller can be reached", "the scheduler retries; check the controller"
+    ),
+    Reason(
+        MGPU_RECORD_ASSIGNED,
+        "the pod was bound without cards and got them afterwards, before it started",
+        "nothing for the pod; find out why the binding hook was not asked",
+    ),
+    Reason(
+        MGPU_RECORD_MISSING,
+        "the pod is bound without a record of its cards, and none can be written",
+        "delete the pod, so that its successor is bound with cards; find out why the binding hook was not asked",
+    ),
+    Reason(
+        MGPU_RECORD_RESTORED,
+        "the record of the pod's cards was edited and has been put back",
+        "leave the record alone; find out why the policies let the edit through",
+    ),
+    Reason(
+        MGPU_RECORD_IRREGULAR,
+        "a record names other cards than the pod can have, or a card is booked beyond its size",
+        "delete a pod of that card, so that its successor is bound with cards of its own",
     ),
 )
 

@@ -47,11 +47,11 @@ def card_ask(
     if not alternatives:
         return None
     if pod.gated and not pod.bound:
-        return _open(pod, alternatives, resources_of)
-    record = _record(pod, alternatives)
+        return open_ask(pod.card_name, pod.limits, pod.requests, resources_of)
+    record = assignment_of(pod)
     card = _real_card(pod, alternatives, resources_of, on_node or {}, record)
     if card is None:
-        return _open(pod, alternatives, resources_of)
+        return open_ask(pod.card_name, pod.limits, pod.requests, resources_of)
     counted = _count(pod, card, resources_of(card))
     if isinstance(counted, AskError):
         counted = _fall_back(pod, card, resources_of(card), record) or counted
@@ -60,20 +60,27 @@ def card_ask(
     return CardAsk(pod.card_name, alternatives, card, *counted)
 
 
-def _open(pod: Pod, alternatives: tuple[str, ...], resources_of: ResourcesOf) -> CardAsk | AskError:
-    """The count by the first alternative that gives one; all share one resource, so it does not matter which."""
+def open_ask(
+    cards: str, limits: Mapping[str, int], requests: Mapping[str, int], resources_of: ResourcesOf
+) -> CardAsk | AskError:
+    """What a pod asks for whose card is not decided; `cards` is its expression, not empty, amounts in thousandths.
+
+    The count is that by the first alternative that gives one; all share one resource, so it does not matter which.
+    """
+    alternatives = expression.split(cards)
     problems: list[AskError] = []
     for card in alternatives:
-        counted = _count(pod, card, resources_of(card))
+        counted = _counted(card, limits, requests, resources_of(card))
         if not isinstance(counted, AskError):
-            return CardAsk(pod.card_name, alternatives, pod.card_name, *counted)
+            return CardAsk(cards, alternatives, cards, *counted)
         problems.append(counted)
     return problems[0]
 
 
-def _record(pod: Pod, alternatives: tuple[str, ...]) -> tuple[str, int] | None:
+def assignment_of(pod: Pod) -> tuple[str, int] | None:
+    """The card of the pod's record and how many; None without one, and where it names no card that the pod accepts."""
     record = read_assigned(pod.annotations.get(names.ASSIGNED_ANNOTATION, ""))
-    return record if record is not None and record[0] in alternatives else None
+    return record if record is not None and record[0] in expression.split(pod.card_name) else None
 
 
 def _real_card(
@@ -101,6 +108,12 @@ def _real_card(
 
 
 def _count(pod: Pod, card: str, resources: frozenset[str]) -> tuple[str, int] | AskError:
+    return _counted(card, pod.limits, pod.requests, resources)
+
+
+def _counted(
+    card: str, limits: Mapping[str, int], requests: Mapping[str, int], resources: frozenset[str]
+) -> tuple[str, int] | AskError:
     """(resource, thousandths) of a card, from the limits, else from the requests; rounded up to whole cards.
 
     Limits come first because the templates inside a Volcano Job are not defaulted by the API server.
@@ -108,7 +121,7 @@ def _count(pod: Pod, card: str, resources: frozenset[str]) -> tuple[str, int] | 
     if not resources:
         return AskError(f"no resource name found for card <{card}>")
     candidates = sorted(resources)
-    for amounts in (pod.limits, pod.requests):
+    for amounts in (limits, requests):
         for resource in candidates:
             if resource in amounts:
                 return resource, _whole(amounts[resource])

@@ -8,12 +8,16 @@ A product is a label value, since discovery takes it from a node label.
 """
 
 import re
+from collections import Counter
+from functools import lru_cache
 from typing import Final
 
 from core import names
 from core.violations import show
 
 BAR: Final = "|"
+_SHORT: Final = 256
+"""Longest expression that is remembered once it was judged, so that odd ones cannot fill the memory."""
 
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _MPS: Final = re.compile(r"mps-[0-9]+g\*1/[1-9][0-9]*")
@@ -72,6 +76,10 @@ def name_errors(name: str) -> list[str]:
 
 def expression_errors(expression: str) -> list[str]:
     """What is wrong with an expression; empty when it may be used."""
+    return list(_remembered_errors(expression) if len(expression) <= _SHORT else _errors(expression))
+
+
+def _errors(expression: str) -> list[str]:
     alternatives = split(expression) or ("",)
     if not all(alternatives):
         return (
@@ -79,9 +87,14 @@ def expression_errors(expression: str) -> list[str]:
             if BAR in expression
             else name_errors("")
         )
-    errors = [error for name in dict.fromkeys(alternatives) for error in name_errors(name)]
-    repeated = sorted({name for name in alternatives if alternatives.count(name) > 1})
+    counts = Counter(alternatives)
+    errors = [error for name in counts for error in name_errors(name)]
+    repeated = sorted(name for name, times in counts.items() if times > 1)
     return errors + [f"has the duplicate alternative {show(name)}" for name in repeated]
+
+
+_remembered_errors = lru_cache(maxsize=4096)(_errors)
+"""The pods of a cluster name the same few cards over and over."""
 
 
 def reserved(expression: str) -> list[str]:

@@ -85,6 +85,13 @@ class Inventory:
         """The cards for which nodes show different resources."""
         return {card: found for card, found in self._resources.items() if len(found) > 1}
 
+    def conflict_notes(self) -> tuple[str, ...]:
+        """A line for each of these cards, for the log; a pod may ask for any of the resources."""
+        return tuple(
+            f"nodes show the card {card} under different resources: {', '.join(sorted(found))}"
+            for card, found in sorted(self.conflicts.items())
+        )
+
     def _replace(self, name: str, new: NodeCards) -> frozenset[str]:
         old = self._nodes.get(name, _NOTHING)
         self._nodes[name] = new

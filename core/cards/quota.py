@@ -6,6 +6,7 @@ the webhook was away) is no quota at all: the queue has no cards until somebody 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from core import reasons, strictjson
@@ -16,6 +17,8 @@ MAX_CARDS: Final = 1_000_000_000
 """Largest count of one card: in thousandths it is still far from the end of 64 bits."""
 
 _SHOWN: Final = 3
+_SHORT: Final = 4096
+"""Longest quota that is remembered once it was read, so that odd annotations cannot fill the memory."""
 _PLAIN_LENGTH: Final = 120
 _EXAMPLE: Final = '{"NVIDIA-H200": 8}'
 
@@ -41,7 +44,15 @@ def parse_quota(text: str) -> Mapping[str, int]:
 
     An entry whose key can never be the name of a card (empty, or with `|`) is left out: it says nothing about others.
     """
+    return _remembered(text) if len(text) <= _SHORT else _quota(text)
+
+
+def _quota(text: str) -> Mapping[str, int]:
     return {key: count for key, count in _parse(text).items() if key and expression.BAR not in key}
+
+
+_remembered = lru_cache(maxsize=1024)(_quota)
+"""Admission reads the quota of the queue with every pod that is created."""
 
 
 def parse_request(text: str) -> Mapping[str, int]:

@@ -7,6 +7,7 @@ object that is refused would be refused at any other time as well.
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from core import names, quantity, reasons
@@ -18,6 +19,8 @@ from core.settings import Settings
 from core.violations import Findings, Hint, Violation, child, show
 
 _EXAMPLES: Final = 3
+_UNKNOWN_LISTED: Final = 8
+"""Of more unknown cards nothing is said: an annotation has room for thousands, and each is compared with all known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +141,13 @@ def _missing_resource(subject: _Subject, alternatives: tuple[str, ...]) -> Itera
     served = {card: subject.inventory.resources_of(card) for card in alternatives}
     if not all(served.values()):
         return
-    unreadable = list(_unreadable(subject, frozenset.union(*served.values())))
+    asked = list(_asked(subject.spec))
+    unreadable = list(_unreadable(subject, asked, frozenset.union(*served.values())))
     if unreadable:
         yield from unreadable
         return
-    amounts = subject.amounts()
-    missing = {min(resources): card for card, resources in served.items() if resources.isdisjoint(amounts)}
+    present = {resource for _, amounts in asked for resource in amounts}
+    missing = {min(resources): card for card, resources in served.items() if resources.isdisjoint(present)}
     for resource, card in missing.items():
         yield Violation(
             reasons.CARD_RESOURCE_MISSING,
@@ -153,15 +157,26 @@ def _missing_resource(subject: _Subject, alternatives: tuple[str, ...]) -> Itera
         )
 
 
-def _unreadable(subject: _Subject, resources: frozenset[str]) -> Iterator[Violation]:
-    """Amounts of the card's resource that are no quantity; a template inside a custom resource may hold anything."""
+_Place = tuple[str, int, str]
+
+
+def _asked(spec: Mapping[str, Any]) -> Iterator[tuple[_Place, Mapping[str, Any]]]:
+    """The limits and the requests of every container, with (list, index, section) as their place."""
     for kind in ("initContainers", "containers"):
-        for index, container in enumerate(read.sequence(subject.spec, kind)):
+        for index, container in enumerate(read.sequence(spec, kind)):
+            resources = read.mapping(container, "resources")
             for section in ("limits", "requests"):
-                asked = read.mapping(container, "resources", section)
-                for resource in sorted(resources & asked.keys()):
-                    path = f"{subject.prefix}spec.{kind}[{index}].resources.{section}"
-                    yield from _quantity(asked[resource], child(path, resource))
+                yield (kind, index, section), read.mapping(resources, section)
+
+
+def _unreadable(
+    subject: _Subject, asked: Iterable[tuple[_Place, Mapping[str, Any]]], resources: frozenset[str]
+) -> Iterator[Violation]:
+    """Amounts of the card's resource that are no quantity; a template inside a custom resource may hold anything."""
+    for (kind, index, section), amounts in asked:
+        for resource in sorted(resources & amounts.keys()):
+            path = f"{subject.prefix}spec.{kind}[{index}].resources.{section}"
+            yield from _quantity(amounts[resource], child(path, resource))
 
 
 def _quantity(value: object, path: str) -> Iterator[Violation]:
@@ -175,13 +190,19 @@ def _remarks(subject: _Subject, cards: str) -> Iterator[Hint]:
     path = subject.annotation_path(names.CARD_NAME_ANNOTATION)
     for card in expression.reserved(cards):
         yield Hint(reasons.CARD_NAME_MALFORMED, path, f"{show(card)} is no kind of share that is known")
-    if not subject.complete:
-        return
-    for card in expression.split(cards):
-        if not subject.inventory.resources_of(card):
-            near = difflib.get_close_matches(card, subject.inventory.cards(), n=1)
-            wanted = f"; did you mean {near[0]}?" if near else ""
-            yield Hint(reasons.CARD_UNKNOWN, path, f"no node carries the card {show(card)} now{wanted}")
+    if subject.complete:
+        yield from unknown_cards(expression.split(cards), subject.inventory, path)
+
+
+def unknown_cards(cards: Iterable[str], inventory: Inventory, path: str) -> Iterator[Hint]:
+    """A hint for each card that no node carries now and that the settings do not name; the first few of them.
+
+    The inventory must have seen all nodes. A share is never unknown: its resource follows from its name.
+    """
+    for card in islice((card for card in cards if not inventory.resources_of(card)), _UNKNOWN_LISTED):
+        near = difflib.get_close_matches(card, inventory.cards(), n=1)
+        wanted = f"; did you mean {near[0]}?" if near else ""
+        yield Hint(reasons.CARD_UNKNOWN, path, f"no node carries the card {show(card)} now{wanted}")
 
 
 def _unnamed(subject: _Subject, policy: str) -> Findings:

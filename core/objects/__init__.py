@@ -5,6 +5,9 @@ collection stays short. Projection is tolerant: what has the wrong type is read 
 object that cannot be read completely must still be counted as far as it can. Admission judges shapes strictly.
 """
 
+from core.objects.claim import Claim
+from core.objects.claim_template import ClaimTemplate
+from core.objects.device_class import DeviceClass
 from core.objects.group import Group
 from core.objects.job import Job
 from core.objects.namespace import Namespace
@@ -12,4 +15,16 @@ from core.objects.node import Node
 from core.objects.pod import ContainerShare, Owner, Pod
 from core.objects.queue import Queue
 
-__all__ = ["ContainerShare", "Group", "Job", "Namespace", "Node", "Owner", "Pod", "Queue"]
+__all__ = [
+    "Claim",
+    "ClaimTemplate",
+    "ContainerShare",
+    "DeviceClass",
+    "Group",
+    "Job",
+    "Namespace",
+    "Node",
+    "Owner",
+    "Pod",
+    "Queue",
+]

@@ -1,7 +1,9 @@
 """The pod, as far as quota, placement and admission look at it."""
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from core import names, quantity
@@ -19,6 +21,8 @@ _KEPT_ANNOTATIONS: Final = frozenset(
         names.MIRROR_POD_ANNOTATION,
     }
 )
+_NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
+"""One for all pods: there are as many as pods."""
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -57,6 +61,8 @@ class Pod:
     deleting: bool
     managed: bool
     annotations: Mapping[str, str]
+    annotated: bool
+    """Whether there is any annotation, kept here or not."""
     owner: Owner | None
     node_name: str
     scheduler_name: str
@@ -70,12 +76,21 @@ class Pod:
     shares: tuple[ContainerShare, ...]
     share_in_init: bool
     claims: tuple[tuple[str, str, str], ...]
-    """(entry name, claim name, template name) of `spec.resourceClaims`; one of the last two is empty."""
+    """(entry name, claim name, template name) of `spec.resourceClaims`; one of the last two is empty.
+
+    A claim that the scheduler made for extended resources is among them, once there is one.
+    """
     generated_claims: Mapping[str, str | None]
     """Entry name -> name of the generated claim, None where no claim was needed."""
     node_selector: Mapping[str, str]
     affinity: Mapping[str, Any]
     """`spec.affinity` as it stands; kept only while the pod waits, empty afterwards."""
+    deployment: str
+    """The name of the Deployment whose ReplicaSet controls the pod; empty for every other pod."""
+    released: int
+    """Since when the pod waits for a node alone, in microseconds since 1970; 0 at our gate and once it has a node."""
+    labels: Mapping[str, str]
+    """Those that `project` was told to keep."""
 
     @property
     def key(self) -> str:
@@ -123,13 +138,17 @@ class Pod:
         return bool(self.shares) or self.share_in_init
 
 
-def project(raw: Mapping[str, Any]) -> Pod:
+def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
     """The view of a v1 Pod. A missing namespace is `default`, as for kubectl."""
     metadata, spec, status = (read.mapping(raw, part) for part in ("metadata", "spec", "status"))
     containers, inits = read.sequence(spec, "containers"), read.sequence(spec, "initContainers")
     node_name = read.text(spec, "nodeName")
     phase = read.text(status, "phase")
     waiting = not node_name and phase not in _TERMINAL
+    labels, owner = read.texts(metadata, "labels"), controlling_owner(metadata)
+    gates = tuple(
+        read.text(gate, "name") for gate in read.sequence(spec, "schedulingGates") if isinstance(gate, dict)
+    )
     return Pod(
         namespace=read.text(metadata, "namespace") or "default",
         name=read.text(metadata, "name"),
@@ -137,29 +156,57 @@ def project(raw: Mapping[str, Any]) -> Pod:
         resource_version=read.text(metadata, "resourceVersion"),
         created=read.timestamp(metadata.get("creationTimestamp")),
         deleting=metadata.get("deletionTimestamp") is not None,
-        managed=read.texts(metadata, "labels").get(names.MANAGED_LABEL) == "true",
+        managed=labels.get(names.MANAGED_LABEL) == "true",
         annotations=_annotations(metadata),
-        owner=controlling_owner(metadata),
+        annotated=isinstance(metadata.get("annotations"), dict),
+        owner=owner,
         node_name=node_name,
         scheduler_name=read.text(spec, "schedulerName") or names.DEFAULT_SCHEDULER,
         priority=read.integer(spec, "priority"),
-        gates=tuple(
-            read.text(gate, "name")
-            for gate in read.sequence(spec, "schedulingGates")
-            if isinstance(gate, dict)
-        ),
+        gates=gates,
         phase=phase,
         started=_started(status),
-        requests=aggregate(spec, "requests"),
+        requests=aggregate(spec, "requests", _granted(status)),
         limits=aggregate(spec, "limits"),
         container_count=len(containers),
         shares=_shares(containers),
         share_in_init=bool(_shares(inits)),
-        claims=_claims(spec),
+        claims=(*_claims(spec), *_implicit_claims(status)),
         generated_claims=_generated_claims(status),
         node_selector=read.texts(spec, "nodeSelector") if waiting else {},
         affinity=read.mapping(spec, "affinity") if waiting else {},
+        deployment=_deployment(owner, labels),
+        released=_released(metadata) if waiting and names.GATE not in gates else 0,
+        labels={key: labels[key] for key in labels_kept if key in labels} if labels_kept else _NO_LABELS,
     )
+
+
+def _deployment(owner: Owner | None, labels: Mapping[str, str]) -> str:
+    """A ReplicaSet of a Deployment is named after it and after the hash of its template, which its pods are labelled with."""
+    suffix = f"-{labels.get(names.TEMPLATE_HASH_LABEL, '')}"
+    if owner is None or owner.kind != "ReplicaSet" or suffix == "-" or not owner.name.endswith(suffix):
+        return ""
+    # One text for all pods of a Deployment.
+    return sys.intern(owner.name.removesuffix(suffix))
+
+
+def _released(metadata: Mapping[str, Any]) -> int:
+    """When the gate went, by what the API server notes of every writer, so that a new leader does not start over.
+
+    A lift leaves an entry under our name. Where somebody else took the gate away, the last write of anybody stands for it:
+    the scheduler's, as a rule, who looked at the pod and found no node. A pod that never had a gate could be bound from
+    its creation.
+    """
+    ours, others = 0, 0
+    for entry in read.sequence(metadata, "managedFields"):
+        if isinstance(entry, dict):
+            time = read.timestamp(entry.get("time"))
+            if entry.get("manager") == names.FIELD_MANAGER:
+                ours = max(ours, time)
+            else:
+                others = max(others, time)
+    gated_once = read.texts(metadata, "labels").get(names.MANAGED_LABEL) == "true"
+    return ours or (others if gated_once else 0) or read.timestamp(metadata.get("creationTimestamp"))
 
 
 def _annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
@@ -199,24 +246,31 @@ def _started(status: Mapping[str, Any]) -> bool:
     )
 
 
-def aggregate(spec: Mapping[str, Any], kind: str) -> dict[str, int]:
+def aggregate(
+    spec: Mapping[str, Any], kind: str, granted: Mapping[str, Mapping[str, int]] = MappingProxyType({})
+) -> dict[str, int]:
     """`limits` or `requests` of the whole pod in thousandths.
 
     The sum over the containers and the sidecars (init containers that restart always), or the peak of the init
-    sequence where that is higher, plus the overhead: the way kubectl and the scheduler count.
+    sequence where that is higher; what the pod itself names takes its place; then the overhead is added: the way kubectl
+    and the scheduler count. `granted` has what a container holds at least, by its name.
     """
     running: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in read.sequence(spec, "initContainers"):
-        asked = _container(container, kind)
+        asked = _container(container, kind, granted)
         if read.mapping({"c": container}, "c").get("restartPolicy") == "Always":
             _add(running, asked)
             _raise_to(peak, running)
         else:
             _raise_to(peak, {name: amount + running.get(name, 0) for name, amount in asked.items()})
     for container in read.sequence(spec, "containers"):
-        _add(running, _container(container, kind))
+        _add(running, _container(container, kind, granted))
     _raise_to(running, peak)
+    if kind == "requests":
+        # Those of the containers stand before a limit of the pod, as the API server defaults it.
+        running = read.resources(spec, "resources", "limits") | running
+    running |= read.resources(spec, "resources", kind)
     for name, amount in read.resources(spec, "overhead").items():
         # An overhead never turns "no limit" into a limit.
         if kind == "requests" or name in running:
@@ -224,10 +278,26 @@ def aggregate(spec: Mapping[str, Any], kind: str) -> dict[str, int]:
     return running
 
 
-def _container(container: object, kind: str) -> dict[str, int]:
+def _container(container: object, kind: str, granted: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """One container's amounts; a request that is missing equals the limit, as the API server defaults it."""
     asked = read.resources(container, "resources", kind)
-    return asked if kind == "limits" else read.resources(container, "resources", "limits") | asked
+    if kind == "requests":
+        asked = read.resources(container, "resources", "limits") | asked
+    if granted:
+        _raise_to(asked, granted.get(read.text(read.mapping({"c": container}, "c"), "name"), {}))
+    return asked
+
+
+def _granted(status: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """What the node holds for each container: more than is asked for while a resize in place is not done."""
+    found: dict[str, dict[str, int]] = {}
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for entry in read.sequence(status, key):
+            held = read.resources(entry, "resources", "requests")
+            _raise_to(held, read.resources(entry, "allocatedResources"))
+            if held:
+                found[read.text(entry, "name")] = held
+    return found
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
@@ -278,6 +348,12 @@ def _claims(spec: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
         for entry in read.sequence(spec, "resourceClaims")
         if isinstance(entry, dict)
     )
+
+
+def _implicit_claims(status: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """The claim that a scheduler has made for extended resources which a DeviceClass serves; known only at the bind."""
+    name = read.text(read.mapping(status, "extendedResourceClaimStatus"), "resourceClaimName")
+    return (("", name, ""),) if name else ()
 
 
 def _generated_claims(status: Mapping[str, Any]) -> dict[str, str | None]:

@@ -1,5 +1,6 @@
 """The Volcano Queue: quota in, usage out."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,10 @@ class Queue:
     deleting: bool
     card_quota: str
     dra_quota: str
-    spec_dra: Mapping[str, Any] | None
+    spec_dra: object
+    """`spec.dra` as it stands, whatever its type: one that cannot be read must not count as none. None where there is none."""
+    sent_dra: bool
+    """Whether kubectl last sent a `spec.dra`, stored or not."""
     capability: Mapping[str, int]
     deserved: Mapping[str, int]
     guarantee: Mapping[str, int]
@@ -42,7 +46,6 @@ def project(raw: Mapping[str, Any]) -> Queue:
     """The view of a scheduling.volcano.sh/v1beta1 Queue."""
     metadata, spec, status = (read.mapping(raw, part) for part in ("metadata", "spec", "status"))
     annotations = read.texts(metadata, "annotations")
-    dra = spec.get("dra")
     return Queue(
         name=read.text(metadata, "name"),
         uid=read.text(metadata, "uid"),
@@ -51,7 +54,8 @@ def project(raw: Mapping[str, Any]) -> Queue:
         deleting=metadata.get("deletionTimestamp") is not None,
         card_quota=annotations.get(names.CARD_QUOTA_ANNOTATION, ""),
         dra_quota=annotations.get(names.DRA_QUOTA_ANNOTATION, ""),
-        spec_dra=dra if isinstance(dra, dict) else None,
+        spec_dra=spec.get("dra"),
+        sent_dra=sent_dra(annotations),
         capability=read.resources(spec, "capability"),
         deserved=read.resources(spec, "deserved"),
         guarantee=read.resources(spec, "guarantee", "resource"),
@@ -72,6 +76,17 @@ def _usage(status: Mapping[str, Any]) -> dict[str, str]:
         for key, value in read.entries(status, "allocated")
         if isinstance(value, str | int | float) and not isinstance(value, bool)
     }
+
+
+def sent_dra(annotations: Mapping[str, str]) -> bool:
+    """Whether the object that kubectl last applied holds a `spec.dra` that is not empty."""
+    applied = annotations.get(names.LAST_APPLIED_ANNOTATION, "")
+    if '"dra"' not in applied:
+        return False
+    try:
+        return bool(read.mapping(json.loads(applied), "spec").get("dra"))
+    except (ValueError, RecursionError):
+        return False
 
 
 def foreign_keys(metadata: Mapping[str, Any]) -> frozenset[str]:

@@ -4,7 +4,7 @@ What is lifted is assumed in the ledger at once, so the next pod sees it. The ca
 (`Ledger.forget`) what failed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,16 +13,20 @@ from core.affinity import NodeRequirement, Patch
 from core.cards.assigned import render_assigned
 from core.mgpu.affinity import node_requirement
 from core.objects import Group, Pod
-from core.plan.gang import assign
+from core.plan.choice import Choice
+from core.plan.declared import declared_shortfall
+from core.plan.gang import Outcome, assign
 from core.plan.patch import lift_patch
 from core.plan.placement import CardPlacement
-from core.plan.room import ShareRoom
-from core.plan.stock import CardStock
 from core.plan.trial import LedgerTrial, member_of
-from core.plan.units import Unit, units_of
+from core.plan.uniform import choices, common_cards
+from core.plan.units import Unit, has_unfinished, units_of
 from core.queues.account import Entry
-from core.queues.check import Balance, Shortfall
+from core.queues.amounts import CPU, MEMORY
+from core.queues.check import Balance, balance_of
 from core.queues.ledger import Ledger
+from core.queues.share import share_of
+from core.queues.shortfall import Shortfall, queue_closed, queue_missing, uncountable
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Lift:
     """A pod that gets its quota now.
 
     `assigned` counts whole cards, `record` is the annotation about them, `requirement` narrows the pod to nodes that
-    have them.
+    have them. `lifted` is the pod as it is booked from now on.
     """
 
     pod: Pod
@@ -38,6 +42,7 @@ class Lift:
     assigned: Mapping[str, int]
     record: str
     requirement: NodeRequirement
+    lifted: Pod
 
     @property
     def patch(self) -> Patch:
@@ -61,15 +66,7 @@ class Hold:
 
 
 Decision = Lift | Hold
-
-
-def share_of(ledger: Ledger, queue: str) -> float:
-    """The largest part of any limit that is allocated or reserved; for ordering and display only."""
-    limits, account = ledger.limits.get(queue), ledger.accounts.get(queue)
-    if limits is None or account is None:
-        return 0.0
-    bounds = [*limits.cards.items(), *limits.shares.items()]
-    return max((account.used(key) / limit for key, limit in bounds if limit > 0), default=0.0)
+_Wish = tuple[str, int, int, int]
 
 
 class Planner:
@@ -77,42 +74,56 @@ class Planner:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._room = ShareRoom(ledger)
+        self._choice = Choice(ledger)
         self._placement = CardPlacement(ledger)
-        self._stock = CardStock(ledger)
 
     def order(self, queues: Iterable[str]) -> list[str]:
-        """The order in which queues are served: priority, then the smaller share of a limit in use, then name."""
+        """The order in which queues are served: priority, then the smaller share in use, then name.
+
+        Before all others those with a gang that stopped short of its minimum: what it lacks on the nodes, or of what it
+        shares with other queues, must not go to them.
+        """
         return sorted(queues, key=self._rank)
 
-    def _rank(self, name: str) -> tuple[int, float, str]:
+    def _rank(self, name: str) -> tuple[bool, int, float, str]:
         queue = self._ledger.queues.get(name)
-        return (-queue.priority if queue else 0, share_of(self._ledger, name), name)
+        share = share_of(self._ledger, name)
+        return (not has_unfinished(self._ledger, name), -queue.priority if queue else 0, share, name)
 
     def decide(self, name: str) -> list[Decision]:
         """Decides on every waiting pod of a queue, in their order. What is lifted is assumed in the ledger."""
-        ledger = self._ledger
-        queue, limits = ledger.queues.get(name), ledger.limits.get(name)
+        queue, balance = self._ledger.queues.get(name), balance_of(self._ledger, name)
         fifo = queue is not None and queue.fifo
-        balance = Balance(name, limits, partial(ledger.used, name)) if limits is not None else None
         head: Hold | None = None
-        told: dict[tuple[str, int], Hold] = {}
+        told: dict[_Wish, Hold] = {}
         decisions: list[Decision] = []
-        for unit in units_of(ledger, name):
+        for unit in units_of(self._ledger, name):
             waiting = unit.entries
-            if head is None and unit.lacks_members:
-                together = self._gang(unit, balance)
+            if head is None:
+                together = self._together(unit, balance)
+                if together:
+                    told.clear()
                 decisions += together
-                told.clear()
                 decided = {decision.pod.uid for decision in together}
-                waiting = [entry for entry in unit.entries if entry.pod.uid not in decided]
+                waiting = [entry for entry in waiting if entry.pod.uid not in decided] if decided else waiting
                 head = _head(together) if fifo else None
             for entry in waiting:
-                decision = self._decide_alike(entry, balance, told) if head is None else _behind(entry, head)
+                decision = self._alone(unit, entry, balance, told) if head is None else _behind(entry, head)
                 decisions.append(decision)
                 if fifo and head is None:
                     head = _head([decision])
         return decisions
+
+    def _together(self, unit: Unit, balance: Balance | None) -> list[Decision]:
+        """What is decided on a group as a whole; the members left over are looked at one by one."""
+        if unit.group is None:
+            return []
+        if balance is not None and self._ledger.queues[unit.queue].open:
+            shortfall = declared_shortfall(self._ledger, unit, balance)
+            if shortfall is not None:
+                self._note(unit.queue, {shortfall.reason})
+                return list(_hold_all(unit.entries, unit.group, shortfall))
+        return self._gang(unit, balance) if unit.lacks_members else []
 
     def _gang(self, unit: Unit, balance: Balance | None) -> list[Decision]:
         """Lifts as many members as the group lacks, all at once, or holds every one of them.
@@ -133,83 +144,69 @@ class Planner:
             )
             return [*held, *_hold_all(ready, group, Shortfall(reasons.GANG_INCOMPLETE, text))]
         marks = self._ledger.marks()
-        trial = LedgerTrial(self._ledger, ready, partial(self._shortfall, balance), self._lift_with)
-        outcome = assign([member_of(entry) for entry in ready], wanted, progress.missing_tasks, trial)
+        trial = LedgerTrial(self._ledger, ready, partial(self._choice.shortfall, balance), self._lift_with)
+        outcome = Outcome()
+        for members in choices(self._ledger, unit, [member_of(self._ledger, entry) for entry in ready]):
+            outcome = assign(members, wanted, progress.missing_tasks, trial)
+            if outcome.chosen:
+                break
         self._ledger.reset_marks(marks)
         if outcome.chosen:
             self._ledger.touched.add(unit.queue)
+            self._ledger.devices.tell_again(trial.lifts)
             return [*held, *(trial.lifts[each.member.uid] for each in outcome.chosen)]
         shortfall = trial.shortfall or Shortfall(
-            reasons.GANG_INCOMPLETE, f"Queue <{unit.queue}> has no place"
+            reasons.MIXED_CARDS, f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
         )
-        if shortfall.reason == reasons.NO_FREE_CARD:
-            self._ledger.wants_room.add(unit.queue)
+        self._note(unit.queue, trial.obstacles)
         most = "the search was given up" if outcome.exhausted else f"{trial.most} fit"
         text = f"{shortfall.message}; PodGroup {group.key} needs {wanted} more members at once, {most}"
         return [*held, *_hold_all(ready, group, Shortfall(shortfall.reason, text))]
 
-    def _shortfall(self, balance: Balance | None, entry: Entry, card: str) -> Shortfall | None:
-        """Why a member cannot have this card now."""
-        asked = entry.demand.card
-        if asked is not None and balance is not None:
-            shortfall = balance.card_shortfall(card, asked.milli)
-            if shortfall is None and len(asked.alternatives) > 1:
-                nodes = self._stock.admitted_nodes(entry.pod, card)
-                if not self._stock.available(nodes, card, asked.milli):
-                    text = (
-                        f"Queue <{balance.queue}> has quota, but no node has <{asked.milli}> of <{card}> free"
-                    )
-                    shortfall = Shortfall(reasons.NO_FREE_CARD, text)
-            if shortfall is not None:
-                return shortfall
-        return self._share_shortfall(entry, balance)
-
-    def _decide_alike(
-        self, entry: Entry, balance: Balance | None, told: dict[tuple[str, int], Hold]
-    ) -> Decision:
+    def _alone(self, unit: Unit, entry: Entry, balance: Balance | None, told: dict[_Wish, Hold]) -> Decision:
         """Pods that ask for the same are held for the same reason until a lift changes what is left."""
-        wish = _wish(entry)
+        common = common_cards(self._ledger, unit)
+        wish = _wish(entry) if common is None else None
         known = told.get(wish) if wish is not None else None
         if known is not None:
             return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
-        decision = self._decide(entry, balance)
+        decision = self._decide(entry, balance, common)
         if isinstance(decision, Lift):
             told.clear()
         elif wish is not None:
             told[wish] = decision
         return decision
 
-    def _decide(self, entry: Entry, balance: Balance | None) -> Decision:
-        pod, name = entry.pod, entry.queue
-        if not pod.asks:
+    def _decide(self, entry: Entry, balance: Balance | None, common: Sequence[str] | None) -> Decision:
+        if not entry.pod.asks:
             # Gated by hand, or the card name was taken away while it waited.
             return self._lift(entry, None)
         obstacle = self._obstacle(entry)
         if obstacle is not None:
             return obstacle
-        card = self._choose(entry, balance)
-        shortfall = card if isinstance(card, Shortfall) else self._share_shortfall(entry, balance)
-        if shortfall is None:
-            return self._lift(entry, None if isinstance(card, Shortfall) else card)
-        if shortfall.reason == reasons.NO_FREE_CARD:
-            self._ledger.wants_room.add(name)
-        return Hold(pod, name, shortfall.reason, shortfall.message)
+        card = self._choice.choose(entry, balance, common)
+        if not isinstance(card, Shortfall):
+            return self._lift(entry, card)
+        self._note(entry.queue, {card.reason})
+        return Hold(entry.pod, entry.queue, card.reason, card.message)
 
-    def _share_shortfall(self, entry: Entry, balance: Balance | None) -> Shortfall | None:
-        """Why the pod's mGPU shares cannot be had now: the queue's limits first, then room on the nodes."""
-        demand = entry.demand
-        shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
-        if shortfall is None and demand.mgpu is not None:
-            shortfall = self._room.shortfall(entry.pod, demand.mgpu, entry.queue)
-        return shortfall
+    def _note(self, queue: str, obstacles: Collection[str]) -> None:
+        """Remembers by what, besides quota given back in the queue, a waiting pod may be helped."""
+        if reasons.NO_FREE_CARD in obstacles:
+            self._ledger.wants_room.add(queue)
+        if reasons.INSUFFICIENT_CPU_QUOTA in obstacles or reasons.INSUFFICIENT_MEMORY_QUOTA in obstacles:
+            self._ledger.wants_cpu_memory.add(queue)
 
     def _obstacle(self, entry: Entry) -> Hold | None:
         """Why the pod cannot be lifted however much is left, None when it can."""
         closed = self._closed(entry)
-        if closed is not None or not entry.demand.problem:
+        if closed is not None:
             return closed
-        text = f"Get request resource failed, Queue <{entry.queue}>, error: {entry.demand.problem}"
-        return Hold(entry.pod, entry.queue, reasons.GET_TASK_REQUEST_RESOURCE_FAILED, text)
+        if entry.demand.problem:
+            why: Shortfall | None = uncountable(entry.queue, entry.demand.problem)
+        else:
+            why = self._ledger.devices.obstacle(entry.pod, entry.queue)
+        return None if why is None else Hold(entry.pod, entry.queue, why.reason, why.message)
 
     def _closed(self, entry: Entry) -> Hold | None:
         """Why the queue as a whole takes nobody in, None when it does.
@@ -220,41 +217,15 @@ class Planner:
         if queue is None:
             if not entry.attribution.named and not entry.pod.card_name:
                 return None
-            text = f"Queue <{entry.queue}> does not exist; the pod waits until it is created"
-            return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_FOUND, text)
+            why = queue_missing(entry.queue)
+            return Hold(entry.pod, entry.queue, why.reason, why.message)
         if not queue.open:
-            text = f"Queue <{entry.queue}> is {queue.state}; it takes in no pods"
-            return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_OPEN, text, announced=False)
+            why = queue_closed(queue)
+            return Hold(entry.pod, entry.queue, why.reason, why.message, announced=False)
+        if entry.queue == names.ROOT_QUEUE and entry.pod.card_name:
+            text = "Queue <root> stands above all queues; pods with cards need a queue of their own"
+            return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_OPEN, text)
         return None
-
-    def _choose(self, entry: Entry, balance: Balance | None) -> str | Shortfall | None:
-        """The card to assign, None for a pod without cards, or why no card can be assigned.
-
-        The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
-        with a single card does not, its waiting for a node is the scheduler's business.
-        """
-        pod, asked = entry.pod, entry.demand.card
-        if asked is None or balance is None:
-            return None
-        shortfall = balance.choice_shortfall(asked)
-        if shortfall is not None:
-            return shortfall
-        if len(asked.alternatives) == 1:
-            return asked.alternatives[0]
-        nodes = {card: self._stock.admitted_nodes(pod, card) for card in asked.alternatives}
-        if not any(nodes.values()) and any(
-            self._ledger.inventory.nodes_with(card) for card in asked.alternatives
-        ):
-            text = f"Queue <{balance.queue}>: the pod's node affinity excludes every node of <{asked.expression}>"
-            return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
-        for card in asked.alternatives:
-            fits = balance.card_shortfall(card, asked.milli) is None
-            if fits and self._stock.available(nodes[card], card, asked.milli):
-                return card
-        text = (
-            f"Queue <{balance.queue}> has quota, but no node has <{asked.milli}> of <{asked.expression}> free"
-        )
-        return Shortfall(reasons.NO_FREE_CARD, text)
 
     def _lift_with(self, entry: Entry, card: str) -> Lift:
         return self._lift(entry, card or None)
@@ -269,8 +240,9 @@ class Planner:
             record = render_assigned(card, count)
         annotations = {**pod.annotations, names.ASSIGNED_ANNOTATION: record} if record else pod.annotations
         gates = tuple(gate for gate in pod.gates if gate != names.GATE)
-        self._ledger.assume(replace(pod, gates=gates, annotations=annotations))
-        return Lift(pod, entry.queue, assigned, record, self._requirement(entry, card))
+        lifted = replace(pod, gates=gates, annotations=annotations)
+        self._ledger.assume(lifted)
+        return Lift(pod, entry.queue, assigned, record, self._requirement(entry, card), lifted)
 
     def _requirement(self, entry: Entry, card: str | None) -> NodeRequirement:
         of_card = NodeRequirement() if card is None else self._placement.requirement(card)
@@ -292,9 +264,11 @@ def _behind(entry: Entry, head: Hold) -> Hold:
     return Hold(entry.pod, entry.queue, head.reason, text, announced=False)
 
 
-def _wish(entry: Entry) -> tuple[str, int] | None:
+def _wish(entry: Entry) -> _Wish | None:
     """What decides on a pod that wants cards and nothing else, on any node; None for all other pods."""
     pod, demand = entry.pod, entry.demand
-    if demand.card is None or demand.mgpu is not None or demand.problem or pod.node_selector or pod.affinity:
+    more = demand.mgpu is not None or demand.problem or pod.claims
+    if demand.card is None or more or pod.node_selector or pod.affinity:
         return None
-    return demand.card.expression, demand.card.milli
+    weight = demand.cpu_memory
+    return demand.card.expression, demand.card.milli, weight.get(CPU, 0), weight.get(MEMORY, 0)

@@ -7,9 +7,14 @@ from typing import Any
 from core import reasons
 from core.affinity import Patch
 from core.objects import Pod
-from core.plan.lift import Hold, Lift, Planner, share_of
+from core.plan.lift import Hold, Lift, Planner
+from core.plan.reservations import Reservations, overdue_notice
 from core.queues.demand import Stage, stage_of
+from core.queues.figures import Figures, figures_of
 from core.queues.ledger import Ledger
+from core.queues.notices import queue_notices
+from core.queues.rollouts import Rollouts
+from core.queues.shortfall import uncountable
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +30,6 @@ class PlannedPod:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedQueue:
-    """A queue after the plan; amounts in thousandths, `share` the largest part of a limit in use."""
-
-    quota: Mapping[str, int]
-    allocated: Mapping[str, int]
-    reserved: Mapping[str, int]
-    waiting: Mapping[str, int]
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
 class PlannedEvent:
     """An event that would be emitted; `object` is `Kind namespace/name`, or `Kind name`."""
 
@@ -47,18 +41,20 @@ class PlannedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Pods by `namespace/name`, queues by name."""
+    """Pods by `namespace/name`, queues as they are after the plan by name."""
 
     pods: Mapping[str, PlannedPod]
-    queues: Mapping[str, PlannedQueue]
+    queues: Mapping[str, Figures]
     events: tuple[PlannedEvent, ...]
 
 
-def plan(ledger: Ledger, pods: Iterable[Pod]) -> Plan:
+def plan(ledger: Ledger, pods: Iterable[Pod], now: int | None = None) -> Plan:
     """Repeats the quota pass over the whole ledger until it lifts nobody; `pods` are all pods to be told about.
 
-    The ledger holds the lifts as assumptions afterwards.
+    `now`, in microseconds since 1970, lets pods be late for their nodes; objects from a file have no present, and there
+    nobody is. The ledger holds the lifts as assumptions afterwards.
     """
+    known = tuple(pods)
     lifts: dict[str, Lift] = {}
     holds: dict[str, Hold] = {}
     planner = Planner(ledger)
@@ -74,9 +70,14 @@ def plan(ledger: Ledger, pods: Iterable[Pod]) -> Plan:
                 else:
                     holds[decision.pod.uid] = decision
     return Plan(
-        pods={pod.key: _planned(ledger, pod, lifts.get(pod.uid), holds.get(pod.uid)) for pod in pods},
-        queues={name: _queue(ledger, name) for name in sorted({*ledger.queues, *ledger.accounts})},
-        events=(*_queue_events(ledger), *_pod_events(holds.values())),
+        pods={pod.key: _planned(ledger, pod, lifts.get(pod.uid), holds.get(pod.uid)) for pod in known},
+        queues={name: figures_of(ledger, name) for name in sorted({*ledger.queues, *ledger.accounts})},
+        events=(
+            *_queue_events(ledger),
+            *_pod_events(holds.values(), _rollouts(ledger)),
+            *_uncounted_events(ledger),
+            *_late_events(ledger, known, now),
+        ),
     )
 
 
@@ -105,30 +106,20 @@ def _planned(ledger: Ledger, pod: Pod, lift: Lift | None, hold: Hold | None) -> 
     return PlannedPod(queue, _DECISIONS[stage_of(pod)])
 
 
-def _queue(ledger: Ledger, name: str) -> PlannedQueue:
-    limits, account = ledger.limits.get(name), ledger.accounts.get(name)
-    return PlannedQueue(
-        quota={**limits.cards, **limits.shares} if limits else {},
-        allocated=dict(account.allocated) if account else {},
-        reserved=dict(account.reserved) if account else {},
-        waiting=dict(account.waiting) if account else {},
-        share=share_of(ledger, name),
-    )
-
-
 def _queue_events(ledger: Ledger) -> Iterable[PlannedEvent]:
     for name in sorted(ledger.limits):
-        malformed = ledger.limits[name].malformed
-        if malformed:
-            yield PlannedEvent(f"Queue {name}", reasons.CARD_QUOTA_MALFORMED, malformed_note(malformed))
+        for notice in queue_notices(ledger, name):
+            yield PlannedEvent(f"Queue {name}", notice.reason, notice.message)
 
 
-def malformed_note(malformed: str) -> str:
-    """What is said on a queue whose stored card quota cannot be read."""
-    return f"card quota cannot be read, the queue has no cards: {malformed}"
+def _rollouts(ledger: Ledger) -> Rollouts:
+    rollouts = Rollouts(ledger)
+    for entry in ledger.entries():
+        rollouts.put_pod(entry.pod)
+    return rollouts
 
 
-def _pod_events(holds: Iterable[Hold]) -> Iterable[PlannedEvent]:
+def _pod_events(holds: Iterable[Hold], rollouts: Rollouts) -> Iterable[PlannedEvent]:
     told: set[str] = set()
     for hold in holds:
         if hold.group is not None and hold.group.key not in told:
@@ -136,3 +127,25 @@ def _pod_events(holds: Iterable[Hold]) -> Iterable[PlannedEvent]:
             yield PlannedEvent(f"PodGroup {hold.group.key}", hold.reason, hold.message)
         if hold.announced:
             yield PlannedEvent(f"Pod {hold.pod.key}", hold.reason, hold.message)
+            note = rollouts.obstacle(hold.pod, hold.reason)
+            if note:
+                yield PlannedEvent(f"Pod {hold.pod.key}", reasons.ROLLOUT_NEEDS_QUOTA, note)
+
+
+def _uncounted_events(ledger: Ledger) -> Iterable[PlannedEvent]:
+    for _, account in sorted(ledger.accounts.items()):
+        for entry in account.uncounted_pods.values():
+            why = uncountable(entry.queue, entry.demand.problem)
+            yield PlannedEvent(f"Pod {entry.pod.key}", why.reason, why.message)
+
+
+def _late_events(ledger: Ledger, pods: Iterable[Pod], now: int | None) -> Iterable[PlannedEvent]:
+    if now is None:
+        return
+    reservations = Reservations(ledger.settings.reservation)
+    for pod in pods:
+        reservations.put_pod(pod)
+    for overdue in reservations.take_due(now):
+        pod = overdue.pod
+        reason, note = overdue_notice(overdue, ledger.attribution(pod).queue, ledger.settings.reservation)
+        yield PlannedEvent(f"Pod {pod.key}", reason, note)

@@ -1,18 +1,22 @@
 """Where one pod fits, and how well: what filter, search and scores say about each node."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.cards.expression import split
+from core.cards.preference import preference
+from core.crossquota.book import GuestBook
+from core.crossquota.score import node_score as guest_score
+from core.extender.cluster import Cluster
+from core.extender.pipeline import Question, Refusal, Standing, question, refusals
 from core.mgpu import records
 from core.mgpu.allocation import preferred
-from core.mgpu.ask import AskProblem, MgpuAsk, mgpu_ask
-from core.mgpu.filter import Unfit, fits
-from core.mgpu.node import NodeModel, NodeState, model_of
-from core.mgpu.occupancy import occupancy
+from core.mgpu.ask import MgpuAsk
+from core.mgpu.filter import Unfit
 from core.mgpu.score import node_score
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
+from core.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,53 +41,57 @@ class CardPlace:
 class Place:
     """One node; what does not apply to the pod is None."""
 
-    unfit: Unfit | None
+    unfits: tuple[Refusal, ...]
     share: SharePlace | None
+    guest_score: float | None
+    """CrossQuota's, for a pod without GPU on a node with GPUs."""
     card: CardPlace | None
 
 
-def place(ledger: Ledger, pod: Pod) -> Mapping[str, Place]:
-    """Every node by name, for a pod judged as if it were unbound and did not count itself."""
-    return dict(_places(ledger, pod))
+def place(ledger: Ledger, guests: GuestBook, pod: Pod) -> Mapping[str, Place]:
+    """Every node by name, for a pod judged as if it were unbound and did not count itself.
 
-
-def _places(ledger: Ledger, pod: Pod) -> Iterator[tuple[str, Place]]:
-    features = ledger.settings.features
-    ask = mgpu_ask(pod) if features.mgpu else None
+    `pod` has the labels that CrossQuota's selector looks at.
+    """
+    settings, cluster = ledger.settings, Cluster(ledger, guests)
+    asked = question(pod, settings)
+    found = {}
     for name, node in sorted(ledger.nodes.items()):
-        unfit, share = _share(ledger, pod, ask, node)
-        yield name, Place(unfit, share, _card(ledger, pod, node) if features.cards else None)
+        standing = cluster.standing(node, asked)
+        unfits = refusals(asked, standing, settings)
+        has_room = not any(isinstance(refusal, Unfit) for refusal in unfits)
+        found[name] = Place(
+            unfits=unfits,
+            share=_share(asked, standing, settings) if has_room else None,
+            guest_score=_guest_score(asked, standing, settings),
+            card=_card(ledger, pod, node),
+        )
+    return found
 
 
-def _share(
-    ledger: Ledger, pod: Pod, ask: MgpuAsk | AskProblem | None, node: Node
-) -> tuple[Unfit | None, SharePlace | None]:
-    if ask is None:
-        return None, None
-    if isinstance(ask, AskProblem):
-        return Unfit(ask.code, ask.message, unresolvable=True), None
-    model = model_of(node)
-    others = [other for other in ledger.pods_on(node.name) if other.uid != pod.uid]
-    state = occupancy(model, others, ledger.settings.mgpu).state
-    unfit = fits(ask, model, state, ledger.settings)
-    return unfit, _placed(ledger, ask, model, state) if unfit is None else None
-
-
-def _placed(ledger: Ledger, ask: MgpuAsk, model: NodeModel, state: NodeState) -> SharePlace | None:
-    mgpu = ledger.settings.mgpu
-    placement = preferred(ask, model, state, mgpu)
+def _share(asked: Question, node: Standing, settings: Settings) -> SharePlace | None:
+    if not isinstance(asked.shares, MgpuAsk) or node.shares is None:
+        return None
+    mgpu, (model, state) = settings.mgpu, node.shares
+    placement = preferred(asked.shares, model, state, mgpu)
     if placement is None:
         return None
-    score = node_score(ask, model, state, placement.indexes, policy=mgpu.policy, weight=mgpu.weight_of_core)
+    score = node_score(
+        asked.shares, model, state, placement.indexes, policy=mgpu.policy, weight=mgpu.weight_of_core
+    )
     return SharePlace(
         records.annotations(placement.indexes), float(score), float(placement.value), placement.optimal
     )
 
 
+def _guest_score(asked: Question, node: Standing, settings: Settings) -> float | None:
+    if asked.guest is None or node.quota is None:
+        return None
+    return float(guest_score(asked.guest, node.quota, node.used or {}, settings.cross_quota))
+
+
 def _card(ledger: Ledger, pod: Pod, node: Node) -> CardPlace | None:
-    alternatives = split(pod.card_name)
-    on_node = ledger.inventory.on_node(node.name)
-    for position, card in enumerate(alternatives):
-        if card in on_node:
-            return CardPlace(card, 100 * 0.5**position if len(alternatives) > 1 else 0.0)
-    return None
+    if not ledger.settings.features.cards:
+        return None
+    found = preference(split(pod.card_name), ledger.inventory.on_node(node.name))
+    return None if found is None else CardPlace(found[0], float(found[1]))

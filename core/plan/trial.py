@@ -6,8 +6,8 @@ from typing import Generic, TypeVar
 from core.names import TASK_SPEC_ANNOTATION
 from core.plan.gang import Member
 from core.queues.account import Entry
-from core.queues.check import Shortfall
 from core.queues.ledger import Ledger
+from core.queues.shortfall import Shortfall
 
 L = TypeVar("L")
 
@@ -35,12 +35,15 @@ class LedgerTrial(Generic[L]):
         """The greatest number of members that fitted together."""
         self.shortfall: Shortfall | None = None
         """Why one more did not, where the trial came furthest."""
+        self.obstacles: set[str] = set()
+        """The codes of everything that stood in the way."""
 
     def take(self, member: Member, card: str) -> bool:
         """Lifts the member in the ledger; false, and nothing changed, when it does not fit."""
         entry = self._entries[member.uid]
         shortfall = self._shortfall_of(entry, card)
         if shortfall is not None:
+            self.obstacles.add(shortfall.reason)
             if self.shortfall is None or len(self._taken) > self.most:
                 self.shortfall = shortfall
             return False
@@ -56,7 +59,7 @@ class LedgerTrial(Generic[L]):
         self._ledger.forget(uid)
 
 
-def member_of(entry: Entry) -> Member:
+def member_of(ledger: Ledger, entry: Entry) -> Member:
     """The entry as the search sees it; members alike in all that decides about them are interchangeable."""
     pod, demand = entry.pod, entry.demand
     alternatives = demand.card.alternatives if demand.card is not None else (NO_CARD,)
@@ -64,5 +67,6 @@ def member_of(entry: Entry) -> Member:
     kind: Hashable = pod.uid
     if not pod.node_selector and not pod.affinity:
         milli = demand.card.milli if demand.card is not None else 0
-        kind = (task, alternatives, milli, demand.mgpu)
+        weight = tuple(sorted(demand.cpu_memory.items()))
+        kind = (task, alternatives, milli, weight, demand.mgpu, ledger.devices.kind(pod))
     return Member(pod.uid, task, alternatives, kind)

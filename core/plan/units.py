@@ -59,6 +59,15 @@ def units_of(ledger: Ledger, queue: str) -> list[Unit]:
     return sorted([*alone, *together], key=lambda unit: unit.rank)
 
 
+def has_unfinished(ledger: Ledger, queue: str) -> bool:
+    """Whether a group with waiting pods in the queue was let in and stopped short of its minimum."""
+    account = ledger.accounts.get(queue)
+    waiting = account.waiting_pods.values() if account is not None else ()
+    found = (ledger.group_of(entry.pod) for entry in waiting if entry.pod.group_name)
+    groups = {group.key: group for group in found if group is not None}
+    return any(progress_of(group, ledger.members(group)).unfinished for group in groups.values())
+
+
 def _unit(ledger: Ledger, group: Group, entries: list[Entry]) -> Unit:
     members = ledger.members(group)
     progress = progress_of(group, members)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from core.cards.ask import assignment_of
 from core.objects import Pod
 from core.queues.attribution import Attribution
 from core.queues.demand import Demand, Stage
@@ -24,26 +25,54 @@ class Entry:
         return self.attribution.queue
 
     @property
+    def uncounted(self) -> bool:
+        """Whether the pod names a card and cannot be counted."""
+        return self.demand.card is None and self.demand.problem != "" and self.pod.card_name != ""
+
+    @property
+    def unlifted(self) -> bool:
+        """Whether no gate holds the pod back and yet nobody has granted it its cards: its gate was forced off.
+
+        Or it never had one. A scheduler may bind it any moment, so it is reserved; but its bind is still to be judged.
+        """
+        return self.stage is Stage.RESERVED and self.pod.card_name != "" and assignment_of(self.pod) is None
+
+    @property
     def order(self) -> tuple[int, int, str]:
         """Place among the waiting pods of a queue: priority, age, name."""
         return (-self.pod.priority, self.pod.created, self.pod.key)
 
 
 class Account:
-    """One queue's sums in thousandths, by stage, and its waiting pods by UID."""
+    """One queue's sums in thousandths, by stage, its waiting pods by UID, and those whose cards count as none.
 
-    __slots__ = ("allocated", "reserved", "waiting", "waiting_pods")
+    These have a node, or may get one any moment, and name a card that nobody can count any more. `unlifted` is the part of
+    `reserved` that was granted to nobody, `unlifted_cpu_memory` what these pods use besides.
+    """
+
+    __slots__ = (
+        "allocated",
+        "reserved",
+        "uncounted_pods",
+        "unlifted",
+        "unlifted_cpu_memory",
+        "waiting",
+        "waiting_pods",
+    )
 
     def __init__(self) -> None:
         self.allocated: dict[str, int] = {}
         self.reserved: dict[str, int] = {}
         self.waiting: dict[str, int] = {}
+        self.unlifted: dict[str, int] = {}
+        self.unlifted_cpu_memory: dict[str, int] = {}
         self.waiting_pods: dict[str, Entry] = {}
+        self.uncounted_pods: dict[str, Entry] = {}
 
     @property
     def empty(self) -> bool:
         """Whether nobody waits and nothing is used."""
-        return not (self.waiting_pods or self.allocated or self.reserved)
+        return not (self.waiting_pods or self.uncounted_pods or self.allocated or self.reserved)
 
     def used(self, key: str) -> int:
         """Allocated plus reserved."""
@@ -53,22 +82,23 @@ class Account:
         """Adds an entry."""
         if entry.stage is Stage.WAITING:
             self.waiting_pods[entry.pod.uid] = entry
+        elif entry.uncounted:
+            self.uncounted_pods[entry.pod.uid] = entry
         self._add(entry, 1)
 
     def unbook(self, entry: Entry) -> None:
         """Takes out an entry that was booked."""
         if entry.stage is Stage.WAITING:
             self.waiting_pods.pop(entry.pod.uid, None)
+        elif entry.uncounted:
+            self.uncounted_pods.pop(entry.pod.uid, None)
         self._add(entry, -1)
 
     def _add(self, entry: Entry, sign: int) -> None:
-        sums = self._sums(entry.stage)
-        for key, amount in entry.charged.items():
-            left = sums.get(key, 0) + sign * amount
-            if left:
-                sums[key] = left
-            else:
-                sums.pop(key, None)
+        _sum_up(self._sums(entry.stage), entry.charged, sign)
+        if entry.unlifted:
+            _sum_up(self.unlifted, entry.charged, sign)
+            _sum_up(self.unlifted_cpu_memory, entry.demand.cpu_memory, sign)
 
     def _sums(self, stage: Stage) -> dict[str, int]:
         match stage:
@@ -80,3 +110,12 @@ class Account:
                 return self.waiting
             case Stage.IGNORED:
                 raise ValueError("an ignored pod is not booked")
+
+
+def _sum_up(sums: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:
+    for key, amount in amounts.items():
+        left = sums.get(key, 0) + sign * amount
+        if left:
+            sums[key] = left
+        else:
+            sums.pop(key, None)

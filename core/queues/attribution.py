@@ -1,9 +1,23 @@
 """Which queue a pod charges."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from core import names
-from core.objects import Group, Job, Namespace, Owner, Pod
+from core.objects import Group, Job, Namespace, Owner
+
+
+class Charged(Protocol):
+    """What says where a pod goes: a pod as it is stored, or one that only a template describes."""
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """As of a pod."""
+
+    @property
+    def owner(self) -> Owner | None:
+        """The controlling owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +29,7 @@ class Attribution:
 
 
 def attribute(
-    pod: Pod, group: Group | None, job: Job | None, namespace: Namespace | None, default: str
+    pod: Charged, group: Group | None, job: Job | None, namespace: Namespace | None, default: str
 ) -> Attribution:
     """The pod's queue: its PodGroup's, its Volcano Job's, its own annotation's, its namespace's, the default.
 
@@ -36,7 +50,7 @@ def attribute(
     return Attribution(default, named=False)
 
 
-def owned_by_job(pod: Pod) -> bool:
+def owned_by_job(pod: Charged) -> bool:
     """Whether a Volcano Job controls the pod."""
     return is_job(pod.owner)
 

@@ -1,33 +1,38 @@
-"""Whether a demand fits a queue, and the words for when it does not.
-
-The texts of the five oldest reasons are those that users of Volcano's own card plugin have in their alerts:
-angle brackets are literal, cards are counted in thousandths.
-"""
+"""Whether what a pod asks for fits its queue."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
-from core import reasons
 from core.cards.ask import CardAsk
+from core.queues.amounts import Amounts
+from core.queues.cpu_memory import cpu_memory_shortfall
+from core.queues.ledger import Ledger
 from core.queues.limits import Limits
-from core.queues.numbers import go_float
+from core.queues.shortfall import Shortfall, card_shortage, scalar_shortage
 
 
-@dataclass(frozen=True, slots=True)
-class Shortfall:
-    """Why something does not fit: a code of core.reasons and the message for the user."""
-
-    reason: str
-    message: str
+def _nothing(_key: str) -> int:
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """A queue's limits and what is used of them; `used` gives allocated plus reserved of a key in thousandths."""
+    """A queue's limits and what is used of them, in thousandths.
+
+    `used` gives allocated plus reserved of a card or an mGPU resource, `cpu_memory_used` of `cpu` and `memory`.
+    `cpu_memory` are the limits of these two; one that is absent does not limit.
+    """
 
     queue: str
     limits: Limits
     used: Callable[[str], int]
+    cpu_memory: Amounts = field(default_factory=dict)
+    cpu_memory_used: Callable[[str], int] = _nothing
+
+    def cpu_memory_shortfall(self, wanted: Amounts) -> Shortfall | None:
+        """None when the CPU and memory wanted fit; only pods with cards are asked."""
+        return cpu_memory_shortfall(self.queue, self.cpu_memory, self.cpu_memory_used, wanted)
 
     def card_shortfall(self, card: str, milli: int) -> Shortfall | None:
         """None when `milli` more of `card` fit. Exactly reaching the limit fits; asking for nothing always does."""
@@ -51,39 +56,22 @@ class Balance:
         for key, milli in sorted(wanted.items()):
             total = self.used(key) + milli
             if milli > 0 and key in self.limits.shares and total > self.limits.shares[key]:
-                return _scalar(self.queue, key, str(milli), str(total), str(self.limits.shares[key]))
+                return scalar_shortage(self.queue, key, str(milli), str(total), str(self.limits.shares[key]))
         return None
 
     def _short(self, card: str, milli: int, total: int, limit: int) -> Shortfall:
         return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="allocate")
 
 
-def card_shortage(
-    queue: str, limits: Limits, card: str, milli: int, total: int, limit: int, *, denied: str
-) -> Shortfall:
-    """What is said when `milli` more of a card would make `total`, beyond `limit`.
-
-    `denied` is the step that is not taken: `allocate` for a pod, `enqueue` for a group.
-    """
-    requested = go_float(milli)
-    if limits.malformed:
-        return Shortfall(
-            reasons.CARD_QUOTA_MALFORMED,
-            f"Queue <{queue}> has no cards, its card quota cannot be read: {limits.malformed}; "
-            f"requested <{requested}> of <{card}>",
-        )
-    if not limits.declared:
-        return Shortfall(
-            reasons.EMPTY_QUEUE_CAPABILITY,
-            f"Queue <{queue}> capability <cpu 0.00, memory 0.00> is empty, deny it to {denied}: "
-            f"requested <{requested}> of <{card}>",
-        )
-    return _scalar(queue, card, requested, go_float(total), go_float(limit))
-
-
-def _scalar(queue: str, key: str, requested: str, total: str, limit: str) -> Shortfall:
-    return Shortfall(
-        reasons.INSUFFICIENT_SCALAR_QUOTA,
-        f"Queue <{queue}> has insufficient <{key}> quota: requested <{requested}>, "
-        f"total would be <{total}>, but capability is <{limit}>",
+def balance_of(ledger: Ledger, queue: str) -> Balance | None:
+    """The balance of a queue, live: it follows the ledger. None for a queue that does not exist."""
+    limits = ledger.limits.get(queue)
+    if limits is None:
+        return None
+    return Balance(
+        queue,
+        limits,
+        partial(ledger.used, queue),
+        ledger.capacity.limit(queue),
+        partial(ledger.cpu_memory.used, queue),
     )

@@ -1,6 +1,6 @@
 """What one pod wants from its queue, and what it is charged with."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -10,6 +10,8 @@ from core.cards.ask import AskError, CardAsk, card_ask
 from core.cards.inventory import Inventory
 from core.mgpu.ask import AskProblem, MgpuAsk, mgpu_ask
 from core.objects import Pod
+from core.queues.amounts import Amounts
+from core.queues.usage import cpu_memory_of
 from core.settings import Settings
 
 
@@ -39,6 +41,11 @@ def stage_of(pod: Pod) -> Stage:
     return Stage.WAITING if pod.gated else Stage.RESERVED
 
 
+def holds_quota(pod: Pod) -> bool:
+    """Whether a pod, whatever it asks for, is bound and neither ended nor on its way out."""
+    return pod.bound and not pod.deleting and pod.phase not in _UNCOUNTED_PHASES
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What a pod asks for, in thousandths.
@@ -49,6 +56,8 @@ class Demand:
     card: CardAsk | None
     shares: Mapping[str, int]
     mgpu: MgpuAsk | None
+    cpu_memory: Amounts
+    """What it uses of its queue's CPU and memory; nothing where card pods are free of them."""
     problem: str
     """Why what is asked for cannot be computed; empty when it can."""
 
@@ -61,8 +70,11 @@ class Demand:
         return charged
 
 
-def demand_of(pod: Pod, inventory: Inventory, settings: Settings) -> Demand:
-    """The demand of a pod that asks for something of ours; what a switched-off feature asks for is left out."""
+def demand_of(pod: Pod, inventory: Inventory, card_resources: Container[str], settings: Settings) -> Demand:
+    """The demand of a pod that asks for something of ours; what a switched-off feature asks for is left out.
+
+    `card_resources` as by `usage.card_resources`; looked at only where card pods are free of CPU and memory.
+    """
     shares: dict[str, int] = {}
     mgpu: MgpuAsk | AskProblem | None = None
     if settings.features.mgpu and pod.asks_mgpu:
@@ -70,10 +82,12 @@ def demand_of(pod: Pod, inventory: Inventory, settings: Settings) -> Demand:
         mgpu = mgpu_ask(pod)
     asked = _cards(pod, inventory) if settings.features.cards and pod.card_name else None
     problems = [problem.message for problem in (asked, mgpu) if isinstance(problem, AskError | AskProblem)]
+    card = None if isinstance(asked, AskError) else asked
     return Demand(
-        card=None if isinstance(asked, AskError) else asked,
+        card=card,
         shares=shares,
         mgpu=None if isinstance(mgpu, AskProblem) else mgpu,
+        cpu_memory=cpu_memory_of(pod, card_resources, settings, has_cards=card is not None),
         problem="; ".join(problems),
     )
 

@@ -6,18 +6,18 @@ open at all is asked before.
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from core import names, reasons
+from core import names
 from core.cards import expression
 from core.cards.quota import CardJsonError, parse_request
 from core.objects import Group
 from core.queues.amounts import Amounts
 from core.queues.attribution import is_job
-from core.queues.check import Shortfall, card_shortage
 from core.queues.cpu_memory import cpu_memory_shortfall
 from core.queues.limits import Limits
+from core.queues.shortfall import Shortfall, card_shortage, uncountable
 from core.queues.usage import min_cpu_memory
 from core.settings import Settings
 
@@ -42,10 +42,7 @@ def declared_request(
     try:
         cards = {card: count * 1000 for card, count in parse_request(group.card_request).items()}
     except CardJsonError as error:
-        return Shortfall(
-            reasons.GET_TASK_REQUEST_RESOURCE_FAILED,
-            f"Get request resource failed, Queue <{queue}>, error: {names.CARD_REQUEST_ANNOTATION}: {error}",
-        )
+        return uncountable(queue, f"{names.CARD_REQUEST_ANNOTATION}: {error}")
     minimum = min_cpu_memory(group, known, settings, has_cards=bool(cards))
     return GroupRequest(cards, minimum or {})
 
@@ -54,34 +51,45 @@ def declared_request(
 class GroupBalance:
     """A queue's limits, and what is allocated plus reserved of them, in thousandths.
 
-    `cpu_memory` as by `attributes.cpu_memory_capability`. `used` has a card under its name, and under the whole
-    expression what a pod without record may still put on any of several cards.
+    `cpu_memory` and `cpu_memory_used` as of `check.Balance`. `used` has a card under its name, and under the whole
+    expression what a pod without record may still put on any of several cards. `uniform` says that all pods of a group
+    get one card.
     """
 
     queue: str
     limits: Limits
     cpu_memory: Amounts
     used: Amounts
+    cpu_memory_used: Callable[[str], int]
+    uniform: bool = False
 
     def shortfall(self, request: GroupRequest) -> Shortfall | None:
         """None when all of the request fits; else the first that does not: CPU, memory, cards in the order of names.
 
         Several alternatives are judged by their sums: what is used of them, asked for of each by name, and asked for
-        together. What is booked with its choice still open may land on any of its cards, so it counts for each of them.
+        together; unless one of them must serve all pods, then each is judged by itself. What is booked with its choice
+        still open may land on any of its cards, so it counts for each of them.
         """
-        short = cpu_memory_shortfall(
-            self.queue, self.cpu_memory, lambda key: self.used.get(key, 0), request.cpu_memory
-        )
+        short = cpu_memory_shortfall(self.queue, self.cpu_memory, self.cpu_memory_used, request.cpu_memory)
         if short is not None:
             return short
         demand = _Demand(self.used, request.cards)
         for card, milli in sorted(request.cards.items()):
-            alternatives = frozenset(expression.split(card))
-            total = demand.total(alternatives)
-            limit = sum(self.limits.cards.get(name, 0) for name in alternatives)
-            if milli > 0 and total > limit:
-                return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="enqueue")
+            short = self._card_shortfall(demand, card, milli) if milli > 0 else None
+            if short is not None:
+                return short
         return None
+
+    def _card_shortfall(self, demand: "_Demand", card: str, milli: int) -> Shortfall | None:
+        names = tuple(dict.fromkeys(expression.split(card)))
+        ways = [frozenset((name,)) for name in names] if self.uniform else [frozenset(names)]
+        total = limit = 0
+        for cards in ways:
+            total = demand.total(cards, milli if len(cards) < len(names) else 0)
+            limit = sum(self.limits.cards.get(name, 0) for name in cards)
+            if total <= limit:
+                return None
+        return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="enqueue")
 
 
 class _Demand:
@@ -95,12 +103,12 @@ class _Demand:
             self._asked[frozenset(expression.split(key))] += milli
         self._open = _open_bookings(used)
 
-    def total(self, cards: frozenset[str]) -> int:
-        """Used of these cards, asked for of each by name, and, where there are several, asked for of them together."""
+    def total(self, cards: frozenset[str], more: int) -> int:
+        """Used of these cards, asked for of each by name, where there are several, of them together, and `more`."""
         names_alone = sum(self._used.get(card, 0) + self._asked.get(frozenset((card,)), 0) for card in cards)
         together = self._asked.get(cards, 0) if len(cards) > 1 else 0
         may_land = {key for card in cards for key in self._open.get(card, ())}
-        return names_alone + together + sum(self._used[key] for key in may_land)
+        return names_alone + together + more + sum(self._used[key] for key in may_land)
 
 
 def _open_bookings(used: Iterable[str]) -> dict[str, list[str]]:

@@ -7,25 +7,36 @@ pods (`assume`) and taken back when the write fails (`forget`).
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
+from operator import attrgetter
 
 from core.cards.expression import split
 from core.cards.inventory import Inventory
+from core.dra.book import Effect
 from core.objects import Group, Job, Namespace, Node, Pod, Queue
 from core.queues.account import Account, Entry
 from core.queues.attribution import Attribution
-from core.queues.demand import Stage, demand_of, stage_of
+from core.queues.capacity import Capacity
+from core.queues.cpu_memory_book import CpuMemoryBook
+from core.queues.demand import Stage, demand_of, holds_quota, stage_of
+from core.queues.devices import Devices
 from core.queues.index import Index
 from core.queues.limits import Limits, limits_of
-from core.queues.occupants import Occupants
+from core.queues.occupants import Occupants, occupies
 from core.queues.sources import QueueSources
+from core.queues.usage import card_resources, cpu_memory_of
 from core.settings import Settings
+
+Marks = tuple[set[str], set[str], set[str], set[str]]
+_terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")
 
 
 class Ledger:
     """The books of all queues. Not safe for use from several threads.
 
     `queues`, `limits`, `accounts` and `nodes` are read by name; a queue that does not exist has an account as long as
-    pods charge it.
+    pods charge it. `capacity` and `cpu_memory` say what queues may use and use of CPU and memory, `devices` the same of
+    the devices that pods claim; claims and their templates are put there.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -38,10 +49,15 @@ class Ledger:
         self.queues: dict[str, Queue] = {}
         self.limits: dict[str, Limits] = {}
         self.accounts: defaultdict[str, Account] = defaultdict(Account)
+        self.capacity = Capacity(settings.cards.unset_cpu_memory)
+        self.cpu_memory = CpuMemoryBook()
+        self.devices = Devices(settings, self._devices_changed)
         self.dirty: set[str] = set()
         """Queues for which something happened that may let a waiting pod in."""
         self.wants_room: set[str] = set()
         """Queues in which a pod has quota but no node has room; freed room moves them to `dirty`."""
+        self.wants_cpu_memory: set[str] = set()
+        """Queues in which a pod has no CPU or memory left; what is given back there moves them to `dirty`."""
         self.touched: set[str] = set()
         """Queues whose sums, limits or stored status changed."""
         self.reserved_shares: dict[str, Entry] = {}
@@ -55,6 +71,9 @@ class Ledger:
         self._entries: dict[str, Entry] = {}
         self._assumed: dict[str, Pod] = {}
         self._by_card = Index()
+        self._unnamed = Index()
+        """Pods that may turn out to ask for a card without naming it, by resource."""
+        self._card_resources: frozenset[str] = frozenset()
 
     # -- what others read ------------------------------------------------------------------------------------
 
@@ -114,22 +133,22 @@ class Ledger:
         touched, self.touched = self.touched, set()
         return touched
 
-    def marks(self) -> tuple[set[str], set[str], set[str]]:
+    def marks(self) -> Marks:
         """What is to be done, to be put back with `reset_marks` after a trial that came to nothing."""
-        return set(self.dirty), set(self.touched), set(self.wants_room)
+        return set(self.dirty), set(self.touched), set(self.wants_room), set(self.wants_cpu_memory)
 
-    def reset_marks(self, marks: tuple[set[str], set[str], set[str]]) -> None:
+    def reset_marks(self, marks: Marks) -> None:
         """Puts back what was to be done."""
-        self.dirty, self.touched, self.wants_room = marks
+        self.dirty, self.touched, self.wants_room, self.wants_cpu_memory = marks
 
     # -- pods ------------------------------------------------------------------------------------------------
 
     def put_pod(self, pod: Pod) -> None:
         """Takes in a pod as observed.
 
-        Left out is a pod that asks for nothing of ours, uses no device and belongs to no group.
+        Left out is a pod that asks for nothing of ours, uses nothing of a queue or a node, and belongs to no group.
         """
-        if not (pod.asks or pod.gated or pod.group_name or any("/" in name for name in pod.requests)):
+        if not (pod.asks or pod.gated or pod.group_name or occupies(pod) or holds_quota(pod)):
             self.drop_pod(pod.uid)
             return
         if pod.group_name and _standing(self._pods.get(pod.uid)) != _standing(pod):
@@ -148,8 +167,12 @@ class Ledger:
         entry = self._entries.get(uid)
         if entry is not None:
             self._unbook(entry)
+            self._wake(entry, None)
         self._sources.unfollow(uid)
         self._by_card.put(uid)
+        self._unnamed.put(uid)
+        self._given_back(self.cpu_memory.drop(uid))
+        self.devices.drop_pod(uid)
         if self.occupants.drop(uid):
             self._room_freed()
 
@@ -168,6 +191,11 @@ class Ledger:
             # Assumed before the watch showed the pod at all.
             self.drop_pod(uid)
 
+    def retract(self, assumed: Pod) -> None:
+        """Takes this very assumption back; nothing when another one, of a bind, has taken its place."""
+        if self._assumed.get(assumed.uid) is assumed:
+            self.forget(assumed.uid)
+
     def forget_all(self) -> None:
         """Takes every assumption back: the time of leading is over."""
         for uid in tuple(self._assumed):
@@ -181,19 +209,19 @@ class Ledger:
         self.queues[queue.name] = queue
         self.limits[queue.name] = limits_of(queue)
         self.touched.add(queue.name)
-        if old is None or (old.card_quota, old.capability, old.state, old.fifo, old.has_capability) != (
-            queue.card_quota,
-            queue.capability,
-            queue.state,
-            queue.fifo,
-            queue.has_capability,
-        ):
+        self.devices.put_queue(queue)
+        if self.capacity.put_queue(queue):
+            self._capacity_changed()
+        if old is None or _terms(old) != _terms(queue):
             self.dirty.add(queue.name)
 
     def drop_queue(self, name: str) -> None:
         """Takes out a queue; its pods stay booked under its name and are charged when it comes back."""
         self.queues.pop(name, None)
         self.limits.pop(name, None)
+        self.devices.drop_queue(name)
+        if self.capacity.drop_queue(name):
+            self._capacity_changed()
         self._mark(name)
 
     def put_group(self, group: Group) -> None:
@@ -202,8 +230,9 @@ class Ledger:
         self._group_changed(group.key)
 
     def drop_group(self, key: str) -> None:
-        """Takes out a PodGroup."""
+        """Takes out a PodGroup; nothing holds its pods together any more."""
         self._rebook(self._sources.drop_group(key))
+        self._group_changed(key)
 
     def put_job(self, job: Job) -> None:
         """Takes in a Volcano Job; its pods may charge another queue now."""
@@ -224,11 +253,13 @@ class Ledger:
     def put_node(self, node: Node) -> None:
         """Takes in a node; pods of the cards it brings or changes are counted anew."""
         self.nodes[node.name] = node
+        self.capacity.put_node(node)
         self._node_changed(node.name, self.inventory.put(node))
 
     def drop_node(self, name: str) -> None:
         """Takes out a node."""
         if self.nodes.pop(name, None) is not None:
+            self.capacity.drop_node(name)
             self._node_changed(name, self.inventory.drop(name))
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
@@ -238,9 +269,20 @@ class Ledger:
         self.occupants.node_changed(name)
         # New room may let in any pod that waits for room, whatever its queue.
         self.dirty.update(queue for queue, account in self.accounts.items() if account.waiting_pods)
-        for card in cards:
+        changed = tuple(cards)
+        for card in changed:
             self._rebook(self._by_card.get(card))
+        if changed:
+            self._card_resources_changed()
         self._rebook(self.occupants.on(name))
+
+    def _card_resources_changed(self) -> None:
+        """Weighs the pods anew that ask for a resource of which it is now known, or no more, that it is a card's."""
+        if not self.settings.cards.unlimited_cpu_memory:
+            return
+        before, self._card_resources = self._card_resources, card_resources(self.inventory)
+        for resource in sorted(before ^ self._card_resources):
+            self._rebook(self._unnamed.get(resource))
 
     def _mark(self, queue: str) -> None:
         self.dirty.add(queue)
@@ -254,12 +296,17 @@ class Ledger:
 
     def _book(self, pod: Pod) -> None:
         self._sources.follow(pod)
-        self._by_card.put(pod.uid, *split(pod.card_name))
-        if self.occupants.put(pod):
-            self._room_freed()
+        if occupies(pod):
+            self._by_card.put(pod.uid, *split(pod.card_name))
+            if self.settings.cards.unlimited_cpu_memory and not pod.card_name:
+                self._unnamed.put(pod.uid, *(name for name in pod.requests if "/" in name))
+            if self.occupants.put(pod):
+                self._room_freed()
         old, new = self._entries.get(pod.uid), self._entry_of(pod)
+        self._weigh(pod, new)
         if old == new:
             return
+        self.devices.put_pod(pod, new.stage if new is not None else Stage.IGNORED, new.queue if new else "")
         if old is not None:
             self._unbook(old)
         if new is not None:
@@ -271,8 +318,7 @@ class Ledger:
                 self.reserved_shares[pod.uid] = new
                 self.reserved_shares_changes += 1
             self.touched.add(new.queue)
-            if new.stage is Stage.WAITING:
-                self.dirty.add(new.queue)
+        self._wake(old, new)
 
     def _unbook(self, entry: Entry) -> None:
         del self._entries[entry.pod.uid]
@@ -284,18 +330,58 @@ class Ledger:
             del self.reserved_shares[entry.pod.uid]
             self.reserved_shares_changes += 1
         self.touched.add(entry.queue)
-        if entry.stage is not Stage.WAITING:
-            self._room_freed()
-        if account.waiting_pods:
-            self.dirty.add(entry.queue)
         if account.empty and entry.queue not in self.queues:
             del self.accounts[entry.queue]
+
+    def _wake(self, old: Entry | None, new: Entry | None) -> None:
+        """Has the queues looked at where somebody may be let in now; most updates of a pod's status help nobody."""
+        if old is not None and new is not None and _alike(old, new):
+            return
+        if new is not None and new.stage is Stage.WAITING:
+            self.dirty.add(new.queue)
+        if old is None:
+            return
+        if old.stage is not Stage.WAITING:
+            self._room_freed()
+            if new is not None and new.stage is not Stage.WAITING and _charge(old) == _charge(new):
+                return
+        account = self.accounts.get(old.queue)
+        if account is not None and account.waiting_pods:
+            self.dirty.add(old.queue)
+
+    def _weigh(self, pod: Pod, entry: Entry | None) -> None:
+        """Books CPU and memory. Of a pod that asks for nothing of ours only where it has a node: nobody keeps it back."""
+        if entry is None and not holds_quota(pod):
+            self._given_back(self.cpu_memory.drop(pod.uid))
+            return
+        if entry is not None and entry.stage is Stage.WAITING:
+            freed = self.cpu_memory.drop(pod.uid)
+        elif entry is not None:
+            freed = self.cpu_memory.put(pod.uid, entry.queue, entry.demand.cpu_memory)
+        else:
+            weight = cpu_memory_of(pod, self._card_resources, self.settings, has_cards=False)
+            freed = self.cpu_memory.put(pod.uid, self.attribution(pod).queue, weight)
+        self._given_back(freed)
+
+    def _given_back(self, queue: str) -> None:
+        if queue in self.wants_cpu_memory:
+            self.wants_cpu_memory.discard(queue)
+            self.dirty.add(queue)
+
+    def _devices_changed(self, effect: Effect) -> None:
+        self.touched |= effect.touched
+        self.dirty |= effect.dirty
+
+    def _capacity_changed(self) -> None:
+        """What one queue is guaranteed is missing, or left, for all others."""
+        self.dirty |= self.wants_cpu_memory
+        self.wants_cpu_memory.clear()
 
     def _entry_of(self, pod: Pod) -> Entry | None:
         stage = stage_of(pod)
         if stage is Stage.IGNORED:
             return None
-        demand = demand_of(pod, self.inventory, self.settings)
+        demand = demand_of(pod, self.inventory, self._card_resources, self.settings)
         return Entry(pod, stage, self.attribution(pod), demand, demand.amounts)
 
     def _group_changed(self, key: str) -> None:
@@ -313,6 +399,21 @@ class Ledger:
 def _standing(pod: Pod | None) -> tuple[object, ...]:
     """What of a pod decides whether it counts towards its group's minimum."""
     return () if pod is None else (pod.group_name, pod.gated, pod.bound, pod.phase, pod.deleting)
+
+
+def _charge(entry: Entry) -> tuple[object, ...]:
+    """What a pod costs, and whom."""
+    return entry.attribution, entry.demand
+
+
+def _alike(old: Entry, new: Entry) -> bool:
+    """Whether the two differ in nothing that decides about this pod or any other."""
+    if old.stage is not new.stage or _charge(old) != _charge(new):
+        return False
+    return (
+        old.stage is not Stage.WAITING
+        or replace(old.pod, resource_version=new.pod.resource_version) == new.pod
+    )
 
 
 def _holds_share(entry: Entry) -> bool:

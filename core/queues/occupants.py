@@ -1,9 +1,15 @@
 """Who is physically on which node, and whether that has changed since somebody looked."""
 
 from collections.abc import Collection
+from itertools import takewhile
 
 from core.objects import Pod
 from core.queues.index import Index
+
+
+def occupies(pod: Pod) -> bool:
+    """Whether the pod takes devices of a node, once it has one."""
+    return pod.asks or any("/" in name for name in pod.requests)
 
 
 class Occupants:
@@ -15,6 +21,7 @@ class Occupants:
     def __init__(self) -> None:
         self._pods = Index()
         self._versions: dict[str, int] = {}
+        """In the order of their numbers."""
         self.changes = 0
         """Grows with every change of any node and of the pods on it."""
 
@@ -25,6 +32,10 @@ class Occupants:
     def version(self, node: str) -> int:
         """A number that differs after every change of the node or of a pod on it."""
         return self._versions.get(node, 0)
+
+    def changed_since(self, changes: int) -> list[str]:
+        """The nodes that changed, came or went since `changes` was that number; costs as much as there are of them."""
+        return [*takewhile(lambda node: self._versions[node] > changes, reversed(self._versions))]
 
     def put(self, pod: Pod) -> bool:
         """Takes in a pod, wherever it is now. Returns whether it left a node."""
@@ -47,4 +58,5 @@ class Occupants:
     def _touch(self, nodes: Collection[str]) -> None:
         for node in nodes:
             self.changes += 1
+            self._versions.pop(node, None)
             self._versions[node] = self.changes

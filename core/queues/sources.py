@@ -41,13 +41,10 @@ class QueueSources:
         return self._by_group.get(group)
 
     def follow(self, pod: Pod) -> None:
-        """Names the pod from now on when an object changes that it refers to.
-
-        Only a pod that asks is charged; one that does not still is a member of its group.
-        """
+        """Names the pod from now on when an object changes that it refers to."""
         self._by_group.put(pod.uid, _group_key(pod))
-        self._by_job.put(pod.uid, _job_key(pod) if pod.asks else None)
-        self._by_namespace.put(pod.uid, pod.namespace if pod.asks else None)
+        self._by_job.put(pod.uid, _job_key(pod))
+        self._by_namespace.put(pod.uid, pod.namespace)
 
     def unfollow(self, uid: str) -> None:
         """Forgets a pod."""

@@ -8,9 +8,15 @@ a key that is to go needs an explicit null.
 from collections.abc import Mapping
 from typing import Any
 
+from core.cards.expression import BAR
 from core.names import MGPU_RESOURCES
 from core.objects import Queue
 from core.quantity import QuantityError, milli, render_milli
+
+
+def is_card(key: str) -> bool:
+    """Whether a key of a queue's sums is the name of one card; an expression with the choice still open is none."""
+    return key not in MGPU_RESOURCES and BAR not in key
 
 
 def published(allocated: Mapping[str, int]) -> dict[str, str]:
@@ -18,11 +24,7 @@ def published(allocated: Mapping[str, int]) -> dict[str, str]:
 
     mGPU amounts are not among them: the Volcano scheduler writes those under their resource names itself.
     """
-    return {
-        card: render_milli(amount)
-        for card, amount in allocated.items()
-        if amount and card not in MGPU_RESOURCES
-    }
+    return {key: render_milli(amount) for key, amount in allocated.items() if amount and is_card(key)}
 
 
 def status_patch(queue: Queue, wanted: Mapping[str, str]) -> dict[str, Any] | None:

@@ -151,23 +151,27 @@ def names_card(resources: Iterable[str], known: Container[str]) -> bool:
 
 
 def pod_usage(pod: Pod, inventory: Inventory, known: Container[str], settings: Settings) -> PodUsage:
-    """What a pod weighs; `known` as by `card_resources`.
-
-    A pod whose cards cannot be counted weighs its CPU and memory. Where card pods are free of CPU and memory, so is one
-    that asks for a card's resource without naming the card.
-    """
+    """What a pod weighs; `known` as by `card_resources`. A pod whose cards cannot be counted has none."""
     asked = None
     if settings.features.cards:
         on_node = inventory.on_node(pod.node_name) if pod.bound else None
         asked = card_ask(pod, inventory.resources_of, on_node)
     cards = {asked.card: asked.milli} if isinstance(asked, CardAsk) else {}
-    free = _unlimited(settings) and (bool(cards) or names_card(pod.requests, known))
     return PodUsage(
         status=status_of(pod),
         gated=bool(pod.gates),
-        cpu_memory={} if free else cpu_memory(pod.requests),
+        cpu_memory=cpu_memory_of(pod, known, settings, has_cards=bool(cards)),
         cards=cards,
     )
+
+
+def cpu_memory_of(pod: Pod, known: Container[str], settings: Settings, *, has_cards: bool) -> dict[str, int]:
+    """What a pod uses of its queue's CPU and memory; `known` as by `card_resources`.
+
+    Where card pods are free of CPU and memory, so is one that asks for a card's resource without naming the card.
+    """
+    free = _unlimited(settings) and (has_cards or names_card(pod.requests, known))
+    return {} if free else cpu_memory(pod.requests)
 
 
 def group_usage(

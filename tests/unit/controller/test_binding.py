@@ -145,9 +145,9 @@ async def test_a_pod_that_the_watch_shows_bound_meanwhile_stays_booked_where_it_
 
 
 async def test_a_pod_that_asks_for_nothing_of_ours_passes_untouched() -> None:
-    world = World(a_pod("cpu"), a_pod("card").gpu(1).card("A"))
+    world = World(a_pod("cpu"), a_pod("gpu").gpu(1))
     assert await world.bind("cpu") == Decision()
-    assert await world.bind("card", annotations={"scheduling.k8s.io/group-name": "g"}) == Decision()
+    assert await world.bind("gpu", annotations={"scheduling.k8s.io/group-name": "g"}) == Decision()
     assert world.reader.reads == 0
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -146,3 +147,18 @@ async def test_the_end_of_leading_takes_back_what_was_assumed() -> None:
     async with world.running():
         assert world.caches.ledger.used("q", "A") == 1000
     assert world.caches.ledger.used("q", "A") == 0
+
+
+async def test_a_lift_that_is_refused_after_its_bind_was_granted_takes_nothing_back_from_the_bind() -> None:
+    """The answer to the lift was lost, the scheduler saw it stored, and the repetition of the patch is refused."""
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.extend(
+        [errors.ConnectionFailed("lost"), errors.Invalid(422, "Invalid", "a test failed", None, None)]
+    )
+    async with world.running():
+        lifted = world.caches.ledger.pod("uid-ml-a")
+        assert lifted is not None
+        world.caches.ledger.assume(replace(lifted, node_name="n"))
+        await asyncio.sleep(5)
+        assert world.names() == ["a", "a"]
+        assert world.caches.ledger.accounts["q"].allocated == {"A": 1000}

@@ -8,8 +8,25 @@ from core import names
 from core.objects import group, job, namespace, node, pod, queue, raw
 from core.objects.pod import ContainerShare, Owner
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
+from tests.builders.objects import PodBuilder
 
 GPU = "nvidia.com/gpu"
+DAY = "2024-01-01"
+MINUTE = 60
+LIFTED = (
+    a_pod()
+    .created(f"{DAY}T00:00:00Z")
+    .written_by("kubectl", f"{DAY}T00:00:00Z")
+    .written_by("cardquota", f"{DAY}T00:01:05Z")
+    .written_by("kube-scheduler", f"{DAY}T00:01:09Z")
+)
+ONCE_GATED = (
+    a_pod()
+    .created(f"{DAY}T00:01:00Z")
+    .label(names.MANAGED_LABEL, "true")
+    .written_by("kubectl", f"{DAY}T00:01:00Z")
+    .written_by("kube-scheduler", f"{DAY}T00:01:07Z")
+)
 
 
 class TestPod:
@@ -44,11 +61,69 @@ class TestPod:
         other = a_pod().put("metadata", "ownerReferences", value=[{"kind": "Node", "name": "n"}, "x"])
         assert other.view().owner is None
 
+    @pytest.mark.parametrize(
+        ("built", "deployment"),
+        [
+            (a_pod().of_deployment("web", "5f9c"), "web"),
+            (a_pod().of_deployment("web-5f9c", "5f9c"), "web-5f9c"),
+            (a_pod().owned_by("ReplicaSet", "web-5f9c"), ""),
+            (a_pod().of_deployment("web", "5f9c").owned_by("ReplicaSet", "own"), ""),
+            (a_pod().of_deployment("web", "5f9c").owned_by("StatefulSet", "web-5f9c"), ""),
+            (a_pod().label("pod-template-hash", "5f9c"), ""),
+        ],
+    )
+    def test_the_deployment_is_read_off_its_replica_set(self, built: PodBuilder, deployment: str) -> None:
+        assert built.view().deployment == deployment
+
+    @pytest.mark.parametrize(
+        ("built", "released"),
+        [
+            (LIFTED, MINUTE + 5),
+            (LIFTED.written_by("cardquota", f"{DAY}T00:02:00Z"), MINUTE + 60),
+            (LIFTED.written_by("cardquota", "soon"), MINUTE + 5),
+            (LIFTED.written_by("cardquota", f"{DAY}T08:02:00+08:00"), MINUTE + 60),
+            (LIFTED.gated(), 0),
+            (LIFTED.bound_to("n"), 0),
+            (LIFTED.phase("Failed"), 0),
+            (a_pod().created(f"{DAY}T00:01:00Z").written_by("kubectl", f"{DAY}T00:02:00Z"), MINUTE),
+            (ONCE_GATED, MINUTE + 7),
+            (ONCE_GATED.put("metadata", "managedFields", value=["x"]), MINUTE),
+            (a_pod().put("metadata", "creationTimestamp", value=None), None),
+        ],
+        ids=[
+            "by our lift",
+            "by our last write",
+            "by one that can be read",
+            "in any time zone",
+            "not at the gate",
+            "not with a node",
+            "not after its end",
+            "never gated: by its creation",
+            "lifted without a trace: by the last write",
+            "lifted, no writers known: by its creation",
+            "unknown",
+        ],
+    )
+    def test_since_when_a_pod_waits_for_a_node_alone(self, built: PodBuilder, released: int | None) -> None:
+        start = raw.timestamp(f"{DAY}T00:00:00Z")
+        expected = 0 if not released else start + released * 10**6
+        assert built.view().released == expected
+
     def test_claims_and_the_names_made_for_them(self) -> None:
         view = a_pod().claim("a", name="c1").claim("b", template="t").generated_claim("b", "c2").view()
         assert view.claims == (("a", "c1", ""), ("b", "", "t"))
         assert view.generated_claims == {"b": "c2"}
         assert view.asks
+
+    def test_a_claim_that_the_scheduler_made_for_extended_resources_is_one_of_the_pod(self) -> None:
+        made = {"resourceClaimName": "p-extended-x", "requestMappings": []}
+        view = a_pod().put("status", "extendedResourceClaimStatus", value=made).view()
+        assert (view.claims, view.asks) == ((("", "p-extended-x", ""),), True)
+
+    def test_whether_there_are_annotations_is_known_even_where_none_is_kept(self) -> None:
+        assert a_pod().annotation("example.com/note", "x").view().annotated
+        assert not a_pod().view().annotated
+        assert not a_pod().put("metadata", "annotations", value=None).view().annotated
 
     @pytest.mark.parametrize(
         ("statuses", "started"),
@@ -156,6 +231,27 @@ class TestOthers:
         assert view.card_quota == '{"A": 1}'
         assert (view.capability, view.guarantee, view.has_capability) == ({"cpu": 4000}, {"cpu": 1000}, True)
         assert (view.parent, view.fifo, view.priority, view.spec_dra) == ("p", True, 3, {"capability": {}})
+
+    @pytest.mark.parametrize("dra", [[], "x", 3, {"capability": 1}])
+    def test_a_device_quota_of_the_wrong_type_is_not_taken_for_none(self, dra: Any) -> None:
+        assert a_queue().put("spec", "dra", value=dra).view().spec_dra == dra
+        assert a_queue().put("spec", "dra", value=None).view().spec_dra is None
+
+    @pytest.mark.parametrize(
+        ("applied", "sent"),
+        [
+            ('{"spec": {"dra": {"capability": {}}}}', True),
+            ('{"spec": {"dra": {}}}', False),
+            ('{"spec": {"weight": 1}}', False),
+            ('{"dra": {"a": 1}}', False),
+            ('{"spec": {"dra": 1', False),
+            ("[" * 100_000 + '"dra"', False),
+        ],
+    )
+    def test_what_kubectl_last_sent_tells_of_a_dropped_device_quota(
+        self, applied: str, *, sent: bool
+    ) -> None:
+        assert a_queue().annotation(names.LAST_APPLIED_ANNOTATION, applied).view().sent_dra is sent
 
     def test_usage_may_be_written_as_a_bare_number(self) -> None:
         built = a_queue().put("status", "allocated", value={"A": 2, "B": "3", "C": None, "D": {}, "E": True})

@@ -121,6 +121,24 @@ def test_a_gang_that_was_cut_short_comes_before_everything_else() -> None:
     assert lifted(ledger, Planner(ledger), *half, *FOUR[2:], urgent) == ["m2", "m3"]
 
 
+def test_a_gang_that_was_cut_short_comes_before_queues_of_a_higher_priority() -> None:
+    """They compete for the nodes: of two cards one runs the first member, and a pod elsewhere wants the other."""
+    ledger = books(a_queue("q").cards({"A": 8}), groups=(group(minimum=2),))
+    ledger.put_node(a_node("a").card("A", 2).view())
+    ledger.put_node(a_node("b").card("B", 8).cordoned().view())
+    ledger.put_queue(a_queue("first").cards({"A": 8}).priority(9).view())
+    for pod in (
+        member("m0", card="A|B").assigned({"A": 1}).bound_to("a"),
+        member("m1", card="A|B"),
+        a_pod("p").gpu(1).card("A|B").in_queue("first").gated(),
+    ):
+        ledger.put_pod(pod.view())
+    planner = Planner(ledger)
+    order = planner.order(["first", "q"])
+    assert [name for queue in order for name in lifted(ledger, planner, queue=queue)] == ["m1"]
+    assert planner.order(["first", "q"]) == ["first", "q"]
+
+
 def test_a_gang_at_its_minimum_has_no_precedence_any_more() -> None:
     ledger = books(a_queue("q").cards({"A": 5}), groups=(group(),))
     urgent = a_pod("urgent").gpu(1).card("A").in_queue("q").gated().priority(100)
@@ -189,6 +207,16 @@ def test_a_trial_that_comes_to_nothing_leaves_nothing_to_do_behind() -> None:
     ledger.take_touched()
     planner.decide("q")
     assert (ledger.dirty, ledger.touched) == (set(), set())
+
+
+def test_without_its_podgroup_nothing_holds_a_gang_together() -> None:
+    ledger = books(a_queue("q").cards({"A": 2}), groups=(group(),))
+    planner = Planner(ledger)
+    assert lifted(ledger, planner, *(pod.in_queue("q") for pod in FOUR)) == []
+    ledger.take_dirty()
+    ledger.drop_group("ml/g")
+    assert ledger.dirty == {"q"}
+    assert lifted(ledger, planner) == ["m0", "m1"]
 
 
 @pytest.mark.parametrize("minimum", [0, -3])

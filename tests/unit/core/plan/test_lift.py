@@ -9,6 +9,7 @@ from core.plan.lift import Hold, Lift, Planner
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
+from tests.builders.claims import a_template
 from tests.builders.objects import PodBuilder, QueueBuilder
 
 MPS_NODE = a_node("mps").card("A100", 4).mps(32, replicas=8)
@@ -255,10 +256,19 @@ def test_a_pod_that_carries_the_gate_and_asks_for_nothing_is_let_go() -> None:
 
 
 def test_a_pod_with_claims_alone_passes_the_gate_without_a_limit() -> None:
-    pod = a_pod("claims").claim("dev", template="gpu").gated()
-    assert lifted(decide(books(a_queue("q")), pod.in_queue("q"))) == ["claims"]
-    assert lifted(decide(books(), pod, queue="default")) == ["claims"]
+    pod, template = a_pod("claims").claim("dev", template="gpu").gated(), a_template("gpu").view()
+    in_queue, in_default = books(a_queue("q")), books()
+    in_queue.devices.put_template(template)
+    in_default.devices.put_template(template)
+    assert lifted(decide(in_queue, pod.in_queue("q"))) == ["claims"]
+    assert lifted(decide(in_default, pod, queue="default")) == ["claims"]
     assert (
         held(decide(books(), pod.in_queue("ghost"), queue="ghost")["claims"]).reason
         == reasons.QUEUE_NOT_FOUND
     )
+
+
+def test_the_root_queue_takes_in_no_pod_with_cards_whatever_quota_is_written_on_it() -> None:
+    ledger = books(a_queue("root").cards({"H200": 8}))
+    hold = held(decide(ledger, one("p").in_queue("root"), queue="root")["p"])
+    assert (hold.reason, hold.announced) == (reasons.QUEUE_NOT_OPEN, True)

@@ -1,11 +1,12 @@
 """A complete plan over a file of objects, and where one pod fits."""
 
 from core import names, reasons
+from core.crossquota.book import guest_book
 from core.objects import Pod
 from core.plan.offline import patch_as_given, plan
 from core.plan.place import place
 from core.queues.ledger import Ledger
-from core.settings import Settings
+from core.settings import Settings, parse
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 
@@ -67,6 +68,42 @@ def test_a_quota_that_cannot_be_read_is_an_event_on_the_queue() -> None:
     ]
 
 
+def test_a_queue_that_uses_more_than_its_quota_is_an_event_on_the_queue() -> None:
+    ledger, views = books(named("a").bound_to("h1"), named("b").bound_to("h1"), quota=1)
+    (event,) = plan(ledger, views).events
+    assert (event.object, event.reason, event.type) == ("Queue q", reasons.QUOTA_EXCEEDED, "Warning")
+    assert "<H200> used <2000>, but capability is <1000>" in event.message
+
+
+def test_a_rollout_that_waits_for_its_own_pods_is_an_event_on_those_that_wait() -> None:
+    old = named("old").bound_to("h1").of_deployment("web", "aaa")
+    new = named("new").gated().of_deployment("web", "bbb")
+    ledger, views = books(old, new, named("other").gated(), quota=1)
+    assert [(event.object, event.reason) for event in plan(ledger, views).events] == [
+        ("Pod ml/new", reasons.INSUFFICIENT_SCALAR_QUOTA),
+        ("Pod ml/new", reasons.ROLLOUT_NEEDS_QUOTA),
+        ("Pod ml/other", reasons.INSUFFICIENT_SCALAR_QUOTA),
+    ]
+
+
+def test_old_pods_that_this_very_plan_lifts_are_in_the_way_too() -> None:
+    old = named("old").gated().of_deployment("web", "aaa")
+    new = named("new").gated().of_deployment("web", "bbb").created("2024-01-01T00:00:09Z")
+    ledger, views = books(old, new, quota=1)
+    assert plan(ledger, views).events[-1].reason == reasons.ROLLOUT_NEEDS_QUOTA
+
+
+def test_pods_are_late_for_their_nodes_only_where_there_is_a_present() -> None:
+    """Objects from a file have none: the same file gives the same plan on any day."""
+    pod = named("p").written_by("cardquota", "2024-01-01T00:00:00Z")
+    ledger, views = books(pod)
+    assert plan(ledger, views).events == ()
+    lifted = views[0].released
+    assert plan(ledger, views, lifted + 599 * 10**6).events == ()
+    (event,) = plan(ledger, views, lifted + 600 * 10**6).events
+    assert (event.object, event.reason) == ("Pod ml/p", reasons.RESERVED_TOO_LONG)
+
+
 def test_an_empty_cluster_has_an_empty_plan() -> None:
     result = plan(Ledger(Settings()), [])
     assert (result.pods, result.queues, result.events) == ({}, {}, ())
@@ -96,14 +133,13 @@ def test_an_mgpu_pod_is_placed_as_if_it_were_unbound_and_did_not_count_itself() 
         .annotation(names.GPU_INDEX_PREFIX + "c1", "1")
         .view()
     )
-    places = place(ledger, pod.view())
+    places = place(ledger, guest_book((), (), Settings()), pod.view())
     share = places["m1"].share
-    assert places["m1"].unfit is None
+    assert places["m1"].unfits == ()
     assert share is not None
     assert share.annotations == {names.GPU_INDEX_PREFIX + "c1": "0", names.ASSUMED_ANNOTATION: "true"}
     assert (share.score, share.optimal) == (100.0, True)
-    unfit = places["cpu"].unfit
-    assert unfit is not None
+    (unfit,) = places["cpu"].unfits
     assert (unfit.code, unfit.unresolvable) == (reasons.MGPU_NODE_TYPE, True)
 
 
@@ -111,7 +147,7 @@ def test_a_choice_prefers_the_node_of_its_leftmost_card() -> None:
     ledger = Ledger(Settings())
     for name, card in (("n1", "A"), ("n2", "B"), ("n3", "C")):
         ledger.put_node(a_node(name).card(card, 1).view())
-    places = place(ledger, a_pod("p").gpu(1).card("A|B").view())
+    places = place(ledger, guest_book((), (), Settings()), a_pod("p").gpu(1).card("A|B").view())
     assert {
         name: (found.card.card, found.card.score) if found.card else None for name, found in places.items()
     } == {
@@ -119,3 +155,18 @@ def test_a_choice_prefers_the_node_of_its_leftmost_card() -> None:
         "n2": ("B", 50.0),
         "n3": None,
     }
+
+
+def test_each_part_of_a_place_stands_for_itself() -> None:
+    """CPU is beyond the limit, yet the cards of the share are shown; a DaemonSet's pod has no such limit."""
+    settings = parse({"gpu-resource-names": "nvidia.com/gpu", "quota.cpu": "1"})[0]
+    node = a_node("n").allocatable("nvidia.com/gpu", 8).mgpu(1, memory=1024).view()
+    ledger = Ledger(settings)
+    ledger.put_node(node)
+    pod = a_pod("p").mgpu("c", core=30, memory=512).only("c").request("cpu", 2, container="c")
+    guests = guest_book((node,), (), settings)
+    found = place(ledger, guests, pod.view())["n"]
+    assert [unfit.code for unfit in found.unfits] == [reasons.CROSS_QUOTA_EXCEEDED]
+    assert found.share is not None
+    assert found.guest_score == 0.0
+    assert place(ledger, guests, pod.owned_by("DaemonSet", "d").view())["n"].unfits == ()

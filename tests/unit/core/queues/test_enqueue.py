@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.queues.check import Shortfall
 from core.queues.enqueue import GroupBalance, GroupRequest, declared_request
 from core.queues.limits import limits_of
+from core.queues.shortfall import Shortfall
 from core.settings import Settings
 from tests.builders import a_group, a_queue
 from tests.builders.objects import GroupBuilder, QueueBuilder
@@ -26,11 +26,14 @@ def shortfall(
     *,
     cpu_memory: Mapping[str, int] | None = None,
     limits: Mapping[str, int] | None = None,
+    uniform: bool = False,
 ) -> Shortfall | None:
     """`queue` may be its quota, `used` and `cards` are in whole cards; CPU and memory in thousandths."""
     builder = queue if isinstance(queue, QueueBuilder) else a_queue("q").cards(queue)
-    in_use = {key: amount if key in {"cpu", "memory"} else amount * 1000 for key, amount in used.items()}
-    balance = GroupBalance("q", limits_of(builder.view()), limits or {}, in_use)
+    in_use = {key: amount * 1000 for key, amount in used.items() if key not in {"cpu", "memory"}}
+    balance = GroupBalance(
+        "q", limits_of(builder.view()), limits or {}, in_use, lambda key: used.get(key, 0), uniform
+    )
     return balance.shortfall(
         GroupRequest({card: count * 1000 for card, count in cards.items()}, cpu_memory or {})
     )

@@ -13,6 +13,13 @@ from tests.builders.objects import PodBuilder
 
 H200 = a_node("n1").card("H200", 8).view()
 POD = a_pod("p").gpu(2).card("H200").in_queue("q")
+WAITING = POD.uid("waiting").gated()
+LIFTED = POD.uid("lifted").assigned({"H200": 2})
+
+
+def later(pod: PodBuilder) -> PodBuilder:
+    """The pod after a write that changed nothing of what we read."""
+    return pod.put("metadata", "resourceVersion", value="9")
 
 
 @pytest.fixture
@@ -212,6 +219,13 @@ def test_what_may_let_a_pod_in_wakes_its_queue(ledger: Ledger, event: Callable[[
         pytest.param(lambda books: books.put_pod(POD.bound_to("n1").view()), id="nothing new"),
         pytest.param(lambda books: books.put_pod(POD.uid("x").bound_to("n1").view()), id="another pod binds"),
         pytest.param(
+            lambda books: books.put_pod(later(POD.bound_to("n1")).view()), id="a running pod's status"
+        ),
+        pytest.param(
+            lambda books: books.put_pod(later(WAITING).view()), id="what a scheduler notes on a waiting pod"
+        ),
+        pytest.param(lambda books: books.put_pod(LIFTED.bound_to("n1").view()), id="a lifted pod binds"),
+        pytest.param(
             lambda books: books.put_queue(a_queue("q").cards({"H200": 8}).allocated({"H200": "2"}).view()),
             id="its own status",
         ),
@@ -219,11 +233,28 @@ def test_what_may_let_a_pod_in_wakes_its_queue(ledger: Ledger, event: Callable[[
     ],
 )
 def test_what_cannot_help_wakes_nobody_of_the_queue(ledger: Ledger, event: Callable[[Ledger], None]) -> None:
-    ledger.put_pod(POD.bound_to("n1").view())
-    ledger.put_pod(POD.uid("waiting").gated().view())
+    for pod in (POD.bound_to("n1"), LIFTED, WAITING):
+        ledger.put_pod(pod.view())
     ledger.dirty.clear()
     event(ledger)
     assert "q" not in ledger.dirty
+
+
+def test_the_status_of_a_running_pod_wakes_nobody_who_waits_for_room(ledger: Ledger) -> None:
+    ledger.put_pod(POD.bound_to("n1", phase="Pending").view())
+    ledger.wants_room.add("elsewhere")
+    ledger.dirty.clear()
+    ledger.put_pod(later(POD.bound_to("n1")).view())
+    assert (ledger.dirty, ledger.wants_room) == (set(), {"elsewhere"})
+    ledger.put_pod(later(POD.bound_to("n1").terminating()).view())
+    assert ledger.dirty == {"elsewhere"}
+
+
+def test_a_waiting_pod_that_was_written_is_lifted_by_its_newest_state(ledger: Ledger) -> None:
+    """Though nobody is woken for it: the patch of a lift names the resourceVersion."""
+    ledger.put_pod(WAITING.view())
+    ledger.put_pod(later(WAITING).view())
+    assert [entry.pod.resource_version for entry in ledger.waiting("q")] == ["9"]
 
 
 def test_a_queue_of_nobody_leaves_no_account_behind(ledger: Ledger) -> None:
@@ -231,3 +262,21 @@ def test_a_queue_of_nobody_leaves_no_account_behind(ledger: Ledger) -> None:
     assert "ghost" in ledger.accounts
     ledger.drop_pod("uid-ml-p")
     assert "ghost" not in ledger.accounts
+
+
+def test_a_running_pod_whose_card_nobody_knows_any_more_counts_as_none_and_is_listed(ledger: Ledger) -> None:
+    pod = a_pod("p").gpu(2).limit("rdma/hca", 1).card("H200").in_queue("q").bound_to("n1").view()
+    ledger.put_pod(pod)
+    assert not ledger.accounts["q"].uncounted_pods
+    ledger.take_touched()
+    ledger.drop_node("n1")
+    account = ledger.accounts["q"]
+    assert (list(account.uncounted_pods), account.allocated) == ([pod.uid], {})
+    assert ledger.take_touched() == {"q"}
+    ledger.put_node(H200)
+    assert (list(account.uncounted_pods), account.allocated) == ([], TWO)
+
+
+def test_a_waiting_pod_of_an_unknown_card_is_held_and_not_listed(ledger: Ledger) -> None:
+    ledger.put_pod(a_pod("p").gpu(2).card("K80").in_queue("q").gated().view())
+    assert not ledger.accounts["q"].uncounted_pods

@@ -61,3 +61,18 @@ def test_a_version_is_of_one_node_and_changes_are_of_all() -> None:
     assert occupants.changes > changes
     occupants.put(a_pod("waiting").view())
     assert occupants.changes == changes + 1
+
+
+def test_what_changed_is_told_by_node_the_latest_first_and_nothing_else() -> None:
+    occupants = Occupants()
+    for node in ("n1", "n2", "n3"):
+        occupants.node_changed(node)
+    assert occupants.changed_since(-1) == ["n3", "n2", "n1"]
+    seen = occupants.changes
+    assert occupants.changed_since(seen) == []
+    occupants.put(BOUND.view())
+    assert occupants.changed_since(seen) == ["n1"]
+    occupants.put(a_pod("p").bound_to("n2").view())
+    assert sorted(occupants.changed_since(seen)) == ["n1", "n2"]
+    occupants.node_changed("n1")
+    assert occupants.changed_since(seen) == ["n1", "n2"]

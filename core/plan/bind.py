@@ -1,0 +1,260 @@
+"""What is decided when a scheduler binds a pod: its mGPU cards, and the quota of a card pod that was never lifted.
+
+Where CrossQuota guards binds, so are pods without GPU on nodes with GPUs, whatever else they ask for.
+
+A card pod that was lifted has its quota, and its record says for which card; its bind is only looked at for the real card
+where it accepts several. All others are judged here, by the sums of their queue as they would be with the pod on its node.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from core import names, reasons
+from core.cards.ask import CardAsk, assignment_of
+from core.cards.assigned import render_assigned
+from core.cards.expression import split
+from core.crossquota.bind import bind_excess, guards_binds, is_limited
+from core.crossquota.book import GuestBook
+from core.mgpu import records
+from core.mgpu.ask import mgpu_ask
+from core.mgpu.binding import Refused
+from core.mgpu.binding import decide as place_shares
+from core.objects import Pod
+from core.queues.check import Balance, balance_of
+from core.queues.demand import Demand, Stage, demand_of, stage_of
+from core.queues.ledger import Ledger
+from core.queues.shortfall import Shortfall, queue_closed, queue_missing, uncountable
+from core.queues.usage import card_resources
+from core.settings import Settings
+
+_NOTHING: Final[Mapping[str, int]] = {}
+
+
+class Binder:
+    """Decides on one bind after the other, against both books as they are at that moment, and books what is granted.
+
+    `observe` has to be told of every pod that changes. `cut_short` is called when a search for mGPU cards ended by its
+    budget: better ones, or any at all, may exist.
+    """
+
+    def __init__(
+        self, ledger: Ledger, guests: GuestBook, settings: Settings, cut_short: Callable[[], None]
+    ) -> None:
+        self._ledger = ledger
+        self._guests = guests
+        self._settings = settings
+        self._guards = guards_binds(settings)
+        self._cut_short = cut_short
+        self._moved: set[str] = set()
+
+    def observe(self, old: Pod | None, new: Pod | None) -> None:
+        """Follows the pods; None is one that is not there yet, or not any more."""
+        if old is not None and (new is None or new.uid != old.uid):
+            self._let_go(old.uid)
+        if new is not None and stage_of(new) in (Stage.ALLOCATED, Stage.IGNORED):
+            self._let_go(new.uid)
+
+    def certain(self, pod: Pod, node_name: str) -> bool:
+        """Whether the bind may go through as it is, so that not even the leader has to be asked.
+
+        True for what `passes_unasked`, unless CrossQuota guards the node against the pod.
+        """
+        if self._guards and is_limited(pod, node_name, self._guests, self._settings):
+            return False
+        return self.passes_unasked(pod, node_name)
+
+    def passes_unasked(self, pod: Pod, node_name: str) -> bool:
+        """Whether the bind may go through when no leader can be asked.
+
+        True for pods that ask for nothing of ours, and for lifted ones that stay with the card that they were lifted for:
+        the queue is charged with it whatever else is under way, see `book`. CrossQuota is not asked: pods without GPU have to
+        start whether we are there or not.
+        """
+        if self._asks_shares(pod):
+            return False
+        if not self._asks_cards(pod):
+            return True
+        card = _lifted_for(pod)
+        return card is not None and (
+            len(split(pod.card_name)) == 1 or card in self._ledger.inventory.on_node(node_name)
+        )
+
+    def decide(self, pod: Pod, node_name: str) -> Mapping[str, str] | Shortfall:
+        """The records that the Binding must carry, or why the pod must not be bound to this node.
+
+        Not for a pod that is `certain`. That it exists, is unbound, ungated and the one meant has been checked by the
+        caller, who also answers a repeated call alike.
+        """
+        node = self._ledger.nodes.get(node_name)
+        if node is None:
+            return Shortfall(reasons.NODE_NOT_FOUND, f"node {node_name} does not exist")
+        over = bind_excess(pod, node_name, self._guests, self._settings)
+        if over is not None:
+            return Shortfall(over.code, f"{over.message} (node {node_name})")
+        found: dict[str, str] = {}
+        if self._asks_cards(pod):
+            assigned = self._assigned(replace(pod, node_name=node_name))
+            if isinstance(assigned, Shortfall):
+                return assigned
+            found[names.ASSIGNED_ANNOTATION] = assigned
+        ask = mgpu_ask(pod) if self._settings.features.mgpu else None
+        if ask is not None:
+            answer = place_shares(pod, ask, node, self._ledger.pods_on(node_name), self._settings)
+            if answer.cut_short:
+                self._cut_short()
+            if isinstance(answer, Refused):
+                return Shortfall(answer.code, answer.message)
+            found |= answer.annotations
+        return found
+
+    def records_of(self, granted: Pod) -> dict[str, str]:
+        """The records with which a pod was granted its bind."""
+        return {
+            key: value
+            for key, value in granted.annotations.items()
+            if records.is_result(key) or (key == names.ASSIGNED_ANNOTATION and self._asks_cards(granted))
+        }
+
+    def may_move(self, granted: Pod, node_name: str) -> bool:
+        """Whether a pod whose bind was granted may be bound to another node instead, by the same records.
+
+        Either bind may be stored in the end. So it must be the same card, of which the queue is charged with the same
+        number; the indexes of mGPU cards mean something on their own node only.
+        """
+        return (
+            not self._asks_shares(granted)
+            and _lifted_for(granted) in self._ledger.inventory.on_node(node_name)
+            and bind_excess(granted, node_name, self._guests, self._settings) is None
+        )
+
+    def book(self, pod: Pod, node_name: str, found: Mapping[str, str]) -> Pod:
+        """Books the bind as it will be once it is stored, and returns the pod as it will be then.
+
+        A pod that was lifted for one card and gets another is charged with both until the watch shows it: should the bind
+        fail, it is back at the first one, which must not have been given away.
+        """
+        bound = replace(pod, node_name=node_name, annotations={**pod.annotations, **found})
+        if self._guards:
+            self._guests.grant(bound)
+        if not (self._asks_cards(pod) or self._asks_shares(pod)):
+            # Its queue is charged once the watch shows the bind: nobody keeps such pods back.
+            return bound
+        if _lifted_for(pod) not in (None, _lifted_for(bound)):
+            self._moved.add(pod.uid)
+            self._ledger.assume(self._stand_in(pod))
+        self._ledger.assume(bound)
+        return bound
+
+    def take_back(self, uid: str) -> None:
+        """Takes a booking back: nobody believes any more that the bind will be stored."""
+        self._ledger.forget(uid)
+        self._guests.take_back(uid)
+        self._let_go(uid)
+
+    def _stand_in(self, pod: Pod) -> Pod:
+        """Holds the card of a pod that moves to another one: alike in what is charged, but no member of any group."""
+        kept = {
+            names.CARD_NAME_ANNOTATION: pod.card_name,
+            names.ASSIGNED_ANNOTATION: pod.annotations[names.ASSIGNED_ANNOTATION],
+            names.QUEUE_NAME_ANNOTATION: self._ledger.attribution(pod).queue,
+        }
+        return replace(pod, uid=_stand_in_uid(pod.uid), annotations=kept, owner=None)
+
+    def _let_go(self, uid: str) -> None:
+        if uid in self._moved:
+            self._moved.remove(uid)
+            self._ledger.forget(_stand_in_uid(uid))
+
+    def _asks_cards(self, pod: Pod) -> bool:
+        return bool(pod.card_name) and self._settings.features.cards
+
+    def _asks_shares(self, pod: Pod) -> bool:
+        return pod.asks_mgpu and self._settings.features.mgpu
+
+    def _assigned(self, pod: Pod) -> str | Shortfall:
+        """The record of the cards of a pod, which is given with its node; or why it cannot have them there.
+
+        The real card of a lifted pod is the recorded one while the node carries that, else another alternative that the
+        node carries, if the queue has quota for it. On a node that carries none of them the recorded one stays: it has
+        been paid for, so no quota breaks, and labels that are missing for a moment hold up no pod. The ledger counts the
+        pod in the same way from then on.
+        """
+        inventory = self._ledger.inventory
+        demand = demand_of(pod, inventory, card_resources(inventory), self._settings)
+        record, asked = _lifted_for(pod), demand.card
+        if record is None:
+            return self._first_grant(pod, demand)
+        if asked is None or asked.card == record:
+            return pod.annotations[names.ASSIGNED_ANNOTATION]
+        balance = self._balance(pod)
+        if isinstance(balance, Shortfall):
+            return balance
+        short = balance.card_shortfall(asked.card, asked.milli)
+        if short is not None:
+            text = f"{short.message}; the pod was lifted for <{record}>, and node {pod.node_name} carries <{asked.card}>"
+            return Shortfall(short.reason, text)
+        return _record(asked)
+
+    def _first_grant(self, pod: Pod, demand: Demand) -> str | Shortfall:
+        """The record of a pod that nobody lifted: what a lift would have asked for is asked for now.
+
+        Its placement was not narrowed to its card, so the node must carry it: else the pod would use a card of another
+        name, whose quota nobody has looked at.
+        """
+        balance, asked = self._balance(pod), demand.card
+        if isinstance(balance, Shortfall):
+            return balance
+        queue = self._ledger.queues[balance.queue]
+        if not queue.open:
+            return queue_closed(queue)
+        if asked is None or demand.problem:
+            return uncountable(queue.name, demand.problem)
+        if asked.card not in self._ledger.inventory.on_node(pod.node_name):
+            text = f"node {pod.node_name} carries no <{asked.expression}>; the pod has never passed the quota gate"
+            return Shortfall(reasons.CARD_NOT_ON_NODE, text)
+        return (
+            balance.cpu_memory_shortfall(demand.cpu_memory)
+            or balance.card_shortfall(asked.card, asked.milli)
+            or balance.share_shortfall(demand.shares)
+            or _record(asked)
+        )
+
+    def _balance(self, pod: Pod) -> Balance | Shortfall:
+        queue = self._ledger.attribution(pod).queue
+        balance = balance_of(self._ledger, queue)
+        if balance is None:
+            return queue_missing(queue)
+        return _without_unlifted(self._ledger, balance, pod)
+
+
+def _lifted_for(pod: Pod) -> str | None:
+    assignment = assignment_of(pod)
+    return None if assignment is None else assignment[0]
+
+
+def _without_unlifted(ledger: Ledger, balance: Balance, pod: Pod) -> Balance:
+    """The balance as it is for the bind of `pod`: neither itself nor what was granted to nobody is used."""
+    account, entry = ledger.accounts.get(balance.queue), ledger.entry(pod.uid)
+    unlifted, cpu_memory = (
+        (account.unlifted, account.unlifted_cpu_memory) if account is not None else ({}, {})
+    )
+    itself, own_cpu_memory = _NOTHING, _NOTHING
+    if entry is not None and entry.stage is Stage.RESERVED and not entry.unlifted:
+        itself, own_cpu_memory = entry.charged, entry.demand.cpu_memory
+    return replace(
+        balance,
+        used=lambda key: balance.used(key) - unlifted.get(key, 0) - itself.get(key, 0),
+        cpu_memory_used=lambda key: (
+            balance.cpu_memory_used(key) - cpu_memory.get(key, 0) - own_cpu_memory.get(key, 0)
+        ),
+    )
+
+
+def _stand_in_uid(uid: str) -> str:
+    """A UID that no pod has."""
+    return f"{uid}/lifted"
+
+
+def _record(asked: CardAsk) -> str:
+    return render_assigned(asked.card, asked.milli // 1000)

@@ -1,0 +1,101 @@
+"""Whether one pod could be lifted now, and with which card."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from core import reasons
+from core.cards.ask import CardAsk
+from core.objects import Node, Pod
+from core.plan.room import ShareRoom
+from core.plan.stock import CardStock
+from core.queues.account import Entry
+from core.queues.check import Balance
+from core.queues.ledger import Ledger
+from core.queues.shortfall import Shortfall
+
+
+class Choice:
+    """Asks the queue's numbers first, then the nodes. Changes nothing."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._room = ShareRoom(ledger)
+        self._stock = CardStock(ledger)
+
+    def choose(
+        self, entry: Entry, balance: Balance | None, common: Sequence[str] | None
+    ) -> str | Shortfall | None:
+        """The card to assign, None for a pod without cards, or why the pod cannot be lifted.
+
+        `common` are the cards that the pod's group is confined to, None where it is not.
+        """
+        asked = entry.demand.card
+        if asked is None or balance is None:
+            return self._other_shortfall(entry, balance)
+        if common is not None:
+            asked = replace(asked, alternatives=tuple(card for card in asked.alternatives if card in common))
+            if not asked.alternatives:
+                return _mixed(balance.queue, asked.expression, common)
+        shortfall = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.choice_shortfall(asked)
+        if shortfall is not None:
+            return shortfall
+        card = self._alternative(entry.pod, asked, balance)
+        if isinstance(card, Shortfall):
+            return card
+        return self._other_shortfall(entry, balance) or card
+
+    def shortfall(self, balance: Balance | None, entry: Entry, card: str) -> Shortfall | None:
+        """Why the pod cannot have this very card now; '' for a pod without cards."""
+        asked = entry.demand.card
+        if asked is None or balance is None:
+            return self._other_shortfall(entry, balance)
+        short = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.card_shortfall(
+            card, asked.milli
+        )
+        if short is None and len(asked.alternatives) > 1:
+            nodes = self._stock.admitted_nodes(entry.pod, card)
+            if not self._stock.available(nodes, card, asked.milli):
+                short = _no_stock(balance.queue, card, asked.milli)
+        return short or self._other_shortfall(entry, balance)
+
+    def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> str | Shortfall:
+        """The first alternative with quota and free cards.
+
+        The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
+        with a single card does not, its waiting for a node is the scheduler's business.
+        """
+        if "|" not in asked.expression:
+            return asked.alternatives[0]
+        nodes: dict[str, Sequence[Node]] = {
+            card: self._stock.admitted_nodes(pod, card) for card in asked.alternatives
+        }
+        if not any(nodes.values()) and any(
+            self._ledger.inventory.nodes_with(card) for card in asked.alternatives
+        ):
+            text = f"Queue <{balance.queue}>: the pod's node affinity excludes every node of <{asked.expression}>"
+            return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
+        for card in asked.alternatives:
+            fits = balance.card_shortfall(card, asked.milli) is None
+            if fits and self._stock.available(nodes[card], card, asked.milli):
+                return card
+        return _no_stock(balance.queue, asked.expression, asked.milli)
+
+    def _other_shortfall(self, entry: Entry, balance: Balance | None) -> Shortfall | None:
+        """Why the pod's mGPU shares and claims cannot be had now: the limits of queues first, then room on the nodes."""
+        demand = entry.demand
+        shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
+        shortfall = shortfall or self._ledger.devices.excess(entry.pod, entry.queue)
+        if shortfall is None and demand.mgpu is not None:
+            shortfall = self._room.shortfall(entry.pod, demand.mgpu, entry.queue)
+        return shortfall
+
+
+def _no_stock(queue: str, cards: str, milli: int) -> Shortfall:
+    text = f"Queue <{queue}> has quota, but no node has <{milli}> of <{cards}> free"
+    return Shortfall(reasons.NO_FREE_CARD, text)
+
+
+def _mixed(queue: str, expression: str, common: Sequence[str]) -> Shortfall:
+    cards = ", ".join(f"<{card}>" for card in common)
+    text = f"Queue <{queue}>: the pods of one group get one card, its pods have {cards}; this one accepts <{expression}>"
+    return Shortfall(reasons.MIXED_CARDS, text)

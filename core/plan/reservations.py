@@ -1,0 +1,127 @@
+"""Pods that have quota and no node: for how long that is fine, and what is done about it afterwards."""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from core import reasons
+from core.objects import Pod
+from core.queues.demand import Stage, stage_of
+from core.settings import ReservationSettings
+
+_SECOND: Final = 1_000_000
+_AGAIN: Final = 30 * _SECOND
+"""A pod that was to be deleted and is still there is due again after this time."""
+_SLACK: Final = 64
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """A pod that has been reserved for too long; `evict` says whether it is to be deleted."""
+
+    pod: Pod
+    evict: bool
+
+
+class Reservations:
+    """The reserved pods and when each of them is due, in microseconds since 1970.
+
+    Since when a pod is reserved stands in the pod itself, so a new leader comes to the same times. A change costs the
+    same however many there are; nobody is looked at before it is due.
+    """
+
+    def __init__(self, settings: ReservationSettings) -> None:
+        self._settings = settings
+        self._pods: dict[str, Pod] = {}
+        self._due: dict[str, int] = {}
+        self._late: set[str] = set()
+        self._heap: list[tuple[int, str]] = []
+        """What is in `_due`, and entries that it has overtaken."""
+
+    def put_pod(self, pod: Pod) -> None:
+        """Takes in a pod as observed."""
+        if stage_of(pod) is not Stage.RESERVED or pod.released <= 0:
+            self.drop_pod(pod.uid)
+            return
+        old = self._pods.get(pod.uid)
+        self._pods[pod.uid] = pod
+        if old is None or old.released != pod.released:
+            self._begin(pod)
+
+    def drop_pod(self, uid: str) -> None:
+        """Takes out a pod; one that is not there is no error."""
+        if self._pods.pop(uid, None) is not None:
+            self._due.pop(uid, None)
+            self._late.discard(uid)
+
+    def restart(self) -> None:
+        """Nothing has been said or done about anybody."""
+        for pod in self._pods.values():
+            self._begin(pod)
+
+    def late(self) -> list[Pod]:
+        """The pods that `take_due` has returned and that are still reserved."""
+        return [self._pods[uid] for uid in self._late]
+
+    def next_due(self) -> int | None:
+        """When somebody is due next, None for never."""
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def take_due(self, now: int) -> Iterator[Overdue]:
+        """The pods that are due, each once as late, and as to be deleted until it is gone.
+
+        Pods may come and go between one and the next.
+        """
+        while (due := self.next_due()) is not None and due <= now:
+            _, uid = heapq.heappop(self._heap)
+            pod = self._pods[uid]
+            self._late.add(uid)
+            deletion = self._deletion(pod)
+            evict = deletion is not None and deletion <= now
+            self._schedule(uid, now + _AGAIN if evict else deletion)
+            yield Overdue(pod, evict)
+
+    def _begin(self, pod: Pod) -> None:
+        self._late.discard(pod.uid)
+        warning, deletion = pod.released + self._settings.warn_after_s * _SECOND, self._deletion(pod)
+        self._schedule(pod.uid, warning if deletion is None else min(warning, deletion))
+
+    def _deletion(self, pod: Pod) -> int | None:
+        """When the pod is to be deleted. One without an owner never is: nobody would create it anew."""
+        if self._settings.evict_after_s is None or pod.owner is None:
+            return None
+        return pod.released + self._settings.evict_after_s * _SECOND
+
+    def _schedule(self, uid: str, due: int | None) -> None:
+        if due is None:
+            self._due.pop(uid, None)
+            return
+        self._due[uid] = due
+        heapq.heappush(self._heap, (due, uid))
+        if len(self._heap) > 2 * len(self._due) + _SLACK:
+            self._heap = [(at, pending) for pending, at in self._due.items()]
+            heapq.heapify(self._heap)
+
+
+def overdue_notice(overdue: Overdue, queue: str, settings: ReservationSettings) -> tuple[str, str]:
+    """The code and the words for an event on the pod, which charges `queue`. Of a deletion they say that it is done."""
+    pod = overdue.pod
+    since = _text(pod.released)
+    if overdue.evict:
+        return reasons.RESERVATION_EVICTED, (
+            f"Queue <{queue}>: deleted, for it had quota since {since} and no node for more than "
+            f"{settings.evict_after_s} s; what its owner creates instead waits for quota anew"
+        )
+    gates = f"; scheduling gates of others are left: {', '.join(pod.gates)}" if pod.gates else ""
+    return reasons.RESERVED_TOO_LONG, (
+        f"Queue <{queue}>: the pod has had quota since {since} and no node for more than {settings.warn_after_s} s{gates}"
+    )
+
+
+def _text(moment: int) -> str:
+    return (_EPOCH + timedelta(microseconds=moment)).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,78 @@
+"""How much CPU and memory there is, how much of it is guaranteed to somebody, and what that leaves for each queue."""
+
+from core.objects import Node, Queue
+from core.queues.amounts import CPU_AND_MEMORY, Amounts, cpu_memory
+from core.queues.attributes import Unset, cpu_memory_capability, deserved_of, real_capability
+
+
+class Capacity:
+    """The sums over all nodes and all queues, brought up to date with each of them; a question costs nothing that grows.
+
+    All nodes count, whatever their state. In thousandths.
+    """
+
+    def __init__(self, unset: Unset) -> None:
+        self._unset: Unset = unset
+        self._nodes = _Sums()
+        self._guarantees = _Sums()
+        self._queues: dict[str, Queue] = {}
+
+    def put_node(self, node: Node) -> None:
+        """Takes in a node."""
+        self._nodes.put(node.name, cpu_memory(node.allocatable))
+
+    def drop_node(self, name: str) -> None:
+        """Takes out a node."""
+        self._nodes.put(name, {})
+
+    def put_queue(self, queue: Queue) -> bool:
+        """Takes in a queue. Returns whether that changed what is left for others."""
+        self._queues[queue.name] = queue
+        return self._guarantees.put(queue.name, cpu_memory(queue.guarantee))
+
+    def drop_queue(self, name: str) -> bool:
+        """Takes out a queue. Returns whether that changed what is left for others."""
+        self._queues.pop(name, None)
+        return self._guarantees.put(name, {})
+
+    def limit(self, queue: str) -> Amounts:
+        """What a queue may use; a dimension that is absent is not limited."""
+        found = self._queues.get(queue)
+        return {} if found is None else cpu_memory_capability(found, self._real(found), self._unset)
+
+    def deserved(self, queue: str) -> Amounts:
+        """What a queue should have; only dimensions that it names itself."""
+        found = self._queues.get(queue)
+        if found is None or not (found.deserved or found.guarantee):
+            return {}
+        return deserved_of(cpu_memory(found.deserved), self._real(found), cpu_memory(found.guarantee))
+
+    def _real(self, queue: Queue) -> Amounts:
+        return real_capability(self._nodes.total, self._guarantees.total, cpu_memory(queue.guarantee))
+
+
+class _Sums:
+    """Amounts by name and their total; a dimension is absent from the total while nobody tells it."""
+
+    def __init__(self) -> None:
+        self.total: dict[str, int] = {}
+        self._parts: dict[str, Amounts] = {}
+        self._tellers = dict.fromkeys(CPU_AND_MEMORY, 0)
+
+    def put(self, name: str, part: Amounts) -> bool:
+        """Replaces the part of a name. Returns whether it is another one now."""
+        old = self._parts.get(name, {})
+        if old == part:
+            return False
+        for amounts, sign in ((old, -1), (part, 1)):
+            for key, milli in amounts.items():
+                self.total[key] = self.total.get(key, 0) + sign * milli
+                self._tellers[key] += sign
+        for key, tellers in self._tellers.items():
+            if not tellers:
+                self.total.pop(key, None)
+        if part:
+            self._parts[name] = part
+        else:
+            del self._parts[name]
+        return True

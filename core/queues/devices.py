@@ -1,0 +1,123 @@
+"""The device quota of all queues as a part of the ledger: what its changes touch and wake, and its figures by name."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+from core.dra.amounts import thousandths
+from core.dra.book import DeviceBook, Effect
+from core.objects import Claim, ClaimTemplate, Pod, Queue
+from core.queues.demand import Stage
+from core.queues.overuse import Overuse
+from core.queues.shortfall import Shortfall
+from core.settings import Settings
+
+
+class Devices:
+    """The books of claims; empty while the feature is off. `changed` is told what each change has done.
+
+    Where the API server does not serve claims at all (`serve`), nobody waits for any.
+    """
+
+    def __init__(self, settings: Settings, changed: Callable[[Effect], None]) -> None:
+        self.book = DeviceBook(settings.dra)
+        self._on = settings.features.dra
+        self._served = True
+        self._changed = changed
+
+    def serve(self, served: bool) -> None:
+        """Takes note of whether claims exist as a kind."""
+        if served != self._served:
+            self._served = served
+            self._changed(Effect(dirty=self.book.waiting_queues()))
+
+    def put_pod(self, pod: Pod, stage: Stage, queue: str) -> None:
+        """Books a pod anew."""
+        if self._on:
+            self._changed(self.book.put_pod(pod, stage, queue))
+
+    def drop_pod(self, uid: str) -> None:
+        """Takes out a pod; unknown UIDs are fine."""
+        if self._on:
+            self._changed(self.book.drop_pod(uid))
+
+    def put_queue(self, queue: Queue) -> None:
+        """Takes in a queue."""
+        if self._on:
+            self._changed(self.book.put_queue(queue))
+
+    def drop_queue(self, name: str) -> None:
+        """Takes out a queue."""
+        if self._on:
+            self._changed(self.book.drop_queue(name))
+
+    def put_claim(self, claim: Claim) -> None:
+        """Takes in a claim; its pods are counted anew."""
+        if self._on:
+            self._changed(self.book.put_claim(claim))
+
+    def drop_claim(self, key: str) -> None:
+        """Takes out a claim, `namespace/name`."""
+        if self._on:
+            self._changed(self.book.drop_claim(key))
+
+    def put_template(self, template: ClaimTemplate) -> None:
+        """Takes in a template; pods whose claims are not made yet are counted anew."""
+        if self._on:
+            self._changed(self.book.put_template(template))
+
+    def drop_template(self, key: str) -> None:
+        """Takes out a template, `namespace/name`."""
+        if self._on:
+            self._changed(self.book.drop_template(key))
+
+    def tell_again(self, uids: Iterable[str]) -> None:
+        """Says once more what booking these pods has done, for a caller that has put its marks back since."""
+        for uid in uids:
+            self._changed(self.book.effect_of(uid))
+
+    # -- what decisions ask ----------------------------------------------------------------------------------
+
+    def obstacle(self, pod: Pod, queue: str) -> Shortfall | None:
+        """Why the claims of a pod could not be let in however much were left."""
+        return self.book.obstacle(pod, queue) if self._on and self._served else None
+
+    def excess(self, pod: Pod, queue: str) -> Shortfall | None:
+        """Which limit the claims of a waiting pod without an obstacle would break now."""
+        return self.book.excess(pod, queue) if self._on and self._served else None
+
+    def kind(self, pod: Pod) -> Hashable:
+        """What decides about the claims of a pod; those of an equal kind are interchangeable."""
+        return self.book.kind(pod) if self._on else ()
+
+    # -- figures by the names in resource lists, in thousandths, rounded up -------------------------------------
+
+    def quota(self, queue: str) -> Mapping[str, int]:
+        """The limits of the queue itself."""
+        limits = self.book.limits.get(queue)
+        return thousandths(limits.bounds) if limits is not None else {}
+
+    def allocated(self, queue: str) -> Mapping[str, int]:
+        """What the bound pods of the queue and of those below it use."""
+        return thousandths(self.book.allocated(queue))
+
+    def reserved(self, queue: str) -> Mapping[str, int]:
+        """What their pods hold that may be bound any moment."""
+        return thousandths(self.book.reserved(queue))
+
+    def waiting(self, queue: str) -> Mapping[str, int]:
+        """What their gated pods wait for."""
+        return thousandths(self.book.waiting(queue))
+
+    def over(self, queue: str) -> tuple[Overuse, ...]:
+        """What the queue and those below it use beyond its own limits, allocated and reserved."""
+        quota, used = self.quota(queue), thousandths(self.book.used(queue))
+        beyond = (Overuse(key, used.get(key, 0), limit) for key, limit in sorted(quota.items()))
+        return tuple(one for one in beyond if one.used > one.quota)
+
+    def published(self, queue: Queue) -> Mapping[str, str]:
+        """The keys of `status.allocated` that we answer for, as texts."""
+        return self.book.published(queue)
+
+    def malformed(self, queue: str) -> str:
+        """What of the device quota of the queue cannot be read; empty when all can."""
+        limits = self.book.limits.get(queue)
+        return limits.malformed if limits is not None else ""

@@ -1,0 +1,37 @@
+"""What a queue may use, uses, holds and waits for, all kinds together: for people to look at, not for decisions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.queues.account import Account
+from core.queues.ledger import Ledger
+from core.queues.share import share_of
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Cards, mGPU resources and devices of one queue in thousandths, under the names of `status.allocated`.
+
+    Devices are those of the queue and of all below it.
+    """
+
+    quota: Mapping[str, int]
+    allocated: Mapping[str, int]
+    reserved: Mapping[str, int]
+    waiting: Mapping[str, int]
+    share: float
+    """The largest part of what the queue deserves that is allocated or reserved."""
+
+
+def figures_of(ledger: Ledger, queue: str) -> Figures:
+    """The figures of a queue as of now; of one that nobody knows all are empty."""
+    limits, devices = ledger.limits.get(queue), ledger.devices
+    account = ledger.accounts.get(queue) or Account()
+    quota = {**limits.cards, **limits.shares} if limits is not None else {}
+    return Figures(
+        quota={**quota, **devices.quota(queue)},
+        allocated={**account.allocated, **devices.allocated(queue)},
+        reserved={**account.reserved, **devices.reserved(queue)},
+        waiting={**account.waiting, **devices.waiting(queue)},
+        share=share_of(ledger, queue),
+    )

@@ -1,0 +1,65 @@
+"""What is wrong with a queue itself, in words for an event on it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from core import reasons
+from core.dra.limits import pruned
+from core.quantity import render_milli
+from core.queues.account import Account
+from core.queues.ledger import Ledger
+from core.queues.numbers import go_float
+from core.queues.overuse import Overuse, overuse
+
+_PRUNED: Final = (
+    "spec.dra was applied and is not stored, since the definition of Queue lacked it; the queue has no device quota. "
+    "Apply it again, or use the annotation volcano.sh/dra.quota, which no definition can lose"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to be said about a queue; `news` is the part of it that makes it worth saying again when it changes."""
+
+    reason: str
+    message: str
+    news: str
+
+
+def queue_notices(ledger: Ledger, name: str) -> list[Notice]:
+    """What there is to say about a queue now; nothing about one that does not exist."""
+    limits = ledger.limits.get(name)
+    if limits is None:
+        return []
+    notices = [*_unreadable(limits.malformed, ledger.devices.malformed(name))]
+    # From a quota that cannot be read it follows that all that runs there is beyond it; one reason is enough.
+    account = ledger.accounts.get(name) or Account()
+    cards = () if limits.malformed else overuse(limits, account)
+    devices = () if ledger.devices.malformed(name) else ledger.devices.over(name)
+    if cards or devices:
+        notices.append(_exceeded(name, cards, devices))
+    if ledger.settings.features.dra and pruned(ledger.queues[name]):
+        notices.append(Notice(reasons.DEVICE_QUOTA_PRUNED, _PRUNED, ""))
+    return notices
+
+
+def _unreadable(cards: str, devices: str) -> Iterator[Notice]:
+    if cards:
+        yield Notice(
+            reasons.CARD_QUOTA_MALFORMED, f"card quota cannot be read, the queue has no cards: {cards}", cards
+        )
+    if devices:
+        text = f"device quota cannot be read, the DeviceClasses that it may be about are closed: {devices}"
+        yield Notice(reasons.DEVICE_QUOTA_MALFORMED, text, devices)
+
+
+def _exceeded(queue: str, cards: Sequence[Overuse], devices: Sequence[Overuse]) -> Notice:
+    """Told when a quota is cut, not again with every pod that ends afterwards."""
+    told = [
+        f"<{one.key}> used <{go_float(one.used)}>, but capability is <{go_float(one.quota)}>" for one in cards
+    ]
+    told += [f"{one.key} used {render_milli(one.used)}, limit {render_milli(one.quota)}" for one in devices]
+    message = f"Queue <{queue}> uses more than its quota: {'; '.join(told)}; nothing is evicted, nothing more is lifted"
+    cuts = ", ".join(f"{one.key}={one.quota}" for one in (*cards, *devices))
+    return Notice(reasons.QUOTA_EXCEEDED, message, cuts)

@@ -1,0 +1,72 @@
+"""Why something does not fit a queue, in the words that users have in their alerts.
+
+The texts of the five oldest reasons are those of Volcano's own card plugin: angle brackets are literal, cards are counted
+in thousandths.
+"""
+
+from dataclasses import dataclass
+
+from core import reasons
+from core.objects import Queue
+from core.queues.limits import Limits
+from core.queues.numbers import go_float
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Why something does not fit: a code of core.reasons and the message for the user."""
+
+    reason: str
+    message: str
+
+
+def card_shortage(
+    queue: str, limits: Limits, card: str, milli: int, total: int, limit: int, *, denied: str
+) -> Shortfall:
+    """What is said when `milli` more of a card would make `total`, beyond `limit`.
+
+    `denied` is the step that is not taken: `allocate` for a pod, `enqueue` for a group.
+    """
+    requested = go_float(milli)
+    if limits.malformed:
+        return Shortfall(
+            reasons.CARD_QUOTA_MALFORMED,
+            f"Queue <{queue}> has no cards, its card quota cannot be read: {limits.malformed}; "
+            f"requested <{requested}> of <{card}>",
+        )
+    if not limits.declared:
+        return Shortfall(
+            reasons.EMPTY_QUEUE_CAPABILITY,
+            f"Queue <{queue}> capability <cpu 0.00, memory 0.00> is empty, deny it to {denied}: "
+            f"requested <{requested}> of <{card}>",
+        )
+    return scalar_shortage(queue, card, requested, go_float(total), go_float(limit))
+
+
+def scalar_shortage(queue: str, key: str, requested: str, total: str, limit: str) -> Shortfall:
+    """What is said when a key is asked for beyond its limit; the numbers as they are to be shown."""
+    return Shortfall(
+        reasons.INSUFFICIENT_SCALAR_QUOTA,
+        f"Queue <{queue}> has insufficient <{key}> quota: requested <{requested}>, "
+        f"total would be <{total}>, but capability is <{limit}>",
+    )
+
+
+def uncountable(queue: str, problem: str) -> Shortfall:
+    """What is said when nobody can tell how much a pod asks for."""
+    return Shortfall(
+        reasons.GET_TASK_REQUEST_RESOURCE_FAILED,
+        f"Get request resource failed, Queue <{queue}>, error: {problem}",
+    )
+
+
+def queue_missing(queue: str) -> Shortfall:
+    """What is said when the queue that a pod charges is not there."""
+    return Shortfall(
+        reasons.QUEUE_NOT_FOUND, f"Queue <{queue}> does not exist; the pod waits until it is created"
+    )
+
+
+def queue_closed(queue: Queue) -> Shortfall:
+    """What is said when a queue is not open."""
+    return Shortfall(reasons.QUEUE_NOT_OPEN, f"Queue <{queue.name}> is {queue.state}; it takes in no pods")

@@ -1,0 +1,101 @@
+"""`multiCardJob: uniform`: all pods of a gang or of a Volcano Job are served by one card."""
+
+import pytest
+
+from core import reasons
+from core.plan.lift import Decision, Hold, Lift, Planner
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.objects import GroupBuilder, PodBuilder, QueueBuilder
+
+UNIFORM = Settings.model_validate({"cards": {"multiCardJob": "uniform"}})
+
+
+def books(
+    group: GroupBuilder,
+    quota: dict[str, int],
+    settings: Settings = UNIFORM,
+    queue: QueueBuilder | None = None,
+) -> Ledger:
+    ledger = Ledger(settings)
+    ledger.put_node(a_node("a").card("A", 8).view())
+    ledger.put_node(a_node("b").card("B", 8).view())
+    ledger.put_queue((queue or a_queue("q")).cards(quota).view())
+    ledger.put_group(group.view())
+    return ledger
+
+
+def gang(minimum: int) -> GroupBuilder:
+    return a_group("g").in_queue("q").min_member(minimum)
+
+
+def member(name: str, card: str = "A|B") -> PodBuilder:
+    return a_pod(name).gpu(1).card(card).in_group("g").gated()
+
+
+def decide(ledger: Ledger, *pods: PodBuilder) -> dict[str, Decision]:
+    for pod in pods:
+        ledger.put_pod(pod.view())
+    return {decision.pod.name: decision for decision in Planner(ledger).decide("q")}
+
+
+def cards(decisions: dict[str, Decision]) -> dict[str, str]:
+    return {name: "+".join(each.assigned) for name, each in decisions.items() if isinstance(each, Lift)}
+
+
+THREE = [member(f"m{i}") for i in range(3)]
+
+
+def test_a_gang_gets_the_leftmost_card_that_serves_all_of_it() -> None:
+    assert cards(decide(books(gang(3), {"A": 2, "B": 3}), *THREE)) == dict.fromkeys(("m0", "m1", "m2"), "B")
+    assert cards(decide(books(gang(3), {"A": 3, "B": 3}), *THREE)) == dict.fromkeys(("m0", "m1", "m2"), "A")
+
+
+def test_a_gang_that_only_fits_across_cards_waits_but_is_spread_by_default() -> None:
+    quota = {"A": 2, "B": 2}
+    decisions = decide(books(gang(3), quota), *THREE)
+    assert cards(decisions) == {}
+    assert isinstance(decisions["m0"], Hold)
+    assert decisions["m0"].reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert len(cards(decide(books(gang(3), quota, Settings()), *THREE))) == 3
+
+
+def test_a_member_without_a_choice_decides_for_all() -> None:
+    ledger = books(gang(3), {"A": 3, "B": 3})
+    assert cards(decide(ledger, *THREE[:2], member("m2", "B"))) == dict.fromkeys(("m0", "m1", "m2"), "B")
+
+
+def test_members_that_no_card_serves_together_wait_with_a_reason_of_their_own() -> None:
+    decisions = decide(books(gang(2), {"A": 3, "B": 3}), member("m0", "A"), member("m1", "B"))
+    assert {each.reason for each in decisions.values() if isinstance(each, Hold)} == {reasons.MIXED_CARDS}
+    assert len(decisions) == 2
+
+
+def test_later_members_get_the_card_of_the_first_or_wait() -> None:
+    first = a_pod("first").gpu(1).card("A|B").in_group("g").assigned({"B": 1}).bound_to("b")
+    ledger = books(gang(1).owned_by("Job", "j", api_version="batch.volcano.sh/v1alpha1"), {"A": 3, "B": 2})
+    decisions = decide(ledger, first, *THREE, member("m3", "A"))
+    assert cards(decisions) == {"m0": "B"}
+    assert isinstance(decisions["m1"], Hold)
+    assert decisions["m1"].reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert isinstance(decisions["m3"], Hold)
+    assert decisions["m3"].reason == reasons.MIXED_CARDS
+    assert "<B>" in decisions["m3"].message
+
+
+def test_an_unfinished_gang_is_finished_with_the_card_that_it_began_with() -> None:
+    lifted = a_pod("first").gpu(1).card("A|B").in_group("g").assigned({"B": 1})
+    ledger = books(gang(3), {"A": 3, "B": 3})
+    assert cards(decide(ledger, lifted, *THREE[:2])) == {"m0": "B", "m1": "B"}
+
+
+def test_the_pods_of_a_deployment_are_not_bound_together() -> None:
+    ledger = books(gang(1).owned_by("ReplicaSet", "web"), {"A": 2, "B": 2})
+    assert cards(decide(ledger, *THREE)) == {"m0": "A", "m1": "A", "m2": "B"}
+
+
+@pytest.mark.parametrize(("asked", "admitted"), [(3, True), (4, False)])
+def test_what_a_job_declares_has_to_fit_one_card(asked: int, admitted: bool) -> None:
+    job = gang(1).cards({"A|B": asked}).owned_by("Job", "j", api_version="batch.volcano.sh/v1alpha1")
+    assert bool(cards(decide(books(job, {"A": 2, "B": 3}), member("m0")))) is admitted
