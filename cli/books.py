@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cli.state import State
+    from core.crossquota.book import GuestBook
     from core.queues.ledger import Ledger
     from core.settings import Settings
 
@@ -23,6 +24,17 @@ def of(state: "State", settings: "Settings") -> "Ledger":
         ledger.put_group(group)
     for job in state.jobs:
         ledger.put_job(job)
+    for claim in state.claims:
+        ledger.devices.put_claim(claim)
+    for template in state.templates:
+        ledger.devices.put_template(template)
     for pod in state.pods:
         ledger.put_pod(pod)
     return ledger
+
+
+def guests(state: "State", settings: "Settings") -> "GuestBook":
+    """What pods without GPU use on the nodes with GPUs of the state."""
+    from core.crossquota.book import guest_book
+
+    return guest_book(state.nodes, state.pods, settings)

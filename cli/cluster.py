@@ -9,7 +9,7 @@ from cli.errors import UnavailableError
 
 if TYPE_CHECKING:
     from cli.state import State
-    from kube.client import Client
+    from kube.reflector import ListWatch
     from kube.resources import Resource
 
 
@@ -59,6 +59,7 @@ async def _listed(kubeconfig: Path | None, context: str | None) -> list[dict[str
     """Every object of the kinds that decisions look at. Raises KubeError."""
     from kube import resources
     from kube.client import Client
+    from kube.versions import BestVersion
 
     kinds = (
         resources.NODES,
@@ -67,13 +68,17 @@ async def _listed(kubeconfig: Path | None, context: str | None) -> list[dict[str
         resources.PODGROUPS,
         resources.VOLCANO_JOBS,
         resources.PODS,
-        resources.DEVICE_CLASSES,
     )
+    of_devices = (resources.DEVICE_CLASSES, resources.RESOURCE_CLAIMS, resources.RESOURCE_CLAIM_TEMPLATES)
     async with await Client.connect(kubeconfig, context) as client:
-        return [raw for resource in kinds for raw in await _list(client, resource)]
+        any_version = BestVersion(client, resources.DEVICE_VERSIONS)
+        return [
+            *[raw for resource in kinds for raw in await _list(client, resource)],
+            *[raw for resource in of_devices for raw in await _list(any_version, resource)],
+        ]
 
 
-async def _list(client: "Client", resource: "Resource") -> list[dict[str, Any]]:
+async def _list(client: "ListWatch", resource: "Resource") -> list[dict[str, Any]]:
     """All objects of one kind; none where the API server does not serve it, as before Volcano's CRDs are installed."""
     from kube.errors import NotFound
 

@@ -4,7 +4,10 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from core.queues.figures import Figures
 
 _GAP = 3
 EMPTY = "<none>"
@@ -53,6 +56,17 @@ def amounts(milli: Mapping[str, int], *, zero: bool = False) -> dict[str, str]:
     from core.quantity import render_milli
 
     return {key: render_milli(amount) for key, amount in sorted(milli.items()) if amount or zero}
+
+
+def figures(queue: "Figures") -> dict[str, Any]:
+    """What a queue may use, uses, holds and waits for, as commands print it in JSON."""
+    return {
+        "quota": amounts(queue.quota, zero=True),
+        "allocated": amounts(queue.allocated),
+        "reserved": amounts(queue.reserved),
+        "waiting": amounts(queue.waiting),
+        "share": queue.share,
+    }
 
 
 def by_key(queue: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -19,7 +19,7 @@ _FORGET_EVERY_S = 5.0
 
 _DESCRIPTION = """\
 Answers on plain HTTP at 127.0.0.1 what the webhook and the controller answer in a cluster: admission, the binding hook,
-/healthz, /readyz (200 once everything is loaded) and /metrics. Writes nothing to any cluster; cards that the binding hook
+the scheduler extenders, /healthz, /readyz (200 once everything is loaded) and /metrics. Writes nothing to any cluster; cards that the binding hook
 hands out are remembered for a minute, as for a bind that is under way. Ends cleanly on SIGTERM.
 """
 _EPILOG = """\
@@ -85,6 +85,9 @@ async def _answer(
     from controller import app as controller_app
     from controller.binding import BindingHook
     from controller.caches import Caches
+    from controller.device_series import DeviceSeries
+    from controller.extender import Extender
+    from controller.extender_metrics import ExtenderMetrics
     from controller.metrics import Metrics, QueueSeries
     from kube import metrics, runtime
     from kube.admission.metrics import DEFAULT as REVIEWS
@@ -102,7 +105,12 @@ async def _answer(
     webhook_app.add_routes(app, settings, views.current, review.controllers(options))
     hook, series = BindingHook(reader, caches, settings, Metrics(REGISTRY)), QueueSeries(caches.ledger)
     controller_app.add_routes(app, hook, REVIEWS)
+    if settings.features.extender:
+        extender = Extender(caches, ExtenderMetrics(REGISTRY))
+        extender.add_kube_routes(app)
+        extender.add_volcano_routes(app)
     REGISTRY.register(series)
+    REGISTRY.register(DeviceSeries(caches.ledger.devices.book, lambda: series.leading))
     hook.leading = series.leading = True
     health.add_routes(app)
     metrics.add_route(app)

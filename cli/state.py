@@ -22,7 +22,24 @@ from cli import documents, inputs, manifests
 from cli.documents import LEAF, Document, place_of
 from cli.errors import InputError
 from cli.manifests import Found
-from core.objects import Group, Job, Namespace, Node, Pod, Queue, group, job, namespace, node, pod, queue
+from core.objects import (
+    Claim,
+    ClaimTemplate,
+    Group,
+    Job,
+    Namespace,
+    Node,
+    Pod,
+    Queue,
+    claim,
+    claim_template,
+    group,
+    job,
+    namespace,
+    node,
+    pod,
+    queue,
+)
 from core.objects import raw as read
 
 Raw = Mapping[str, Any]
@@ -69,6 +86,8 @@ class State:
     groups: tuple[Group, ...] = ()
     jobs: tuple[Job, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    templates: tuple[ClaimTemplate, ...] = ()
     device_classes: tuple[str, ...] = ()
     raw: Mapping[ObjectKind, Mapping[str, Raw]] = field(default_factory=dict)
     complete: Mapping[ObjectKind, tuple[Raw, ...]] = field(default_factory=dict)
@@ -180,16 +199,23 @@ def _build(items: Iterable[_Item]) -> State:
 
     return State(
         nodes=views(NODE, node.project),
-        pods=views(POD, pod.project),
+        pods=views(POD, _with_labels),
         queues=views(QUEUE, queue.project),
         groups=views(GROUP, group.project),
         jobs=views(JOB, job.project),
         namespaces=views(NAMESPACE, namespace.project),
+        claims=views(CLAIM, claim.project),
+        templates=views(CLAIM_TEMPLATE, claim_template.project),
         device_classes=tuple(raw.get(DEVICE_CLASS, {})),
         raw=raw,
         complete=complete,
         warnings=tuple(warnings),
     )
+
+
+def _with_labels(raw: Raw) -> pod.Pod:
+    """The view of a pod with all its labels: a file is small, and which of them settings look at is not known here."""
+    return pod.project(raw, read.texts(raw, "metadata", "labels"))
 
 
 class _Completion:

@@ -21,6 +21,7 @@ def of(state: "State", settings: "Settings") -> "ClusterView":
     return ClusterView(
         inventory=inventory,
         queues={queue.name: queue for queue in state.queues},
+        namespaces={namespace.name: namespace for namespace in state.namespaces},
         device_classes=frozenset(state.device_classes),
     )
 

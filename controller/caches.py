@@ -1,17 +1,50 @@
 """The informers of the controller, and the ledger that follows them."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
-from core.objects import Group, Job, Namespace, Node, Pod, Queue, group, job, namespace, node, pod, queue
+from core.crossquota.book import GuestBook
+from core.crossquota.selector import keys
+from core.mgpu.booked import RecordBook
+from core.objects import (
+    Claim,
+    ClaimTemplate,
+    Group,
+    Job,
+    Namespace,
+    Node,
+    Pod,
+    Queue,
+    claim,
+    claim_template,
+    group,
+    job,
+    namespace,
+    node,
+    pod,
+    queue,
+)
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from kube.informer import Informer
 from kube.reflector import ListWatch
-from kube.resources import NAMESPACES, NODES, PODGROUPS, PODS, QUEUES, VOLCANO_JOBS, Resource
+from kube.resources import (
+    DEVICE_VERSIONS,
+    NAMESPACES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    QUEUES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    VOLCANO_JOBS,
+    Resource,
+)
+from kube.versions import BestVersion
 
-V = TypeVar("V", Pod, Node, Queue, Group, Job, Namespace)
+V = TypeVar("V", Pod, Node, Queue, Group, Job, Namespace, Claim, ClaimTemplate)
 
 
 class Caches:
@@ -21,18 +54,29 @@ class Caches:
         self.ledger = Ledger(settings)
         self._signals: list[asyncio.Event] = []
         ledger = self.ledger
-        self.pods = _informer(client, PODS, pod.project, _namespaced)
+        labels = keys(settings.cross_quota.label_selector)
+        self.pods = _informer(client, PODS, partial(pod.project, labels_kept=labels), _namespaced)
         self.nodes = _informer(client, NODES, node.project, _named)
         self.queues = _informer(client, QUEUES, queue.project, _named, optional=True)
         self.groups = _informer(client, PODGROUPS, group.project, _namespaced, optional=True)
         self.jobs = _informer(client, VOLCANO_JOBS, job.project, _namespaced, optional=True)
         self.namespaces = _informer(client, NAMESPACES, namespace.project, _named)
+        devices = ledger.devices
+        self.claims = _devices(client, RESOURCE_CLAIMS, claim.project, _namespaced, devices.serve)
+        self.templates = _devices(client, RESOURCE_CLAIM_TEMPLATES, claim_template.project, _namespaced)
+        self._with_claims = settings.features.dra
+        self._follow(self.claims, devices.put_claim, lambda old: devices.drop_claim(old.key))
+        self._follow(self.templates, devices.put_template, lambda old: devices.drop_template(old.key))
         self._follow(self.nodes, ledger.put_node, lambda old: ledger.drop_node(old.name))
         self._follow(self.queues, ledger.put_queue, lambda old: ledger.drop_queue(old.name))
         self._follow(self.groups, ledger.put_group, lambda old: ledger.drop_group(old.key))
         self._follow(self.jobs, ledger.put_job, lambda old: ledger.drop_job(old.key))
         self._follow(self.namespaces, ledger.put_namespace, lambda old: ledger.drop_namespace(old.name))
-        self._follow(self.pods, ledger.put_pod, lambda old: ledger.drop_pod(old.uid))
+        self.records = RecordBook(settings.mgpu, ledger.nodes)
+        self._follow(self.pods, self._put_pod, self._drop_pod)
+        guests = self.guests = GuestBook(settings, self.pods.values)
+        _feed(self.nodes, guests.put_node, lambda old: guests.drop_node(old.name))
+        _feed(self.pods, guests.put_pod, lambda old: guests.drop_pod(old.uid))
         self._pod_waiters: dict[str, asyncio.Event] = {}
         self.pods.subscribe(self._wake_waiters)
 
@@ -57,6 +101,24 @@ class Caches:
         for event in self._signals:
             event.set()
 
+    def keep_records(self) -> None:
+        """From now on the ledger has the pods as they are booked, see RecordBook."""
+        self.records.keep(self.pods.values())
+
+    def assign(self, bound: Pod, cards: Mapping[str, tuple[int, ...]]) -> None:
+        """Books cards for a pod that is bound without them."""
+        self.records.assign(bound, cards)
+        self._put_pod(bound)
+        self.notify()
+
+    def release_records(self) -> None:
+        """From now on the ledger has the pods as they are observed."""
+        edited = [view for view in self.pods.values() if self.records.as_booked(view) is not view]
+        self.records.release()
+        for view in edited:
+            self.ledger.put_pod(view)
+        self.notify()
+
     async def wait_changed(self, seen: Pod, timeout_s: float) -> None:
         """Returns when the pod of this name is another one than `seen`, or gone, or after `timeout_s` seconds."""
         try:
@@ -80,7 +142,16 @@ class Caches:
                 tasks.create_task(informer.run(), name=f"informer {informer.resource}")
 
     def _informers(self) -> "Iterator[Informer[Any]]":
+        if self._with_claims:
+            yield from (self.claims, self.templates)
         yield from (self.namespaces, self.nodes, self.queues, self.groups, self.jobs, self.pods)
+
+    def _put_pod(self, observed: Pod) -> None:
+        self.ledger.put_pod(self.records.as_booked(observed))
+
+    def _drop_pod(self, gone: Pod) -> None:
+        self.records.drop(gone.uid)
+        self.ledger.drop_pod(gone.uid)
 
     def _wake_waiters(self, old: Pod | None, new: Pod | None) -> None:
         view = new or old
@@ -89,14 +160,18 @@ class Caches:
             waiter.set()
 
     def _follow(self, informer: Informer[V], put: Callable[[V], None], drop: Callable[[V], None]) -> None:
-        def handle(old: V | None, new: V | None) -> None:
-            if new is not None:
-                put(new)
-            elif old is not None:
-                drop(old)
-            self.notify()
+        _feed(informer, put, drop)
+        informer.subscribe(lambda _old, _new: self.notify())
 
-        informer.subscribe(handle)
+
+def _feed(informer: Informer[V], put: Callable[[V], None], drop: Callable[[V], None]) -> None:
+    def handle(old: V | None, new: V | None) -> None:
+        if new is not None:
+            put(new)
+        elif old is not None:
+            drop(old)
+
+    informer.subscribe(handle)
 
 
 def _informer(
@@ -110,9 +185,20 @@ def _informer(
     return Informer(client, resource, project, key=key, optional=optional)
 
 
+def _devices(
+    client: ListWatch,
+    resource: Resource,
+    project: Callable[[dict[str, Any]], V],
+    key: Callable[[V], str],
+    serve: Callable[[bool], None] = lambda _served: None,
+) -> Informer[V]:
+    """An informer of something about devices, which older API servers have in other versions, or not at all."""
+    return _informer(BestVersion(client, DEVICE_VERSIONS, serve), resource, project, key, optional=True)
+
+
 def _named(view: Node | Queue | Namespace) -> str:
     return view.name
 
 
-def _namespaced(view: Pod | Group | Job) -> str:
+def _namespaced(view: Pod | Group | Job | Claim | ClaimTemplate) -> str:
     return view.key

@@ -69,6 +69,11 @@ class Metrics:
         )
 
     def _others(self, registry: CollectorRegistry) -> None:
+        self.settings_warnings = Gauge(
+            "cardquota_settings_warnings",
+            "Settings that are not used as they were written; the log says which at the start of the process.",
+            registry=registry,
+        )
         self.leader = Gauge(
             "cardquota_leader",
             "1 while this process leads.",

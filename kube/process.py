@@ -32,7 +32,8 @@ class ProcessOptions:
     """The flags that both processes share, under their names.
 
     `service` and `dns_names` are what the certificate is issued for. Port 0 means any free port. `drain_s` is how long
-    requests are still answered after readiness has begun to fail.
+    requests are still answered after readiness has begun to fail. `settings_warnings` has a line for each setting that is
+    not used as it was written.
     """
 
     namespace: str
@@ -47,6 +48,7 @@ class ProcessOptions:
     kubeconfig: Path | None = None
     log_level: str = "info"
     drain_s: float = 3.0
+    settings_warnings: tuple[str, ...] = ()
 
     @property
     def certificate_names(self) -> tuple[str, ...]:
@@ -74,6 +76,9 @@ def run(options: ProcessOptions, serve: Callable[[asyncio.Event], Coroutine[Any,
     """
     logs.setup(options.log_level)
     _ = options.configurations
+    metrics.DEFAULT.settings_warnings.set(len(options.settings_warnings))
+    for warning in options.settings_warnings:
+        _LOG.warning("a setting is not used as it was written", extra={"detail": warning})
     try:
         return runtime.run(serve)
     except (errors.KubeError, OSError) as error:

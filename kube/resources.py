@@ -95,6 +95,8 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, "CustomResourceDefinition"
 )
 
+DEVICE_VERSIONS = ("v1", "v1beta2", "v1beta1")
+"""The versions of resource.k8s.io that are understood, the best one first."""
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", False, "DeviceClass")
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", True, "ResourceClaim")
 RESOURCE_CLAIM_TEMPLATES = Resource(

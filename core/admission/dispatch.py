@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from core import reasons
-from core.admission import messages, pods, queue_status, queues, shapes, workloads
+from core.admission import messages, nodes, pods, queue_crd, queue_status, queues, shapes, workloads
 from core.admission.request import CREATE, UPDATE, Add, AdmissionRequest, Decision
 from core.admission.view import ClusterView, Context
 from core.objects import raw as read
@@ -19,7 +19,9 @@ Mutate = Callable[[AdmissionRequest, Context], tuple[Add, ...]]
 Judge = Callable[[AdmissionRequest, Context], Findings]
 
 MUTATE_PODS: Final = "/mutate/pods"
+MUTATE_QUEUE_CRD: Final = "/mutate/queue-crd"
 MUTATE_QUEUE_STATUS: Final = "/mutate/queue-status"
+VALIDATE_NODES: Final = "/validate/nodes"
 VALIDATE_PODS: Final = "/validate/pods"
 VALIDATE_QUEUES: Final = "/validate/queues"
 VALIDATE_WORKLOADS: Final = "/validate/workloads"
@@ -69,6 +71,14 @@ RULES: Final = (
         subresources=frozenset({"status"}),
         operations=frozenset({UPDATE}),
         mutate=queue_status.mutate,
+    ),
+    Rule(VALIDATE_NODES, "", "nodes", "Node", judge=nodes.judge),
+    Rule(
+        MUTATE_QUEUE_CRD,
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        mutate=queue_crd.mutate,
     ),
     Rule(VALIDATE_QUEUES, "scheduling.volcano.sh", "queues", "Queue", judge=queues.judge),
     _workload("apps", "deployments", "Deployment", _AT_SPEC),

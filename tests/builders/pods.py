@@ -119,6 +119,15 @@ class PodBuilder(Builder):
         gates = [{"name": name} for name in (*others, names.GATE)]
         return self.put("spec", "schedulingGates", value=gates).label(names.MANAGED_LABEL, "true")
 
+    def of_deployment(self, name: str, template_hash: str) -> Self:
+        """A pod of the ReplicaSet that the Deployment has for one state of its template."""
+        built = self.owned_by("ReplicaSet", f"{name}-{template_hash}")
+        return built.label(names.TEMPLATE_HASH_LABEL, template_hash)
+
+    def written_by(self, manager: str, time: str) -> Self:
+        """One more entry of the writers that the API server notes."""
+        return self.add("metadata", "managedFields", item={"manager": manager, "time": time})
+
     def bound_to(self, node: str, *, phase: str = "Running") -> Self:
         """On a node; without gates, and running unless another phase is named."""
         spec = {key: value for key, value in self.raw["spec"].items() if key != "schedulingGates"}

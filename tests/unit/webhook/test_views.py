@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from core.settings import Settings
 from kube.metrics import Metrics
-from kube.resources import NODES, QUEUES
+from kube.resources import DEVICE_CLASSES, NODES, QUEUES
 from tests.fakes.apiserver import FakeApiServer, answer_status, background, silence
 from tests.unit.core.admission.samples import H200, a_node, a_queue
 from webhook.views import LiveViews
@@ -100,3 +100,25 @@ async def test_garbage_in_a_node_stops_nothing(
     inventory = views.current().inventory
     assert inventory is not None
     assert inventory.cards() == (H200,)
+
+
+DEVICES = "/apis/resource.k8s.io/"
+
+
+async def test_device_classes_come_and_go(server: FakeApiServer, views: LiveViews) -> None:
+    server.put(DEVICE_CLASSES, {"metadata": {"name": "gpu"}})
+    await views.wait_listed()
+    found = views.current().device_classes
+    assert found is not None
+    assert "gpu" in found
+    server.remove(DEVICE_CLASSES, "gpu")
+    await server.wait_for(lambda: "gpu" not in found)
+
+
+async def test_without_device_classes_nothing_is_said_about_them(
+    server: FakeApiServer, views: LiveViews
+) -> None:
+    """An API server that does not serve them in any version is no cluster without any."""
+    server.fail("list", answer_status(404, "NotFound"), path=DEVICES, times=100)
+    await views.wait_listed()
+    assert views.current().device_classes is None

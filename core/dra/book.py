@@ -1,0 +1,348 @@
+"""Who uses which devices: the claims of every pod, charged to its queue and to all queues above it.
+
+The book follows API objects one change at a time, in whatever order they come, and its sums are always those that the
+objects known now add up to. A change costs as much as the pods that it touches.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from core import reasons
+from core.dra.amounts import Amounts, render, total
+from core.dra.charges import DeviceAccount
+from core.dra.check import device_shortfall
+from core.dra.cost import Cost, cost_of
+from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
+from core.dra.wants import Wants, claim_keys, template_keys, wants_of
+from core.hierarchy import Chain, QueueTree
+from core.objects import Claim, ClaimTemplate, Pod, Queue
+from core.objects.claim import DeviceRequest
+from core.queues.demand import Stage
+from core.queues.index import Index
+from core.queues.shortfall import Shortfall
+from core.settings import DraSettings
+
+_NOTHING: Final[Amounts] = {}
+_NOBODY: Final = DeviceAccount()
+_Charge = tuple[str, str]
+"""A queue, and a claim that it is charged with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a change has done: the queues whose sums are others now, and those in which a waiting pod may fit now."""
+
+    touched: frozenset[str] = frozenset()
+    dirty: frozenset[str] = frozenset()
+
+
+NO_EFFECT: Final = Effect()
+
+
+@dataclass(frozen=True, slots=True)
+class _Booking:
+    """One pod in the book, with the queues and the amounts that it was booked with."""
+
+    pod: Pod
+    stage: Stage
+    queue: str
+    chain: Chain
+    wants: Wants
+
+
+@dataclass(slots=True)
+class _Known:
+    """The claims and templates that exist, with their costs."""
+
+    claims: dict[str, tuple[Claim, Cost]] = field(default_factory=dict)
+    templates: dict[str, tuple[ClaimTemplate, Cost]] = field(default_factory=dict)
+
+    def claim(self, key: str) -> tuple[Claim, Cost] | None:
+        return self.claims.get(key)
+
+    def template(self, key: str) -> tuple[ClaimTemplate, Cost] | None:
+        return self.templates.get(key)
+
+
+class DeviceBook:
+    """The books of all queues. Not safe for use from several threads.
+
+    Every change returns its effect. `limits` are read by the name of the queue. The sums that are handed out follow later
+    changes; whoever keeps them copies them.
+    """
+
+    def __init__(self, settings: DraSettings) -> None:
+        self._settings = settings
+        self.limits: dict[str, DeviceLimits] = {}
+        self._tree = QueueTree()
+        self._accounts: dict[str, DeviceAccount] = {}
+        self._known = _Known()
+        self._bookings: dict[str, _Booking] = {}
+        self._by_queue = Index()
+        self._by_claim = Index()
+        self._by_template = Index()
+
+    # -- what others read ------------------------------------------------------------------------------------
+
+    def queues(self) -> Iterable[str]:
+        """The queues that claims are charged to, their own or those of queues below them."""
+        return self._accounts.keys()
+
+    def allocated(self, queue: str) -> Amounts:
+        """What the bound pods of a queue and of those below it use."""
+        account = self._accounts.get(queue)
+        return account.allocated.sums if account else _NOTHING
+
+    def used(self, queue: str) -> Amounts:
+        """What is allocated, and what pods hold that may be bound any moment."""
+        account = self._accounts.get(queue)
+        return account.used.sums if account else _NOTHING
+
+    def reserved(self, queue: str) -> Amounts:
+        """What is used beyond what is allocated."""
+        account = self._accounts.get(queue)
+        return account.reserved() if account else _NOTHING
+
+    def waiting(self, queue: str) -> Amounts:
+        """What would be used beyond what is, if all that wait were let in."""
+        account = self._accounts.get(queue)
+        return account.waiting() if account else _NOTHING
+
+    def share(self, queue: str) -> float:
+        """The largest part of any limit of the queue that is used; for order and display only."""
+        used, bounds = self.used(queue), self.limits.get(queue, NO_LIMITS).bounds
+        return max((used.get(key, 0) / limit for key, limit in bounds.items() if limit > 0), default=0.0)
+
+    def published(self, queue: Queue) -> dict[str, str]:
+        """The keys of `status.allocated` that we answer for; what another manager owns there is left to it."""
+        return {
+            key.resource: render(amount)
+            for key, amount in self.allocated(queue.name).items()
+            if key.resource not in queue.foreign_allocated
+        }
+
+    def waiting_queues(self) -> frozenset[str]:
+        """The queues in which pods with claims wait."""
+        return frozenset(name for account in self._accounts.values() for name in account.waiting_queues)
+
+    def kind(self, pod: Pod) -> Hashable:
+        """What decides about the claims of a pod; two pods of one kind may take each other's place.
+
+        A claim that is named is the very one; of a claim that is made for the pod alone only the cost matters.
+        """
+        named = {f"{pod.namespace}/{claim}" for _, claim, _ in pod.claims if claim}
+        claims = self._wants(pod).claims.items() if pod.claims else ()
+        return frozenset(
+            Counter((key if key in named else "", frozenset(cost.items())) for key, cost in claims).items()
+        )
+
+    def effect_of(self, uid: str) -> Effect:
+        """What the booking of a pod that does not wait has done to others."""
+        booking = self._bookings.get(uid)
+        if booking is None:
+            return NO_EFFECT
+        return Effect(frozenset(booking.chain.queues), frozenset(self._sharing(_held([booking]))))
+
+    def shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
+        """Why the claims of a waiting pod cannot be let into a queue now; None when they can, or when it has none."""
+        return self.obstacle(pod, queue) or self.excess(pod, queue)
+
+    def excess(self, pod: Pod, queue: str) -> Shortfall | None:
+        """Which limit the claims of a waiting pod would break; of one with an obstacle, as far as they can be counted.
+
+        Only what is not charged yet counts: a claim that another pod of the queue holds costs nothing more.
+        """
+        if not pod.claims:
+            return None
+        chain, wants = self._standing(pod, queue)
+        for name in chain.queues:
+            shortfall = self._shortfall_in(name, wants)
+            if shortfall is not None:
+                below = "" if name == queue else f" (queue {queue} is below it)"
+                return Shortfall(shortfall.reason, f"{shortfall.message}{below}")
+        return None
+
+    def obstacle(self, pod: Pod, queue: str) -> Shortfall | None:
+        """Why the claims of a waiting pod cannot be let into a queue however much is left; None when they can."""
+        if not pod.claims:
+            return None
+        chain, wants = self._standing(pod, queue)
+        if chain.problem:
+            text = f"queue {queue}: the chain of its parents is broken: {chain.problem}"
+            return Shortfall(reasons.QUEUE_HIERARCHY_BROKEN, text)
+        return Shortfall(wants.reason, f"queue {queue}: {wants.problem}") if wants.problem else None
+
+    def _shortfall_in(self, queue: str, wants: Wants) -> Shortfall | None:
+        limits = self.limits.get(queue, NO_LIMITS)
+        if limits is NO_LIMITS:
+            return None
+        account = self._accounts.get(queue, _NOBODY)
+        added = total(amounts for claim, amounts in wants.claims.items() if claim not in account.used)
+        deny = self._settings.unlisted_dimension == "deny"
+        return device_shortfall(
+            queue, limits, lambda key: account.used.sums.get(key, 0), added, deny_unlisted=deny
+        )
+
+    # -- pods ------------------------------------------------------------------------------------------------
+
+    def put_pod(self, pod: Pod, stage: Stage, queue: str) -> Effect:
+        """Books a pod anew; `stage` may be one that is only tried, to be put back by another call."""
+        if not pod.claims or stage is Stage.IGNORED:
+            return self.drop_pod(pod.uid)
+        old = self._bookings.get(pod.uid)
+        new = _Booking(pod, stage, queue, *self._standing(pod, queue))
+        return NO_EFFECT if new == old else self._replace([] if old is None else [old], [new])
+
+    def drop_pod(self, uid: str) -> Effect:
+        """Takes out a pod; unknown UIDs are fine."""
+        old = self._bookings.get(uid)
+        return NO_EFFECT if old is None else self._replace([old], [])
+
+    # -- what pods depend on ---------------------------------------------------------------------------------
+
+    def put_claim(self, claim: Claim) -> Effect:
+        """Takes in a claim; every pod that refers to it is counted anew."""
+        known = self._known.claims.get(claim.key)
+        if known is not None and known[0] == claim:
+            return NO_EFFECT
+        self._known.claims[claim.key] = claim, self._cost(claim.requests, claim.allocated)
+        return self._rebook(self._by_claim.get(claim.key))
+
+    def drop_claim(self, key: str) -> Effect:
+        """Takes out a claim, `namespace/name`."""
+        self._known.claims.pop(key, None)
+        return self._rebook(self._by_claim.get(key))
+
+    def put_template(self, template: ClaimTemplate) -> Effect:
+        """Takes in a template; pods whose claims are not made yet are counted anew."""
+        self._known.templates[template.key] = template, self._cost(template.requests, None)
+        return self._rebook(self._by_template.get(template.key))
+
+    def drop_template(self, key: str) -> Effect:
+        """Takes out a template, `namespace/name`."""
+        self._known.templates.pop(key, None)
+        return self._rebook(self._by_template.get(key))
+
+    def put_queue(self, queue: Queue) -> Effect:
+        """Takes in a queue; with another parent, all pods of the queue and of those below it are charged elsewhere."""
+        old, new = self.limits.get(queue.name), limits_of(queue)
+        self.limits[queue.name] = NO_LIMITS if new == NO_LIMITS else new
+        moved = self._tree.put(queue.name, queue.parent)
+        effect = self._rechain(queue.name) if moved else NO_EFFECT
+        return (
+            effect
+            if old == new
+            else Effect(effect.touched | {queue.name}, effect.dirty | self._waiting(queue.name))
+        )
+
+    def drop_queue(self, name: str) -> Effect:
+        """Takes out a queue; its pods stay charged to its name."""
+        had_limits = self.limits.pop(name, NO_LIMITS) is not NO_LIMITS
+        self._tree.drop(name)
+        effect = self._rechain(name)
+        return Effect(effect.touched, effect.dirty | self._waiting(name)) if had_limits else effect
+
+    # -- bookkeeping -----------------------------------------------------------------------------------------
+
+    def _cost(self, requests: Sequence[DeviceRequest], allocated: Mapping[str, int] | None) -> Cost:
+        return cost_of(requests, allocated, count_admin_access=self._settings.count_admin_access)
+
+    def _chain(self, queue: str) -> Chain:
+        return self._tree.chain(queue) if self._settings.hierarchy else Chain((queue,))
+
+    def _standing(self, pod: Pod, queue: str) -> tuple[Chain, Wants]:
+        """Where a pod is charged, and with what; a booking is always up to date, so it serves as far as it goes."""
+        known = self._bookings.get(pod.uid)
+        chain = known.chain if known is not None and known.queue == queue else self._chain(queue)
+        return chain, self._wants(pod)
+
+    def _wants(self, pod: Pod) -> Wants:
+        """What a pod wants; that of a booked one is always up to date, so it serves as long as the pod refers to the same."""
+        known = self._bookings.get(pod.uid)
+        if known is not None and (known.pod is pod or _references(known.pod) == _references(pod)):
+            return known.wants
+        return wants_of(pod, self._known)
+
+    def _waiting(self, queue: str) -> frozenset[str]:
+        """The queues with waiting pods that this one's limits decide on."""
+        account = self._accounts.get(queue)
+        return frozenset(account.waiting_queues) if account else frozenset()
+
+    def _rechain(self, name: str) -> Effect:
+        """Charges the pods of a queue, and of those below it, where they belong now."""
+        if not self._settings.hierarchy:
+            return NO_EFFECT
+        return self._rebook(uid for queue in self._tree.subtree(name) for uid in self._by_queue.get(queue))
+
+    def _rebook(self, uids: Iterable[str]) -> Effect:
+        """Counts pods anew, all at once: what a claim costs is the same for all that share it, before and after."""
+        old = [self._bookings[uid] for uid in uids]
+        new = [
+            _Booking(was.pod, was.stage, was.queue, self._chain(was.queue), wants_of(was.pod, self._known))
+            for was in old
+        ]
+        changed = [(was, now) for was, now in zip(old, new, strict=True) if was != now]
+        return self._replace([was for was, _ in changed], [now for _, now in changed])
+
+    def _replace(self, old: list[_Booking], new: list[_Booking]) -> Effect:
+        """Takes `old` out of the sums and `new` in."""
+        keys = {key for booking in old for amounts in booking.wants.claims.values() for key in amounts}
+        queues = {name for booking in (*old, *new) for name in booking.chain.queues}
+        limited = {name: keys & self.limits[name].bounds.keys() for name in queues if name in self.limits}
+        before = {name: {key: self.used(name).get(key, 0) for key in some} for name, some in limited.items()}
+        for booking in old:
+            self._unbook(booking)
+        for booking in new:
+            self._book(booking)
+        for uid in [booking.pod.uid for booking in old if booking.pod.uid not in self._bookings]:
+            for index in (self._by_queue, self._by_claim, self._by_template):
+                index.put(uid)
+        for name in queues:
+            if self._accounts[name].empty:
+                del self._accounts[name]
+        dirty = {booking.queue for booking in new if booking.stage is Stage.WAITING}
+        dirty |= self._sharing(_held(new) - _held(old))
+        for name, had in before.items():
+            used = self.used(name)
+            if any(used.get(key, 0) < amount for key, amount in had.items()):
+                dirty |= self._waiting(name)
+        return Effect(frozenset(queues), frozenset(dirty))
+
+    def _book(self, booking: _Booking) -> None:
+        pod = booking.pod
+        self._bookings[pod.uid] = booking
+        self._by_queue.put(pod.uid, booking.queue)
+        self._by_claim.put(pod.uid, *dict.fromkeys(claim_keys(pod)))
+        self._by_template.put(pod.uid, *dict.fromkeys(template_keys(pod)))
+        for name in booking.chain.queues:
+            account = self._accounts.setdefault(name, DeviceAccount())
+            account.book(booking.queue, booking.stage, booking.wants.claims)
+
+    def _unbook(self, booking: _Booking) -> None:
+        del self._bookings[booking.pod.uid]
+        for name in booking.chain.queues:
+            self._accounts[name].unbook(booking.queue, booking.stage, booking.wants.claims)
+
+    def _sharing(self, held: Iterable[_Charge]) -> set[str]:
+        """The queues in which pods wait for a claim that another pod holds now, and that costs them less therefore."""
+        claims = {claim for _, claim in held}
+        users = (self._bookings[uid] for claim in claims for uid in self._by_claim.get(claim))
+        return {booking.queue for booking in users if booking.stage is Stage.WAITING}
+
+
+def _held(bookings: Iterable[_Booking]) -> set[_Charge]:
+    """Where which claims are charged for pods that do not wait."""
+    return {
+        (queue, claim)
+        for booking in bookings
+        if booking.stage is not Stage.WAITING
+        for queue in booking.chain.queues
+        for claim in booking.wants.claims
+    }
+
+
+def _references(pod: Pod) -> tuple[object, ...]:
+    """All of a pod that decides which claims it has."""
+    return pod.key, pod.claims, pod.generated_claims

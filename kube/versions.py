@@ -1,0 +1,105 @@
+"""A resource in the best version that the API server serves, whatever release it is of."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from kube import errors
+from kube.client import Page, WatchEvent
+from kube.reflector import ListWatch
+from kube.resources import Resource
+
+_LOG = logging.getLogger(__name__)
+
+
+class BestVersion:
+    """Stands between a reflector and its source (kube.reflector.ListWatch) for one resource.
+
+    Each list looks for the version anew, best first, so a server that drops one, or brings a better one, is followed;
+    the watch after it stays with what was found. NotFound only where none is served. `on_found` is told whether one is
+    served, before the first object of each list.
+    """
+
+    def __init__(
+        self,
+        source: ListWatch,
+        versions: Sequence[str],
+        on_found: Callable[[bool], None] = lambda _served: None,
+    ) -> None:
+        self._source = source
+        self._versions = versions
+        self._on_found = on_found
+        self._version: str | None = ""
+
+    @property
+    def served(self) -> bool:
+        """Whether the last list found a version."""
+        return bool(self._version)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = 500,
+    ) -> AsyncGenerator[Page]:
+        """The pages of one list in the best version."""
+        missing: errors.NotFound | None = None
+        for version in self._versions:
+            pages = self._source.list(
+                replace(resource, version=version),
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=limit,
+            )
+            begun = False
+            try:
+                async with aclosing(pages):
+                    async for page in pages:
+                        if not begun:
+                            begun = True
+                            self._found(resource, version)
+                        yield page
+            except errors.NotFound as error:
+                if begun:
+                    raise
+                missing = error
+            else:
+                return
+        self._found(resource, None)
+        assert missing is not None, "there is at least one version"
+        raise missing
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_s: float,
+        inactivity_s: float,
+    ) -> AsyncGenerator[WatchEvent]:
+        """The changes in the version of the last list."""
+        return self._source.watch(
+            replace(resource, version=self._version or self._versions[0]),
+            resource_version=resource_version,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_s=timeout_s,
+            inactivity_s=inactivity_s,
+        )
+
+    def _found(self, resource: Resource, version: str | None) -> None:
+        if version != self._version:
+            _LOG.info(
+                "version of resource", extra={"resource": str(resource), "version": version or "not served"}
+            )
+        self._version = version
+        self._on_found(version is not None)
