@@ -46,6 +46,12 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         default=5.0,
         help="how long the API server waits for the binding hook (default %(default)s)",
     )
+    parser.add_argument(
+        "--extender-port",
+        metavar="PORT",
+        type=process.port,
+        help="plain HTTP for Volcano's extender plugin (default: HTTPS only, on the main port)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -54,14 +60,15 @@ def run(options: argparse.Namespace) -> int:
     from controller import process as controller_process
     from controller.options import Options
 
-    settings = config.load(options.config)
+    settings, warnings = config.read(options.config)
     chosen = Options(
-        **process.shared(options),
+        **process.shared(options, warnings),
         lease=options.lease,
         # A container that restarts in its pod is another process than the one that may still hold the Lease.
         identity=f"{options.identity or platform.node()}_{uuid.uuid4()}",
         advertise_address=options.advertise_address,
         hook_timeout_s=options.hook_timeout,
+        extender_port=options.extender_port,
     )
     try:
         _ = chosen.configurations

@@ -12,12 +12,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from cli import cards, check, controller, place, plan, queues, review, serve, version, webhook
+from cli import cards, check, controller, cross, place, plan, queues, review, serve, version, webhook
 from cli.errors import CommandError
 
 Run = Callable[[argparse.Namespace], int]
 
-_COMMANDS = (check, plan, place, queues, cards, review, serve, webhook, controller, version)
+_COMMANDS = (check, plan, place, queues, cards, cross, review, serve, webhook, controller, version)
 _USAGE = 2
 _EPILOG = """\
 exit status:

@@ -19,7 +19,8 @@ examples:
   cardquota place ml/notebook
   cardquota place notebook --state state.json -o json    a pod of the namespace default
 """
-_HEADER = ("NODE", "FITS", "CARD", "GPUS", "SCORE", "REASON", "MESSAGE")
+_HEADER = ("NODE", "FITS", "CARD", "GPUS", "MGPU", "CROSSQUOTA", "CARDS", "REASON", "MESSAGE")
+"""The three in the middle are scores."""
 
 
 def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     pod = next((pod for pod in state.pods if pod.key == key), None)
     if pod is None:
         raise CommandError(f"there is no pod {output.printable(key)}")
-    places = place(books.of(state, settings), pod)
+    places = place(books.of(state, settings), books.guests(state, settings), pod)
     nodes = {name: _node(found) for name, found in places.items()}
     if options.output == "json":
         output.print_json({"pod": key, "nodes": nodes})
@@ -55,11 +56,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _node(place: "Place") -> dict[str, Any]:
-    unfit = place.unfit
     shown: dict[str, Any] = {
-        "fits": unfit is None,
-        "reasons": [] if unfit is None else [{"code": unfit.code, "message": unfit.message}],
-        "unresolvable": unfit is not None and unfit.unresolvable,
+        "fits": not place.unfits,
+        "reasons": [{"code": unfit.code, "message": unfit.message} for unfit in place.unfits],
+        "unresolvable": any(unfit.unresolvable for unfit in place.unfits),
     }
     if place.share is not None:
         shown["mgpu"] = {
@@ -68,6 +68,8 @@ def _node(place: "Place") -> dict[str, Any]:
             "combination": place.share.combination,
             "optimal": place.share.optimal,
         }
+    if place.guest_score is not None:
+        shown["crossquota"] = {"score": place.guest_score}
     if place.card is not None:
         shown["cards"] = {"card": place.card.card, "score": place.card.score}
     return shown
@@ -75,13 +77,12 @@ def _node(place: "Place") -> dict[str, Any]:
 
 def _row(name: str, node: Mapping[str, Any]) -> tuple[str, ...]:
     share, card = node.get("mgpu"), node.get("cards")
-    scored = share or card
     return (
         name,
         "yes" if node["fits"] else "no",
         card["card"] if card else "",
         _gpus(share["annotations"]) if share else "",
-        f"{scored['score']:.1f}" if scored else "",
+        *(f"{node[part]['score']:.1f}" if part in node else "" for part in ("mgpu", "crossquota", "cards")),
         ", ".join(reason["code"] for reason in node["reasons"]),
         ", ".join(reason["message"] for reason in node["reasons"]),
     )

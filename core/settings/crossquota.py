@@ -90,11 +90,9 @@ def _weight(value: object) -> int:
 
 def _resources(value: object) -> tuple[str, ...]:
     items = listed(value)
-    if not isinstance(items, list) or not all(isinstance(item, str) and item.strip() for item in items):
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         raise ValueError("is no list of resource names")
-    if not items:
-        return ("cpu",)
-    return tuple(dict.fromkeys(item.strip() for item in items))
+    return tuple(dict.fromkeys(item.strip() for item in items if item.strip())) or ("cpu",)
 
 
 def _patterns(value: object) -> tuple[tuple[str, ...], list[str]]:

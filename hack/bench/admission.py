@@ -28,7 +28,7 @@ def webhook(effort: Effort, progress: Progress) -> list[Row]:
     """Reviews of a pod of about 5 KB that asks for a card: the patch at its creation, and its validation."""
     body = samples.pod_review(samples.training_pod("train").build())
     return [
-        *_compared(
+        *compared(
             "webhook",
             f"pod review, patched, {_kb(body)}",
             servers.WEBHOOK,
@@ -37,7 +37,7 @@ def webhook(effort: Effort, progress: Progress) -> list[Row]:
             effort,
             progress,
         ),
-        *_compared(
+        *compared(
             "webhook",
             f"pod review, validated, {_kb(body)}",
             servers.WEBHOOK,
@@ -53,25 +53,34 @@ def binding(effort: Effort, progress: Progress) -> list[Row]:
     """Binds of a pod that asks for nothing and that the informer holds."""
     body = samples.binding_review(servers.BOUND_POD, "n1")
     what = f"bind of a pod that asks for nothing, {_kb(body)}"
-    return _compared("binding", what, servers.BINDING, BINDINGS_PATH, body, effort, progress)
+    return compared("binding", what, servers.BINDING, BINDINGS_PATH, body, effort, progress)
 
 
-def _compared(
-    name: str, what: str, kind: str, path: str, body: bytes, effort: Effort, progress: Progress
+def compared(
+    name: str,
+    what: str,
+    kind: str,
+    path: str,
+    body: bytes,
+    effort: Effort,
+    progress: Progress,
+    expect: str = _ALLOWED,
+    throughput: Target | None = _THROUGHPUT,
 ) -> list[Row]:
+    """Requests, tail and processor time of one server beside the bare one; its answers must contain `expect`."""
     with ExitStack() as stack:
         load = stack.enter_context(peer("hack.bench.load"))
         bare = stack.enter_context(peer("hack.bench.servers", servers.BARE))
         real = stack.enter_context(peer("hack.bench.servers", kind))
-        floor_order = order(bare, servers.BARE_PATH, '"kind"', body, effort)
-        figure_order = order(real, path, _ALLOWED, body, effort)
+        floor_order = order(bare, servers.BARE_PATH, '"metadata"', body, effort)
+        figure_order = order(real, path, expect, body, effort)
         floors: list[Tally] = []
         figures: list[Tally] = []
         for number in bounded(effort.rounds, effort.limit_s):
             floors.append(measured(load, floor_order))
             figures.append(measured(load, figure_order))
             progress(f"{what}: round {number + 1} of {effort.rounds}")
-    return _rows(name, what, figures, floors, effort)
+    return _rows(name, what, figures, floors, effort, throughput)
 
 
 def order(server: Peer, path: str, expect: str, body: bytes, effort: Effort) -> Order:
@@ -100,7 +109,12 @@ def measured(load: Peer, order: Order) -> Tally:
 
 
 def _rows(
-    name: str, what: str, figures: Sequence[Tally], floors: Sequence[Tally], effort: Effort
+    name: str,
+    what: str,
+    figures: Sequence[Tally],
+    floors: Sequence[Tally],
+    effort: Effort,
+    throughput: Target | None,
 ) -> list[Row]:
     def row(label: str, unit: str, value: Callable[[Tally], float], target: Target | None) -> Row:
         found = pair([value(each) for each in figures], [value(each) for each in floors])
@@ -116,7 +130,7 @@ def _rows(
         )
 
     return [
-        row("requests", "/s", lambda each: each.per_s, _THROUGHPUT),
+        row("requests", "/s", lambda each: each.per_s, throughput),
         row(f"p99 at {effort.connections}", "ms", lambda each: each.p99_ms, _TAIL),
         row("processor time", "us", lambda each: each.cpu_us, None),
     ]

@@ -17,10 +17,12 @@ from prometheus_client import CollectorRegistry
 from controller.app import add_routes
 from controller.binding import BindingHook
 from controller.caches import Caches
+from controller.extender import Extender
+from controller.extender_metrics import ExtenderMetrics
 from controller.metrics import Metrics
 from core.admission import ClusterView
 from core.cards.inventory import Inventory
-from core.settings import Settings
+from core.settings import Settings, parse
 from hack.bench import samples
 from hack.bench.pages import Pages
 from kube import pki, runtime
@@ -30,7 +32,7 @@ from kube.tls import ServingCertificate
 from webhook.app import make_app
 
 HOST = "127.0.0.1"
-BARE, WEBHOOK, BINDING = "bare", "webhook", "binding"
+BARE, WEBHOOK, BINDING, EXTENDER = "bare", "webhook", "binding", "extender"
 BARE_PATH = "/echo"
 BOUND_POD = "web-7"
 """A pod that the binding server knows and that asks for nothing."""
@@ -95,17 +97,30 @@ async def _webhook(_stack: AsyncExitStack) -> web.Application:
 
 async def _binding(stack: AsyncExitStack) -> web.Application:
     """The binding hook over informers that hold 2,000 pods that ask for nothing."""
-    settings = Settings()
+    caches = await _caches(stack, Settings())
+    app = application()
+    hook = BindingHook(None, caches, caches.ledger.settings, Metrics(CollectorRegistry()))
+    add_routes(app, hook, ReviewMetrics(CollectorRegistry()))
+    return app
+
+
+async def _extender(stack: AsyncExitStack) -> web.Application:
+    """The extender endpoints over the same informers; a rule is in force, but its quota is all of the node."""
+    settings = parse({"gpu-resource-names": "nvidia.com/gpu", "quota-resources": "cpu,memory"})[0]
+    caches = await _caches(stack, settings)
+    app = application()
+    Extender(caches, ExtenderMetrics(CollectorRegistry())).add_volcano_routes(app)
+    return app
+
+
+async def _caches(stack: AsyncExitStack, settings: Settings) -> Caches:
     pods = [orjson.dumps(samples.web_pod(f"web-{number}").build()) for number in range(_PODS)]
     nodes = [orjson.dumps(samples.card_node(number).build()) for number in range(_NODES)]
     caches = Caches(Pages({"pods": lambda: pods, "nodes": lambda: nodes}), settings)
     following = asyncio.create_task(caches.run(), name="informers")
     stack.push_async_callback(_cancelled, following)
     await caches.wait_synced()
-    app = application()
-    hook = BindingHook(None, caches, settings, Metrics(CollectorRegistry()))
-    add_routes(app, hook, ReviewMetrics(CollectorRegistry()))
-    return app
+    return caches
 
 
 async def _cancelled(task: "asyncio.Task[None]") -> None:
@@ -118,6 +133,7 @@ _KINDS: Mapping[str, Callable[[AsyncExitStack], Awaitable[web.Application]]] = {
     BARE: _bare,
     WEBHOOK: _webhook,
     BINDING: _binding,
+    EXTENDER: _extender,
 }
 
 if __name__ == "__main__":

@@ -235,6 +235,87 @@ def test_with_a_state_the_cards_of_its_nodes_are_known(run: Run, tmp_path: Path)
     assert " warning CardUnknown " in outcome.out
 
 
+QUEUE = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: %s, annotations: {volcano.sh/card.quota: '{"NVIDIA-H200": 4}'}}
+"""
+WAITING = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: j
+  annotations:
+    volcano.sh/card.request: '{"NVIDIA-H200": 12}'
+spec:
+  queue: team
+  tasks:
+  - name: t
+    replicas: 2
+    template:
+      metadata:
+        annotations:
+          volcano.sh/card.name: NVIDIA-H200
+          scheduling.volcano.sh/queue-name: other
+      spec:
+        containers:
+        - name: c
+          resources: {limits: {nvidia.com/gpu: 5}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+  annotations:
+    volcano.sh/card.name: NVIDIA-H200
+    scheduling.volcano.sh/queue-name: team-x
+spec:
+  containers:
+  - name: c
+    resources: {limits: {nvidia.com/gpu: 1}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata:
+  name: more
+  annotations:
+    volcano.sh/card.quota: |
+      {"NVIDIA-H200": 5, "NVIDIA-H2OO": 1}
+"""
+
+
+def test_with_a_state_it_is_told_what_its_queues_could_never_serve(run: Run, tmp_path: Path) -> None:
+    """Warnings only: a quota may grow, and a queue may be created later."""
+    state = tmp_path / "state.yaml"
+    state.write_text(NODE + "---\n" + QUEUE % "team")
+    outcome = run("check", "--state", state, "-", stdin=WAITING)
+    assert (outcome.status, outcome.err) == (0, "")
+    found = [line.split(" ", 3)[:3] for line in outcome.out.splitlines()]
+    assert found == [
+        ["<stdin>:6:", "warning", "BeyondQuota"],
+        ["<stdin>:6:", "warning", "CardRequestDiffers"],
+        ["<stdin>:15:", "warning", "BeyondQuota"],
+        ["<stdin>:16:", "warning", "QueueNameUnread"],
+        ["<stdin>:28:", "warning", "QueueNotFound"],
+        ["<stdin>:39:", "warning", "CardUnknown"],
+        ["<stdin>:39:", "warning", "QuotaBeyondCluster"],
+    ]
+    assert [line.split(" ")[2] for line in run("check", "-", stdin=WAITING).out.splitlines()] == [
+        "QueueNameUnread"
+    ]
+
+
+def test_a_namespace_of_the_state_names_the_queue_of_its_pods(run: Run, tmp_path: Path) -> None:
+    state = tmp_path / "state.yaml"
+    annotations = "{scheduling.volcano.sh/queue-name: team}"
+    namespace = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: ml, annotations: {annotations}}}\n"
+    state.write_text(NODE + "---\n" + QUEUE % "team" + "---\n" + QUEUE % "default" + "---\n" + namespace)
+    pod = (POD % ("NVIDIA-H200", "nvidia.com/gpu")).replace("gpu: 1", "gpu: 5")
+    for name, queue in (("ml", "team"), ("other", "default")):
+        text = pod.replace("  name: p", f"  name: p\n  namespace: {name}")
+        assert f"whole quota of queue {queue} (4)" in run("check", "--state", state, "-", stdin=text).out
+
+
 def test_the_settings_decide_what_is_judged(run: Run, tmp_path: Path, broken: Path) -> None:
     config = tmp_path / "cardquota.yaml"
     config.write_text("features: {mgpu: false}\n")

@@ -17,6 +17,7 @@ COMMANDS = (
     "review",
     "plan",
     "place",
+    "cross",
     "queues",
     "cards",
     "serve",

@@ -63,8 +63,9 @@ def test_what_does_not_apply_is_left_out(run: Run) -> None:
 
 def test_text_is_a_table(run: Run) -> None:
     lines = run("place", "share", "--state", "-", stdin=STATE).out.splitlines()
-    assert lines[0].split() == ["NODE", "FITS", "CARD", "GPUS", "SCORE", "REASON", "MESSAGE"]
-    assert lines[1].split()[:6] == ["cards", "no", "<none>", "<none>", "<none>", "MgpuNodeType"]
+    scores = ["MGPU", "CROSSQUOTA", "CARDS"]
+    assert lines[0].split() == ["NODE", "FITS", "CARD", "GPUS", *scores, "REASON", "MESSAGE"]
+    assert lines[1].split()[:8] == ["cards", "no", *["<none>"] * 5, "MgpuNodeType"]
     assert lines[2].split()[:4] == ["shares", "yes", "<none>", "c:"]
 
 

@@ -172,3 +172,75 @@ def test_as_a_process() -> None:
     outcome = spawn("plan", "--state", "-", "-o", "json", stdin=STATE.encode())
     assert (outcome.status, outcome.err) == (0, "")
     assert json.loads(outcome.out)["pods"]["default/first"]["decision"] == "lift"
+
+
+DEVICES = """\
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: org}
+spec:
+  dra: {capability: {gpu: {count: 3}}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: team}
+spec:
+  parent: org
+  dra: {capability: {gpu: {count: 8, capacity: {memory: 80Gi}}}}
+---
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceClaimTemplate
+metadata: {name: two}
+spec:
+  spec: {devices: {requests: [{name: r, deviceClassName: gpu, count: 2, capacity: {requests: {memory: 8Gi}}}]}}
+"""
+CLAIMING = """\
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: %s
+  annotations: {scheduling.volcano.sh/queue-name: team}
+spec:
+  schedulingGates: [{name: cardquota.io/quota}]
+  resourceClaims: [{name: dev, resourceClaimTemplateName: two}]
+  containers: [{name: c, image: none}]
+"""
+
+
+def test_devices_are_planned_for_the_queue_and_those_above(run: Run) -> None:
+    report = planned(run, DEVICES + CLAIMING % "first" + CLAIMING % "second")
+    pods, queues = report["pods"], report["queues"]
+    assert pods["default/first"] == {
+        "queue": "team",
+        "decision": "lift",
+        "reason": "",
+        "message": "",
+        "patch": [
+            {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "cardquota.io/quota"},
+            {"op": "remove", "path": "/spec/schedulingGates/0"},
+            {"op": "add", "path": "/metadata/annotations/cardquota.io~1lifted", "value": "true"},
+        ],
+    }
+    assert pods["default/second"]["reason"] == "InsufficientDeviceQuota"
+    assert pods["default/second"]["message"] == (
+        "queue org: DeviceClass gpu quota exceeded: requested 2, used 2, limit 3 (queue team is below it)"
+    )
+    sums = {"deviceclass/gpu": "2", "memory.deviceclass/gpu": str(16 * 2**30)}
+    assert queues["team"] == {
+        "quota": {"deviceclass/gpu": "8", "memory.deviceclass/gpu": str(80 * 2**30)},
+        "allocated": {},
+        "reserved": sums,
+        "waiting": sums,
+        "share": 0.25,
+    }
+    assert queues["org"]["quota"] == {"deviceclass/gpu": "3"}
+    assert queues["org"]["reserved"] == sums
+
+
+def test_queues_tell_a_device_quota_that_cannot_be_read(run: Run) -> None:
+    broken = DEVICES.replace("count: 3", "count: many")
+    outcome = run("queues", "--state", "-", stdin=broken)
+    assert outcome.status == 0
+    assert outcome.err.startswith("warning: queue org: its device quota cannot be read: spec.dra.capability")

@@ -31,6 +31,7 @@ CHART["controller"] = [
     "--identity=pod-1",
     "--hook-timeout=7",
     "--advertise-address=https://10.0.0.1:9443",
+    "--extender-port=8090",
 ]
 
 
@@ -78,10 +79,23 @@ def test_every_flag_of_the_chart_arrives(run: Run, started: Started, command: st
     assert options.kubeconfig is None
     if command == "controller":
         assert (options.lease, options.hook_timeout_s) == ("cardquota", 7.0)
+        assert options.extender_port == 8090
         assert options.identity.startswith("pod-1_"), (
             "a restarted container must not take itself for the old one"
         )
         assert options.advertise_address == "https://10.0.0.1:9443"
+
+
+def test_settings_that_are_not_used_as_written_are_for_the_process_to_say(
+    run: Run, started: Started, command: str, tmp_path: Path
+) -> None:
+    """Its log is JSON, and a line of text on standard error is not."""
+    config = tmp_path / "cardquota.yaml"
+    config.write_text("crossQuota: {weight: -1}\n")
+    outcome = run(command, f"--config={config}")
+    assert (outcome.status, outcome.err) == (7, "")
+    (warning,) = started.options.settings_warnings
+    assert warning.startswith("crossQuota.weight: -1 ")
 
 
 def test_without_flags_the_names_are_those_of_the_chart(run: Run, started: Started, command: str) -> None:

@@ -45,6 +45,11 @@ def test_queues_shows_each_key_of_each_queue(run: Run, state: Path) -> None:
 def test_queues_as_json(run: Run, state: Path) -> None:
     report = json.loads(run("queues", "--state", state, "-o", "json").out)
     assert list(report) == ["empty", "nowhere", "team"]
+    assert report["nowhere"].pop("attributes") == {}
+    assert report["team"].pop("attributes")["request"] == {
+        "NVIDIA-H200": "4",
+        "NVIDIA-H200|NVIDIA-A100": "1",
+    }
     assert report["team"] == {
         "state": "Open",
         "quota": {"NVIDIA-A100": "1", "NVIDIA-H200": "4"},
@@ -53,6 +58,36 @@ def test_queues_as_json(run: Run, state: Path) -> None:
         "waiting": {"NVIDIA-H200": "2", "NVIDIA-H200|NVIDIA-A100": "1"},
         "share": 0.5,
     }
+
+
+WIDE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+status: {allocatable: {cpu: 10, memory: 4Gi}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: team, annotations: {volcano.sh/card.quota: '{"NVIDIA-H200": 4}'}}
+spec: {capability: {cpu: 8}, deserved: {cpu: 4}, guarantee: {resource: {cpu: 2}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, annotations: {scheduling.volcano.sh/queue-name: team}}
+spec: {nodeName: n1, containers: [{name: c, resources: {requests: {cpu: 500m, memory: 1Gi}}}]}
+---
+"""
+
+
+def test_queues_wide_shows_cpu_and_memory_and_all_attributes(run: Run) -> None:
+    outcome = run("queues", "--state", "-", "-o", "wide", stdin=NODE % ("n1", 8) + WIDE)
+    assert (outcome.status, outcome.err) == (0, "")
+    lines = [line.split() for line in outcome.out.splitlines()[1:]]
+    assert lines == [
+        ["team", "NVIDIA-H200", "4", "4", "4", "8", "0", "0", "0", "0"],
+        ["team", "cpu", "8", "2", "4", "10", "500m", "500m", "0", "0"],
+        ["team", "memory", "4294967296", "0", "0", "4294967296", "1073741824", "1073741824", "0", "0"],
+    ]
 
 
 def test_a_quota_that_cannot_be_read_is_told(run: Run) -> None:
@@ -83,6 +118,40 @@ def test_a_node_whose_labels_do_not_add_up_is_told(run: Run) -> None:
     outcome = run("cards", "--state", "-", stdin=NODE % ("n1", 0))
     assert outcome.status == 0
     assert outcome.err.startswith("warning: node n1: NVIDIA-H200 ")
+
+
+def test_wide_shows_each_node_with_its_own_resource(run: Run) -> None:
+    other = (NODE % ("n3", 2)).replace("nvidia.com", "example.com")
+    outcome = run("cards", "--state", "-", "-o", "wide", stdin=NODE % ("n1", 8) + other)
+    assert outcome.status == 0
+    assert outcome.out == (
+        "CARD          NODE   RESOURCE          COUNT\n"
+        "NVIDIA-H200   n1     nvidia.com/gpu    8\n"
+        "NVIDIA-H200   n3     example.com/gpu   2\n"
+    )
+
+
+@pytest.mark.parametrize("form", ["text", "wide", "json"])
+def test_a_card_under_different_resources_is_told(run: Run, form: str) -> None:
+    other = (NODE % ("n3", 2)).replace("nvidia.com", "example.com")
+    outcome = run("cards", "--state", "-", "-o", form, stdin=NODE % ("n1", 8) + other)
+    assert outcome.status == 0
+    assert outcome.err == (
+        "warning: nodes show the card NVIDIA-H200 under different resources: example.com/gpu, nvidia.com/gpu\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("nvidia.com/gpu.memory", "label nvidia.com/gpu.memory is missing, NVIDIA-H200 is not recognised"),
+        ("nvidia.com/gpu.product", ""),
+    ],
+)
+def test_what_discovery_skipped_is_told_with_the_reason(run: Run, label: str, told: str) -> None:
+    outcome = run("cards", "--state", "-", stdin=(NODE % ("n1", 8)).replace(label, "x"))
+    assert outcome.err == (f"warning: node n1: {told}\n" if told else "")
+    assert len(outcome.out.splitlines()) == 1
 
 
 @pytest.mark.parametrize("command", ["queues", "cards"])

@@ -1,0 +1,96 @@
+"""`cardquota cross`: who holds CPU on the GPU nodes."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cli import cluster, config, output
+
+if TYPE_CHECKING:
+    from cli.state import State
+    from core.crossquota.book import GuestBook
+    from core.settings import Settings
+
+_LARGEST = 3
+
+_DESCRIPTION = """\
+Shows for each node with GPUs what pods without GPU may use of it (quota), what they use, and the pods that use most. Only
+nodes that have an amount of a resource that crossQuota.gpuResourceNames finds, and only pods that
+crossQuota.labelSelector selects.
+"""
+_EPILOG = """\
+examples:
+  cardquota cross --config cardquota.yaml
+  cardquota cross --config cardquota.yaml --state state.json -o json    every such pod, not only the largest
+"""
+_HEADER = ("NODE", "RESOURCE", "QUOTA", "USED", "LARGEST PODS")
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "cross", help="what pods without GPU use of GPU nodes", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    output.add_argument(parser, "text", "json")
+    cluster.add_arguments(parser)
+    config.add_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the nodes."""
+    from cli import books
+    from core.crossquota.guest import enabled
+
+    settings = config.load(options.config)
+    state = cluster.load(options)
+    if not enabled(settings):
+        print(
+            "warning: CrossQuota is off: crossQuota.gpuResourceNames names no GPU resource", file=sys.stderr
+        )
+    report = summary(state, books.guests(state, settings), settings)
+    if options.output == "json":
+        output.print_json({"nodes": report})
+    else:
+        print(output.table(_HEADER, list(_rows(report))))
+    return 0
+
+
+def summary(state: "State", guests: "GuestBook", settings: "Settings") -> dict[str, dict[str, Any]]:
+    """Every node with GPUs, sorted; each limited resource with its quota, what is used, and every pod that uses any."""
+    keys = {pod.uid: pod.key for pod in state.pods}
+    report = {}
+    for name in sorted(guests.nodes()):
+        report[name] = {
+            resource: _resource(resource, name, guests, keys)
+            for resource in settings.cross_quota.quota_resources
+        }
+    return report
+
+
+def _resource(resource: str, node: str, guests: "GuestBook", keys: Mapping[str, str]) -> dict[str, Any]:
+    from core.crossquota.filter import readable, readable_limit
+
+    quota, used = guests.quota(node), guests.used(node).get(resource, 0)
+    assert quota is not None, "the book names only nodes that have limits"
+    users = {
+        keys[uid]: amounts[resource] for uid, amounts in guests.guests(node).items() if resource in amounts
+    }
+    return {
+        "quota": readable_limit(resource, quota[resource]),
+        "used": readable(resource, used),
+        "pods": {
+            key: readable(resource, milli)
+            for key, milli in sorted(users.items(), key=lambda entry: (-entry[1], entry[0]))
+        },
+    }
+
+
+def _rows(report: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    for node, resources in report.items():
+        for resource, found in resources.items():
+            pods = [f"{key} {amount}" for key, amount in found["pods"].items()]
+            more = [f"and {len(pods) - _LARGEST} more"] if len(pods) > _LARGEST else []
+            largest = ", ".join([*pods[:_LARGEST], *more])
+            yield (node, resource, found["quota"], found["used"], largest)

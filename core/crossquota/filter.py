@@ -1,0 +1,78 @@
+"""Whether a node has room for one more guest, and the words for when it has not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from typing import Final
+
+from core import reasons
+from core.crossquota.guest import Guest
+from core.crossquota.quota import Quota
+from core.quantity import render_milli
+
+_BINARY: Final = ("Ki", "Mi", "Gi", "Ti", "Pi")
+_IN_BYTES: Final = ("memory", "ephemeral-storage")
+_PAGES: Final = "hugepages-"
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Why a node takes no further guest. `unresolvable`: nor would it if all other guests were gone."""
+
+    message: str
+    unresolvable: bool
+    code: str = reasons.CROSS_QUOTA_EXCEEDED
+
+
+def excess(guest: Guest, quota: Quota, used: Mapping[str, int]) -> Excess | None:
+    """None when all that the guest asks for fits; exactly reaching the limit does. `used` without the guest itself.
+
+    What it does not ask for is not looked at: the quota may have been lowered below what is in use.
+    """
+    failing = [
+        resource
+        for resource, milli in guest.amounts.items()
+        if not within(used.get(resource, 0) + milli, resource, quota)
+    ]
+    if not failing:
+        return None
+    return Excess(
+        message="; ".join(_told(resource, guest.amounts[resource], quota, used) for resource in failing),
+        unresolvable=any(not within(guest.amounts[resource], resource, quota) for resource in failing),
+    )
+
+
+def within(milli: int, resource: str, quota: Quota) -> bool:
+    """Whether so much is no more than the quota; in whole numbers, which is many times faster than in fractions."""
+    limit = quota[resource]
+    return milli * limit.denominator <= limit.numerator
+
+
+def _told(resource: str, milli: int, quota: Quota, used: Mapping[str, int]) -> str:
+    required, taken = readable(resource, milli), readable(resource, used.get(resource, 0))
+    limit = readable_limit(resource, quota[resource])
+    return f"{resource} quota exceeded: required {required}, used {taken}, quota {limit}"
+
+
+def readable_limit(resource: str, limit: Fraction) -> str:
+    """A limit as a quantity, cut to what somebody can ask for: a percentage may end within a byte."""
+    step = 1000 if _is_size(resource) else 1
+    return readable(resource, floor(limit / step) * step)
+
+
+def readable(resource: str, milli: int) -> str:
+    """An amount as a quantity, exactly: sizes in the largest binary unit that divides them."""
+    size, rest = divmod(milli, 1000)
+    if rest or not size or not _is_size(resource):
+        return render_milli(milli)
+    suffix = ""
+    for unit in _BINARY:
+        if size % 1024:
+            break
+        size, suffix = size // 1024, unit
+    return f"{size}{suffix}"
+
+
+def _is_size(resource: str) -> bool:
+    return resource in _IN_BYTES or resource.startswith(_PAGES)

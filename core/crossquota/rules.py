@@ -1,0 +1,59 @@
+"""What is wrong with CrossQuota's annotations, said where they are written."""
+
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
+
+from core import names, reasons
+from core.crossquota.guest import STRATEGIES
+from core.crossquota.quota import NodeAnnotation, node_annotations
+from core.objects import raw as read
+from core.violations import Findings, Hint, Violation, child, show
+
+
+def node_findings(now: Mapping[str, str], was: Mapping[str, str], limited: Container[str]) -> Findings:
+    """What is wrong with the annotations of a node, of those that are new or changed alone.
+
+    A value that cannot be read would be a limit of 0. `limited` are the resources that have limits at all.
+    """
+    present = list(node_annotations(now))
+    fresh = {found.key for found in present if was.get(found.key) != found.text}
+    return Findings(tuple(_unreadable(present, fresh)), tuple(_unused(present, fresh, limited)))
+
+
+def _unreadable(annotations: list[NodeAnnotation], fresh: set[str]) -> Iterator[Violation]:
+    for found in annotations:
+        if found.key not in fresh:
+            continue
+        try:
+            found.read()
+        except ValueError as error:
+            yield Violation(reasons.CROSS_QUOTA_MALFORMED, _path("", found.key), str(error), value=found.text)
+
+
+def _unused(annotations: list[NodeAnnotation], fresh: set[str], limited: Container[str]) -> Iterator[Hint]:
+    present = {found.key for found in annotations}
+    for found in annotations:
+        path = _path("", found.key)
+        if found.key in fresh and found.resource not in limited:
+            detail = f"has no effect: {show(found.resource)} is none of crossQuota.quotaResources"
+            yield Hint(reasons.CROSS_QUOTA_UNUSED, path, detail)
+        absolute = names.CROSSQUOTA_PREFIX + found.resource
+        if found.percentage and absolute in present and fresh & {found.key, absolute}:
+            yield Hint(reasons.CROSS_QUOTA_UNUSED, path, f"has no effect: {absolute} is set as well and wins")
+
+
+def pod_hints(metadata: Mapping[str, Any], prefix: str) -> tuple[Hint, ...]:
+    """A strategy that nobody knows: the default takes its place, so the pod need not be refused.
+
+    `prefix` as of `core.admission.templates.Subject`.
+    """
+    key = names.CROSSQUOTA_STRATEGY_ANNOTATION
+    named = read.mapping(metadata, "annotations").get(key)
+    if named is None or named in STRATEGIES:
+        return ()
+    detail = f"{show(named)} is no strategy, {STRATEGIES[0]} is used; the other one is {STRATEGIES[1]}"
+    return (Hint(reasons.CROSS_QUOTA_STRATEGY, _path(prefix, key), detail),)
+
+
+def _path(prefix: str, key: str) -> str:
+    return child(f"{prefix}metadata.annotations", key)

@@ -1,0 +1,67 @@
+"""Nodes as the caches know them, with the pods that are there."""
+
+from collections.abc import Container, Iterable
+
+from core.cards.discovery import discover
+from core.crossquota.book import GuestBook
+from core.crossquota.quota import node_quota
+from core.crossquota.selector import keys
+from core.extender.pipeline import Question, Standing
+from core.mgpu.node import NodeModel, NodeState, model_of
+from core.mgpu.occupancy import occupancy
+from core.objects import Node, Pod
+from core.queues.ledger import Ledger
+
+
+class Cluster:
+    """Answers what a question needs to know of a node; what is free of mGPU is kept until the node or its pods change."""
+
+    def __init__(self, ledger: Ledger, guests: GuestBook) -> None:
+        self.ledger = ledger
+        self.settings = ledger.settings
+        self.labels_kept = keys(ledger.settings.cross_quota.label_selector)
+        """The labels that a pod has to be projected with."""
+        self._guests = guests
+        self._shares: dict[str, tuple[int, NodeModel, NodeState]] = {}
+
+    def node(self, name: str) -> Node | None:
+        """A node by its name, None for one that is not known here."""
+        return self.ledger.nodes.get(name)
+
+    def standing(self, node: Node, asked: Question) -> Standing:
+        """A node as it was given, with the pods that are known to be on it.
+
+        `node` may be younger than the one in the caches: a scheduler sends what it sees itself.
+        """
+        own = node is self.ledger.nodes.get(node.name)
+        quota = None
+        if asked.guest is not None:
+            quota = self._guests.quota(node.name) if own else node_quota(node, self.settings)
+        return Standing(
+            quota=quota,
+            used=self._guests.used(node.name, but=asked.uid) if quota is not None else None,
+            shares=self._shares_on(node, asked.uid) if asked.shares is not None else None,
+            cards=self.cards_of(node) if asked.cards else (),
+        )
+
+    def cards_of(self, node: Node) -> Container[str]:
+        """The names of the node's cards."""
+        if node is self.ledger.nodes.get(node.name):
+            return self.ledger.inventory.on_node(node.name)
+        return discover(node, self.settings.cards.resources).cards
+
+    def _shares_on(self, node: Node, uid: str) -> tuple[NodeModel, NodeState]:
+        model = model_of(node)
+        pods = self.ledger.pods_on(node.name) if model.serves else []
+        if any(pod.uid == uid for pod in pods):
+            return model, self.free(model, [pod for pod in pods if pod.uid != uid])
+        version, known = self.ledger.occupants.version(node.name), self._shares.get(node.name)
+        if known is None or known[:2] != (version, model):
+            if len(self._shares) > 2 * len(self.ledger.nodes):
+                self._shares.clear()
+            known = self._shares[node.name] = (version, model, self.free(model, pods))
+        return model, known[2]
+
+    def free(self, model: NodeModel, pods: Iterable[Pod]) -> NodeState:
+        """What these pods leave of a node's cards."""
+        return occupancy(model, pods, self.settings.mgpu).state

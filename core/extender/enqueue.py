@@ -1,0 +1,131 @@
+"""Volcano's `extender` plugin: whether a job may start at all, and whether a queue takes in anything.
+
+The gate is what keeps a queue within its quota. A vote against a job saves it from having pods that can only wait: Volcano
+creates them when the job is let in.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core import reasons
+from core.extender.shapes import part
+from core.objects import Group, Pod, group
+from core.objects import raw as read
+from core.queues.amounts import CPU_AND_MEMORY, Amounts, total
+from core.queues.check import Balance, balance_of
+from core.queues.enqueue import GroupBalance, GroupRequest, declared_request
+from core.queues.ledger import Ledger
+from core.queues.shortfall import Shortfall
+from core.queues.status import is_card
+from core.queues.usage import card_resources
+
+PERMIT: Final = 1
+ABSTAIN: Final = 0
+REJECT: Final = -1
+
+PROMISED_FOR_S: Final = 60.0
+"""How long a job that was let in is counted without any pod; the job controller makes them within seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The answer, and what to tell on the PodGroup: Volcano itself shows no reason."""
+
+    status: int
+    group: Group
+    shortfall: Shortfall | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    group: Group
+    queue: str
+    amounts: Amounts
+    until_s: float
+
+
+class Promises:
+    """What was let in lately and has no pods yet, by PodGroup. Time is that of the caller's clock, in seconds."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Promise] = {}
+
+    def make(self, asking: Group, queue: str, request: GroupRequest, now_s: float) -> None:
+        """Counts a job from now on; the same one anew when it is asked for again."""
+        amounts = total([request.cards, request.cpu_memory])
+        self._kept[asking.key] = _Promise(asking, queue, amounts, now_s + PROMISED_FOR_S)
+
+    def others(self, asking: Group, queue: str, ledger: Ledger, now_s: float) -> dict[str, int]:
+        """What was promised to all other jobs of the queue; those whose pods have come count by these."""
+        for key, promise in tuple(self._kept.items()):
+            if promise.until_s <= now_s or ledger.members(promise.group):
+                del self._kept[key]
+        return total(
+            promise.amounts
+            for key, promise in self._kept.items()
+            if key != asking.key and promise.queue == queue
+        )
+
+
+def vote(body: object, ledger: Ledger, promises: Promises, now_s: float) -> Vote:
+    """Whether a job may start. Abstains where the job declares no cards, or is started already. Raises ShapeError."""
+    job = part(body, "job")
+    asking = group.project(read.mapping(job, "PodGroup"))
+    queue = read.text(job, "Queue") or asking.queue or ledger.settings.queue.default
+    request = declared_request(asking, queue, card_resources(ledger.inventory), ledger.settings)
+    if request is None or any(_started(pod) for pod in ledger.members(asking)):
+        return Vote(ABSTAIN, asking)
+    if isinstance(request, Shortfall):
+        return Vote(REJECT, asking, request)
+    balance, found = balance_of(ledger, queue), ledger.queues.get(queue)
+    if balance is None or found is None:
+        text = f"Queue <{queue}> does not exist"
+        return Vote(REJECT, asking, Shortfall(reasons.QUEUE_NOT_FOUND, text))
+    if not found.open:
+        return Vote(REJECT, asking)
+    promised = promises.others(asking, queue, ledger, now_s)
+    short = _group_balance(balance, promised, ledger).shortfall(request)
+    if short is not None:
+        return Vote(REJECT, asking, short)
+    promises.make(asking, queue, request, now_s)
+    return Vote(PERMIT, asking)
+
+
+def _group_balance(balance: Balance, promised: Mapping[str, int], ledger: Ledger) -> GroupBalance:
+    account = ledger.accounts.get(balance.queue)
+    booked = account.allocated.keys() | account.reserved.keys() if account is not None else frozenset[str]()
+    cards = {key for key in promised if key not in CPU_AND_MEMORY}
+    return GroupBalance(
+        queue=balance.queue,
+        limits=balance.limits,
+        cpu_memory=balance.cpu_memory,
+        used={key: balance.used(key) + promised.get(key, 0) for key in booked | cards},
+        cpu_memory_used=lambda key: balance.cpu_memory_used(key) + promised.get(key, 0),
+        uniform=ledger.settings.cards.multi_card_job == "uniform",
+    )
+
+
+def _started(pod: Pod) -> bool:
+    return pod.bound or (pod.asks and not pod.gated)
+
+
+def vote_answer(found: Vote) -> dict[str, Any]:
+    """The answer to jobEnqueueable."""
+    return {"status": found.status}
+
+
+def overused_answer(body: object, ledger: Ledger) -> dict[str, Any]:
+    """The answer to queueOverused. Raises ShapeError."""
+    return {"overused": _overused(read.text(part(body, "queue"), "Name"), ledger)}
+
+
+def _overused(queue: str, ledger: Ledger) -> bool:
+    """Whether the bound pods of a queue have more of a card than its quota, as after a cut.
+
+    Lifted pods do not count: they have their quota, and a queue that is held up for them would never get rid of them.
+    """
+    limits, account = ledger.limits.get(queue), ledger.accounts.get(queue)
+    if limits is None or account is None or not ledger.settings.features.cards:
+        return False
+    return any(milli > limits.cards.get(key, 0) for key, milli in account.allocated.items() if is_card(key))

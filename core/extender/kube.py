@@ -1,0 +1,152 @@
+"""kube-scheduler's extender protocol: the shapes of requests and answers.
+
+The scheduler's types have no JSON names of their own, so keys are written as Go writes them and read in any case. A list of
+nodes comes either as whole objects, which have to go back as they came, or as names; the answer has the form of the request.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from core import reasons
+from core.extender.cluster import Cluster
+from core.extender.pipeline import (
+    Question,
+    Refusal,
+    kube_score,
+    question,
+    refusals,
+    scores,
+    told,
+    unresolvable,
+)
+from core.extender.shapes import Raw, ShapeError
+from core.mgpu.filter import Unfit
+from core.objects import Node, node, pod
+from core.objects import raw as read
+
+Verdict = tuple[str, tuple[Refusal, ...]]
+"""A node's name, and everything that rules it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A pod, and the nodes in one of the two forms, or in both."""
+
+    pod: Raw
+    nodes: tuple[Raw, ...] | None
+    names: tuple[str, ...] | None
+
+
+def request_of(body: object) -> Request:
+    """The request in a parsed body. Raises ShapeError."""
+    if not isinstance(body, dict):
+        raise ShapeError("the body must be a JSON object")
+    parts = _lowered(body)
+    found, listed, names = parts.get("pod"), parts.get("nodes"), parts.get("nodenames")
+    if not isinstance(found, dict):
+        raise ShapeError("Pod must be an object")
+    if listed is None and names is None:
+        raise ShapeError("neither Nodes nor NodeNames is given")
+    return Request(found, _items(listed), _names(names))
+
+
+def _items(listed: object) -> tuple[Raw, ...] | None:
+    if listed is None:
+        return None
+    items = _lowered(listed).get("items") if isinstance(listed, dict) else listed
+    if not isinstance(items, list | None) or not all(isinstance(item, dict) for item in items or ()):
+        raise ShapeError("Nodes must be a list of nodes")
+    return tuple(items or ())
+
+
+def _names(names: object) -> tuple[str, ...] | None:
+    if not isinstance(names, list | None) or not all(isinstance(name, str) for name in names or ()):
+        raise ShapeError("NodeNames must be a list of names")
+    return None if names is None else tuple(names)
+
+
+def _lowered(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.lower(): value for key, value in raw.items()}
+
+
+def verdicts(asked: Request, cluster: Cluster) -> Iterator[Verdict]:
+    """Each node and what rules it out. One node after the other, so that the caller may pause in between."""
+    about = _question(asked, cluster)
+    for name, view in _candidates(asked, cluster, about):
+        if about.idle:
+            yield name, ()
+        elif view is None:
+            yield name, (Unfit(reasons.NODE_NOT_FOUND, f"node {name} is not known here", unresolvable=False),)
+        else:
+            yield name, refusals(about, cluster.standing(view, about), cluster.settings)
+
+
+def filter_answer(asked: Request, found: Iterable[Verdict]) -> dict[str, Any]:
+    """The nodes that fit, in the form of the request, and why each of the others does not."""
+    fitting: set[str] = set()
+    failed: dict[str, str] = {}
+    hopeless: dict[str, str] = {}
+    for name, against in found:
+        if not against:
+            fitting.add(name)
+        else:
+            (hopeless if unresolvable(against) else failed)[name] = told(against)
+    nodes = asked.nodes
+    return _answer(
+        nodes=None if nodes is None else [raw for raw in nodes if _name(raw) in fitting],
+        names=None if asked.names is None else [name for name in asked.names if name in fitting],
+        failed=failed,
+        hopeless=hopeless,
+    )
+
+
+def filter_error(text: str) -> dict[str, Any]:
+    """The answer of somebody who cannot tell yet: the pod waits, unless the scheduler may do without us."""
+    return _answer(error=text)
+
+
+def scored(asked: Request, cluster: Cluster) -> Iterator[dict[str, Any]]:
+    """Each node's entry in the answer to prioritize; 0 for one that is not known here. Pauses as `verdicts` does."""
+    about, settings = _question(asked, cluster), cluster.settings
+    for name, view in _candidates(asked, cluster, about):
+        score = 0
+        if view is not None:
+            score = kube_score(scores(about, cluster.standing(view, about), settings))
+        yield {"Host": name, "Score": score}
+
+
+def _question(asked: Request, cluster: Cluster) -> Question:
+    return question(pod.project(asked.pod, cluster.labels_kept), cluster.settings)
+
+
+def _candidates(asked: Request, cluster: Cluster, about: Question) -> Iterator[tuple[str, Node | None]]:
+    """Every node by its name, as it was sent, else as it is known here. Nothing is looked at for an idle question."""
+    if asked.nodes is None:
+        for name in asked.names or ():
+            yield name, cluster.node(name)
+        return
+    for raw in asked.nodes:
+        yield _name(raw), None if about.idle else node.project(raw)
+
+
+def _name(raw: Raw) -> str:
+    return read.text(read.mapping(raw, "metadata"), "name")
+
+
+def _answer(
+    *,
+    nodes: list[Raw] | None = None,
+    names: list[str] | None = None,
+    failed: Mapping[str, str] = MappingProxyType({}),
+    hopeless: Mapping[str, str] = MappingProxyType({}),
+    error: str = "",
+) -> dict[str, Any]:
+    return {
+        "Nodes": None if nodes is None else {"items": nodes},
+        "NodeNames": names,
+        "FailedNodes": dict(failed),
+        "FailedAndUnresolvableNodes": dict(hopeless),
+        "Error": error,
+    }

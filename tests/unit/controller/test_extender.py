@@ -1,0 +1,266 @@
+"""The extender endpoints over HTTP: what schedulers see of limits, readiness, mistakes and load."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import CollectorRegistry
+
+from controller.caches import Caches
+from controller.extender import Extender
+from controller.extender_listener import listening
+from controller.extender_metrics import ExtenderMetrics
+from controller.extender_votes import VoteNotes
+from core import reasons
+from core.extender.enqueue import REJECT, Vote
+from core.queues.shortfall import Shortfall
+from core.settings import Settings, parse
+from kube.serving import application
+from tests.builders.objects import a_group, a_queue
+from tests.unit.controller.cluster import caches, show
+from tests.unit.controller.fakes import Recorder
+from tests.unit.core.crossquota.ruling import gpu_node, ruled
+from tests.unit.core.extender.asking import (
+    ALLOCATED,
+    by_name,
+    by_node,
+    cpu_pod,
+    recorded,
+    resreq,
+    session_node,
+    task,
+)
+
+MIB = 2**20
+TIGHT = ruled(quota={"cpu": 4})
+FULL = cpu_pod("full", cpu=3).bound_to("gpu")
+PREDICATE = {
+    "task": task(cpu_pod("p"), amounts=resreq(2000)),
+    "node": session_node(gpu_node("gpu").build(), task(FULL, status=ALLOCATED, amounts=resreq(3000))),
+}
+REFUSED = "cpu quota exceeded: required 2, used 3, quota 4"
+
+
+def filled(settings: Settings = TIGHT, *, synced: bool = True) -> Caches:
+    """Caches of one GPU node with a pod of three cores on it."""
+    result = caches([gpu_node("gpu").view()], [FULL.view()], settings)
+    if synced:
+        for informer in result._informers():
+            informer._synced.set()
+    return result
+
+
+class Asked:
+    """A running server, and what its metrics say."""
+
+    def __init__(
+        self, client: "TestClient[web.Request, web.Application]", registry: CollectorRegistry
+    ) -> None:
+        self.client = client
+        self._registry = registry
+
+    async def post(self, path: str, body: Any) -> tuple[int, Any]:
+        """Status, and the answer: JSON where it is some."""
+        data = body if isinstance(body, bytes) else orjson.dumps(body)
+        async with self.client.post(path, data=io.BytesIO(data)) as answer:
+            content = await answer.read()
+            is_json = answer.content_type == "application/json"
+            return answer.status, orjson.loads(content) if is_json else content.decode()
+
+    def counted(self, name: str, **labels: str) -> float:
+        return self._registry.get_sample_value(f"cardquota_extender_{name}", labels) or 0.0
+
+
+@asynccontextmanager
+async def serving(held: Caches, told: Callable[[Vote], None] = lambda _: None) -> AsyncIterator[Asked]:
+    registry, app = CollectorRegistry(), application()
+    extender = Extender(held, ExtenderMetrics(registry), told)
+    extender.add_kube_routes(app)
+    extender.add_volcano_routes(app)
+    async with TestClient(TestServer(app)) as client:
+        yield Asked(client, registry)
+
+
+async def test_each_protocol_is_answered_at_its_paths() -> None:
+    body = by_name(cpu_pod(cpu=2), "gpu")
+    async with serving(filled()) as asked:
+        status, answer = await asked.post("/kube/filter", body)
+        assert (status, answer["FailedNodes"]) == (200, {"gpu": REFUSED})
+        assert await asked.post("/kube/prioritize", body) == (200, [{"Host": "gpu", "Score": 0}])
+        assert await asked.post("/volcano/predicate", PREDICATE) == (200, {"status": REFUSED, "code": 2})
+        prioritize = {"task": PREDICATE["task"], "nodes": [PREDICATE["node"]]}
+        scores = {"nodeScore": {"gpu": 0.0}, "errorMessage": ""}
+        assert await asked.post("/volcano/prioritize", prioritize) == (200, scores)
+        queue = recorded("volcano-queueOverused")
+        assert await asked.post("/volcano/queueOverused", queue) == (200, {"overused": False})
+        assert asked.counted("refusals_total", reason=reasons.CROSS_QUOTA_EXCEEDED) == 2
+        assert asked.counted("requests_total", path="/kube/filter", outcome="answered") == 1
+
+
+async def test_nothing_is_let_through_before_the_cluster_is_listed() -> None:
+    async with serving(filled(synced=False)) as asked:
+        status, answer = await asked.post("/kube/filter", by_name(cpu_pod(), "gpu"))
+        assert (status, answer["NodeNames"], answer["Error"]) == (
+            200,
+            None,
+            "cardquota has not listed the cluster yet",
+        )
+        for path in ("/kube/prioritize", "/volcano/predicate", "/volcano/prioritize"):
+            assert (await asked.post(path, PREDICATE))[0] == 503
+        assert asked.counted("requests_total", path="/kube/filter", outcome="not-ready") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [(b"{", "no JSON"), (b"", "no JSON"), ({}, "Pod must be an object"), ([], "JSON object")],
+)
+async def test_what_is_no_request_is_a_client_error_in_one_line(body: Any, words: str) -> None:
+    async with serving(filled()) as asked:
+        status, text = await asked.post("/kube/filter", body)
+        assert (status, text.count("\n")) == (400, 1)
+        assert words in text
+        assert asked.counted("requests_total", path="/kube/filter", outcome="failed") == 1
+
+
+async def test_bodies_of_many_megabytes_are_answered() -> None:
+    """Far above what an AdmissionReview may be: a node with all its tasks, or all nodes of a cluster."""
+    heavy = gpu_node("gpu").put("status", "images", value=[{"names": ["x" * 1000]}] * 12_000).build()
+    async with serving(filled()) as asked:
+        body = {**PREDICATE, "node": {**PREDICATE["node"], "Node": heavy}}
+        assert len(orjson.dumps(body)) > 10 * MIB
+        assert await asked.post("/volcano/predicate", body) == (200, {"status": REFUSED, "code": 2})
+        status, answer = await asked.post("/kube/filter", by_node(cpu_pod(cpu=1), heavy))
+        assert (status, answer["Nodes"]["items"]) == (200, [heavy])
+
+
+async def test_a_body_beyond_the_limit_is_refused_by_the_name_of_the_setting() -> None:
+    settings = parse({"extender": {"maxBodyBytes": "1Mi"}})[0]
+    async with serving(filled(settings)) as asked:
+        status, text = await asked.post("/volcano/predicate", b"x" * (MIB + 1))
+        assert (status, text) == (413, "the body is larger than extender.maxBodyBytes, 1048576 bytes\n")
+
+
+async def test_a_thousand_questions_at_once_are_all_answered_over_a_few_connections() -> None:
+    passing = {**PREDICATE, "task": task(cpu_pod("q"), amounts=resreq(1000))}
+    async with serving(filled()) as asked:
+        url = asked.client.make_url("/volcano/predicate")
+        connections = 0
+
+        async def created(*_: Any) -> None:
+            nonlocal connections
+            connections += 1
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(created)
+        connector = aiohttp.TCPConnector(limit=16)
+        async with aiohttp.ClientSession(connector=connector, trace_configs=[trace]) as session:
+
+            async def one(body: Any) -> Any:
+                async with session.post(url, data=orjson.dumps(body)) as answer:
+                    return await answer.json()
+
+            answers = await asyncio.gather(*(one(PREDICATE if n % 2 else passing) for n in range(1000)))
+    assert [answer["code"] for answer in answers] == [0, 2] * 500
+    assert connections <= 16
+
+
+async def test_others_are_served_while_many_nodes_are_judged() -> None:
+    names = [f"n{number}" for number in range(1000)]
+    held = filled()
+    for name in names:
+        show(held.nodes, name, gpu_node(name).view())
+    extender, ticks, done = Extender(held, ExtenderMetrics(CollectorRegistry())), 0, asyncio.Event()
+
+    async def tick() -> None:
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    answer = await extender._filter(by_name(cpu_pod(cpu=2), *names))
+    done.set()
+    await ticking
+    assert len(answer["NodeNames"]) == 1000
+    assert ticks >= 10
+
+
+async def test_an_error_of_ours_takes_no_more_than_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = filled()
+    async with serving(held) as asked:
+        with monkeypatch.context() as broken:
+            broken.setattr(held.guests, "quota", lambda _: 1 / 0)
+            status, text = await asked.post("/kube/filter", by_name(cpu_pod(), "gpu"))
+            assert (status, text) == (500, "the question failed unexpectedly\n")
+        assert (await asked.post("/kube/filter", by_name(cpu_pod(), "gpu")))[0] == 200
+
+
+async def test_events_of_the_watch_change_the_answer() -> None:
+    held = filled()
+    body = by_name(cpu_pod(cpu=2), "gpu")
+    async with serving(held) as asked:
+        assert (await asked.post("/kube/filter", body))[1]["NodeNames"] == []
+        show(held.pods, "ml/full", None)
+        assert (await asked.post("/kube/filter", body))[1]["NodeNames"] == ["gpu"]
+        show(held.nodes, "gpu", gpu_node("gpu").annotation("volcano.sh/crossquota-cpu", "1").view())
+        assert (await asked.post("/kube/filter", body))[1]["NodeNames"] == []
+
+
+async def test_the_plain_port_serves_volcano_and_nothing_else(unused_tcp_port: int) -> None:
+    extender = Extender(filled(), ExtenderMetrics(CollectorRegistry()))
+    base = f"http://127.0.0.1:{unused_tcp_port}"
+    async with listening(extender, "127.0.0.1", unused_tcp_port), aiohttp.ClientSession() as session:
+        async with session.post(f"{base}/volcano/predicate", data=orjson.dumps(PREDICATE)) as answer:
+            assert await answer.json() == {"status": REFUSED, "code": 2}
+        for path in ("/kube/filter", "/mutate/bindings", "/metrics"):
+            async with session.post(base + path, data=b"{}") as answer:
+                assert answer.status == 404
+
+
+async def test_without_a_plain_port_none_is_opened() -> None:
+    extender = Extender(filled(), ExtenderMetrics(CollectorRegistry()))
+    async with listening(extender, "127.0.0.1", None):
+        pass
+
+
+# -- what is said about jobs ------------------------------------------------------------------------------------------
+
+
+async def test_every_vote_is_told() -> None:
+    held, votes = filled(Settings()), list[Vote]()
+    show(held.queues, "research", a_queue("research").cards({"NVIDIA-H20": 1}).view())
+    async with serving(held, votes.append) as asked:
+        body = recorded("volcano-jobEnqueueable")
+        assert await asked.post("/volcano/jobEnqueueable", body) == (200, {"status": -1})
+    (vote,) = votes
+    assert vote.group.name.startswith("train-")
+    assert vote.shortfall is not None
+
+
+def short(text: str) -> Vote:
+    return Vote(REJECT, a_group("g").view(), Shortfall(reasons.INSUFFICIENT_SCALAR_QUOTA, text))
+
+
+def test_the_reason_is_said_once_on_the_group_until_it_changes() -> None:
+    recorder = Recorder()
+    notes = VoteNotes(recorder)
+    for vote in (short("a"), short("a"), short("b"), Vote(1, a_group("g").view()), short("b")):
+        notes.told(vote)
+    said = ("PodGroup g", reasons.INSUFFICIENT_SCALAR_QUOTA)
+    assert recorder.emitted == [(*said, "a"), (*said, "b"), (*said, "b")]
+
+
+def test_a_group_that_is_made_anew_hears_it_again() -> None:
+    recorder = Recorder()
+    notes = VoteNotes(recorder)
+    notes.told(short("a"))
+    notes.group_changed(a_group("g").view(), None)
+    notes.told(short("a"))
+    assert len(recorder.emitted) == 2
