@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cli import cluster, config, output
@@ -16,9 +17,11 @@ pod's card.name, the resource that the pod has to ask for, and how many there ar
 _EPILOG = """\
 examples:
   cardquota cards
+  cardquota cards -o wide                       one row for each node
   cardquota cards --state nodes.json -o json    also how many each node has
 """
 _HEADER = ("CARD", "RESOURCE", "COUNT", "NODES")
+_WIDE_HEADER = ("CARD", "NODE", "RESOURCE", "COUNT")
 
 
 def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
@@ -26,7 +29,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser = subcommands.add_parser(
         "cards", help="the cards found on the nodes", description=_DESCRIPTION, epilog=_EPILOG
     )
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "wide", "json")
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -41,16 +44,28 @@ def run(options: argparse.Namespace) -> int:
         inventory.put(node)
         for note in inventory.notes(node.name):
             print(f"warning: node {node.name}: {output.printable(note)}", file=sys.stderr)
-    report = summary(inventory)
+    for note in inventory.conflict_notes():
+        print(f"warning: {output.printable(note)}", file=sys.stderr)
     if options.output == "json":
-        output.print_json(report)
+        output.print_json(summary(inventory))
+    elif options.output == "wide":
+        print(output.table(_WIDE_HEADER, list(_by_node(inventory))))
     else:
-        rows = [
-            (name, card["resource"], str(card["count"]), str(len(card["nodes"])))
-            for name, card in report.items()
-        ]
-        print(output.table(_HEADER, rows))
+        print(output.table(_HEADER, list(_by_card(inventory))))
     return 0
+
+
+def _by_card(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+    for name, card in summary(inventory).items():
+        yield name, card["resource"], str(card["count"]), str(len(card["nodes"]))
+
+
+def _by_node(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+    """Each node with the resource that it shows itself, which is where conflicts can be seen."""
+    for card in inventory.cards():
+        for name in inventory.nodes_with(card):
+            stock = inventory.on_node(name)[card]
+            yield card, name, stock.resource, str(stock.milli // 1000)
 
 
 def summary(inventory: "Inventory") -> dict[str, dict[str, Any]]:

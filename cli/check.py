@@ -20,7 +20,7 @@ examples:
   cardquota check deploy.yaml queue.yaml
   cardquota check -R manifests/ -o github       annotations in a GitHub workflow
   helm template . | cardquota check -
-  cardquota check --state state.json job.yaml   also against the cards on these nodes
+  cardquota check --state state.json job.yaml   also against these nodes and queues
 """
 
 
@@ -40,7 +40,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     )
     parser.add_argument("-R", "--recursive", action="store_true", help="also the folders below a folder")
     output.add_argument(parser, "text", "json", "github")
-    cluster.add_state(parser, "cluster objects; adds the rules that depend on the cards of the nodes")
+    cluster.add_state(parser, "cluster objects; adds what depends on nodes, queues and namespaces")
     config.add_argument(parser)
     parser.set_defaults(run=run)
 

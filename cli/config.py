@@ -23,6 +23,14 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
 
 def load(name: str | None) -> "Settings":
     """The settings; what the reader should know about them goes to standard error. Raises CommandError."""
+    settings, warnings = read(name)
+    for warning in warnings:
+        print(f"warning: {name or 'environment'}: {warning}", file=sys.stderr)
+    return settings
+
+
+def read(name: str | None) -> "tuple[Settings, tuple[str, ...]]":
+    """The settings, and a line for each that is not used as it was written. Raises CommandError."""
     from core.settings import SettingsError, parse
 
     try:
@@ -31,9 +39,7 @@ def load(name: str | None) -> "Settings":
         raise CommandError(
             f"{name or 'environment'}: the settings cannot be used:\n  " + "\n  ".join(error.problems)
         ) from error
-    for warning in warnings:
-        print(f"warning: {name or 'environment'}: {warning}", file=sys.stderr)
-    return settings
+    return settings, tuple(warnings)
 
 
 def _document(name: str) -> object:

@@ -76,7 +76,7 @@ def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def shared(options: argparse.Namespace) -> dict[str, Any]:
+def shared(options: argparse.Namespace, settings_warnings: tuple[str, ...]) -> dict[str, Any]:
     """The arguments as the fields that the options of both processes have."""
     namespace = options.namespace
     return {
@@ -92,6 +92,7 @@ def shared(options: argparse.Namespace) -> dict[str, Any]:
         "bind_address": options.bind_address,
         "kubeconfig": options.kubeconfig,
         "log_level": options.log_level,
+        "settings_warnings": settings_warnings,
     }
 
 

@@ -31,8 +31,8 @@ def run(options: argparse.Namespace) -> int:
     from kube.process import ProcessOptions
     from webhook import process as webhook_process
 
-    settings = config.load(options.config)
-    chosen = ProcessOptions(**process.shared(options))
+    settings, warnings = config.read(options.config)
+    chosen = ProcessOptions(**process.shared(options, warnings))
     try:
         _ = chosen.configurations
     except ValueError as error:

@@ -12,6 +12,7 @@ from typing import Any
 from core import names
 from core.mgpu.amounts import asks_mgpu
 from core.objects import raw as read
+from core.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +34,9 @@ def asks_of(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Asks:
         mgpu=asks_mgpu(spec),
         claims=bool(read.sequence(spec, "resourceClaims")),
     )
+
+
+def counted(asks: Asks, settings: Settings) -> bool:
+    """Whether the pod asks for something whose feature is on."""
+    features = settings.features
+    return (asks.cards and features.cards) or (asks.mgpu and features.mgpu) or (asks.claims and features.dra)

@@ -6,9 +6,9 @@ from typing import Any
 
 from core import names
 from core.admission import protection, shapes, templates
-from core.admission.asks import Asks, asks_of
+from core.admission.asks import asks_of, counted
 from core.admission.request import CREATE, Add, AdmissionRequest
-from core.admission.templates import Subject
+from core.admission.templates import Subject, namespace_of
 from core.admission.view import Context
 from core.objects import raw as read
 from core.settings import Settings
@@ -46,12 +46,6 @@ def gated_at_creation(metadata: Mapping[str, Any], spec: Mapping[str, Any], sett
     )
 
 
-def counted(asks: Asks, settings: Settings) -> bool:
-    """Whether the pod asks for something whose feature is on."""
-    features = settings.features
-    return (asks.cards and features.cards) or (asks.mgpu and features.mgpu) or (asks.claims and features.dra)
-
-
 def _gate(spec: Mapping[str, Any]) -> tuple[Add, ...]:
     gates = spec.get("schedulingGates")
     if gates is None:
@@ -79,7 +73,7 @@ def judge(request: AdmissionRequest, context: Context) -> Findings:
     if malformed:
         return Findings(malformed)
     if request.operation == CREATE:
-        return templates.judge(Subject.of(request.object), context)
+        return templates.judge(Subject.of(request.object, namespace=namespace_of(request)), context)
     findings = Findings(tuple(protection.judge(request, context)))
     if findings.violations:
         return findings
@@ -93,6 +87,6 @@ def _changed_card(request: AdmissionRequest, context: Context) -> Findings:
     if now.get(names.CARD_NAME_ANNOTATION) == was.get(names.CARD_NAME_ANNOTATION):
         return Findings()
     # What the controller has recorded meanwhile is no preset record.
-    subject = Subject.of(request.object)
+    subject = Subject.of(request.object, namespace=namespace_of(request))
     kept = {key: value for key, value in now.items() if not names.is_record(key)}
     return templates.asked(replace(subject, metadata={**subject.metadata, "annotations": kept}), context)

@@ -140,6 +140,7 @@ _POD: Final = fields(
     ),
 )
 _ANNOTATED: Final = fields(metadata=_METADATA)
+_POD_GROUP: Final = fields(metadata=_METADATA, spec=fields(queue=text))
 _TEMPLATED: Final = fields(metadata=_METADATA, spec=fields(template=_POD))
 _CRON_JOB: Final = fields(metadata=_METADATA, spec=fields(jobTemplate=fields(spec=fields(template=_POD))))
 _VOLCANO_JOB: Final = fields(
@@ -160,6 +161,11 @@ def pod(raw: Mapping[str, Any]) -> Violations:
 def annotated(raw: Mapping[str, Any]) -> Violations:
     """What has the wrong type in an object of which only the metadata is read."""
     return _check(_ANNOTATED, raw)
+
+
+def pod_group(raw: Mapping[str, Any]) -> Violations:
+    """What has the wrong type in a PodGroup."""
+    return _check(_POD_GROUP, raw)
 
 
 def templated(raw: Mapping[str, Any]) -> Violations:

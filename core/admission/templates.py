@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
 from core import names, reasons
+from core.admission import outlook
+from core.admission.request import AdmissionRequest
 from core.admission.view import Context
 from core.cards import rules as card_rules
+from core.crossquota import rules as crossquota_rules
 from core.mgpu import rules as mgpu_rules
+from core.objects import Job
 from core.objects import raw as read
 from core.settings import Settings
-from core.violations import Findings, Violation, child
+from core.violations import Findings, Hint, Violation, child
 
 
 class _Place(TypedDict):
@@ -24,7 +28,7 @@ class Subject:
     """A pod to be, raw, with shapes that were checked.
 
     `prefix` is where it stands in the object: `` for a pod itself, else such as `spec.template.`. `scheduler` is the
-    one that will get its pods.
+    one that will get its pods, `namespace` theirs (empty for `default`), `job` the Volcano Job that will make them.
     """
 
     metadata: Mapping[str, Any]
@@ -32,12 +36,28 @@ class Subject:
     prefix: str
     template: bool
     scheduler: str
+    namespace: str
+    job: Job | None
 
     @classmethod
-    def of(cls, raw: object, prefix: str = "", scheduler: str = names.DEFAULT_SCHEDULER) -> Self:
+    def of(
+        cls,
+        raw: object,
+        prefix: str = "",
+        *,
+        namespace: str = "",
+        scheduler: str = names.DEFAULT_SCHEDULER,
+        job: Job | None = None,
+    ) -> Self:
         """A pod, or the template that stands at `prefix`; `scheduler` is for a spec that names none."""
         metadata, spec = read.mapping(raw, "metadata"), read.mapping(raw, "spec")
-        return cls(metadata, spec, prefix, bool(prefix), read.text(spec, "schedulerName") or scheduler)
+        chosen = read.text(spec, "schedulerName") or scheduler
+        return cls(metadata, spec, prefix, bool(prefix), chosen, namespace, job)
+
+
+def namespace_of(request: AdmissionRequest) -> str:
+    """Where the object under review is, and so where its pods will be; empty for the default namespace."""
+    return request.namespace or read.text(read.mapping(request.object, "metadata"), "namespace")
 
 
 def judge(subject: Subject, context: Context) -> Findings:
@@ -56,9 +76,26 @@ def asked(subject: Subject, context: Context) -> Findings:
     if settings.features.cards:
         inventory = context.view.inventory
         findings += card_rules.judge(subject.metadata, subject.spec, inventory=inventory, **place)
-    if settings.features.mgpu and subject.scheduler in settings.scheduler_names:
+    ours = subject.scheduler in settings.scheduler_names
+    if settings.features.mgpu and ours:
         findings += mgpu_rules.judge(subject.metadata, subject.spec, **place)
+    if settings.features.cross_quota:
+        findings += Findings(hints=crossquota_rules.pod_hints(subject.metadata, subject.prefix))
+    if settings.features.gates and ours and not findings.violations:
+        findings += Findings(hints=tuple(_outlook(subject, context)))
     return findings
+
+
+def _outlook(subject: Subject, context: Context) -> Iterable[Hint]:
+    """What only those hear who wait at the gate."""
+    return outlook.pod_hints(
+        subject.metadata,
+        subject.spec,
+        prefix=subject.prefix,
+        namespace=subject.namespace,
+        job=subject.job,
+        context=context,
+    )
 
 
 def _preset_records(metadata: Mapping[str, Any], prefix: str) -> Iterable[Violation]:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.cards.inventory import Inventory
-from core.objects import Queue
+from core.objects import Namespace, Queue
 from core.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The nodes' cards, the queues by name, the names of the DeviceClasses.
+    """The nodes' cards, queues and namespaces by name, the names of the DeviceClasses.
 
     None means not listed completely yet (or not served at all): every rule that needs it is left out then. No
     verdict depends on usage, so a view that lags behind can at worst make a hint too many or too few.
@@ -19,6 +19,7 @@ class ClusterView:
 
     inventory: Inventory | None = None
     queues: Mapping[str, Queue] | None = None
+    namespaces: Mapping[str, Namespace] | None = None
     device_classes: Container[str] | None = None
 
 
@@ -33,3 +34,9 @@ class Context:
     view: ClusterView
     settings: Settings
     controllers: frozenset[str] = frozenset()
+
+    @property
+    def inventory(self) -> Inventory:
+        """The cards of the nodes; without the view of them, what the settings and the names of shares tell."""
+        known = self.view.inventory
+        return Inventory(self.settings.cards.resources) if known is None else known

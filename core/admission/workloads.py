@@ -9,20 +9,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from core import names, reasons
-from core.admission import shapes, templates
+from core.admission import card_request, shapes, templates
+from core.admission.asks import asks_of, counted
 from core.admission.request import CREATE, UPDATE, AdmissionRequest
 from core.admission.shapes import Violations
-from core.admission.templates import Subject
+from core.admission.templates import Subject, namespace_of
 from core.admission.view import Context
-from core.cards.expression import split
-from core.cards.quota import CardJsonError, parse_quota, parse_request, request_findings
+from core.objects import job
 from core.objects import raw as read
 from core.violations import Findings, Hint, child, show
 
 Judge = Callable[[AdmissionRequest, Context], Findings]
 
 _JOB_SCHEDULER: Final = "volcano"
-_REQUEST_PATH: Final = child("metadata.annotations", names.CARD_REQUEST_ANNOTATION)
 
 
 def with_template(*path: str, shape: Callable[[Mapping[str, Any]], Violations]) -> Judge:
@@ -36,7 +35,8 @@ def with_template(*path: str, shape: Callable[[Mapping[str, Any]], Violations]) 
         template = read.mapping(request.object, *path)
         if request.operation == UPDATE and template == read.mapping(request.old_object, *path):
             return Findings()
-        return templates.judge(Subject.of(template, prefix), context)
+        subject = Subject.of(template, prefix, namespace=namespace_of(request))
+        return templates.judge(subject, context)
 
     return judge
 
@@ -46,51 +46,51 @@ def judge_volcano_job(request: AdmissionRequest, context: Context) -> Findings:
     malformed = shapes.volcano_job(request.object)
     if malformed:
         return Findings(malformed)
-    findings = _card_request(request, context)
-    # The job controller hands the job's scheduler to pods that name none.
-    scheduler = read.text(read.mapping(request.object, "spec"), "schedulerName") or _JOB_SCHEDULER
+    findings = card_request.judge(request, context)
+    if request.operation == CREATE or _declared(request.object) != _declared(request.old_object):
+        findings += Findings(hints=tuple(card_request.tasks_hints(request.object, context)))
     stored = {read.text(task, "name"): task.get("template") for task in _tasks(request.old_object)}
     for index, task in enumerate(_tasks(request.object)):
         template, name = task.get("template"), read.text(task, "name")
         if request.operation == CREATE or name not in stored or stored[name] != template:
-            subject = Subject.of(template, f"spec.tasks[{index}].template.", scheduler)
-            findings += templates.judge(subject, context)
+            findings += _judge_task(request, template, f"spec.tasks[{index}].template.", context)
     return findings
 
 
 def judge_podgroup(request: AdmissionRequest, context: Context) -> Findings:
     """The rules for a PodGroup: its card request."""
-    malformed = shapes.annotated(request.object)
-    return Findings(malformed) if malformed else _card_request(request, context)
+    malformed = shapes.pod_group(request.object)
+    return Findings(malformed) if malformed else card_request.judge(request, context)
 
 
 def _tasks(job: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (read.mapping(task) for task in read.sequence(job, "spec", "tasks"))
 
 
-def _card_request(request: AdmissionRequest, context: Context) -> Findings:
-    now = read.texts(request.object, "metadata", "annotations").get(names.CARD_REQUEST_ANNOTATION)
-    was = read.texts(request.old_object, "metadata", "annotations").get(names.CARD_REQUEST_ANNOTATION)
-    if not context.settings.features.cards or now is None or (request.operation == UPDATE and now == was):
-        return Findings()
-    findings = request_findings(now, _REQUEST_PATH)
-    if findings.violations:
-        return findings
-    queue = read.text(read.mapping(request.object, "spec"), "queue") or context.settings.queue.default
-    return findings + Findings(hints=tuple(_beyond_quota(parse_request(now), queue, context)))
+def _judge_task(request: AdmissionRequest, template: object, prefix: str, context: Context) -> Findings:
+    view = job.project(request.object)
+    # The job controller hands the job's scheduler to pods that name none.
+    scheduler = read.text(read.mapping(request.object, "spec"), "schedulerName") or _JOB_SCHEDULER
+    subject = Subject.of(template, prefix, namespace=namespace_of(request), scheduler=scheduler, job=view)
+    unread = Findings(hints=tuple(_unread_queue_names(subject, view.queue, context)))
+    return templates.judge(subject, context) + unread
 
 
-def _beyond_quota(requested: Mapping[str, int], name: str, context: Context) -> Iterator[Hint]:
-    """What the queue could not serve even when it is empty; its quota may grow, so the object is admitted."""
-    queue = (context.view.queues or {}).get(name)
-    if queue is None:
+def _unread_queue_names(subject: Subject, queue: str, context: Context) -> Iterator[Hint]:
+    """The queue of the job decides; a template may repeat it, but not name another."""
+    if not queue or not counted(asks_of(subject.metadata, subject.spec), context.settings):
         return
-    try:
-        quota = parse_quota(queue.card_quota)
-    except CardJsonError:
-        quota = {}
-    for cards, count in requested.items():
-        limit = sum(quota.get(card, 0) for card in split(cards))
-        if count > limit:
-            detail = f"{show(cards)}: {count} are more than the whole quota of queue {name} ({limit}); the group will wait"
-            yield Hint(reasons.INSUFFICIENT_SCALAR_QUOTA, _REQUEST_PATH, detail)
+    annotations = read.texts(subject.metadata, "annotations")
+    for key in (names.QUEUE_NAME_ANNOTATION, names.JOB_QUEUE_ANNOTATION):
+        named = annotations.get(key)
+        if named and named != queue:
+            path = child(f"{subject.prefix}metadata.annotations", key)
+            detail = f"{show(named)} is not read: the queue of a Volcano Job is its spec.queue, {show(queue)}"
+            yield Hint(reasons.QUEUE_NAME_UNREAD, path, detail)
+
+
+def _declared(raw: Mapping[str, Any]) -> tuple[object, ...]:
+    """What the card request of a job is compared with, and the request itself."""
+    annotations = read.mapping(raw, "metadata", "annotations")
+    tasks = [(task.get("replicas"), task.get("template")) for task in _tasks(raw)]
+    return annotations.get(names.CARD_REQUEST_ANNOTATION), tasks

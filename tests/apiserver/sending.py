@@ -21,9 +21,10 @@ GATE, RULES, HINTS = (
     "validating/pods.cardquota.io",
     "validating/hints.pods.cardquota.io",
 )
-PROTECTION = "validating/protection.pods.cardquota.io"
+PROTECTION, STRATEGY = "validating/protection.pods.cardquota.io", "validating/strategy.pods.cardquota.io"
 QUEUES, QUEUE_STATUS = "validating/queues.cardquota.io", "mutating/queue-status.cardquota.io"
 WORKLOADS, CRONJOBS = "validating/workloads.cardquota.io", "validating/cronjobs.cardquota.io"
+PODGROUPS, QUEUE_HINTS = "validating/podgroups.cardquota.io", "validating/hints.queues.cardquota.io"
 VOLCANO_JOBS, BINDINGS = "validating/volcano-jobs.cardquota.io", "mutating/bindings.cardquota.io"
 
 

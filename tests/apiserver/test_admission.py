@@ -191,6 +191,27 @@ class TestWithPolicies:
         assert "NVIDIA-H2OO" in text
         assert "did you mean NVIDIA-H200?" in text
 
+    def test_what_the_queue_could_never_serve_is_warned_about_and_stored(
+        self, control_plane: ControlPlane, kubectl: Kubectl, namespace: str
+    ) -> None:
+        api = control_plane.api
+        path = api.path_of(api.create(a_queue("tiny", '{"NVIDIA-H200": 0}')).expect(201))
+        try:
+            pod, missing = a_card_pod(namespace, "a"), a_card_pod(namespace, "b")
+            pod["metadata"]["annotations"][names.QUEUE_NAME_ANNOTATION] = "tiny"
+            missing["metadata"]["annotations"][names.QUEUE_NAME_ANNOTATION] = "nowhere"
+            wait_for(
+                "the webhook has seen the queue",
+                lambda: "tiny has no quota" in kubectl.create(pod, "--dry-run=server")[2],
+            )
+            for thing, words in ((pod, "queue tiny has no quota for"), (missing, '"nowhere"')):
+                status, _, text = kubectl.create(thing)
+                assert status == 0
+                assert text.startswith("Warning: ")
+                assert words in text.splitlines()[0]
+        finally:
+            api.delete(path).expect()
+
     def test_a_dry_run_shows_the_gate_and_stores_nothing(
         self, control_plane: ControlPlane, kubectl: Kubectl, namespace: str
     ) -> None:

@@ -18,6 +18,7 @@ from tests.apiserver.sending import (
     NAMESPACE,
     PROTECTION,
     RULES,
+    STRATEGY,
     Send,
     a_pod,
     sent_to,
@@ -70,6 +71,8 @@ PODS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a gpu without a name": ({"limits": GPU}, [HINTS]),
     "a mig slice without a name": ({"limits": {"nvidia.com/mig-1g.10gb": 1}}, [HINTS]),
     "a misspelt name": ({"annotations": {names.CARD_NAME_MISPRINT: "A"}}, [HINTS]),
+    "a strategy": ({"annotations": {names.CROSSQUOTA_STRATEGY_ANNOTATION: "least-allocated"}}, []),
+    "an unknown strategy": ({"annotations": {names.CROSSQUOTA_STRATEGY_ANNOTATION: "random"}}, [STRATEGY]),
     "another vendor": ({"limits": {"amd.com/gpu": 1}}, []),
     "a queue name": ({"annotations": {names.QUEUE_NAME_ANNOTATION: "q"}}, []),
 }

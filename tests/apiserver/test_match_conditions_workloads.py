@@ -14,6 +14,8 @@ from tests.apiserver.sending import (
     CRONJOBS,
     H200,
     MGPU,
+    PODGROUPS,
+    QUEUE_HINTS,
     QUEUE_STATUS,
     QUEUES,
     VOLCANO_JOBS,
@@ -125,24 +127,31 @@ WORKLOAD_KINDS: dict[str, tuple[Make, str]] = {
 }
 
 
+TEMPLATES: dict[str, tuple[dict[str, Any], bool]] = {
+    "cpu": (template(resources={"limits": {"cpu": 1}}), False),
+    "other annotations": (template({names.CROSSQUOTA_STRATEGY_ANNOTATION: "least-allocated"}), False),
+    "card": (template(H200), True),
+    "mgpu": (template(resources={"limits": MGPU}), True),
+    "gpu without a name": (template(resources={"limits": {"cpu": 1, "nvidia.com/gpu": 1}}), True),
+    "misspelt name": (template({names.CARD_NAME_MISPRINT: "A"}), True),
+    "unknown strategy": (template({names.CROSSQUOTA_STRATEGY_ANNOTATION: "random"}), True),
+    "a record": (template({names.ASSIGNED_ANNOTATION: "{}"}), True),
+}
+
+
 @pytest.mark.parametrize("kind", WORKLOAD_KINDS)
-@pytest.mark.parametrize(
-    ("pod", "asks"),
-    [
-        (template(), False),
-        (template(resources={"limits": {"cpu": 1, "nvidia.com/gpu": 1}}), False),
-        (template(H200), True),
-        (template(resources={"limits": MGPU}), True),
-    ],
-    ids=["cpu", "gpu without a name", "card", "mgpu"],
-)
-def test_workload_creation(send: Send, namespace: str, kind: str, pod: dict[str, Any], asks: bool) -> None:
+@pytest.mark.parametrize("case", TEMPLATES)
+def test_workload_creation(send: Send, namespace: str, kind: str, case: str) -> None:
     make, entry = WORKLOAD_KINDS[kind]
-    assert send.create(make(namespace, pod)) == ([entry] if asks else [])
+    pod, sent = TEMPLATES[case]
+    assert send.create(make(namespace, pod)) == ([entry] if sent else [])
 
 
-def test_a_deployment_is_sent_again_only_when_its_template_changed(send: Send, namespace: str) -> None:
-    deployment = WORKLOAD_KINDS["Deployment"][0](namespace, template(H200))
+@pytest.mark.parametrize("case", [case for case, (_, sent) in TEMPLATES.items() if sent])
+def test_a_deployment_is_sent_again_only_when_its_template_changed(
+    send: Send, namespace: str, case: str
+) -> None:
+    deployment = WORKLOAD_KINDS["Deployment"][0](namespace, TEMPLATES[case][0])
     deployment["spec"]["replicas"] = 0
     send.store(deployment)
     assert send.patch(deployment, {"spec": {"replicas": 3}}) == []
@@ -168,6 +177,32 @@ def test_half_written_volcano_jobs_are_no_error(send: Send, namespace: str, spec
     assert send.create(workload("batch.volcano.sh/v1alpha1", "Job", namespace, spec)) == []
 
 
+def test_a_podgroup_is_sent_for_its_request_and_not_for_its_state(send: Send, namespace: str) -> None:
+    """Without a status subresource, Volcano writes the state of a PodGroup into the object itself."""
+    group = workload("scheduling.volcano.sh/v1beta1", "PodGroup", namespace, {"minMember": 1})
+    assert send.create(group) == []
+    group["metadata"]["annotations"] = {names.CARD_REQUEST_ANNOTATION: '{"NVIDIA-H200": 2}'}
+    assert send.create(group) == [PODGROUPS]
+    send.store(group)
+    assert send.patch(group, {"status": {"phase": "Running"}}) == []
+    assert send.patch(group, {"spec": {"minMember": 2}, "metadata": {"labels": {"a": "b"}}}) == []
+    changed = {"metadata": {"annotations": {names.CARD_REQUEST_ANNOTATION: '{"NVIDIA-H200": 3}'}}}
+    assert send.patch(group, changed) == [PODGROUPS]
+    removed = {"metadata": {"annotations": {names.CARD_REQUEST_ANNOTATION: None}}}
+    assert send.patch(group, removed) == []
+
+
+def test_a_large_volcano_job_stays_within_the_cost_budget(send: Send, namespace: str) -> None:
+    """Of tasks that concern nobody every container is looked at."""
+    limits = {f"example.com/r{number}": 1 for number in range(10)}
+    containers = [{"name": f"c{number}", "resources": {"limits": limits}} for number in range(20)]
+    tasks = [
+        {"name": f"t{number}", "template": {"spec": {"containers": containers}}} for number in range(100)
+    ]
+    job = workload("batch.volcano.sh/v1alpha1", "Job", namespace, {"tasks": tasks})
+    assert send.create(job) == []
+
+
 def test_a_large_template_stays_within_the_cost_budget(send: Send, namespace: str) -> None:
     pod = template(H200)
     pod["spec"]["containers"] = [
@@ -187,7 +222,7 @@ def test_a_large_template_stays_within_the_cost_budget(send: Send, namespace: st
 @pytest.fixture
 def queue(control_plane: ControlPlane, recorder: Recorder) -> Iterator[dict[str, Any]]:
     """A stored queue with a card quota of which a part is allocated."""
-    thing = a_queue({names.CARD_QUOTA_ANNOTATION: '{"NVIDIA-H200": 8}'})
+    thing = a_queue(CARD_QUOTA)
     control_plane.api.create(thing).expect(201)
     path = control_plane.api.path_of(thing)
     status = {"status": {"allocated": {"NVIDIA-H200": "4", "cpu": "1"}}}
@@ -197,31 +232,87 @@ def queue(control_plane: ControlPlane, recorder: Recorder) -> Iterator[dict[str,
     control_plane.api.delete(path).expect()
 
 
-def a_queue(annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
+def a_queue(annotations: Mapping[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
         "metadata": {"name": f"q-{secrets.token_hex(6)}", "annotations": dict(annotations or {})},
-        "spec": {"weight": 1},
+        "spec": {"weight": 1, **spec},
     }
 
 
+CARD_QUOTA = {names.CARD_QUOTA_ANNOTATION: '{"NVIDIA-H200": 8}'}
+DEVICES = {"capability": {"gpu.example.com": {"count": 8}}}
+DROPPED = {names.LAST_APPLIED_ANNOTATION: '{"spec":{"dra":{}}}'}
+
+NEW_QUEUES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "plain": (a_queue(), []),
+    "cpu": (a_queue(capability={"cpu": 8, "nvidia.com/gpu": 8}), []),
+    "an empty card quota": (a_queue({names.CARD_QUOTA_ANNOTATION: ""}), []),
+    "a card quota": (a_queue({names.CARD_QUOTA_ANNOTATION: "{"}), [QUEUES]),
+    "a device quota": (a_queue(dra=DEVICES), [QUEUES]),
+    "a device quota as annotation": (a_queue({names.DRA_QUOTA_ANNOTATION: "{"}), [QUEUES]),
+    "a device key": (a_queue(capability={"deviceclass/gpu.example.com": 8}), [QUEUES]),
+    "a dimension key": (a_queue(capability={"memory.deviceclass/gpu.example.com": "80Gi"}), [QUEUES]),
+    "below the root": (a_queue(parent="root"), []),
+    "below another": (a_queue(parent="org"), [QUEUE_HINTS]),
+    "below another, with a quota": (a_queue(CARD_QUOTA, parent="org"), [QUEUES]),
+    "a quota that was dropped": (a_queue(DROPPED), [QUEUE_HINTS]),
+}
+
+
+@pytest.mark.parametrize("case", NEW_QUEUES)
+def test_queue_creation(send: Send, case: str) -> None:
+    queue, expected = NEW_QUEUES[case]
+    assert send.create(queue) == expected
+
+
+def annotated(annotations: Mapping[str, str | None]) -> dict[str, Any]:
+    return {"metadata": {"annotations": dict(annotations)}}
+
+
+CHANGES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "the weight": ({"spec": {"weight": 2}}, []),
+    "the card quota": (annotated({names.CARD_QUOTA_ANNOTATION: '{"NVIDIA-H200": 9}'}), [QUEUES]),
+    "no card quota any more": (annotated({names.CARD_QUOTA_ANNOTATION: None}), [QUEUES]),
+    "a device quota": ({"spec": {"dra": DEVICES}}, [QUEUES]),
+    "a device quota as annotation": (annotated({names.DRA_QUOTA_ANNOTATION: "{"}), [QUEUES]),
+    "a device key": ({"spec": {"capability": {"deviceclass/gpu.example.com": 8}}}, [QUEUES]),
+    "cpu": ({"spec": {"capability": {"cpu": 8}}}, []),
+    "below another": ({"spec": {"parent": "org"}}, [QUEUE_HINTS]),
+    "below the root": ({"spec": {"parent": "root"}}, []),
+    "a quota that was dropped": (annotated(DROPPED), [QUEUE_HINTS]),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_queue_is_sent_again_only_when_its_quota_changed(
+    send: Send, queue: dict[str, Any], case: str
+) -> None:
+    patch, expected = CHANGES[case]
+    assert send.patch(queue, patch) == expected
+
+
 @pytest.mark.parametrize(
-    ("annotations", "expected"),
-    [({}, []), ({names.CARD_QUOTA_ANNOTATION: ""}, []), ({names.CARD_QUOTA_ANNOTATION: "{"}, [QUEUES])],
-    ids=["none", "empty", "a quota"],
+    "patch",
+    [
+        annotated({names.DRA_QUOTA_ANNOTATION: None}),
+        {"spec": {"dra": None}},
+        {"spec": {"dra": {"capability": {"gpu.example.com": {"count": 7}}}}},
+        {"spec": {"capability": {"deviceclass/gpu.example.com": None}}},
+        {"spec": {"capability": None}},
+    ],
+    ids=str,
 )
-def test_queue_creation(send: Send, annotations: dict[str, str], expected: list[str]) -> None:
-    assert send.create(a_queue(annotations)) == expected
-
-
-def test_a_queue_is_sent_again_only_when_its_quota_changed(send: Send, queue: dict[str, Any]) -> None:
-    def quota(text: str | None) -> dict[str, Any]:
-        return {"metadata": {"annotations": {names.CARD_QUOTA_ANNOTATION: text}}}
-
-    assert send.patch(queue, {"spec": {"weight": 2}}) == []
-    assert send.patch(queue, quota('{"NVIDIA-H200": 9}')) == [QUEUES]
-    assert send.patch(queue, quota(None)) == []
+def test_a_queue_is_sent_when_a_device_quota_is_lowered_or_removed(
+    control_plane: ControlPlane, send: Send, patch: dict[str, Any]
+) -> None:
+    capability = {"deviceclass/gpu.example.com": 8}
+    thing = a_queue({names.DRA_QUOTA_ANNOTATION: "{}"}, dra=DEVICES, capability=capability)
+    send.store(thing)
+    assert send.patch(thing, patch) == [QUEUES]
+    assert send.patch(thing, {"spec": {"weight": 2}}) == []
+    control_plane.api.delete(control_plane.api.path_of(thing)).expect()
 
 
 def test_a_status_is_sent_when_somebody_else_drops_a_key(send: Send, queue: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core import names
+from core.dra.amounts import DeviceKey
 from tests.chart.conftest import NAMESPACE, Render, Rendered
 
 OWN_NAMESPACES = {"kube-system", "kube-node-lease", NAMESPACE, "volcano-system"}
@@ -46,13 +47,18 @@ ENTRIES = {
     # entry -> path, failure policy
     "mutating/pods.cardquota.io": ("/mutate/pods", "Fail"),
     "mutating/queue-status.cardquota.io": ("/mutate/queue-status", "Ignore"),
+    "mutating/queue-definition.cardquota.io": ("/mutate/queue-crd", "Ignore"),
     "mutating/bindings.cardquota.io": ("/mutate/bindings", "Ignore"),
     "validating/pods.cardquota.io": ("/validate/pods", "Fail"),
     "validating/hints.pods.cardquota.io": ("/validate/pods", "Ignore"),
+    "validating/nodes.cardquota.io": ("/validate/nodes", "Ignore"),
+    "validating/strategy.pods.cardquota.io": ("/validate/pods", "Ignore"),
     "validating/queues.cardquota.io": ("/validate/queues", "Fail"),
+    "validating/hints.queues.cardquota.io": ("/validate/queues", "Ignore"),
     "validating/workloads.cardquota.io": ("/validate/workloads", "Ignore"),
     "validating/cronjobs.cardquota.io": ("/validate/workloads", "Ignore"),
     "validating/volcano-jobs.cardquota.io": ("/validate/workloads", "Ignore"),
+    "validating/podgroups.cardquota.io": ("/validate/workloads", "Ignore"),
 }
 
 
@@ -136,6 +142,56 @@ def test_pods_without_card_name(render: Render, policy: str, failure: str, by_re
     assert names.CARD_NAME_MISPRINT in conditions(entry)
 
 
+TEMPLATES = [f"validating/{entry}.cardquota.io" for entry in ("workloads", "cronjobs", "volcano-jobs")]
+
+
+@pytest.mark.parametrize("entry", TEMPLATES)
+@pytest.mark.parametrize(("policy", "by_resource"), [("ignore", False), ("warn", True), ("deny", True)])
+def test_templates_are_sent_for_the_same_hints_as_pods(
+    render: Render, entry: str, policy: str, by_resource: bool
+) -> None:
+    """A template is early feedback whatever the policy: the pods that it makes are judged again."""
+    found = render({"cards": {"podsWithoutCardName": policy}}).webhooks()[entry]
+    assert found["failurePolicy"] == "Ignore"
+    assert ('"nvidia.com/"' in conditions(found)) is by_resource
+    for word in (names.CARD_NAME_MISPRINT, names.CROSSQUOTA_STRATEGY_ANNOTATION, names.ASSUMED_ANNOTATION):
+        assert word in conditions(found)
+
+
+@pytest.mark.parametrize(
+    ("feature", "word"),
+    [("cards", names.CARD_NAME_MISPRINT), ("crossQuota", names.CROSSQUOTA_STRATEGY_ANNOTATION)],
+)
+def test_hints_of_a_feature_that_is_off_send_no_template(render: Render, feature: str, word: str) -> None:
+    webhooks = render({"features": {feature: False}}).webhooks()
+    for entry in TEMPLATES:
+        assert word not in conditions(webhooks[entry])
+
+
+QUEUES, QUEUE_HINTS = "validating/queues.cardquota.io", "validating/hints.queues.cardquota.io"
+CARD_PLACES = {names.CARD_QUOTA_ANNOTATION}
+DEVICE_PLACES = {names.DRA_QUOTA_ANNOTATION, "?spec.?dra", "'deviceclass/'"}
+
+
+@pytest.mark.parametrize(
+    ("features", "places"),
+    [({}, CARD_PLACES | DEVICE_PLACES), ({"dra": False}, CARD_PLACES), ({"cards": False}, DEVICE_PLACES)],
+    ids=["all on", "no DRA", "no cards"],
+)
+def test_queues_are_sent_for_the_quotas_of_the_features_that_are_on(
+    render: Render, features: dict[str, bool], places: set[str]
+) -> None:
+    webhooks = render({"features": features}).webhooks()
+    text = conditions(webhooks[QUEUES])
+    assert {place for place in CARD_PLACES | DEVICE_PLACES if place in text} == places
+    assert (QUEUE_HINTS in webhooks) is (places >= DEVICE_PLACES)
+
+
+def test_without_quotas_no_queue_and_no_podgroup_is_sent(render: Render) -> None:
+    webhooks = render({"features": {"cards": False, "dra": False}}).webhooks()
+    assert not {QUEUES, QUEUE_HINTS, "validating/podgroups.cardquota.io"} & webhooks.keys()
+
+
 @pytest.mark.parametrize(
     ("feature", "words"),
     [
@@ -195,6 +251,7 @@ QUOTED = re.compile(r"'([a-z.]+/[A-Za-z.-]*)'")
 
 def test_expressions_know_only_names_that_the_code_knows(any_values: Rendered) -> None:
     known = {value for value in vars(names).values() if isinstance(value, str)} | {"vke.volcengine.com/mgpu-"}
+    known |= {DeviceKey("").resource, DeviceKey("", "x").resource.removeprefix("x")}
     quoted = {
         word for thing in any_values.objects for text in expressions(thing) for word in QUOTED.findall(text)
     }

@@ -42,7 +42,11 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
         for name in defaults.kind(kind)
     }
     assert granted == {
-        "ClusterRole/cardquota-webhook": {"nodes": READ, "queues.scheduling.volcano.sh": READ},
+        "ClusterRole/cardquota-webhook": {
+            "nodes": READ,
+            "queues.scheduling.volcano.sh": READ,
+            "deviceclasses.resource.k8s.io": READ,
+        },
         "ClusterRole/cardquota-controller": {
             "pods": ("get", "list", "patch", "watch"),
             "nodes": READ,
@@ -51,6 +55,14 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
             "queues/status.scheduling.volcano.sh": ("patch",),
             "podgroups.scheduling.volcano.sh": READ,
             "jobs.batch.volcano.sh": READ,
+            "resourceclaims.resource.k8s.io": READ,
+            "resourceclaimtemplates.resource.k8s.io": READ,
+            "customresourcedefinitions.apiextensions.k8s.io/queues.scheduling.volcano.sh": (
+                "get",
+                "list",
+                "patch",
+                "watch",
+            ),
             "events.events.k8s.io": ("create", "patch"),
         },
         "ClusterRole/cardquota-certificates": {
@@ -82,6 +94,38 @@ def test_every_role_is_bound_to_accounts_that_exist(any_values: Rendered) -> Non
 def test_only_the_controller_may_patch_pods(defaults: Rendered) -> None:
     subjects = defaults.one("ClusterRoleBinding", "cardquota-controller")["subjects"]
     assert [subject["name"] for subject in subjects] == ["cardquota-controller"]
+
+
+@pytest.mark.parametrize(
+    ("values", "reads_claims", "extends"),
+    [
+        ({"dra": {"queueCRD": "leave"}}, True, False),
+        ({"features": {"dra": False}}, False, False),
+        ({"dra": None}, True, True),
+    ],
+    ids=str,
+)
+def test_rights_on_claims_and_on_the_definition_of_queue_follow_the_settings(
+    render: Render, values: dict[str, Any], reads_claims: bool, extends: bool
+) -> None:
+    rendered = render(values)
+    granted = rules(rendered, "ClusterRole", "cardquota-controller")
+    assert ("resourceclaims.resource.k8s.io" in granted) is reads_claims
+    assert any(key.startswith("customresourcedefinitions") for key in granted) is extends
+    assert ("mutating/queue-definition.cardquota.io" in rendered.webhooks()) is extends
+    seen = rules(rendered, "ClusterRole", "cardquota-webhook")
+    assert ("deviceclasses.resource.k8s.io" in seen) is reads_claims
+
+
+@pytest.mark.parametrize(
+    ("reservation", "deletes"), [({}, False), ({"evictAfter": "2h"}, True), (None, False)], ids=str
+)
+def test_the_controller_may_delete_pods_only_where_that_is_asked_for(
+    render: Render, reservation: dict[str, str] | None, deletes: bool
+) -> None:
+    granted = rules(render({"reservation": reservation}), "ClusterRole", "cardquota-controller")
+    assert ("delete" in granted["pods"]) is deletes
+    assert not any("delete" in verbs for resource, verbs in granted.items() if resource != "pods")
 
 
 # -- processes -----------------------------------------------------------------------------------------------------
@@ -138,6 +182,7 @@ COMMON_FLAGS = [
                 "--identity=$(POD_NAME)",
                 "--advertise-address=https://$(POD_IP):9443",
                 "--hook-timeout=5",
+                "--extender-port=8090",
             ],
         ),
     ],

@@ -46,9 +46,102 @@ Whether a pod asks for anything of ours: cards, mGPU or claims, as far as the fe
 {{- $asks | join " ||\n" | default "false" }}
 {{- end }}
 
+{{/*
+Whether a pod seems to be meant for a card, as far as `podsWithoutCardName` cares: it misspells the card's name, or asks
+for a card's resource. Takes (dict "root" $ "pod" <variable>).
+*/}}
+{{- define "cardquota.cel.looksLikeCard" -}}
+{{- with .root.Values.cards -}}
+'volcano.sh/card.card' in {{ include "cardquota.cel.annotations" $.pod }}
+{{- if ne .podsWithoutCardName "ignore" }} ||
+{{ include "cardquota.cel.resource" (dict "pod" $.pod "prefixes" .resourcePrefixes) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Whether a pod names a strategy of CrossQuota's that nobody knows. Takes the variable that holds the pod. */}}
+{{- define "cardquota.cel.unknownStrategy" -}}
+!({{ include "cardquota.cel.annotations" . }}[?'volcano.sh/crossquota-scoring-strategy'].orValue('most-allocated') in
+  ['most-allocated', 'least-allocated'])
+{{- end }}
+
+{{/*
+Whether the pods of a template would be gated, refused or warned about, so that whoever writes it is told at once. Takes
+(dict "root" $ "pod" <variable>).
+*/}}
+{{- define "cardquota.cel.worthJudging" -}}
+{{- $annotations := include "cardquota.cel.annotations" .pod }}
+{{- $worth := list (printf "%s.exists(key, %s)" $annotations (include "cardquota.cel.isRecord" "key")) }}
+{{- with .root.Values.features }}
+{{- $worth = prepend $worth (include "cardquota.cel.asks" (dict "features" . "pod" $.pod)) }}
+{{- if .cards }}
+{{- $worth = append $worth (include "cardquota.cel.looksLikeCard" $) }}
+{{- end }}
+{{- if .crossQuota }}
+{{- $worth = append $worth (include "cardquota.cel.unknownStrategy" $.pod) }}
+{{- end }}
+{{- end }}
+{{- $worth | join " ||\n" }}
+{{- end }}
+
+{{/* Whether a queue limits devices by keys of its capability. Takes the variable that holds the queue. */}}
+{{- define "cardquota.cel.hasDeviceKeys" -}}
+{{ . }}.?spec.?capability.orValue({}).exists(key, key.startsWith('deviceclass/') || key.contains('.deviceclass/'))
+{{- end }}
+
+{{/*
+Whether a queue write brings a quota, changes or removes one, in any of the places where one may stand. Takes the
+features, of which one with quotas is on.
+*/}}
+{{- define "cardquota.cel.quotaWritten" -}}
+{{- $places := list }}
+{{- if .cards }}
+{{- $places = append $places "?metadata.?annotations[?'volcano.sh/card.quota']" }}
+{{- end }}
+{{- if .dra }}
+{{- $places = concat $places (list "?metadata.?annotations[?'volcano.sh/dra.quota']" "?spec.?dra") }}
+{{- end }}
+{{- $brought := list }}
+{{- $changed := list }}
+{{- range $places }}
+{{- $brought = append $brought (printf "object.%s.orValue('') != ''" .) }}
+{{- $changed = append $changed (printf "object.%s != oldObject.%s" . .) }}
+{{- end }}
+{{- if .dra }}
+{{- $now := include "cardquota.cel.hasDeviceKeys" "object" }}
+{{- $was := include "cardquota.cel.hasDeviceKeys" "oldObject" }}
+{{- $brought = append $brought $now }}
+{{- $changed = append $changed (printf "(object.?spec.?capability != oldObject.?spec.?capability && (\n  %s ||\n  %s))" $now $was) }}
+{{- end }}
+(request.operation == 'CREATE' && (
+  {{- $brought | join " ||\n" | nindent 2 }})) ||
+(request.operation == 'UPDATE' && (
+  {{- $changed | join " ||\n" | nindent 2 }}))
+{{- end }}
+
+{{/*
+Whether a queue write puts the queue below another one than the root, or comes from a kubectl that sent a device quota
+which the API server has dropped.
+*/}}
+{{- define "cardquota.cel.deviceHint" -}}
+{{- $applied := "kubectl.kubernetes.io/last-applied-configuration" -}}
+(!(object.?spec.?parent.orValue('') in ['', 'root']) &&
+  (request.operation == 'CREATE' || object.?spec.?parent != oldObject.?spec.?parent)) ||
+({{ include "cardquota.cel.annotations" "object" }}[?'{{ $applied }}'].orValue('').contains('"dra"') &&
+  (request.operation == 'CREATE' || {{ include "cardquota.cel.changed" $applied }}))
+{{- end }}
+
 {{/* Whether an annotation differs between the old object and the new one. Takes the key. */}}
 {{- define "cardquota.cel.changed" -}}
 {{ include "cardquota.cel.annotations" "object" }}[?'{{ . }}'] != {{ include "cardquota.cel.annotations" "oldObject" }}[?'{{ . }}']
+{{- end }}
+
+{{/* Whether a node write brings or changes one of CrossQuota's limits. */}}
+{{- define "cardquota.cel.limitChanged" -}}
+{{- $now := include "cardquota.cel.annotations" "object" }}
+{{- $was := include "cardquota.cel.annotations" "oldObject" -}}
+{{ $now }}.exists(key, key.startsWith('volcano.sh/crossquota-') && (
+  request.operation == 'CREATE' || {{ $was }}[?key] != optional.of({{ $now }}[key])))
 {{- end }}
 
 {{/* Whether a pod waits at our gate. Takes the variable that holds the pod. */}}

@@ -4,6 +4,7 @@ objects without a namespace exist already.
 */}}
 {{- define "cardquota.webhook" -}}cardquota-webhook{{- end }}
 {{- define "cardquota.controller" -}}cardquota-controller{{- end }}
+{{- define "cardquota.extender" -}}cardquota-extender{{- end }}
 {{- define "cardquota.certificates" -}}cardquota-certificates{{- end }}
 {{- define "cardquota.mutating" -}}cardquota-mutating{{- end }}
 {{- define "cardquota.validating" -}}cardquota-validating{{- end }}
@@ -63,4 +64,9 @@ matchExpressions:
 {{- with .Values.webhook.namespaceSelectorExpressions }}
 {{ toYaml . }}
 {{- end }}
+{{- end }}
+
+{{/* "true" where spec.dra is added to a definition of Queue that lacks it, else empty. */}}
+{{- define "cardquota.extendsQueueCRD" -}}
+{{- if and .Values.features.dra (ne ((.Values.dra).queueCRD | default "extend") "leave") }}true{{ end }}
 {{- end }}

@@ -28,6 +28,9 @@ its values and the subcommand that is run.
 - --identity=$(POD_NAME)
 - --advertise-address=https://$(POD_IP):9443
 - --hook-timeout={{ $root.Values.controller.bindingHook.timeoutSeconds }}
+{{- if $root.Values.features.extender }}
+- --extender-port={{ $root.Values.controller.extender.port }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -93,6 +96,9 @@ spec:
         ports:
         - {name: https, containerPort: 9443}
         - {name: metrics, containerPort: 8080}
+        {{- if and (eq .component "controller") $root.Values.features.extender }}
+        - {name: extender, containerPort: {{ $root.Values.controller.extender.port }}}
+        {{- end }}
         readinessProbe:
           httpGet: {path: /readyz, port: metrics}
           periodSeconds: 5

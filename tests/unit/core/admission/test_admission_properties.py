@@ -1,5 +1,6 @@
 """What holds for every object, however odd."""
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -8,9 +9,14 @@ from hypothesis import strategies as st
 from core import names
 from core.admission import RULES, Add, AdmissionRequest
 from core.objects import pod as pods
-from tests.unit.core.admission.samples import a_view, answer, creation, patched, update, with_fields
+from core.objects import queue
+from tests.unit.core.admission.samples import a_queue, a_view, answer, creation, patched, update, with_fields
 
-VIEW = a_view()
+VIEW = replace(
+    a_view(),
+    queues={"team-a": queue.project(a_queue('{"NVIDIA-H200": 1}')), "n1": queue.project(a_queue("{"))},
+    namespaces={},
+)
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 KEYS = [
@@ -19,6 +25,8 @@ KEYS = [
     "schedulerName", "allocated", "managedFields", "fieldsV1", "f:status", "f:allocated", "restartPolicy",
     names.CARD_NAME_ANNOTATION, names.CARD_QUOTA_ANNOTATION, names.CARD_REQUEST_ANNOTATION, names.MGPU_CORE,
     names.MGPU_MEMORY, names.MGPU_MULTIPLE_ANNOTATION, names.ASSUMED_ANNOTATION, names.ASSIGNED_ANNOTATION,
+    names.QUEUE_NAME_ANNOTATION, names.JOB_QUEUE_ANNOTATION, names.GROUP_NAME_ANNOTATION, "queue", "replicas",
+    "ownerReferences", "controller", "namespace",
 ]  # fmt: skip
 TEXTS = [
     "NVIDIA-H200",
@@ -34,6 +42,7 @@ TEXTS = [
     "n1",
     "volcano",
     names.GATE,
+    "team-a",
 ]
 
 odd_json: st.SearchStrategy[Any] = st.recursive(

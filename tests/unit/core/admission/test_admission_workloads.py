@@ -5,15 +5,12 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import NOTHING_LISTED, ClusterView, creation_of
-from core.objects import queue
+from core.admission import creation_of
 from tests.unit.core.admission.samples import (
     CONTROLLER,
     H200,
     a_card_pod,
     a_pod,
-    a_queue,
-    a_view,
     an_mgpu_pod,
     annotated,
     answer,
@@ -207,37 +204,6 @@ def test_a_card_request_is_judged_on_jobs_and_groups(
     assert codes(answer(update(raw, new))) == expected
     assert answer(update(new, annotated(new, other="x"))).allowed
     assert answer(creation(new), settings=settings(features={"cards": False})).allowed
-
-
-@pytest.mark.parametrize(
-    ("quota", "request_text", "warned"),
-    [
-        ('{"A": 4, "B": 2}', '{"A": 3}', False),
-        ('{"A": 4, "B": 2}', '{"A": 4}', False),
-        ('{"A": 4, "B": 2}', '{"A": 5}', True),
-        ('{"A": 4, "B": 2}', '{"A|B": 6}', False),
-        ('{"A": 4, "B": 2}', '{"A|B": 7}', True),
-        ('{"A": 4, "B": 2}', '{"C": 1}', True),
-        ('{"A": 4, "B": 2}', '{"C": 0}', False),
-        ("", '{"A": 1}', True),
-        ("{", '{"A": 1}', True),
-        ('{"A": 4}', "", False),
-    ],
-)
-def test_more_than_the_whole_quota_is_admitted_with_a_warning(
-    quota: str, request_text: str, warned: bool
-) -> None:
-    """The quota may grow, and what is used now is nobody's business at this point."""
-    queues = {"team-a": queue.project(a_queue(quota))}
-    view = ClusterView(a_view().inventory, queues)
-    for raw in (volcano_job(queue="team-a"), changed(pod_group(""), "spec", queue="team-a")):
-        new = annotated(raw, **{names.CARD_REQUEST_ANNOTATION: request_text})
-        decision = answer(creation(new), view)
-        assert decision.allowed
-        assert any("whole quota of queue team-a" in warning for warning in decision.warnings) == warned
-        assert not answer(update(new, annotated(new, other="x")), view).warnings
-        assert not answer(creation(changed(new, "spec", queue="other")), view).warnings
-        assert not answer(creation(new), NOTHING_LISTED).warnings
 
 
 def test_a_card_name_on_the_workload_itself_means_nothing() -> None:

@@ -1,0 +1,83 @@
+"""The card quota of a queue: refused where it cannot be read, hinted at where it promises what may not come true."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from core import names, quantity, reasons
+from core.admission.request import UPDATE, AdmissionRequest
+from core.admission.view import Context
+from core.cards.quota import parse_quota, quota_findings
+from core.cards.rules import unknown_cards
+from core.objects import Queue, queue
+from core.objects import raw as read
+from core.queues.limits import limits_of
+from core.violations import Findings, Hint, child, show
+
+_PATH: Final = child("metadata.annotations", names.CARD_QUOTA_ANNOTATION)
+
+
+def judge(request: AdmissionRequest, context: Context) -> Findings:
+    """The rules for the quota of a new queue, and of a stored one whose quota changes."""
+    now, was = _text(request.object), _text(request.old_object)
+    if not context.settings.features.cards or (request.operation == UPDATE and now == was):
+        return Findings()
+    findings = quota_findings(now or "", _PATH)
+    if findings.violations:
+        return findings
+    before = queue.project(request.old_object)
+    return findings + Findings(hints=tuple(_remarks(parse_quota(now or ""), request, before, context)))
+
+
+def _text(raw: Mapping[str, Any]) -> str | None:
+    return read.texts(raw, "metadata", "annotations").get(names.CARD_QUOTA_ANNOTATION)
+
+
+def _remarks(
+    quota: Mapping[str, int], request: AdmissionRequest, before: Queue, context: Context
+) -> Iterator[Hint]:
+    had = limits_of(before).cards
+    raised = {card: count for card, count in quota.items() if count * 1000 > had.get(card, 0)}
+    lowered = {card: quota.get(card, 0) for card, milli in had.items() if quota.get(card, 0) * 1000 < milli}
+    if context.view.inventory is not None:
+        yield from unknown_cards(raised, context.view.inventory, _PATH)
+        yield from _beyond_cluster(raised, request, context)
+    yield from _below_use(lowered, before)
+
+
+def _beyond_cluster(raised: Mapping[str, int], request: AdmissionRequest, context: Context) -> Iterator[Hint]:
+    """Overselling is a choice, so only what a write raises is mentioned; an unknown card has its own hint."""
+    others: Counter[str] = Counter()
+    own = read.text(read.mapping(request.object, "metadata"), "name")
+    for name, other in (context.view.queues or {}).items():
+        if name != own:
+            others.update(limits_of(other).cards)
+    inventory = context.inventory
+    totals = inventory.totals()
+    for card, count in raised.items():
+        promised, present = count + others[card] // 1000, totals.get(card, 0) // 1000
+        if promised > present and inventory.resources_of(card):
+            detail = (
+                f"{show(card)}: the quotas of all queues add up to {promised}, and the nodes have {present}"
+            )
+            yield Hint(reasons.QUOTA_BEYOND_CLUSTER, _PATH, detail)
+
+
+def _below_use(lowered: Mapping[str, int], before: Queue) -> Iterator[Hint]:
+    for card, count in lowered.items():
+        used = _used(before.allocated.get(card, "0"))
+        if used > count * 1000:
+            detail = f"{show(card)}: lowered to {count} while {quantity.render_milli(used)} are in use"
+            yield Hint(
+                reasons.QUOTA_BELOW_USE,
+                _PATH,
+                f"{detail}; nothing is evicted, and nothing lifted until they fit",
+            )
+
+
+def _used(text: str) -> int:
+    """Thousandths; a text that is no quantity was not written by us, and says nothing."""
+    try:
+        return quantity.milli(text)
+    except quantity.QuantityError:
+        return 0

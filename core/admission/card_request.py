@@ -1,0 +1,88 @@
+"""The card request of a Volcano Job or a PodGroup: what the group declares before its pods exist."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from core import names, reasons
+from core.admission import outlook
+from core.admission.request import CREATE, AdmissionRequest
+from core.admission.view import Context
+from core.cards.ask import CardAsk, open_ask
+from core.cards.expression import split
+from core.cards.quota import CardJsonError, parse_request, request_findings
+from core.cards.rules import unknown_cards
+from core.objects import raw as read
+from core.objects.pod import aggregate
+from core.violations import Findings, Hint, child, show
+
+_PATH: Final = child("metadata.annotations", names.CARD_REQUEST_ANNOTATION)
+
+
+def judge(request: AdmissionRequest, context: Context) -> Findings:
+    """The rules for the request of a group as a whole: its grammar, its cards, and what its queue could ever serve."""
+    now = _text(request.object)
+    if not context.settings.features.cards or now is None or not _changed(request):
+        return Findings()
+    findings = request_findings(now, _PATH)
+    if findings.violations:
+        return findings
+    return findings + Findings(hints=tuple(_remarks(request, now, context)))
+
+
+def tasks_hints(job: Mapping[str, Any], context: Context) -> Iterator[Hint]:
+    """Where the request of a Volcano Job differs from its tasks: replicas times cards, by card expression.
+
+    Once the job is admitted its pods count and the request is forgotten, so a wrong one misleads only at the start.
+    """
+    text = _text(job)
+    if not text or not context.settings.features.cards:
+        return
+    try:
+        declared = parse_request(text)
+    except CardJsonError:
+        return
+    asked, uncounted = _asked(read.sequence(job, "spec", "tasks"), context)
+    for cards in sorted((declared.keys() | asked.keys()) - uncounted):
+        count, total = declared.get(cards, 0), asked.get(cards, 0)
+        if count != total:
+            detail = f"{show(cards)}: {count} declared, but the tasks ask for {total} (replicas times cards of a pod)"
+            yield Hint(reasons.CARD_REQUEST_DIFFERS, _PATH, detail)
+
+
+def _text(raw: Mapping[str, Any]) -> str | None:
+    return read.texts(raw, "metadata", "annotations").get(names.CARD_REQUEST_ANNOTATION)
+
+
+def _queue(raw: Mapping[str, Any]) -> str:
+    return read.text(read.mapping(raw, "spec"), "queue")
+
+
+def _changed(request: AdmissionRequest) -> bool:
+    return request.operation == CREATE or _text(request.object) != _text(request.old_object)
+
+
+def _remarks(request: AdmissionRequest, text: str, context: Context) -> Iterator[Hint]:
+    requested = parse_request(text)
+    if context.view.inventory is not None:
+        cards = dict.fromkeys(card for cards in requested for card in split(cards))
+        yield from unknown_cards(cards, context.view.inventory, _PATH)
+    yield from outlook.request_hints(requested, _queue(request.object), _PATH, context)
+
+
+def _asked(tasks: Iterable[Mapping[str, Any]], context: Context) -> tuple[dict[str, int], set[str]]:
+    """Card expression -> whole cards of all tasks, and the expressions that cannot be counted now."""
+    asked: dict[str, int] = {}
+    uncounted: set[str] = set()
+    for task in tasks:
+        cards = read.texts(task, "template", "metadata", "annotations").get(names.CARD_NAME_ANNOTATION)
+        if not cards:
+            continue
+        spec = read.mapping(task, "template", "spec")
+        limits, requests = aggregate(spec, "limits"), aggregate(spec, "requests")
+        found = open_ask(cards, limits, requests, context.inventory.resources_of)
+        if isinstance(found, CardAsk):
+            pods = max(0, read.integer(task, "replicas"))
+            asked[cards] = asked.get(cards, 0) + pods * found.milli // 1000
+        else:
+            uncounted.add(cards)
+    return asked, uncounted

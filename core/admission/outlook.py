@@ -1,0 +1,138 @@
+"""Whether the queue that an object charges could ever serve it, as that queue is written now.
+
+Never more than a hint: a queue may be created, and a quota may grow. What is in use at the moment plays no part.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core import names, reasons
+from core.admission.asks import asks_of, counted
+from core.admission.view import Context
+from core.cards import expression
+from core.cards.ask import AskError, CardAsk, open_ask
+from core.objects import Job, Owner, Queue
+from core.objects import raw as read
+from core.objects.pod import aggregate, controlling_owner
+from core.queues.attribution import attribute
+from core.queues.limits import limits_of
+from core.violations import Hint, child, show
+
+_ONE_CARD: Final = 1000
+_DEFAULT_NAMESPACE: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """What a pod to be says about its queue. A view of the whole pod would cost more than all the rest here."""
+
+    annotations: Mapping[str, str]
+    owner: Owner | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Destination:
+    """The queue that something will charge, whether anything names it, and the field that does or could."""
+
+    queue: str
+    named: bool
+    path: str
+
+
+def pod_hints(
+    metadata: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    *,
+    prefix: str,
+    namespace: str,
+    job: Job | None,
+    context: Context,
+) -> Iterator[Hint]:
+    """The outlook of a pod, or of the pods made from a template; `job` is the Volcano Job that will make them."""
+    annotations, settings, queues = (
+        read.mapping(metadata, "annotations"),
+        context.settings,
+        context.view.queues,
+    )
+    if queues is None or names.MIRROR_POD_ANNOTATION in annotations:
+        return
+    cards = read.text(annotations, names.CARD_NAME_ANNOTATION) if settings.features.cards else ""
+    if not cards and not counted(asks_of(metadata, spec), settings):
+        return
+    destination = _destination(metadata, prefix, namespace, job, context)
+    if destination is None:
+        return
+    queue = queues.get(destination.queue)
+    # Shares and claims that come to the default queue while it does not exist are not limited, and do not wait.
+    if queue is None and (cards or destination.named):
+        yield _missing(destination)
+    if queue is not None and cards:
+        path = child(f"{prefix}metadata.annotations", names.CARD_NAME_ANNOTATION)
+        yield from _pod_beyond(cards, spec, queue, path, context)
+
+
+def request_hints(requested: Mapping[str, int], queue: str, path: str, context: Context) -> Iterator[Hint]:
+    """The outlook of what stands at `path`: card expression -> whole cards that a group declares for its queue."""
+    if context.view.queues is None or not requested:
+        return
+    found = context.view.queues.get(queue or context.settings.queue.default)
+    if found is None:
+        yield _missing(_Destination(queue or context.settings.queue.default, bool(queue), "spec.queue"))
+        return
+    quota = limits_of(found).cards
+    for cards, count in requested.items():
+        # A group may lie on several cards, so their quotas add up.
+        limit = sum(quota.get(card, 0) for card in expression.split(cards)) // 1000
+        if count > limit:
+            yield _beyond(cards, count, limit, found, path)
+
+
+def _destination(
+    metadata: Mapping[str, Any], prefix: str, namespace: str, job: Job | None, context: Context
+) -> _Destination | None:
+    """Where a pod will go by what it says itself; None when only an object that is not in view can tell."""
+    pod = _Described(read.texts(metadata, "annotations"), controlling_owner(metadata))
+    # The PodGroup that a pod names comes before its namespace, and is not in view.
+    namespaces = None if names.GROUP_NAME_ANNOTATION in pod.annotations else context.view.namespaces
+    home = None if namespaces is None else namespaces.get(namespace or _DEFAULT_NAMESPACE)
+    found = attribute(pod, None, job, home, context.settings.queue.default)
+    if not found.named and namespaces is None:
+        return None
+    in_job = job is not None and bool(job.queue)
+    path = "spec.queue" if in_job else child(f"{prefix}metadata.annotations", names.QUEUE_NAME_ANNOTATION)
+    return _Destination(found.queue, found.named, path)
+
+
+def _pod_beyond(
+    cards: str, spec: Mapping[str, Any], queue: Queue, path: str, context: Context
+) -> Iterator[Hint]:
+    """One pod gets all its cards under one name, so the largest quota among the alternatives counts."""
+    limits, resources_of = aggregate(spec, "limits"), context.inventory.resources_of
+    asked = open_ask(cards, limits, {}, resources_of)
+    if isinstance(asked, AskError):  # hardly ever, and it costs as much again
+        asked = open_ask(cards, limits, aggregate(spec, "requests"), resources_of)
+    # What cannot be counted, since no node carries the card now, is at least one card.
+    milli = asked.milli if isinstance(asked, CardAsk) else _ONE_CARD
+    quota = limits_of(queue).cards
+    most = max(quota.get(card, 0) for card in expression.split(cards))
+    if milli > most:
+        yield _beyond(cards, milli // 1000, most // 1000, queue, path)
+
+
+def _missing(destination: _Destination) -> Hint:
+    name = show(destination.queue)
+    said = (
+        f"no queue has the name {name}" if destination.named else f"no queue is named, and there is no {name}"
+    )
+    return Hint(
+        reasons.QUEUE_NOT_FOUND, destination.path, f"{said} now; what is sent to it waits until it is created"
+    )
+
+
+def _beyond(cards: str, count: int, limit: int, queue: Queue, path: str) -> Hint:
+    if limit:
+        said = f"{show(cards)}: {count} are more than the whole quota of queue {queue.name} ({limit})"
+    else:
+        said = f"queue {queue.name} has no quota for {show(cards)}"
+    return Hint(reasons.BEYOND_QUOTA, path, f"{said}; what asks for that waits until the quota grows")

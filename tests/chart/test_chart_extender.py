@@ -1,0 +1,112 @@
+"""What the chart does for schedulers: their port, who may reach it, and the examples that name it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart.conftest import Render, Rendered
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def example(name: str) -> Any:
+    return yaml.safe_load((EXAMPLES / name).read_text("utf-8"))
+
+
+def policy_of(rendered: Rendered) -> dict[str, Any]:
+    spec: dict[str, Any] = rendered.one("NetworkPolicy", "cardquota-extender")["spec"]
+    return spec
+
+
+@pytest.mark.parametrize("port", [8090, 9000])
+def test_the_plain_port_has_a_service_of_its_own(render: Render, port: int) -> None:
+    rendered = render({"controller": {"extender": {"port": port}}})
+    service = rendered.one("Service", "cardquota-extender")["spec"]
+    deployment = rendered.one("Deployment", "cardquota-controller")["spec"]
+    assert service["selector"] == deployment["selector"]["matchLabels"]
+    assert service["ports"] == [{"name": "extender", "port": 80, "targetPort": "extender"}]
+    (container,) = deployment["template"]["spec"]["containers"]
+    assert {"name": "extender", "containerPort": port} in container["ports"]
+    assert f"--extender-port={port}" in container["args"]
+
+
+def test_nobody_but_volcano_reaches_the_plain_port(defaults: Rendered) -> None:
+    policy = policy_of(defaults)
+    assert policy["podSelector"] == defaults.one("Deployment", "cardquota-controller")["spec"]["selector"]
+    assert policy["policyTypes"] == ["Ingress"]
+    everybody, volcano = policy["ingress"]
+    assert volcano == {
+        "ports": [{"port": "extender", "protocol": "TCP"}],
+        "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "volcano-system"}}}],
+    }
+    assert "from" not in everybody
+    others = {port["name"] for port in container_ports(defaults)} - {"extender"}
+    assert {port["port"] for port in everybody["ports"]} == others, "a policy closes what it does not name"
+
+
+def container_ports(rendered: Rendered) -> list[dict[str, Any]]:
+    pod = rendered.one("Deployment", "cardquota-controller")["spec"]["template"]["spec"]
+    ports: list[dict[str, Any]] = pod["containers"][0]["ports"]
+    return ports
+
+
+def test_who_reaches_it_can_be_said_otherwise(render: Render) -> None:
+    host = {"ipBlock": {"cidr": "192.168.0.0/24"}}
+    changed = render({"controller": {"extender": {"networkPolicy": {"from": [host]}}}})
+    assert policy_of(changed)["ingress"][1]["from"] == [host]
+    moved = render({"volcano": {"namespace": "batch"}})
+    (who,) = policy_of(moved)["ingress"][1]["from"]
+    assert who["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "batch"}
+    without = render({"controller": {"extender": {"networkPolicy": {"enabled": False}}}})
+    assert "cardquota-extender" not in without.kind("NetworkPolicy")
+    assert "cardquota-extender" in without.kind("Service")
+
+
+def test_without_the_feature_there_is_no_port(render: Render) -> None:
+    rendered = render({"features": {"extender": False}})
+    assert rendered.kind("NetworkPolicy") == {}
+    assert "cardquota-extender" not in rendered.kind("Service")
+    assert {port["name"] for port in container_ports(rendered)} == {"https", "metrics"}
+    arguments = rendered.one("Deployment", "cardquota-controller")["spec"]["template"]["spec"]["containers"][
+        0
+    ]["args"]
+    assert not any(argument.startswith("--extender-port") for argument in arguments)
+
+
+@pytest.mark.parametrize("port", [80, 0, 70000, "8090"])
+def test_a_port_that_the_process_cannot_have_fails_at_install(render: Render, port: Any) -> None:
+    with pytest.raises(Exception, match="port"):
+        render({"controller": {"extender": {"port": port}}})
+
+
+def test_without_crossquota_its_annotations_are_not_sent(render: Render) -> None:
+    entries = render({"features": {"crossQuota": False}}).webhooks()
+    assert not {"validating/nodes.cardquota.io", "validating/strategy.pods.cardquota.io"} & entries.keys()
+
+
+def test_the_kube_scheduler_example_calls_the_service_by_a_name_in_its_certificate(
+    defaults: Rendered,
+) -> None:
+    (extender,) = example("kube-scheduler.yaml")["extenders"]
+    host = extender["tlsConfig"]["serverName"]
+    assert extender["urlPrefix"] == f"https://{host}/kube"
+    service, namespace, _ = host.split(".", 2)
+    assert defaults.one("Service", service)["metadata"]["namespace"] == namespace
+    arguments = defaults.one("Deployment", "cardquota-controller")["spec"]["template"]["spec"]["containers"][
+        0
+    ]["args"]
+    assert f"--dns-name={host.replace(namespace, '$(POD_NAMESPACE)')}" in arguments
+    assert (extender["enableHTTPS"], "ca.crt" in extender["tlsConfig"]["caFile"]) == (True, True)
+
+
+def test_the_volcano_example_calls_the_plain_service(defaults: Rendered) -> None:
+    configuration = yaml.safe_load(example("volcano-scheduler.yaml")["data"]["volcano-scheduler.conf"])
+    plugins = [plugin for tier in configuration["tiers"] for plugin in tier["plugins"]]
+    arguments = next(plugin["arguments"] for plugin in plugins if plugin["name"] == "extender")
+    service = defaults.one("Service", "cardquota-extender")["metadata"]
+    assert arguments["extender.urlPrefix"] == f"http://{service['name']}.{service['namespace']}.svc/volcano"
+    verbs = {value for key, value in arguments.items() if key.endswith("Verb")}
+    assert verbs == {"predicate", "prioritize", "jobEnqueueable", "queueOverused"}
+    assert "extender.managedResources" not in arguments
