@@ -1,15 +1,19 @@
-"""Events for people: why a pod waits, said once for each reason, on the pod itself."""
+"""Events for people: why a pod waits, what is wrong with a queue; each said once, on the object itself."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from core import reasons
-from core.objects import Queue
+from core.objects import Pod, Queue
 from core.plan.lift import Hold, Lift
-from core.plan.offline import malformed_note
+from core.queues.account import Entry
+from core.queues.notices import Notice
+from core.queues.rollouts import Rollouts
+from core.queues.shortfall import uncountable
 from kube.events import EventType, Reference
 from kube.resources import PODGROUPS, PODS, QUEUES
 
-_ACTION = "Lift"
+_LIFT = "Lift"
 
 
 class Recorder(Protocol):
@@ -20,12 +24,17 @@ class Recorder(Protocol):
 
 
 class Announcements:
-    """Remembers what was said about each pod and queue, and says only what is new."""
+    """Remembers what was said about each pod and queue, and says only what is new.
 
-    def __init__(self, recorder: Recorder) -> None:
+    Of one object and topic the last thing that was said counts. What the recorder could not take is no news lost: it is
+    said when the object is looked at the next time.
+    """
+
+    def __init__(self, recorder: Recorder, rollouts: Rollouts | None = None) -> None:
         self._recorder = recorder
-        self._said: dict[str, tuple[str, str]] = {}
-        self._malformed: dict[str, str] = {}
+        self._rollouts = rollouts
+        self._said: dict[str, dict[str, tuple[str, str]]] = {}
+        """Topic -> reason and words of what was said, by UID."""
 
     def held(self, hold: Hold) -> None:
         """Says why a pod waits, on the PodGroup too where that waits as a whole, unless that is what was said last."""
@@ -33,38 +42,48 @@ class Announcements:
             return
         if hold.group is not None:
             group = hold.group
-            self._say(group.uid, Reference.of(PODGROUPS, group.name, group.namespace, group.uid), hold)
-        pod = hold.pod
-        self._say(pod.uid, Reference.of(PODS, pod.name, pod.namespace, pod.uid), hold)
-
-    def _say(self, uid: str, regarding: Reference, hold: Hold) -> None:
-        said = (hold.reason, hold.message)
-        if self._said.get(uid) == said:
-            return
-        self._said[uid] = said
-        self._recorder.emit(regarding, "Warning", hold.reason, hold.message, _ACTION)
+            regarding = Reference.of(PODGROUPS, group.name, group.namespace, group.uid)
+            self._say(regarding, "hold", hold.reason, hold.message, _LIFT)
+        self._say(_reference(hold.pod), "hold", hold.reason, hold.message, _LIFT)
+        note = self._rollouts.obstacle(hold.pod, hold.reason) if self._rollouts is not None else ""
+        if note:
+            self._say(_reference(hold.pod), "rollout", reasons.ROLLOUT_NEEDS_QUOTA, note, _LIFT)
 
     def lifted(self, lift: Lift) -> None:
         """Forgets why the pod waited."""
-        self._said.pop(lift.pod.uid, None)
+        self.gone(lift.pod.uid)
+
+    def uncounted(self, entry: Entry) -> None:
+        """Says on a pod that is bound, or may be any moment, that its cards count as none."""
+        why = uncountable(entry.queue, entry.demand.problem)
+        self._say(_reference(entry.pod), "count", why.reason, why.message, "Count")
+
+    def overdue(self, pod: Pod, reason: str, note: str) -> None:
+        """Says on a pod that it has been without a node for too long, or that it was deleted for that."""
+        self._say(_reference(pod), "reservation", reason, note, "WatchReservation")
+
+    def about_queue(self, queue: Queue, notices: Iterable[Notice]) -> None:
+        """Says what is wrong with a queue; what is not any more may be said again later."""
+        current = {notice.reason: notice for notice in notices}
+        said = self._said.get(queue.uid, {})
+        for reason in said.keys() - current.keys():
+            del said[reason]
+        regarding = Reference.of(QUEUES, queue.name, uid=queue.uid)
+        for notice in current.values():
+            self._say(regarding, notice.reason, notice.reason, notice.message, "ReadQuota", notice.news)
 
     def gone(self, uid: str) -> None:
-        """Forgets a pod or a PodGroup that does not exist any more."""
+        """Forgets an object that does not exist any more."""
         self._said.pop(uid, None)
 
-    def quota_read(self, queue: Queue, malformed: str) -> None:
-        """Says on the queue when its stored card quota cannot be read; a mended one may be said again later."""
-        if self._malformed.get(queue.uid, "") == malformed:
-            return
-        if malformed:
-            self._malformed[queue.uid] = malformed
-            note = malformed_note(malformed)
-            self._recorder.emit(
-                Reference.of(QUEUES, queue.name, uid=queue.uid),
-                "Warning",
-                reasons.CARD_QUOTA_MALFORMED,
-                note,
-                "ReadQuota",
-            )
-        else:
-            self._malformed.pop(queue.uid, None)
+    def _say(
+        self, regarding: Reference, topic: str, reason: str, message: str, action: str, news: str = ""
+    ) -> None:
+        """`news` are the words that make it new; by default all of them."""
+        before, said = self._said.setdefault(regarding.uid, {}), (reason, news or message)
+        if before.get(topic) != said and self._recorder.emit(regarding, "Warning", reason, message, action):
+            before[topic] = said
+
+
+def _reference(pod: Pod) -> Reference:
+    return Reference.of(PODS, pod.name, pod.namespace, pod.uid)

@@ -1,6 +1,7 @@
 """The decision process: what runs in it, in which order it starts, and how it ends."""
 
 import asyncio
+import time
 from functools import partial
 
 from prometheus_client import REGISTRY
@@ -9,12 +10,23 @@ from controller.announcements import Announcements
 from controller.app import add_leader_routes, add_routes
 from controller.binding import BindingHook
 from controller.caches import Caches
+from controller.device_series import DeviceSeries
+from controller.discovery import DiscoveryLog
+from controller.extender import Extender
+from controller.extender_listener import listening as plain_listening
+from controller.extender_metrics import ExtenderMetrics
+from controller.extender_votes import VoteNotes
 from controller.forwarding import ADDRESS_ANNOTATION, LeaderLink
 from controller.leading import Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
 from controller.options import Options
 from controller.publishing import Publisher
+from controller.queue_definition import QueueDefinitionKeeper
+from controller.repair import Repairer
+from controller.reservations import ReservationWatch
+from core.objects import Pod
+from core.queues.rollouts import Rollouts
 from core.settings import Settings
 from kube import process, runtime
 from kube.admission.metrics import DEFAULT as REVIEWS
@@ -35,15 +47,19 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
     async with await Client.connect(options.kubeconfig) as client:
         frame = Frame(client, options, verify_clients=True)
         caches, metrics = Caches(client, settings), Metrics(REGISTRY)
-        series = QueueSeries(caches.ledger)
-        REGISTRY.register(series)
+        caches.nodes.subscribe(DiscoveryLog(caches.ledger.inventory, REGISTRY).on_node)
         frame.health.require_ready(
             "caches", condition(lambda: caches.synced, "the cluster is not listed yet")
         )
         recorder = EventRecorder(client, "cardquota", options.identity)
-        announcements = Announcements(recorder)
-        caches.pods.subscribe(lambda old, new: announcements.gone(old.uid) if old and new is None else None)
-        caches.groups.subscribe(lambda old, new: announcements.gone(old.uid) if old and new is None else None)
+        announcements = Announcements(recorder, _rollouts(caches))
+        for informer in (caches.pods, caches.groups, caches.queues):
+            informer.subscribe(lambda old, new: announcements.gone(old.uid) if old and new is None else None)
+        reservations = ReservationWatch(client, caches, announcements, metrics, settings, _now)
+        series = QueueSeries(caches.ledger, reservations.late)
+        REGISTRY.register(series)
+        REGISTRY.register(DeviceSeries(caches.ledger.devices.book, lambda: series.leading))
+        definition = QueueDefinitionKeeper(client, caches, recorder, metrics, settings)
         elector = Elector(
             client,
             options.namespace,
@@ -59,6 +75,9 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             caches,
             Lifter(client, caches, announcements, metrics),
             Publisher(client, caches, announcements, metrics),
+            Repairer(client, caches, recorder, metrics, settings),
+            reservations,
+            definition,
             hook,
             series,
             quiet_s=options.hook_timeout_s,
@@ -66,12 +85,44 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         app = application()
         add_routes(app, hook, REVIEWS)
         add_leader_routes(app, hook, REVIEWS)
+        notes = VoteNotes(recorder)
+        caches.groups.subscribe(notes.group_changed)
+        extender = Extender(caches, ExtenderMetrics(REGISTRY), notes.told)
+        if settings.features.extender:
+            extender.add_kube_routes(app)
+            extender.add_volcano_routes(app)
+        extender_port = options.extender_port if settings.features.extender else None
 
         async def campaign() -> None:
             await caches.wait_synced()
             runtime.settle_gc()
             await elector.run(leader.lead)
 
-        async with frame.listening(app, "binding"):
-            await runtime.run_until(stop, frame.run, caches.run, recorder.run, campaign)
+        # The main port drains first, and with it readiness fails.
+        async with (
+            plain_listening(extender, options.bind_address, extender_port),
+            frame.listening(app, "binding"),
+        ):
+            await runtime.run_until(
+                stop, frame.run, caches.run, *definition.runnables, recorder.run, campaign
+            )
     return 0
+
+
+def _rollouts(caches: Caches) -> Rollouts:
+    """The rollouts that the caches show; subscribed after the ledger, which they ask."""
+    rollouts = Rollouts(caches.ledger)
+
+    def follow(old: Pod | None, new: Pod | None) -> None:
+        if new is not None:
+            rollouts.put_pod(new)
+        elif old is not None:
+            rollouts.drop_pod(old.uid)
+
+    caches.pods.subscribe(follow)
+    return rollouts
+
+
+def _now() -> int:
+    """The wall clock in microseconds since 1970."""
+    return time.time_ns() // 1000

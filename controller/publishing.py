@@ -10,6 +10,7 @@ from controller.metrics import Metrics
 from controller.writing import Patcher
 from core.names import FIELD_MANAGER
 from core.objects import Queue
+from core.queues.notices import queue_notices
 from core.queues.status import published, status_patch
 from kube import errors
 from kube.client import PatchType
@@ -57,7 +58,7 @@ class Publisher:
     async def run(self, term: Term) -> None:
         """Publishes until cancelled. At the start every queue is looked at once."""
         ledger = self._caches.ledger
-        ledger.touched.update(ledger.queues)
+        ledger.touched.update(ledger.queues, ledger.accounts)
         while True:
             self._changed.clear()
             names = sorted(ledger.take_touched() | self._due())
@@ -82,14 +83,15 @@ class Publisher:
 
     async def _publish(self, name: str) -> None:
         ledger = self._caches.ledger
-        queue = ledger.queues.get(name)
+        queue, account = ledger.queues.get(name), ledger.accounts.get(name)
+        for entry in account.uncounted_pods.values() if account else ():
+            self._announcements.uncounted(entry)
         if queue is None:
             self._written.pop(name, None)
             self._later.discard(name)
             return
-        self._announcements.quota_read(queue, ledger.limits[name].malformed)
-        account = ledger.accounts.get(name)
-        wanted = published(account.allocated if account else {})
+        self._announcements.about_queue(queue, queue_notices(ledger, name))
+        wanted = {**published(account.allocated if account else {}), **ledger.devices.published(queue)}
         patch = status_patch(queue, wanted)
         if patch is None:
             self._later.discard(name)

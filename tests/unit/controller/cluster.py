@@ -22,6 +22,13 @@ class NoApi:
         raise AssertionError("no watch is expected")
 
 
+class NoWrites(NoApi):
+    """One that may not write either."""
+
+    async def patch(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("no write is expected")
+
+
 class Pods:
     """The one read of the binding hook: pods by key; `fails` is raised instead, `meanwhile` called before the answer."""
 

@@ -24,10 +24,12 @@ class Write:
 
 @dataclass
 class Writer:
-    """The patch call of kube.client.Client. `answers` are used up first: an error to raise, or None; then success."""
+    """The patch and delete calls of kube.client.Client. `answers` are used up first: an error to raise, or None; then success."""
 
     answers: deque[errors.KubeError | None] = field(default_factory=deque)
     writes: list[Write] = field(default_factory=list)
+    deletions: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    """Key, uid and resourceVersion of what was to be deleted."""
 
     async def patch(
         self,
@@ -45,6 +47,24 @@ class Writer:
         assert namespace is None or name
         self.writes.append(Write(asyncio.get_running_loop().time(), name, body, subresource, field_manager))
         await asyncio.sleep(0.001)
+        return self._answer()
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        timeout_s: float = 10.0,
+    ) -> Json:
+        assert (resource, timeout_s) is not None
+        self.deletions.append((f"{namespace}/{name}", uid, resource_version))
+        await asyncio.sleep(0.001)
+        return self._answer()
+
+    def _answer(self) -> Json:
         answer = self.answers.popleft() if self.answers else None
         if answer is not None:
             raise answer

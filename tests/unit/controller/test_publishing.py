@@ -13,6 +13,7 @@ from controller.publishing import Publisher
 from core import reasons
 from kube import errors
 from tests.builders import a_node, a_pod, a_queue
+from tests.builders.claims import a_claim
 from tests.builders.objects import QueueBuilder
 from tests.unit.controller.cluster import caches, show
 from tests.unit.controller.fakes import Recorder, Writer, term
@@ -120,3 +121,68 @@ async def test_a_quota_that_cannot_be_read_is_told_on_the_queue_once_until_it_is
         world.shows(QUEUE.cards("["))
         await asyncio.sleep(1)
         assert len(world.recorder.emitted) == 2
+
+
+async def test_a_cut_below_what_is_used_is_told_on_the_queue_once_for_each_cut() -> None:
+    """Nothing is evicted; that fewer pods are left is no news, the next cut is, and so is the next time."""
+    world = World()
+    show(world.caches.pods, "ml/b", RUNNING.uid("b").view())
+    async with world.running():
+        assert world.recorder.emitted == []
+        world.shows(QUEUE.cards({"A": 1}))
+        await asyncio.sleep(1)
+        ((about, reason, note),) = world.recorder.emitted
+        assert (about, reason) == ("Queue q", reasons.QUOTA_EXCEEDED)
+        assert "<A> used <4000>, but capability is <1000>" in note
+        show(world.caches.pods, "ml/b", None)
+        await asyncio.sleep(1)
+        assert len(world.recorder.emitted) == 1
+        world.shows(QUEUE.cards({"A": 0}))
+        await asyncio.sleep(1)
+        assert len(world.recorder.emitted) == 2
+        world.shows(QUEUE)
+        await asyncio.sleep(1)
+        world.shows(QUEUE.cards({"A": 0}))
+        await asyncio.sleep(1)
+        assert len(world.recorder.emitted) == 3
+
+
+async def test_a_running_pod_that_nobody_can_count_is_told_once() -> None:
+    world = World()
+    async with world.running():
+        for version in ("1", "2"):
+            lost = a_pod("lost").gpu(1).limit("rdma/hca", 1).card("K80").in_queue("q").bound_to("n")
+            view = lost.put("metadata", "resourceVersion", value=version).view()
+            show(world.caches.pods, view.key, view)
+            await asyncio.sleep(1)
+    assert world.recorder.emitted == [
+        (
+            "Pod lost",
+            reasons.GET_TASK_REQUEST_RESOURCE_FAILED,
+            "Get request resource failed, Queue <q>, error: no resource name found for card <K80>",
+        )
+    ]
+
+
+async def test_devices_are_shown_in_the_queue_and_above_and_volcano_s_own_keys_are_left_to_it() -> None:
+    world = World(QUEUE.child_of("org"))
+    theirs: dict[str, object] = {"f:status": {"f:allocated": {"f:deviceclass/nic": {}}}}
+    entry = {"manager": "vc-scheduler", "fieldsV1": theirs}
+    org = a_queue("org").allocated({"deviceclass/nic": "7"}).add("metadata", "managedFields", item=entry)
+    show(world.caches.queues, "org", org.view())
+    claim = a_claim("c").exactly("r", "gpu", count=2, capacity={"m": "1Gi"}).exactly("s", "nic")
+    show(world.caches.claims, "ml/c", claim.view())
+    show(world.caches.pods, "ml/d", a_pod("d").claim("dev", name="c").in_queue("q").bound_to("n").view())
+    gpu = {"deviceclass/gpu": "2", "m.deviceclass/gpu": str(2 * 2**30)}
+    async with world.running():
+        assert sorted(map(str, world.patches())) == sorted(
+            [str(allocated(**gpu)), str(allocated(A="2", **gpu, **{"deviceclass/nic": "1"}))]
+        )
+
+
+async def test_a_device_quota_that_cannot_be_read_is_told_on_the_queue() -> None:
+    world = World(QUEUE.put("spec", "dra", value={"capability": {"gpu": {"count": -1}}}))
+    async with world.running():
+        assert [event[:2] for event in world.recorder.emitted] == [
+            ("Queue q", reasons.DEVICE_QUOTA_MALFORMED)
+        ]
