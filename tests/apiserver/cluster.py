@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 
 from core import names
 from hack.controlplane import Answer, ApiClient, ControlPlane, wait_for
+from hack.controlplane.components import COMPLETE_AFTER
+from hack.controlplane.nodes import gpu_node
 
 Object = dict[str, Any]
 
@@ -36,6 +38,12 @@ class Cluster:
         self._made += [self.api.path_of(node) for node in nodes]
         self.plane.add_nodes(*nodes)
 
+    def add_card(self, cards: int = 8) -> str:
+        """Add a node with so many of a card that no other test knows, and return the card's name."""
+        card = unique("CARD")
+        self.add_nodes(gpu_node(unique("node"), product=card, cards=cards, memory_mib=143771))
+        return card
+
     def create(self, *things: Object) -> list[Object]:
         """Create objects in this namespace, one after the other, and return what is stored."""
         return [self.try_create(thing).expect(201) for thing in things]
@@ -55,6 +63,16 @@ class Cluster:
     def set_quota(self, path: str, quota: str) -> None:
         """Change the card quota of a queue."""
         self.api.patch(path, {"metadata": {"annotations": {names.CARD_QUOTA_ANNOTATION: quota}}}).expect()
+
+    def scale(self, deployment: str, replicas: int) -> None:
+        """Ask a Deployment for another number of pods, as its owner or an autoscaler does."""
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{deployment}/scale"
+        self.api.patch(path, {"spec": {"replicas": replicas}}).expect()
+
+    def finish(self, *pods: str) -> None:
+        """Let running pods come to a good end."""
+        for pod in pods:
+            self.api.patch(self.path(pod), {"metadata": {"annotations": {COMPLETE_AFTER: "1ms"}}}).expect()
 
     def bind(self, binding: Object, pod: str | None = None, **query: str) -> Answer:
         """Post a Binding for the pod that it names, or for another one."""
@@ -84,9 +102,13 @@ class Cluster:
         """The names of the pods at our gate."""
         return {name for name, pod in self.pods().items() if names.GATE in gates(pod)}
 
-    def events(self, pod: str, reporter: str = "cardquota") -> list[tuple[str, str]]:
-        """Reason and message of each event about a pod from one component."""
-        query = {"fieldSelector": f"involvedObject.name={pod}"}
+    def allocated(self, queue_path: str) -> dict[str, str]:
+        """What the status of a queue says is in use."""
+        return dict(self.api.get(queue_path).expect().get("status", {}).get("allocated") or {})
+
+    def events(self, name: str, reporter: str = "cardquota", kind: str = "Pod") -> list[tuple[str, str]]:
+        """Reason and message of each event about an object from one component."""
+        query = {"fieldSelector": f"involvedObject.name={name},involvedObject.kind={kind}"}
         found = self.api.get(f"/api/v1/namespaces/{self.namespace}/events", **query).expect()["items"]
         return [(e["reason"], e["message"]) for e in found if e.get("reportingComponent") == reporter]
 
@@ -96,13 +118,18 @@ class Cluster:
         """Return once exactly these pods of the namespace run."""
         wait_for(f"{sorted(pods)} run and nobody else", lambda: self.running() == set(pods))
 
-    def wait_said(self, pod: str, reason: str) -> str:
-        """Return the message of the controller's event of this reason about a pod, once there is one."""
+    def wait_allocated(self, queue_path: str, allocated: Mapping[str, int]) -> None:
+        """Return once the status of a queue shows exactly these cards in use."""
+        wanted = {card: str(count) for card, count in allocated.items()}
+        wait_for(f"{queue_path} shows {wanted}", lambda: self.allocated(queue_path) == wanted)
+
+    def wait_said(self, name: str, reason: str, kind: str = "Pod") -> str:
+        """Return the message of the controller's event of this reason about an object, once there is one."""
 
         def said() -> str:
-            return next((message for code, message in self.events(pod) if code == reason), "")
+            return next((text for code, text in self.events(name, kind=kind) if code == reason), "")
 
-        return wait_for(f"{pod} is said to wait: {reason}", said)
+        return wait_for(f"{kind} {name} is said to wait: {reason}", said)
 
 
 def _with(path: str, query: Mapping[str, str]) -> str:

@@ -51,6 +51,28 @@ def queue(name: str, quota: str) -> Object:
     }
 
 
+def podgroup(name: str, in_queue: str, minimum: int) -> Object:
+    """A gang of at least `minimum` members."""
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"queue": in_queue, "minMember": minimum},
+    }
+
+
+def in_group(group: str, *pods: Object) -> list[Object]:
+    """The pods as members of a PodGroup."""
+    annotation = {names.GROUP_NAME_ANNOTATION: group}
+    return [
+        {
+            **pod,
+            "metadata": {**pod["metadata"], "annotations": {**pod["metadata"]["annotations"], **annotation}},
+        }
+        for pod in pods
+    ]
+
+
 def binding(name: str, node: str, *, uid: str = "", annotations: Mapping[str, str] | None = None) -> Object:
     """What a scheduler posts to bind the pod `name`."""
     metadata: Object = {"name": name, "annotations": dict(annotations or {})}
@@ -72,5 +94,40 @@ def deployment(name: str, template: Object, replicas: int) -> Object:
             "replicas": replicas,
             "selector": {"matchLabels": labels},
             "template": {"metadata": metadata, "spec": template["spec"]},
+        },
+    }
+
+
+def volcano_job(
+    name: str,
+    in_queue: str,
+    tasks: Mapping[str, tuple[Object, int]],
+    *,
+    minimum: int,
+    request: str = "",
+) -> Object:
+    """A Volcano Job: task -> a pod as its template, and replicas; `request` is the text of its card request."""
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "annotations": {names.CARD_REQUEST_ANNOTATION: request} if request else {},
+        },
+        "spec": {
+            "queue": in_queue,
+            "schedulerName": "volcano",
+            "minAvailable": minimum,
+            "tasks": [
+                {
+                    "name": task,
+                    "replicas": replicas,
+                    "template": {
+                        "metadata": {"annotations": template["metadata"]["annotations"]},
+                        "spec": template["spec"],
+                    },
+                }
+                for task, (template, replicas) in tasks.items()
+            ],
         },
     }

@@ -1,4 +1,4 @@
-"""A stand-in for the Volcano scheduler, as far as Queue status goes: it replaces the whole of it, over and over."""
+"""Stand-ins for Volcano: its scheduler as far as Queue status goes, and its Job controller as far as pods go."""
 
 import json
 import ssl
@@ -12,7 +12,9 @@ from urllib.error import HTTPError
 
 import yaml
 
+from core import names
 from hack.controlplane import ControlPlane, wait_for
+from tests.apiserver.cluster import Cluster, Object
 
 PERIOD_S = 0.2
 _TIMEOUT_S = 10.0
@@ -90,3 +92,90 @@ class StatusWriter:
         with self._opener.open(request, timeout=_TIMEOUT_S) as response:
             found: dict[str, Any] = json.load(response)
         return found
+
+
+class JobController:
+    """Makes of a Volcano Job what Volcano makes of it, in Volcano's order.
+
+    First the PodGroup, which gets all annotations of the Job; then the scheduler enqueues it, looking at no card; then
+    the pods, each a member of the group. The Job controller gives a task that names no minimum all its replicas as one.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def submit(self, job: Object) -> Object:
+        """Store the Job and make its PodGroup, which is still Pending; returns the Job as it is stored."""
+        (stored,) = self._cluster.create(job)
+        spec, metadata = stored["spec"], stored["metadata"]
+        group = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {
+                "name": group_of(stored),
+                "annotations": dict(metadata.get("annotations", {})),
+                "ownerReferences": [_controlled_by(stored)],
+            },
+            "spec": {
+                "queue": spec["queue"],
+                "minMember": spec["minAvailable"],
+                "minTaskMember": {task["name"]: task["replicas"] for task in spec["tasks"]},
+            },
+            "status": {"phase": "Pending"},
+        }
+        self._cluster.create(group)
+        return stored
+
+    def enqueue(self, job: Object) -> None:
+        """The scheduler's part, and what the Job controller does next: the group is Inqueue, and the pods are made."""
+        self._cluster.api.patch(self.group_path(job), {"status": {"phase": "Inqueue"}}).expect()
+        for task in job["spec"]["tasks"]:
+            self.add_pods(job, task["name"], range(task["replicas"]))
+
+    def add_pods(self, job: Object, task: str, indexes: range) -> None:
+        """Pods of one task, as at the start and whenever one has to be made anew or the Job is scaled out."""
+        template = next(item["template"] for item in job["spec"]["tasks"] if item["name"] == task)
+        self._cluster.create(*(self._pod(job, task, template, index) for index in indexes))
+
+    def group_path(self, job: Object) -> str:
+        """The path of the Job's PodGroup."""
+        api, namespace = self._cluster.api, self._cluster.namespace
+        return api.path("scheduling.volcano.sh/v1beta1", "PodGroup", namespace, group_of(job))
+
+    def _pod(self, job: Object, task: str, template: Object, index: int) -> Object:
+        name, queue = job["metadata"]["name"], job["spec"]["queue"]
+        annotations = {
+            **template["metadata"].get("annotations", {}),
+            names.JOB_QUEUE_ANNOTATION: queue,
+            names.TASK_SPEC_ANNOTATION: task,
+            names.GROUP_NAME_ANNOTATION: group_of(job),
+            "volcano.sh/job-name": name,
+            "volcano.sh/task-index": str(index),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{name}-{task}-{index}",
+                "annotations": annotations,
+                "labels": {names.JOB_QUEUE_ANNOTATION: queue, "volcano.sh/job-name": name},
+                "ownerReferences": [_controlled_by(job)],
+            },
+            "spec": {**template["spec"], "schedulerName": job["spec"]["schedulerName"]},
+        }
+
+
+def group_of(job: Object) -> str:
+    """The name of the PodGroup that is made for a Job."""
+    return f"{job['metadata']['name']}-{job['metadata']['uid']}"
+
+
+def _controlled_by(job: Object) -> Object:
+    metadata = job["metadata"]
+    owner = {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+    return {**owner, "controller": True, "blockOwnerDeletion": True}

@@ -3,11 +3,14 @@
 import json
 import subprocess
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from core import names
 from hack.controlplane import ControlPlane, wait_for
+from tests.apiserver.cluster import gates
 
 Object = dict[str, Any]
 
@@ -29,31 +32,36 @@ class Watch:
         self._objects: dict[str, Object] = {}
         self._version = 0
         self._ended = ""
+        self._closing = False
         self.complaints: list[str] = []
         self.events = 0
 
     def __enter__(self) -> Self:
         start = self._plane.api.get(self._path).expect()["metadata"]["resourceVersion"]
-        url = f"{self._path}?watch=1&allowWatchBookmarks=true&resourceVersion={start}"
+        self._version = int(start)
+        self._process = self._open()
+        self._thread = threading.Thread(target=self._read, name=f"watch {self._path}")
+        self._thread.start()
+        return self
+
+    def _open(self) -> "subprocess.Popen[str]":
+        url = f"{self._path}?watch=1&allowWatchBookmarks=true&resourceVersion={self._version}"
         kubectl, kubeconfig = self._plane.binary("kubectl"), self._plane.admin_kubeconfig
-        self._process = subprocess.Popen(
+        return subprocess.Popen(
             [str(kubectl), f"--kubeconfig={kubeconfig}", "get", "--raw", url],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        self._thread = threading.Thread(target=self._read, name=f"watch {self._path}")
-        self._thread.start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._thread.join()
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._closing = True
+        while self._thread.is_alive():
+            # It may just be opening the watch anew.
+            self._process.kill()
+            self._thread.join(0.1)
 
     def catch_up(self) -> None:
         """Return once the last change of every object that is there now has been seen."""
@@ -63,15 +71,21 @@ class Watch:
         assert not self._ended, self._ended
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            try:
-                event = json.loads(line)
-                self._see(event["type"], event["object"])
-            except (ValueError, KeyError) as error:
-                self._ended = f"{error!r} in {line}"
+        """Reads until closed. The API server may end a watch at any time; it goes on where it stopped, missing nothing."""
+        while not self._ended:
+            with self._process as process:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    try:
+                        event = json.loads(line)
+                        self._see(event["type"], event["object"])
+                    except (ValueError, KeyError) as error:
+                        if not self._closing:
+                            self._ended = f"{error!r} in {line}"
+                        break
+            if self._closing:
                 return
-        self._ended = "the watch has ended"
+            self._process = self._open()
 
     def _see(self, kind: str, changed: Object) -> None:
         if kind == "BOOKMARK":
@@ -86,3 +100,27 @@ class Watch:
         if complaint:
             self.complaints.append(complaint)
         self._version = int(changed["metadata"]["resourceVersion"])
+
+
+def admitted(pods: Mapping[str, Object]) -> list[str]:
+    """The names of the pods that hold quota: past our gate, and neither terminating nor at their end."""
+    return [
+        name
+        for name, pod in pods.items()
+        if names.GATE not in gates(pod)
+        and "deletionTimestamp" not in pod["metadata"]
+        and pod["status"].get("phase") not in ("Succeeded", "Failed")
+    ]
+
+
+def within(quota: Mapping[str, int]) -> Callable[[dict[str, Object], Object], str]:
+    """A check for Watch: by their records, the pods that hold quota have no more than this of any card."""
+
+    def check(seen: dict[str, Object], _changed: Object) -> str:
+        held: Counter[str] = Counter()
+        for name in admitted(seen):
+            held.update(json.loads(seen[name]["metadata"]["annotations"][names.ASSIGNED_ANNOTATION]))
+        over = {card: count for card, count in held.items() if count > quota.get(card, 0)}
+        return f"over quota: {over} held by {sorted(admitted(seen))}" if over else ""
+
+    return check

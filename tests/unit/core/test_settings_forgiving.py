@@ -74,6 +74,8 @@ class TestForgivingValues:
             ("gpuResourceNames", ["x{1,2}", r"\\1"], "gpu_resource_names", ("x{1,2}", r"\\1")),
             ("quotaResources", " ", "quota_resources", ("cpu",)),
             ("quotaResources", "memory, cpu,memory", "quota_resources", ("memory", "cpu")),
+            ("quotaResources", ["memory", " "], "quota_resources", ("memory",)),
+            ("quotaResources", [], "quota_resources", ("cpu",)),
             (
                 "quota",
                 {"cpu": " 4 ", "memory": "1.5Gi", "pods": 0},
