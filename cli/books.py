@@ -24,6 +24,7 @@ def of(state: "State", settings: "Settings") -> "Ledger":
         ledger.put_group(group)
     for job in state.jobs:
         ledger.put_job(job)
+    ledger.devices.serve(state.claims_served)
     for claim in state.claims:
         ledger.devices.put_claim(claim)
     for template in state.templates:

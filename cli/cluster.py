@@ -44,19 +44,20 @@ def from_file(name: str) -> "State":
 
 def _live(kubeconfig: Path | None, context: str | None) -> "State":
     import asyncio
+    from dataclasses import replace
 
     from cli import state
     from kube.errors import KubeError
 
     try:
-        objects = asyncio.run(_listed(kubeconfig, context))
+        objects, claims_served = asyncio.run(_listed(kubeconfig, context))
     except KubeError as error:
         raise UnavailableError(str(error)) from error
-    return state.build(objects, "cluster")
+    return replace(state.build(objects, "cluster"), claims_served=claims_served)
 
 
-async def _listed(kubeconfig: Path | None, context: str | None) -> list[dict[str, Any]]:
-    """Every object of the kinds that decisions look at. Raises KubeError."""
+async def _listed(kubeconfig: Path | None, context: str | None) -> tuple[list[dict[str, Any]], bool]:
+    """Every object of the kinds that decisions look at, and whether there are claims at all. Raises KubeError."""
     from kube import resources
     from kube.client import Client
     from kube.versions import BestVersion
@@ -69,13 +70,15 @@ async def _listed(kubeconfig: Path | None, context: str | None) -> list[dict[str
         resources.VOLCANO_JOBS,
         resources.PODS,
     )
-    of_devices = (resources.DEVICE_CLASSES, resources.RESOURCE_CLAIMS, resources.RESOURCE_CLAIM_TEMPLATES)
     async with await Client.connect(kubeconfig, context) as client:
-        any_version = BestVersion(client, resources.DEVICE_VERSIONS)
-        return [
+        any_version, claims = (BestVersion(client, resources.DEVICE_VERSIONS) for _ in range(2))
+        objects = [
             *[raw for resource in kinds for raw in await _list(client, resource)],
-            *[raw for resource in of_devices for raw in await _list(any_version, resource)],
+            *await _list(any_version, resources.DEVICE_CLASSES),
+            *await _list(claims, resources.RESOURCE_CLAIMS),
+            *await _list(any_version, resources.RESOURCE_CLAIM_TEMPLATES),
         ]
+        return objects, claims.served
 
 
 async def _list(client: "ListWatch", resource: "Resource") -> list[dict[str, Any]]:

@@ -89,6 +89,8 @@ class State:
     claims: tuple[Claim, ...] = ()
     templates: tuple[ClaimTemplate, ...] = ()
     device_classes: tuple[str, ...] = ()
+    claims_served: bool = True
+    """Whether ResourceClaims exist as a kind. Of a file nobody can tell: there a claim that is not in it is missing."""
     raw: Mapping[ObjectKind, Mapping[str, Raw]] = field(default_factory=dict)
     complete: Mapping[ObjectKind, tuple[Raw, ...]] = field(default_factory=dict)
     """The same objects with their stand-ins, as an API server would show them."""

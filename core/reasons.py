@@ -34,6 +34,7 @@ QUEUE_NOT_FOUND: Final = "QueueNotFound"
 QUEUE_NOT_OPEN: Final = "QueueNotOpen"
 QUEUE_HIERARCHY_BROKEN: Final = "QueueHierarchyBroken"
 GANG_INCOMPLETE: Final = "GangIncomplete"
+GANG_SEARCH_GIVEN_UP: Final = "GangSearchGivenUp"
 MIXED_CARDS: Final = "MixedCards"
 NO_FREE_CARD: Final = "NoFreeCard"
 AFFINITY_EXCLUDES_CARDS: Final = "AffinityExcludesCards"
@@ -142,6 +143,11 @@ CATALOGUE: Final = _catalogue(
     ),
     Reason(
         GANG_INCOMPLETE, "fewer members than minMember exist", "wait for the missing pods, or lower minMember"
+    ),
+    Reason(
+        GANG_SEARCH_GIVEN_UP,
+        "the gang has so many different members that no way to fit them all was found in time",
+        "let its members ask for the same, or name fewer cards in each",
     ),
     Reason(
         MIXED_CARDS,

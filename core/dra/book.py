@@ -345,4 +345,4 @@ def _held(bookings: Iterable[_Booking]) -> set[_Charge]:
 
 def _references(pod: Pod) -> tuple[object, ...]:
     """All of a pod that decides which claims it has."""
-    return pod.key, pod.claims, pod.generated_claims
+    return pod.key, pod.claims, pod.generated_claims, pod.scheduling_group

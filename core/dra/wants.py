@@ -97,7 +97,7 @@ class _Resolution:
             return
         name = pod.generated_claims.get(entry)
         found = self._source.claim(f"{pod.namespace}/{name}") if name else None
-        if found is not None and pod.uid in found[0].owners:
+        if found is not None and _made_for(pod, found[0]):
             self._charge(found[0].key, f"ResourceClaim {found[0].key}", found[1])
             return
         if found is not None:
@@ -117,3 +117,8 @@ class _Resolution:
         self._claims[key] = cost.amounts
         if cost.problem:
             self.fail(reasons.CLAIM_NOT_COMPUTABLE, f"{display} cannot be counted: {cost.problem}")
+
+
+def _made_for(pod: Pod, claim: Claim) -> bool:
+    """Whether a claim was made for the pod, or once for all of its group."""
+    return pod.uid in claim.owners or (claim.group != "" and claim.group == pod.scheduling_group)

@@ -52,13 +52,14 @@ class Cluster:
 
     def _shares_on(self, node: Node, uid: str) -> tuple[NodeModel, NodeState]:
         model = model_of(node)
-        pods = self.ledger.pods_on(node.name) if model.serves else []
-        if any(pod.uid == uid for pod in pods):
-            return model, self.free(model, [pod for pod in pods if pod.uid != uid])
+        if model.serves and uid in self.ledger.occupants.on(node.name):
+            others = [pod for pod in self.ledger.pods_on(node.name) if pod.uid != uid]
+            return model, self.free(model, others)
         version, known = self.ledger.occupants.version(node.name), self._shares.get(node.name)
         if known is None or known[:2] != (version, model):
             if len(self._shares) > 2 * len(self.ledger.nodes):
                 self._shares.clear()
+            pods = self.ledger.pods_on(node.name) if model.serves else ()
             known = self._shares[node.name] = (version, model, self.free(model, pods))
         return model, known[2]
 

@@ -12,11 +12,13 @@ from typing import Any, Final
 
 from core import quantity
 from core.objects import raw as read
+from core.objects.pod import Owner, controlling_owner
 from core.violations import show
 
 EXACT_COUNT: Final = "ExactCount"
 ALL_DEVICES: Final = "All"
 _MODES: Final = (EXACT_COUNT, ALL_DEVICES)
+_SCHEDULING: Final = "scheduling.k8s.io/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,17 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A ResourceClaim. `owners` are the UIDs of its owner references."""
+    """A ResourceClaim. `owners` are the UIDs of its owner references.
+
+    `group` is the name of the PodGroup of Kubernetes that controls it, empty for any other claim: one claim for all the
+    members, and a pod knows its group by name only.
+    """
 
     namespace: str
     name: str
     uid: str
     owners: tuple[str, ...]
+    group: str
     requests: tuple[DeviceRequest, ...]
     allocated: Mapping[str, int] | None
     """Devices by the name of the request (or `request/alternative`) that they serve; None while not allocated."""
@@ -78,9 +85,15 @@ def project(raw: Mapping[str, Any]) -> Claim:
             for reference in read.sequence(metadata, "ownerReferences")
             if isinstance(reference, dict)
         ),
+        group=_group(controlling_owner(metadata)),
         requests=requests_of(read.mapping(raw, "spec")),
         allocated=_allocated(read.mapping(raw, "status").get("allocation")),
     )
+
+
+def _group(owner: Owner | None) -> str:
+    found = owner is not None and owner.kind == "PodGroup" and owner.api_version.startswith(_SCHEDULING)
+    return owner.name if owner is not None and found else ""
 
 
 def requests_of(spec: Mapping[str, Any]) -> tuple[DeviceRequest, ...]:

@@ -82,6 +82,8 @@ class Pod:
     """
     generated_claims: Mapping[str, str | None]
     """Entry name -> name of the generated claim, None where no claim was needed."""
+    scheduling_group: str
+    """The PodGroup of Kubernetes (not that of Volcano) that the pod belongs to; empty when there is none."""
     node_selector: Mapping[str, str]
     affinity: Mapping[str, Any]
     """`spec.affinity` as it stands; kept only while the pod waits, empty afterwards."""
@@ -173,6 +175,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         share_in_init=bool(_shares(inits)),
         claims=(*_claims(spec), *_implicit_claims(status)),
         generated_claims=_generated_claims(status),
+        scheduling_group=read.text(read.mapping(spec, "schedulingGroup"), "podGroupName"),
         node_selector=read.texts(spec, "nodeSelector") if waiting else {},
         affinity=read.mapping(spec, "affinity") if waiting else {},
         deployment=_deployment(owner, labels),

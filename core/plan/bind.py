@@ -104,7 +104,7 @@ class Binder:
             if answer.cut_short:
                 self._cut_short()
             if isinstance(answer, Refused):
-                return Shortfall(answer.code, answer.message)
+                return Shortfall(answer.code, f"{answer.message} (node {node_name})")
             found |= answer.annotations
         return found
 

@@ -1,28 +1,32 @@
 """Whether the missing members of a gang can all be let in at once, and with which cards.
 
 A search, not one greedy pass: a flexible pod that comes first may take the very card that a pod without a choice
-needs. Members that cannot be told apart are tried in one order only, so a gang of like pods costs next to nothing.
+needs. Members that cannot be told apart are tried in one order only, so a gang of like pods costs next to nothing; and
+what did not work out is not tried again after another way to the same bookings.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 BUDGET: Final = 10_000
-"""Steps of the search; a gang that needs more waits, on the safe side."""
+"""Bookings that are tried for one gang; a gang that needs more waits, on the safe side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """A gated member, its task, and the cards that would serve it from left to right.
 
-    One without cards has the one alternative ''. Members of equal `kind` are interchangeable.
+    One without cards has the one alternative ''. Members of equal `kind` are interchangeable; those of equal `weight`
+    leave the same to all others when they get the same card.
     """
 
     uid: str
     task: str
     alternatives: tuple[str, ...]
     kind: Hashable
+    weight: Hashable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,27 @@ def assign(
     search = _Search(
         sorted(members, key=lambda member: len(member.alternatives) > 1), wanted_tasks, trial, budget
     )
-    found = search.run(0, wanted)
-    return Outcome(tuple(search.chosen) if found else (), exhausted=search.steps > budget)
+    return Outcome(tuple(search.chosen) if search.run(wanted) else (), exhausted=search.steps > budget)
+
+
+@dataclass(slots=True)
+class _Frame:
+    """One member under consideration, with so many still wanted.
+
+    `number` is the alternative to try next; beyond the last one the member is passed over. `state` is all that decides
+    about what can follow.
+    """
+
+    position: int
+    wanted: int
+    number: int
+    state: Hashable
+    taken: bool = False
 
 
 class _Search:
+    """Depth first, on a stack of its own: a gang may have more members than Python nests calls."""
+
     def __init__(
         self, members: Sequence[Member], wanted_tasks: Mapping[str, int], trial: Trial, budget: int
     ) -> None:
@@ -81,7 +101,11 @@ class _Search:
         self._trial = trial
         self._budget = budget
         self._tasks = {task: count for task, count in wanted_tasks.items() if count > 0}
+        """Members still owed of each task; below 0 where more were chosen."""
         self._behind = self._count_behind()
+        self._frames: list[_Frame] = []
+        self._booked: Counter[tuple[Hashable, str]] = Counter()
+        self._hopeless: set[Hashable] = set()
 
     def _count_behind(self) -> list[Mapping[str, int]]:
         """For each position, how many members of each wanted task stand there or later."""
@@ -93,51 +117,96 @@ class _Search:
             behind.append(counts)
         return behind[::-1]
 
-    def run(self, position: int, wanted: int, floor: int = 0) -> bool:
-        """Chooses `wanted` more from `position` on.
+    def run(self, wanted: int) -> bool:
+        """Chooses `wanted` members; what was booked is given back when that is not possible."""
+        if self._is_enough(wanted):
+            return True
+        self._consider(_Frame(0, wanted, 0, self._state(0, wanted, 0)))
+        while self._frames:
+            frame = self._frames[-1]
+            if frame.taken:
+                # What was to follow did not work out.
+                self._give_back(frame)
+            if self.steps > self._budget or frame.number > len(self._members[frame.position].alternatives):
+                self._hopeless.add(frame.state)
+                self._frames.pop()
+            elif self._go_on(frame):
+                return True
+        return False
+
+    def _is_enough(self, wanted: int) -> bool:
+        return wanted <= 0 and not self._owed()
+
+    def _owed(self) -> int:
+        return sum(count for count in self._tasks.values() if count > 0)
+
+    def _state(self, position: int, wanted: int, floor: int) -> Hashable:
+        """All that decides about what can follow.
 
         `floor` is the first alternative allowed: a member like the one before it never goes further left, which would
         be the same choice in another order.
         """
-        owed = sum(self._tasks.values())
-        if wanted <= 0 and owed == 0:
-            return True
-        if not self._possible(position, max(wanted, owed)):
-            return False
-        self.steps += 1
-        if self.steps > self._budget:
-            return False
-        member = self._members[position]
-        for number in range(floor, len(member.alternatives)):
-            if self._try(position, number, wanted):
-                return True
-        # Passed over; so are those like it, or the same would be tried again under another name.
-        following = position + 1
-        while following < len(self._members) and self._members[following].kind == member.kind:
-            following += 1
-        return self.run(following, wanted)
+        owed = tuple(max(0, count) for count in self._tasks.values())
+        return position, wanted, floor, owed, frozenset(self._booked.items())
 
-    def _possible(self, position: int, wanted: int) -> bool:
-        behind = self._behind[position]
-        return len(self._members) - position >= wanted and all(
-            behind[task] >= count for task, count in self._tasks.items()
+    def _is_hopeless(self, frame: _Frame) -> bool:
+        behind, wanted = self._behind[frame.position], max(frame.wanted, self._owed())
+        if len(self._members) - frame.position < wanted:
+            return True
+        return frame.state in self._hopeless or any(
+            behind[task] < count for task, count in self._tasks.items()
         )
 
-    def _try(self, position: int, number: int, wanted: int) -> bool:
-        member = self._members[position]
-        useful = wanted > sum(self._tasks.values()) or self._tasks.get(member.task, 0) > 0
-        if not useful or not self._trial.take(member, member.alternatives[number]):
-            return False
-        self.chosen.append(Chosen(member, member.alternatives[number]))
-        owed = self._tasks.get(member.task, 0)
-        if owed > 0:
-            self._tasks[member.task] = owed - 1
-        following = position + 1
-        alike = following < len(self._members) and self._members[following].kind == member.kind
-        if self.run(following, wanted - 1, number if alike else 0):
-            return True
-        if owed > 0:
-            self._tasks[member.task] = owed
-        self.chosen.pop()
-        self._trial.give_back()
+    def _consider(self, frame: _Frame) -> None:
+        if not self._is_hopeless(frame):
+            self._frames.append(frame)
+
+    def _go_on(self, frame: _Frame) -> bool:
+        """Tries the next alternative of a member, or passes it over. Returns whether the gang is complete."""
+        member, number = self._members[frame.position], frame.number
+        following = frame.position + 1
+        frame.number += 1
+        if number < len(member.alternatives):
+            return self._take(frame, member, number)
+        # Passed over; so are those like it, or the same would be tried again under another name.
+        while following < len(self._members) and self._members[following].kind == member.kind:
+            following += 1
+        self._consider(_Frame(following, frame.wanted, 0, self._state(following, frame.wanted, 0)))
         return False
+
+    def _take(self, frame: _Frame, member: Member, number: int) -> bool:
+        """Books a member with one of its cards, unless that leads nowhere. Returns whether the gang is complete."""
+        if frame.wanted <= self._owed() and self._tasks.get(member.task, 0) <= 0:
+            return False
+        card, position, wanted = member.alternatives[number], frame.position + 1, frame.wanted - 1
+        alike = position < len(self._members) and self._members[position].kind == member.kind
+        floor = number if alike else 0
+        self._count(member, card, 1)
+        following = _Frame(position, wanted, floor, self._state(position, wanted, floor))
+        complete = self._is_enough(wanted)
+        if (not complete and self._is_hopeless(following)) or not self._book(member, card):
+            self._count(member, card, -1)
+            return False
+        self.chosen.append(Chosen(member, card))
+        frame.taken = True
+        if not complete:
+            self._frames.append(following)
+        return complete
+
+    def _book(self, member: Member, card: str) -> bool:
+        self.steps += 1
+        return self._trial.take(member, card)
+
+    def _give_back(self, frame: _Frame) -> None:
+        last = self.chosen.pop()
+        self._trial.give_back()
+        self._count(last.member, last.card, -1)
+        frame.taken = False
+
+    def _count(self, member: Member, card: str, sign: int) -> None:
+        booking = member.weight, card
+        self._booked[booking] += sign
+        if not self._booked[booking]:
+            del self._booked[booking]
+        if member.task in self._tasks:
+            self._tasks[member.task] -= sign

@@ -107,9 +107,12 @@ class Planner:
                 decided = {decision.pod.uid for decision in together}
                 waiting = [entry for entry in waiting if entry.pod.uid not in decided] if decided else waiting
                 head = _head(together) if fifo else None
+            common = common_cards(self._ledger, unit) if head is None else None
             for entry in waiting:
-                decision = self._alone(unit, entry, balance, told) if head is None else _behind(entry, head)
+                decision = self._alone(entry, balance, common, told) if head is None else _behind(entry, head)
                 decisions.append(decision)
+                if common is None and isinstance(decision, Lift):
+                    common = common_cards(self._ledger, unit)
                 if fifo and head is None:
                     head = _head([decision])
         return decisions
@@ -159,13 +162,19 @@ class Planner:
             reasons.MIXED_CARDS, f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
         )
         self._note(unit.queue, trial.obstacles)
-        most = "the search was given up" if outcome.exhausted else f"{trial.most} fit"
+        reason, most = shortfall.reason, f"{trial.most} fit"
+        if outcome.exhausted:
+            reason, most = (
+                reasons.GANG_SEARCH_GIVEN_UP,
+                f"{trial.most} were found to fit when the search was given up",
+            )
         text = f"{shortfall.message}; PodGroup {group.key} needs {wanted} more members at once, {most}"
-        return [*held, *_hold_all(ready, group, Shortfall(shortfall.reason, text))]
+        return [*held, *_hold_all(ready, group, Shortfall(reason, text))]
 
-    def _alone(self, unit: Unit, entry: Entry, balance: Balance | None, told: dict[_Wish, Hold]) -> Decision:
+    def _alone(
+        self, entry: Entry, balance: Balance | None, common: Sequence[str] | None, told: dict[_Wish, Hold]
+    ) -> Decision:
         """Pods that ask for the same are held for the same reason until a lift changes what is left."""
-        common = common_cards(self._ledger, unit)
         wish = _wish(entry) if common is None else None
         known = told.get(wish) if wish is not None else None
         if known is not None:

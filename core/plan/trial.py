@@ -64,9 +64,11 @@ def member_of(ledger: Ledger, entry: Entry) -> Member:
     pod, demand = entry.pod, entry.demand
     alternatives = demand.card.alternatives if demand.card is not None else (NO_CARD,)
     task = pod.annotations.get(TASK_SPEC_ANNOTATION, "")
+    milli = demand.card.milli if demand.card is not None else 0
+    # What a pod takes of its queue says all that it leaves to others, unless it takes something else besides.
+    weight = milli, tuple(sorted(demand.cpu_memory.items()))
+    more = demand.mgpu is not None or bool(pod.claims)
     kind: Hashable = pod.uid
     if not pod.node_selector and not pod.affinity:
-        milli = demand.card.milli if demand.card is not None else 0
-        weight = tuple(sorted(demand.cpu_memory.items()))
-        kind = (task, alternatives, milli, weight, demand.mgpu, ledger.devices.kind(pod))
-    return Member(pod.uid, task, alternatives, kind)
+        kind = (task, alternatives, weight, demand.mgpu, ledger.devices.kind(pod))
+    return Member(pod.uid, task, alternatives, kind, pod.uid if more else weight)

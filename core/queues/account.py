@@ -1,7 +1,7 @@
 """What one pod is booked with, and the sums of one queue."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.cards.ask import assignment_of
 from core.objects import Pod
@@ -36,6 +36,26 @@ class Entry:
         Or it never had one. A scheduler may bind it any moment, so it is reserved; but its bind is still to be judged.
         """
         return self.stage is Stage.RESERVED and self.pod.card_name != "" and assignment_of(self.pod) is None
+
+    @property
+    def holds_share(self) -> bool:
+        """Whether the pod is about to take mGPU shares of a node that nobody knows yet."""
+        return self.stage is Stage.RESERVED and self.demand.mgpu is not None
+
+    @property
+    def charge(self) -> tuple[Attribution, Demand]:
+        """Who is charged, and with what."""
+        return self.attribution, self.demand
+
+    def alike(self, later: "Entry") -> bool:
+        """Whether a later state of the pod differs in nothing that decides about this pod or any other.
+
+        Of a pod with mGPU shares the records count too: they say which cards have room left.
+        """
+        if self.stage is not later.stage or self.charge != later.charge:
+            return False
+        settled = self.stage is not Stage.WAITING and self.demand.mgpu is None
+        return settled or replace(self.pod, resource_version=later.pod.resource_version) == later.pod
 
     @property
     def order(self) -> tuple[int, int, str]:

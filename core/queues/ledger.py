@@ -7,7 +7,6 @@ pods (`assume`) and taken back when the write fails (`forget`).
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 from operator import attrgetter
 
 from core.cards.expression import split
@@ -314,7 +313,7 @@ class Ledger:
             self.accounts[new.queue].book(new)
             if new.stage is Stage.RESERVED:
                 self._reserved.book(new)
-            if _holds_share(new):
+            if new.holds_share:
                 self.reserved_shares[pod.uid] = new
                 self.reserved_shares_changes += 1
             self.touched.add(new.queue)
@@ -326,7 +325,7 @@ class Ledger:
         account.unbook(entry)
         if entry.stage is Stage.RESERVED:
             self._reserved.unbook(entry)
-        if _holds_share(entry):
+        if entry.holds_share:
             del self.reserved_shares[entry.pod.uid]
             self.reserved_shares_changes += 1
         self.touched.add(entry.queue)
@@ -335,7 +334,7 @@ class Ledger:
 
     def _wake(self, old: Entry | None, new: Entry | None) -> None:
         """Has the queues looked at where somebody may be let in now; most updates of a pod's status help nobody."""
-        if old is not None and new is not None and _alike(old, new):
+        if old is not None and new is not None and old.alike(new):
             return
         if new is not None and new.stage is Stage.WAITING:
             self.dirty.add(new.queue)
@@ -343,7 +342,7 @@ class Ledger:
             return
         if old.stage is not Stage.WAITING:
             self._room_freed()
-            if new is not None and new.stage is not Stage.WAITING and _charge(old) == _charge(new):
+            if new is not None and new.stage is not Stage.WAITING and old.charge == new.charge:
                 return
         account = self.accounts.get(old.queue)
         if account is not None and account.waiting_pods:
@@ -399,26 +398,6 @@ class Ledger:
 def _standing(pod: Pod | None) -> tuple[object, ...]:
     """What of a pod decides whether it counts towards its group's minimum."""
     return () if pod is None else (pod.group_name, pod.gated, pod.bound, pod.phase, pod.deleting)
-
-
-def _charge(entry: Entry) -> tuple[object, ...]:
-    """What a pod costs, and whom."""
-    return entry.attribution, entry.demand
-
-
-def _alike(old: Entry, new: Entry) -> bool:
-    """Whether the two differ in nothing that decides about this pod or any other."""
-    if old.stage is not new.stage or _charge(old) != _charge(new):
-        return False
-    return (
-        old.stage is not Stage.WAITING
-        or replace(old.pod, resource_version=new.pod.resource_version) == new.pod
-    )
-
-
-def _holds_share(entry: Entry) -> bool:
-    """Whether the pod is about to take mGPU shares of a node that nobody knows yet."""
-    return entry.stage is Stage.RESERVED and entry.demand.mgpu is not None
 
 
 def _overtaken(assumed: Pod, observed: Pod) -> bool:

@@ -5,12 +5,14 @@ The messages first came from a Go program, and people match them in alerts, larg
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 _PLAIN: Final = range(-4, 6)
 """The decimal exponents of numbers that Go prints without one."""
 
 
+@lru_cache(maxsize=4096)
 def go_float(value: int | Fraction) -> str:
     """5000, 1.5, 1e+06: the shortest digits that make out the float nearest to `value`. For display only."""
     # repr() finds the same shortest digits; only where it puts the exponent differs.

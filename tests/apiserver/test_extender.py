@@ -206,6 +206,7 @@ def test_a_node_that_would_be_refused_at_bind_time_is_not_tried_at_all(
     before = refused()
     cluster.create(asking("plain", PLAIN))
     wait_for("the plain scheduler has tried three times", lambda: refused() >= before + 3)
+    assert f"(node {liked})" in told(cluster, "plain", PLAIN, f"[{reasons.MGPU_NO_ROOM}]")
     assert not cluster.pod("plain")["spec"].get("nodeName"), "although the other node has room"
     cluster.api.delete(cluster.path("plain")).expect()
 

@@ -106,7 +106,7 @@ class Controller(RuleBasedStateMachine):
     def create_group(
         self, queue: str, minimum: int, choices: list[str], declared: dict[str, int] | None
     ) -> None:
-        name = f"g{len(self.groups)}"
+        name = f"g-{self.name()}"
         group = a_group(name).in_queue(queue).min_member(minimum)
         if declared is not None:
             group = group.cards(declared).owned_by("Job", name, api_version=JOB)
@@ -169,6 +169,20 @@ class Controller(RuleBasedStateMachine):
             name = data.draw(st.sampled_from(sorted(self.groups)))
             self.groups[name] = replace(self.groups[name], queue=queue)
             self.ledger.put_group(self.groups[name])
+
+    @rule(data=st.data(), minimum=st.integers(0, 3))
+    def change_the_minimum_of_a_group(self, data: st.DataObject, minimum: int) -> None:
+        if self.groups:
+            name = data.draw(st.sampled_from(sorted(self.groups)))
+            self.groups[name] = replace(self.groups[name], min_member=minimum)
+            self.ledger.put_group(self.groups[name])
+
+    @rule(data=st.data())
+    def delete_a_group(self, data: st.DataObject) -> None:
+        """Its pods stay, and are looked at one by one."""
+        if self.groups:
+            name = data.draw(st.sampled_from(sorted(self.groups)))
+            self.ledger.drop_group(self.groups.pop(name).key)
 
     @rule(queue=queues)
     def change_the_queue_of_the_namespace(self, queue: str) -> None:

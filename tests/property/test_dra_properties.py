@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from core import strictjson
 from core.dra.amounts import DeviceKey, most, nano, render, total
@@ -23,6 +23,7 @@ from tests.builders.claims import a_claim, a_template, a_way
 
 QUEUES = ("root", "a", "b", "c", "d")
 CLAIMS = ("c1", "c2", "p1-x", "p2-x")
+SHARED = ("c1", "c2", "c3")
 CLASSES = ("gpu", "nic")
 TEMPLATES = ("t1", "t2")
 PODS = ("p1", "p2", "p3", "p4")
@@ -144,8 +145,8 @@ def seen(book: DeviceBook) -> dict[str, tuple[Sums, ...]]:
     return {name: sums for name, sums in found.items() if any(sums)}
 
 
-class Books(RuleBasedStateMachine):
-    """Events of all kinds in any order, relists and missed deletions among them."""
+class Followed(RuleBasedStateMachine):
+    """A cluster, and a book that is told everything."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,26 +170,14 @@ class Books(RuleBasedStateMachine):
         changed = {name for name in sums.keys() | now.keys() if sums.get(name) != now.get(name)}
         assert changed <= effect.touched
 
+
+class Books(Followed):
+    """Events of all kinds in any order, relists and missed deletions among them."""
+
     @rule(pod=pods(), stage=st.sampled_from(STAGES), queue=st.sampled_from([*QUEUES, "lost"]))
     def put_pod(self, pod: Pod, stage: Stage, queue: str) -> None:
         self.cluster.pods[pod.uid] = (pod, stage, queue)
         self.then(self.book.put_pod, pod, stage, queue)
-
-    @precondition(lambda self: self.cluster.pods)
-    @rule(data=st.data(), queue=st.sampled_from(QUEUES))
-    def move(self, data: st.DataObject, queue: str) -> None:
-        """A pod takes its claims to another queue."""
-        pod, stage, _ = data.draw(st.sampled_from(list(self.cluster.pods.values())))
-        self.put_pod(pod, stage, queue)
-
-    @precondition(lambda self: any(pod.claims for pod, *_ in self.cluster.pods.values()))
-    @rule(data=st.data(), name=st.sampled_from(PODS), stage=st.sampled_from(STAGES))
-    def share(self, data: st.DataObject, name: str, stage: Stage) -> None:
-        """A pod comes that names the claims of another one, and belongs to the same queue or one near it."""
-        known = [each for each in self.cluster.pods.values() if each[0].claims]
-        other, _, queue = data.draw(st.sampled_from(known))
-        pod = replace(other, name=name, uid=f"uid-ml-{name}")
-        self.put_pod(pod, stage, data.draw(st.sampled_from([queue, *QUEUES])))
 
     @rule(name=st.sampled_from(PODS))
     def drop_pod(self, name: str) -> None:
@@ -270,7 +259,58 @@ class Books(RuleBasedStateMachine):
             self.book.put_pod(pod, stage, queue)
 
 
+class Crowded(Followed):
+    """Three claims, few devices and pods that share both: nearly every event lets somebody in or keeps somebody out."""
+
+    @initialize()
+    def begin(self) -> None:
+        for name, parent, count in (("a", "", 2), ("b", "a", 1), ("c", "a", 1)):
+            self.put_queue(name, parent, count)
+        for claim in SHARED:
+            self.put_claim(claim, 1)
+
+    @rule(
+        name=st.sampled_from(PODS),
+        wanted=st.sets(st.sampled_from(SHARED), min_size=1, max_size=2),
+        stage=st.sampled_from((Stage.WAITING, Stage.WAITING, *USED)),
+        queue=st.sampled_from("abc"),
+    )
+    def put_pod(self, name: str, wanted: set[str], stage: Stage, queue: str) -> None:
+        built = a_pod(name)
+        for claim in sorted(wanted):
+            built = built.claim(claim, name=claim)
+        self.book_pod(built.view(), stage, queue)
+
+    @precondition(lambda self: self.cluster.pods)
+    @rule(data=st.data(), queue=st.sampled_from("abc"))
+    def move(self, data: st.DataObject, queue: str) -> None:
+        """A pod takes its claims to another queue."""
+        pod, stage, _ = data.draw(st.sampled_from(list(self.cluster.pods.values())))
+        self.book_pod(pod, stage, queue)
+
+    def book_pod(self, pod: Pod, stage: Stage, queue: str) -> None:
+        self.cluster.pods[pod.uid] = (pod, stage, queue)
+        self.then(self.book.put_pod, pod, stage, queue)
+
+    @precondition(lambda self: self.cluster.pods)
+    @rule(data=st.data())
+    def drop_pod(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(list(self.cluster.pods)))
+        del self.cluster.pods[uid]
+        self.then(self.book.drop_pod, uid)
+
+    @rule(name=st.sampled_from(SHARED), count=st.integers(1, 2))
+    def put_claim(self, name: str, count: int) -> None:
+        self.then(self.book.put_claim, a_claim(name).exactly("r", "gpu", count=count).view())
+
+    @rule(name=st.sampled_from("abc"), parent=st.sampled_from(("", "a", "b")), count=st.integers(0, 2))
+    def put_queue(self, name: str, parent: str, count: int) -> None:
+        limit = {"capability": {"gpu": {"count": count}}}
+        self.then(self.book.put_queue, a_queue(name).child_of(parent).devices(limit).view())
+
+
 TestBooks = Books.TestCase
+TestCrowded = Crowded.TestCase
 
 
 # -- reading -------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ A command runs an event loop of its own, so it gets a thread of its own beside t
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,26 @@ async def test_kinds_that_the_cluster_does_not_know_are_empty(run: Run, tmp_path
         outcome = await asyncio.to_thread(run, "queues", "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert (outcome.status, outcome.err) == (0, "")
     assert len(outcome.out.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("served", "decision", "reason"), [(False, "lift", ""), (True, "hold", "ClaimNotFound")]
+)
+async def test_nobody_waits_for_a_claim_where_there_are_none_as_a_kind(
+    run: Run, tmp_path: Path, served: bool, decision: str, reason: str
+) -> None:
+    """As in the controller; a claim of a kind that is served is missing."""
+    claim = {"name": "dev", "resourceClaimName": "gone"}
+    waiting = {"schedulingGates": [{"name": "cardquota.io/quota"}], "resourceClaims": [claim]}
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, {"metadata": {"name": "p", "namespace": "ml"}, "spec": waiting})
+        for version in () if served else resources.DEVICE_VERSIONS:
+            path = replace(resources.RESOURCE_CLAIMS, version=version).path()
+            server.fail("list", answer_status(404, "NotFound"), path=path)
+        config = kubeconfig(tmp_path, server.url)
+        outcome = await asyncio.to_thread(run, "plan", "--kubeconfig", config, "-o", "json")
+    found = json.loads(outcome.out)["pods"]["ml/p"]
+    assert (found["decision"], found["reason"]) == (decision, reason)
 
 
 async def test_what_the_cluster_refuses_is_the_error(run: Run, tmp_path: Path) -> None:

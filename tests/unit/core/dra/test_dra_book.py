@@ -179,6 +179,27 @@ def test_queues_that_share_a_claim_are_each_charged_and_the_queue_above_once() -
     assert counts(book, "team") == counts(book, "root") == (0, 0, 5)
 
 
+@pytest.mark.parametrize(
+    ("group", "api_version", "fits"),
+    [
+        ("g", "scheduling.k8s.io/v1alpha2", True),
+        ("other", "scheduling.k8s.io/v1alpha2", False),
+        ("g", "scheduling.volcano.sh/v1beta1", False),
+    ],
+)
+def test_a_claim_that_is_made_once_for_a_group_is_shared_by_its_members(
+    group: str, api_version: str, fits: bool
+) -> None:
+    claim = gpus("c").owned_by("PodGroup", group, api_version=api_version)
+    book = a_book(limited("q", 1).view(), claim.view())
+    for name in "ab":
+        member = a_pod(name).claim("dev", template="t").generated_claim("dev", "c")
+        member = member.put("spec", "schedulingGroup", "podGroupName", value="g")
+        assert (why(book, member) == ("", "")) is fits
+        book.put_pod(member.view(), RESERVED, "q")
+    assert counts(book, "q") == (0, 1 if fits else 0, 0)
+
+
 def test_a_second_pod_on_a_shared_claim_always_fits() -> None:
     book = a_book(limited("q", 2).view(), gpus("c", 2).view(), gpus("d").view())
     book.put_pod(holding("a", "c").view(), ALLOCATED, "q")

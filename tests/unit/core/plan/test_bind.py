@@ -244,7 +244,9 @@ class TestNeverLifted:
         lifted = pod.assigned('{"A":1}')
         assert given(binder(ledger), lifted, "a") == found
         ledger.put_node(a_node("a").card("A", 8).view())
-        assert refused(binder(ledger).decide(lifted.view(), "a")).reason == reasons.MGPU_NODE_TYPE
+        short = refused(binder(ledger).decide(lifted.view(), "a"))
+        assert short.reason == reasons.MGPU_NODE_TYPE
+        assert short.message.endswith("(node a)"), "the scheduler's event does not say which node it tried"
 
 
 def given(binds: Binder, pod: PodBuilder, node: str) -> Mapping[str, str]:

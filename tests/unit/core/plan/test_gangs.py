@@ -209,6 +209,26 @@ def test_a_trial_that_comes_to_nothing_leaves_nothing_to_do_behind() -> None:
     assert (ledger.dirty, ledger.touched) == (set(), set())
 
 
+def test_a_gang_that_nobody_can_work_out_waits_with_a_reason_of_its_own() -> None:
+    """Of twenty members each wants another number of cards: too many ways to leave them out or to put them together."""
+    ledger = books(a_queue("q").cards({"A": 105, "B": 104}), groups=(group(minimum=20),))
+    ledger.put_node(a_node("a").card("A", 400).view())
+    ledger.put_node(a_node("b").card("B", 400).view())
+    for number in range(20):
+        ledger.put_pod(member(f"m{number:02}", card="A|B", count=number + 1, second=number).view())
+    (hold, *_) = Planner(ledger).decide("q")
+    assert isinstance(hold, Hold)
+    assert hold.reason == reasons.GANG_SEARCH_GIVEN_UP
+    assert "PodGroup ml/g needs 20 more members at once, " in hold.message
+    assert ledger.used("q", "A") == 0
+
+
+def test_a_gang_of_a_thousand_is_lifted_in_one_pass() -> None:
+    ledger = books(a_queue("q").cards({"A": 1000}), groups=(group(minimum=1000),))
+    members = [member(f"m{number:03}") for number in range(1000)]
+    assert len(lifted(ledger, Planner(ledger), *members)) == 1000
+
+
 def test_without_its_podgroup_nothing_holds_a_gang_together() -> None:
     ledger = books(a_queue("q").cards({"A": 2}), groups=(group(),))
     planner = Planner(ledger)
