@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -134,10 +135,23 @@ class Pod:
         """Whether the pod asks for anything of ours: cards, mGPU or claims."""
         return bool(self.card_name or self.asks_mgpu or self.claims)
 
+    def ungated(self, annotations: Mapping[str, str]) -> "Pod":
+        """The pod without our gate and with these annotations; as `replace` would make it, in a third of the time."""
+        values = list(_VALUES(self))
+        values[_GATES] = tuple(gate for gate in self.gates if gate != names.GATE)
+        values[_ANNOTATIONS] = annotations
+        return Pod(*values)
+
     @property
     def asks_mgpu(self) -> bool:
         """Whether any container, init containers included, has an mGPU key in limits or requests."""
         return bool(self.shares) or self.share_in_init
+
+
+_FIELDS: Final = tuple(field.name for field in fields(Pod))
+_VALUES: Final = attrgetter(*_FIELDS)
+_GATES: Final = _FIELDS.index("gates")
+_ANNOTATIONS: Final = _FIELDS.index("annotations")
 
 
 def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:

@@ -5,7 +5,7 @@ What is lifted is assumed in the ledger at once, so the next pod sees it. The ca
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from core import names, reasons
@@ -248,8 +248,7 @@ class Planner:
             assigned[card] = count
             record = render_assigned(card, count)
         annotations = {**pod.annotations, names.ASSIGNED_ANNOTATION: record} if record else pod.annotations
-        gates = tuple(gate for gate in pod.gates if gate != names.GATE)
-        lifted = replace(pod, gates=gates, annotations=annotations)
+        lifted = pod.ungated(annotations)
         self._ledger.assume(lifted)
         return Lift(pod, entry.queue, assigned, record, self._requirement(entry, card), lifted)
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 from core.cards.ask import assignment_of
 from core.objects import Pod
+from core.queues.amounts import add
 from core.queues.attribution import Attribution
 from core.queues.demand import Demand, Stage
 
@@ -18,6 +20,15 @@ class Entry:
     attribution: Attribution
     demand: Demand
     charged: Mapping[str, int]
+    unlifted: bool
+    """Whether no gate holds the pod back and yet nobody has granted it its cards: its gate was forced off, or it never had
+    one. A scheduler may bind it any moment, so it is reserved; but its bind is still to be judged."""
+
+    @classmethod
+    def of(cls, pod: Pod, stage: Stage, attribution: Attribution, demand: Demand) -> Self:
+        """The entry of a pod that charges this queue with this demand."""
+        unlifted = stage is Stage.RESERVED and pod.card_name != "" and assignment_of(pod) is None
+        return cls(pod, stage, attribution, demand, demand.amounts, unlifted)
 
     @property
     def queue(self) -> str:
@@ -28,14 +39,6 @@ class Entry:
     def uncounted(self) -> bool:
         """Whether the pod names a card and cannot be counted."""
         return self.demand.card is None and self.demand.problem != "" and self.pod.card_name != ""
-
-    @property
-    def unlifted(self) -> bool:
-        """Whether no gate holds the pod back and yet nobody has granted it its cards: its gate was forced off.
-
-        Or it never had one. A scheduler may bind it any moment, so it is reserved; but its bind is still to be judged.
-        """
-        return self.stage is Stage.RESERVED and self.pod.card_name != "" and assignment_of(self.pod) is None
 
     @property
     def holds_share(self) -> bool:
@@ -115,10 +118,10 @@ class Account:
         self._add(entry, -1)
 
     def _add(self, entry: Entry, sign: int) -> None:
-        _sum_up(self._sums(entry.stage), entry.charged, sign)
+        add(self._sums(entry.stage), entry.charged, sign)
         if entry.unlifted:
-            _sum_up(self.unlifted, entry.charged, sign)
-            _sum_up(self.unlifted_cpu_memory, entry.demand.cpu_memory, sign)
+            add(self.unlifted, entry.charged, sign)
+            add(self.unlifted_cpu_memory, entry.demand.cpu_memory, sign)
 
     def _sums(self, stage: Stage) -> dict[str, int]:
         match stage:
@@ -130,12 +133,3 @@ class Account:
                 return self.waiting
             case Stage.IGNORED:
                 raise ValueError("an ignored pod is not booked")
-
-
-def _sum_up(sums: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:
-    for key, amount in amounts.items():
-        left = sums.get(key, 0) + sign * amount
-        if left:
-            sums[key] = left
-        else:
-            sums.pop(key, None)

@@ -29,3 +29,13 @@ def beyond(amounts: Amounts, others: Amounts) -> dict[str, int]:
 def cpu_memory(resources: Amounts) -> dict[str, int]:
     """Only the CPU and memory of a resource list."""
     return {key: resources[key] for key in CPU_AND_MEMORY if key in resources}
+
+
+def add(sums: dict[str, int], amounts: Amounts, sign: int) -> None:
+    """Adds amounts to sums, or takes them out with a `sign` of -1; what comes to zero is left out."""
+    for key, amount in amounts.items():
+        left = sums.get(key, 0) + sign * amount
+        if left:
+            sums[key] = left
+        else:
+            sums.pop(key, None)

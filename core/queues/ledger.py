@@ -9,15 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from operator import attrgetter
 
-from core.cards.expression import split
+from core.cards.expression import BAR, split
 from core.cards.inventory import Inventory
 from core.dra.book import Effect
 from core.objects import Group, Job, Namespace, Node, Pod, Queue
 from core.queues.account import Account, Entry
+from core.queues.amounts import add
 from core.queues.attribution import Attribution
 from core.queues.capacity import Capacity
 from core.queues.cpu_memory_book import CpuMemoryBook
-from core.queues.demand import Stage, demand_of, holds_quota, stage_of
+from core.queues.demand import Demand, Stage, demand_of, holds_quota, stage_of
 from core.queues.devices import Devices
 from core.queues.index import Index
 from core.queues.limits import Limits, limits_of
@@ -63,8 +64,8 @@ class Ledger:
         """The mGPU pods that are lifted but have no node yet, by UID."""
         self.reserved_shares_changes = 0
         """Grows whenever one of them comes, changes or goes."""
-        self._reserved = Account()
-        """The reserved ones of all queues together."""
+        self._reserved: dict[str, int] = {}
+        """What is reserved in all queues together."""
         self._sources = QueueSources(settings.queue.default)
         self._pods: dict[str, Pod] = {}
         self._entries: dict[str, Entry] = {}
@@ -100,7 +101,7 @@ class Ledger:
 
     def reserved(self, key: str) -> int:
         """What all queues together have reserved of one key."""
-        return self._reserved.used(key)
+        return self._reserved.get(key, 0)
 
     def waiting(self, queue: str) -> list[Entry]:
         """The waiting pods of a queue in the order in which they are considered."""
@@ -176,9 +177,17 @@ class Ledger:
             self._room_freed()
 
     def assume(self, pod: Pod) -> None:
-        """Books a pod as it will be once the write under way has gone through."""
+        """Books a pod as it will be once the write under way, a lift or a bind, has gone through."""
         self._assumed[pod.uid] = pod
-        self._book(pod)
+        old = self._entries.get(pod.uid)
+        if old is None:
+            self._book(pod)
+            return
+        if pod.bound and self.occupants.put(pod):
+            self._room_freed()
+        # Neither write changes the queue, and a lift nothing of what a pod asks for that had no choice.
+        lifts = old.stage is Stage.WAITING and not pod.bound and BAR not in pod.card_name
+        self._enter(pod, old, self._entry_of(pod, old.attribution, old.demand if lifts else None))
 
     def forget(self, uid: str) -> None:
         """Takes an assumption back: the write has failed for good."""
@@ -301,7 +310,10 @@ class Ledger:
                 self._unnamed.put(pod.uid, *(name for name in pod.requests if "/" in name))
             if self.occupants.put(pod):
                 self._room_freed()
-        old, new = self._entries.get(pod.uid), self._entry_of(pod)
+        self._enter(pod, self._entries.get(pod.uid), self._entry_of(pod, None, None))
+
+    def _enter(self, pod: Pod, old: Entry | None, new: Entry | None) -> None:
+        """Puts the new entry of a pod in the place of the old one."""
         self._weigh(pod, new)
         if old == new:
             return
@@ -312,7 +324,7 @@ class Ledger:
             self._entries[pod.uid] = new
             self.accounts[new.queue].book(new)
             if new.stage is Stage.RESERVED:
-                self._reserved.book(new)
+                add(self._reserved, new.charged, 1)
             if new.holds_share:
                 self.reserved_shares[pod.uid] = new
                 self.reserved_shares_changes += 1
@@ -324,7 +336,7 @@ class Ledger:
         account = self.accounts[entry.queue]
         account.unbook(entry)
         if entry.stage is Stage.RESERVED:
-            self._reserved.unbook(entry)
+            add(self._reserved, entry.charged, -1)
         if entry.holds_share:
             del self.reserved_shares[entry.pod.uid]
             self.reserved_shares_changes += 1
@@ -376,12 +388,13 @@ class Ledger:
         self.dirty |= self.wants_cpu_memory
         self.wants_cpu_memory.clear()
 
-    def _entry_of(self, pod: Pod) -> Entry | None:
+    def _entry_of(self, pod: Pod, queue: Attribution | None, asked: Demand | None) -> Entry | None:
+        """`queue` is what the pod charges, `asked` what it asks for; None to find out."""
         stage = stage_of(pod)
         if stage is Stage.IGNORED:
             return None
-        demand = demand_of(pod, self.inventory, self._card_resources, self.settings)
-        return Entry(pod, stage, self.attribution(pod), demand, demand.amounts)
+        demand = asked or demand_of(pod, self.inventory, self._card_resources, self.settings)
+        return Entry.of(pod, stage, queue or self.attribution(pod), demand)
 
     def _group_changed(self, key: str) -> None:
         """Looks at the waiting members again: their number may suffice now."""

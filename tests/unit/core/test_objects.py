@@ -1,5 +1,6 @@
 """Projections keep what decisions need, count like kubectl, and take any garbage for absent."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -314,3 +315,9 @@ def test_timestamps_are_exact_integers(text: object, microseconds: int) -> None:
 )
 def test_garbage_is_absent_also_with_keys_that_only_yaml_has(project: Any, garbage: dict[str, Any]) -> None:
     project(garbage)
+
+
+def test_a_pod_without_its_gate_differs_in_nothing_else() -> None:
+    gated = a_pod("p").gpu(1).card("A").gated("other.io/gate").needs_node("zone", "a").view()
+    expected = replace(gated, gates=("other.io/gate",), annotations={"a": "b"})
+    assert gated.ungated({"a": "b"}) == expected
