@@ -124,7 +124,7 @@ class Planner:
         if balance is not None and self._ledger.queues[unit.queue].open:
             shortfall = declared_shortfall(self._ledger, unit, balance)
             if shortfall is not None:
-                self._note(unit.queue, {shortfall.reason})
+                self._note(unit.entries, {shortfall.reason})
                 return list(_hold_all(unit.entries, unit.group, shortfall))
         return self._gang(unit, balance) if unit.lacks_members else []
 
@@ -161,7 +161,7 @@ class Planner:
         shortfall = trial.shortfall or Shortfall(
             reasons.MIXED_CARDS, f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
         )
-        self._note(unit.queue, trial.obstacles)
+        self._note(ready, trial.obstacles)
         reason, most = shortfall.reason, f"{trial.most} fit"
         if outcome.exhausted:
             reason, most = (
@@ -196,13 +196,14 @@ class Planner:
         card = self._choice.choose(entry, balance, common)
         if not isinstance(card, Shortfall):
             return self._lift(entry, card)
-        self._note(entry.queue, {card.reason})
+        self._note((entry,), {card.reason})
         return Hold(entry.pod, entry.queue, card.reason, card.message)
 
-    def _note(self, queue: str, obstacles: Collection[str]) -> None:
-        """Remembers by what, besides quota given back in the queue, a waiting pod may be helped."""
+    def _note(self, entries: Sequence[Entry], obstacles: Collection[str]) -> None:
+        """Remembers by what, besides quota given back in the queue, these waiting pods of one queue may be helped."""
+        queue = entries[0].queue
         if reasons.NO_FREE_CARD in obstacles:
-            self._ledger.wants_room.add(queue)
+            self._ledger.want_room(queue, frozenset().union(*(entry.demand.cards for entry in entries)))
         if reasons.INSUFFICIENT_CPU_QUOTA in obstacles or reasons.INSUFFICIENT_MEMORY_QUOTA in obstacles:
             self._ledger.wants_cpu_memory.add(queue)
 

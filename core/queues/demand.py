@@ -62,6 +62,12 @@ class Demand:
     """Why what is asked for cannot be computed; empty when it can."""
 
     @property
+    def cards(self) -> frozenset[str]:
+        """The cards, and the mGPU resources, any of which on a node may serve the pod."""
+        cards = self.card.alternatives if self.card is not None else ()
+        return frozenset((*cards, *(names.MGPU_RESOURCES if self.mgpu is not None else ())))
+
+    @property
     def amounts(self) -> dict[str, int]:
         """Key -> thousandths, as charged; amounts of zero are left out."""
         charged = dict(self.shares)

@@ -6,12 +6,13 @@ pods (`assume`) and taken back when the write fails (`forget`).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from operator import attrgetter
 
 from core.cards.expression import BAR, split
 from core.cards.inventory import Inventory
 from core.dra.book import Effect
+from core.names import MGPU_RESOURCES
 from core.objects import Group, Job, Namespace, Node, Pod, Queue
 from core.queues.account import Account, Entry
 from core.queues.amounts import add
@@ -27,7 +28,7 @@ from core.queues.sources import QueueSources
 from core.queues.usage import card_resources, cpu_memory_of
 from core.settings import Settings
 
-Marks = tuple[set[str], set[str], set[str], set[str]]
+Marks = tuple[set[str], set[str], dict[str, frozenset[str]], set[str]]
 _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")
 
 
@@ -54,8 +55,8 @@ class Ledger:
         self.devices = Devices(settings, self._devices_changed)
         self.dirty: set[str] = set()
         """Queues for which something happened that may let a waiting pod in."""
-        self.wants_room: set[str] = set()
-        """Queues in which a pod has quota but no node has room; freed room moves them to `dirty`."""
+        self.wants_room: dict[str, frozenset[str]] = {}
+        """Queues in which a pod has quota but no node has room, and for which cards; these moved to `dirty` once freed."""
         self.wants_cpu_memory: set[str] = set()
         """Queues in which a pod has no CPU or memory left; what is given back there moves them to `dirty`."""
         self.touched: set[str] = set()
@@ -123,6 +124,10 @@ class Ledger:
 
     # -- what is to be done ------------------------------------------------------------------------------------
 
+    def want_room(self, queue: str, cards: Collection[str]) -> None:
+        """Has a queue looked at again when room for one of these cards, or mGPU resources, comes free."""
+        self.wants_room[queue] = self.wants_room.get(queue, frozenset()) | frozenset(cards)
+
     def take_dirty(self) -> set[str]:
         """The queues to decide on; they are off the list, and on it again with the next event that may help."""
         dirty, self.dirty = self.dirty, set()
@@ -135,7 +140,7 @@ class Ledger:
 
     def marks(self) -> Marks:
         """What is to be done, to be put back with `reset_marks` after a trial that came to nothing."""
-        return set(self.dirty), set(self.touched), set(self.wants_room), set(self.wants_cpu_memory)
+        return set(self.dirty), set(self.touched), dict(self.wants_room), set(self.wants_cpu_memory)
 
     def reset_marks(self, marks: Marks) -> None:
         """Puts back what was to be done."""
@@ -173,8 +178,7 @@ class Ledger:
         self._unnamed.put(uid)
         self._given_back(self.cpu_memory.drop(uid))
         self.devices.drop_pod(uid)
-        if self.occupants.drop(uid):
-            self._room_freed()
+        self._left(self.occupants.drop(uid))
 
     def assume(self, pod: Pod) -> None:
         """Books a pod as it will be once the write under way, a lift or a bind, has gone through."""
@@ -183,8 +187,8 @@ class Ledger:
         if old is None:
             self._book(pod)
             return
-        if pod.bound and self.occupants.put(pod):
-            self._room_freed()
+        if pod.bound:
+            self._left(self.occupants.put(pod))
         # Neither write changes the queue, and a lift nothing of what a pod asks for that had no choice.
         lifts = old.stage is Stage.WAITING and not pod.bound and BAR not in pod.card_name
         self._enter(pod, old, self._entry_of(pod, old.attribution, old.demand if lifts else None))
@@ -308,8 +312,7 @@ class Ledger:
             self._by_card.put(pod.uid, *split(pod.card_name))
             if self.settings.cards.unlimited_cpu_memory and not pod.card_name:
                 self._unnamed.put(pod.uid, *(name for name in pod.requests if "/" in name))
-            if self.occupants.put(pod):
-                self._room_freed()
+            self._left(self.occupants.put(pod))
         self._enter(pod, self._entries.get(pod.uid), self._entry_of(pod, None, None))
 
     def _enter(self, pod: Pod, old: Entry | None, new: Entry | None) -> None:
@@ -353,7 +356,7 @@ class Ledger:
         if old is None:
             return
         if old.stage is not Stage.WAITING:
-            self._room_freed()
+            self._room_freed(old.demand.cards)
             if new is not None and new.stage is not Stage.WAITING and old.charge == new.charge:
                 return
         account = self.accounts.get(old.queue)
@@ -403,9 +406,19 @@ class Ledger:
             if entry is not None and entry.stage is Stage.WAITING:
                 self.dirty.add(entry.queue)
 
-    def _room_freed(self) -> None:
-        self.dirty |= self.wants_room
-        self.wants_room.clear()
+    def _left(self, node: str) -> None:
+        """Room came free on a node, for whatever it carries; '' for nowhere."""
+        if node and self.wants_room:
+            carried = self.nodes[node].allocatable if node in self.nodes else ()
+            self._room_freed(
+                {*self.inventory.on_node(node), *(key for key in MGPU_RESOURCES if key in carried)}
+            )
+
+    def _room_freed(self, cards: Collection[str]) -> None:
+        helped = [queue for queue, wanted in self.wants_room.items() if not wanted.isdisjoint(cards)]
+        for queue in helped:
+            del self.wants_room[queue]
+        self.dirty.update(helped)
 
 
 def _standing(pod: Pod | None) -> tuple[object, ...]:

@@ -37,19 +37,21 @@ class Occupants:
         """The nodes that changed, came or went since `changes` was that number; costs as much as there are of them."""
         return [*takewhile(lambda node: self._versions[node] > changes, reversed(self._versions))]
 
-    def put(self, pod: Pod) -> bool:
-        """Takes in a pod, wherever it is now. Returns whether it left a node."""
+    def put(self, pod: Pod) -> str:
+        """Takes in a pod, wherever it is now. Returns the node that it left, empty when it left none."""
         was_on = self._pods.values(pod.uid)
         if not was_on and not pod.bound:
-            return False
+            return ""
         # The node that a pod leaves changes too: a bind that was assumed and taken back must give its room back.
         self._touch({*was_on, pod.node_name} - {""})
-        return self._pods.put(pod.uid, pod.node_name if pod.bound and not pod.terminal else None)
+        left = self._pods.put(pod.uid, pod.node_name if pod.bound and not pod.terminal else None)
+        return was_on[0] if left else ""
 
-    def drop(self, uid: str) -> bool:
-        """Takes out a pod that is gone. Returns whether it left a node."""
-        self._touch(self._pods.values(uid))
-        return self._pods.put(uid)
+    def drop(self, uid: str) -> str:
+        """Takes out a pod that is gone. Returns the node that it left, empty when it left none."""
+        was_on = self._pods.values(uid)
+        self._touch(was_on)
+        return was_on[0] if self._pods.put(uid) else ""
 
     def node_changed(self, node: str) -> None:
         """Notes that a node has come, changed or gone."""

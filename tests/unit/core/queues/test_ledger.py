@@ -9,7 +9,7 @@ from core.queues.demand import Stage
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
-from tests.builders.objects import PodBuilder
+from tests.builders.objects import NodeBuilder, PodBuilder
 
 H200 = a_node("n1").card("H200", 8).view()
 POD = a_pod("p").gpu(2).card("H200").in_queue("q")
@@ -242,12 +242,49 @@ def test_what_cannot_help_wakes_nobody_of_the_queue(ledger: Ledger, event: Calla
 
 def test_the_status_of_a_running_pod_wakes_nobody_who_waits_for_room(ledger: Ledger) -> None:
     ledger.put_pod(POD.bound_to("n1", phase="Pending").view())
-    ledger.wants_room.add("elsewhere")
+    ledger.want_room("elsewhere", {"H200"})
     ledger.dirty.clear()
     ledger.put_pod(later(POD.bound_to("n1")).view())
-    assert (ledger.dirty, ledger.wants_room) == (set(), {"elsewhere"})
+    assert (ledger.dirty, set(ledger.wants_room)) == (set(), {"elsewhere"})
     ledger.put_pod(later(POD.bound_to("n1").terminating()).view())
     assert ledger.dirty == {"elsewhere"}
+
+
+SHARES = a_node("n1").card("H200", 8).mgpu(4, memory=8192)
+LEAVERS: dict[str, Callable[[Ledger], None]] = {
+    "a pod that names no card ends": lambda books: books.drop_pod("uid-ml-nameless"),
+    "a lifted pod is deleted": lambda books: books.put_pod(LIFTED.terminating().view()),
+}
+
+
+@pytest.mark.parametrize("leaves", LEAVERS)
+@pytest.mark.parametrize(("wanted", "woken"), [({"H200"}, True), ({"H100", "H200"}, True), ({"H100"}, False)])
+def test_room_for_a_card_wakes_only_the_queues_that_wait_for_that_card(
+    ledger: Ledger, leaves: str, wanted: set[str], woken: bool
+) -> None:
+    ledger.put_pod(a_pod("nameless").gpu(1).bound_to("n1").view())
+    ledger.put_pod(LIFTED.view())
+    ledger.want_room("elsewhere", wanted)
+    ledger.dirty.clear()
+    LEAVERS[leaves](ledger)
+    assert ("elsewhere" in ledger.dirty) is woken
+    assert ("elsewhere" in ledger.wants_room) is not woken
+
+
+@pytest.mark.parametrize(("node", "woken"), [(SHARES, True), (a_node("n1").card("H200", 8), False)])
+def test_mgpu_room_comes_free_on_nodes_that_have_any(ledger: Ledger, node: NodeBuilder, woken: bool) -> None:
+    ledger.put_node(node.view())
+    ledger.put_pod(a_pod("other").gpu(1).bound_to("n1").view())
+    ledger.want_room("elsewhere", {MGPU_CORE, MGPU_MEMORY})
+    ledger.dirty.clear()
+    ledger.drop_pod("uid-ml-other")
+    assert ("elsewhere" in ledger.dirty) is woken
+
+
+def test_what_a_queue_waits_for_adds_up(ledger: Ledger) -> None:
+    ledger.want_room("q", {"A"})
+    ledger.want_room("q", {"B"})
+    assert ledger.wants_room == {"q": {"A", "B"}}
 
 
 def test_a_waiting_pod_that_was_written_is_lifted_by_its_newest_state(ledger: Ledger) -> None:
