@@ -4,7 +4,6 @@ The gate is what keeps a queue within its quota. A vote against a job saves it f
 creates them when the job is let in.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,9 +11,10 @@ from core import reasons
 from core.extender.shapes import part
 from core.objects import Group, Pod, group
 from core.objects import raw as read
-from core.queues.amounts import CPU_AND_MEMORY, Amounts, total
-from core.queues.check import Balance, balance_of
-from core.queues.enqueue import GroupBalance, GroupRequest, declared_request
+from core.plan.declared import group_balance
+from core.queues.amounts import Amounts, total
+from core.queues.check import balance_of
+from core.queues.enqueue import GroupRequest, declared_request
 from core.queues.ledger import Ledger
 from core.queues.shortfall import Shortfall
 from core.queues.status import is_card
@@ -85,25 +85,11 @@ def vote(body: object, ledger: Ledger, promises: Promises, now_s: float) -> Vote
     if not found.open:
         return Vote(REJECT, asking)
     promised = promises.others(asking, queue, ledger, now_s)
-    short = _group_balance(balance, promised, ledger).shortfall(request)
+    short = group_balance(ledger, balance, promised).shortfall(request)
     if short is not None:
         return Vote(REJECT, asking, short)
     promises.make(asking, queue, request, now_s)
     return Vote(PERMIT, asking)
-
-
-def _group_balance(balance: Balance, promised: Mapping[str, int], ledger: Ledger) -> GroupBalance:
-    account = ledger.accounts.get(balance.queue)
-    booked = account.allocated.keys() | account.reserved.keys() if account is not None else frozenset[str]()
-    cards = {key for key in promised if key not in CPU_AND_MEMORY}
-    return GroupBalance(
-        queue=balance.queue,
-        limits=balance.limits,
-        cpu_memory=balance.cpu_memory,
-        used={key: balance.used(key) + promised.get(key, 0) for key in booked | cards},
-        cpu_memory_used=lambda key: balance.cpu_memory_used(key) + promised.get(key, 0),
-        uniform=ledger.settings.cards.multi_card_job == "uniform",
-    )
 
 
 def _started(pod: Pod) -> bool:

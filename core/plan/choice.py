@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from core import reasons
 from core.cards.ask import CardAsk
+from core.cards.expression import BAR
 from core.objects import Node, Pod
 from core.plan.room import ShareRoom
 from core.plan.stock import CardStock
@@ -64,7 +65,7 @@ class Choice:
         The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
         with a single card does not, its waiting for a node is the scheduler's business.
         """
-        if "|" not in asked.expression:
+        if BAR not in asked.expression:
             return asked.alternatives[0]
         nodes: dict[str, Sequence[Node]] = {
             card: self._stock.admitted_nodes(pod, card) for card in asked.alternatives
