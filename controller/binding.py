@@ -14,8 +14,8 @@ from core.admission.request import AdmissionRequest, Decision
 from core.crossquota.selector import keys
 from core.objects import Pod, pod
 from core.plan.bind import Binder
-from core.queues.shortfall import Shortfall
 from core.settings import Settings
+from core.shortfall import Shortfall
 from core.violations import Violation
 from kube import errors
 from kube.client import Json

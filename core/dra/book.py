@@ -17,12 +17,12 @@ from core.dra.cost import Cost, cost_of
 from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
 from core.dra.wants import Wants, claim_keys, template_keys, wants_of
 from core.hierarchy import Chain, QueueTree
+from core.index import Index
 from core.objects import Claim, ClaimTemplate, Pod, Queue
 from core.objects.claim import DeviceRequest
-from core.queues.demand import Stage
-from core.queues.index import Index
-from core.queues.shortfall import Shortfall
 from core.settings import DraSettings
+from core.shortfall import Shortfall
+from core.stage import Stage
 
 _NOTHING: Final[Amounts] = {}
 _NOBODY: Final = DeviceAccount()

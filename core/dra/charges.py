@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from core.dra.amounts import Amounts, DeviceKey
-from core.queues.demand import Stage
+from core.stage import Stage
 
 
 class Charges:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from core import reasons
 from core.dra.amounts import Amounts, DeviceKey, render
 from core.dra.limits import DeviceLimits
-from core.queues.shortfall import Shortfall
+from core.shortfall import Shortfall
 
 
 def device_shortfall(

@@ -11,14 +11,13 @@ from core import reasons
 from core.extender.shapes import part
 from core.objects import Group, Pod, group
 from core.objects import raw as read
-from core.plan.declared import group_balance
 from core.queues.amounts import Amounts, total
-from core.queues.check import balance_of
+from core.queues.check import balance_of, group_balance
 from core.queues.enqueue import GroupRequest, declared_request
 from core.queues.ledger import Ledger
-from core.queues.shortfall import Shortfall
 from core.queues.status import is_card
 from core.queues.usage import card_resources
+from core.shortfall import Shortfall
 
 PERMIT: Final = 1
 ABSTAIN: Final = 0

@@ -22,11 +22,13 @@ from core.mgpu.binding import Refused
 from core.mgpu.binding import decide as place_shares
 from core.objects import Pod
 from core.queues.check import Balance, balance_of
-from core.queues.demand import Demand, Stage, demand_of, stage_of
+from core.queues.demand import Demand, demand_of
 from core.queues.ledger import Ledger
-from core.queues.shortfall import Shortfall, queue_closed, queue_missing, uncountable
+from core.queues.shortfall import queue_closed, queue_missing, uncountable
 from core.queues.usage import card_resources
 from core.settings import Settings
+from core.shortfall import Shortfall
+from core.stage import Stage, stage_of
 
 _NOTHING: Final[Mapping[str, int]] = {}
 

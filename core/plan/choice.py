@@ -12,7 +12,7 @@ from core.plan.stock import CardStock
 from core.queues.account import Entry
 from core.queues.check import Balance
 from core.queues.ledger import Ledger
-from core.queues.shortfall import Shortfall
+from core.shortfall import Shortfall
 
 
 class Choice:

@@ -26,7 +26,8 @@ from core.queues.amounts import CPU, MEMORY
 from core.queues.check import Balance, balance_of
 from core.queues.ledger import Ledger
 from core.queues.share import share_of
-from core.queues.shortfall import Shortfall, queue_closed, queue_missing, uncountable
+from core.queues.shortfall import queue_closed, queue_missing, uncountable
+from core.shortfall import Shortfall
 
 
 @dataclass(frozen=True, slots=True)

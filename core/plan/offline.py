@@ -9,12 +9,12 @@ from core.affinity import Patch
 from core.objects import Pod
 from core.plan.lift import Hold, Lift, Planner
 from core.plan.reservations import Reservations, overdue_notice
-from core.queues.demand import Stage, stage_of
 from core.queues.figures import Figures, figures_of
 from core.queues.ledger import Ledger
 from core.queues.notices import queue_notices
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
+from core.stage import Stage, stage_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Final
 
 from core import reasons
 from core.objects import Pod
-from core.queues.demand import Stage, stage_of
 from core.settings import ReservationSettings
+from core.stage import Stage, stage_of
 
 _SECOND: Final = 1_000_000
 _AGAIN: Final = 30 * _SECOND

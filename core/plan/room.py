@@ -17,7 +17,7 @@ from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
 from core.queues.account import Entry
 from core.queues.ledger import Ledger
-from core.queues.shortfall import Shortfall
+from core.shortfall import Shortfall
 
 _CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POLICY_MISMATCH)
 """Which node's reason is told: the one that comes closest to fitting."""

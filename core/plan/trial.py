@@ -7,7 +7,7 @@ from core.names import TASK_SPEC_ANNOTATION
 from core.plan.gang import Member
 from core.queues.account import Entry
 from core.queues.ledger import Ledger
-from core.queues.shortfall import Shortfall
+from core.shortfall import Shortfall
 
 L = TypeVar("L")
 

@@ -11,8 +11,8 @@ from core.plan.gang import Member
 from core.plan.trial import NO_CARD
 from core.plan.units import Unit
 from core.queues.attribution import is_job
-from core.queues.demand import Stage
 from core.queues.ledger import Ledger
+from core.stage import Stage
 
 
 def applies(ledger: Ledger, unit: Unit) -> bool:

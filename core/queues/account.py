@@ -8,7 +8,8 @@ from core.cards.ask import assignment_of
 from core.objects import Pod
 from core.queues.amounts import add
 from core.queues.attribution import Attribution
-from core.queues.demand import Demand, Stage
+from core.queues.demand import Demand
+from core.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from core.cards.ask import CardAsk
-from core.queues.amounts import Amounts
+from core.queues.amounts import CPU_AND_MEMORY, Amounts
 from core.queues.cpu_memory import cpu_memory_shortfall
+from core.queues.enqueue import GroupBalance
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
-from core.queues.shortfall import Shortfall, card_shortage, scalar_shortage
+from core.queues.shortfall import card_shortage, scalar_shortage
+from core.shortfall import Shortfall
+
+_NO_AMOUNTS: Final[Amounts] = {}
 
 
 def _nothing(_key: str) -> int:
@@ -74,4 +79,19 @@ def balance_of(ledger: Ledger, queue: str) -> Balance | None:
         partial(ledger.used, queue),
         ledger.capacity.limit(queue),
         partial(ledger.cpu_memory.used, queue),
+    )
+
+
+def group_balance(ledger: Ledger, balance: Balance, promised: Amounts = _NO_AMOUNTS) -> GroupBalance:
+    """What is left of a queue for a group as a whole; `promised` to other groups counts as used."""
+    account = ledger.accounts.get(balance.queue)
+    booked = account.allocated.keys() | account.reserved.keys() if account is not None else frozenset[str]()
+    cards = {key for key in promised if key not in CPU_AND_MEMORY}
+    return GroupBalance(
+        queue=balance.queue,
+        limits=balance.limits,
+        cpu_memory=balance.cpu_memory,
+        used={key: balance.used(key) + promised.get(key, 0) for key in booked | cards},
+        cpu_memory_used=lambda key: balance.cpu_memory_used(key) + promised.get(key, 0),
+        uniform=ledger.settings.cards.multi_card_job == "uniform",
     )

@@ -7,7 +7,7 @@ from typing import Final
 from core import reasons
 from core.queues.amounts import CPU, MEMORY
 from core.queues.numbers import go_float
-from core.queues.shortfall import Shortfall
+from core.shortfall import Shortfall
 
 _MILLI_PER_MI: Final = 1000 * 2**20
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from core.dra.amounts import thousandths
 from core.dra.book import DeviceBook, Effect
 from core.objects import Claim, ClaimTemplate, Pod, Queue
-from core.queues.demand import Stage
 from core.queues.overuse import Overuse
-from core.queues.shortfall import Shortfall
 from core.settings import Settings
+from core.shortfall import Shortfall
+from core.stage import Stage
 
 
 class Devices:

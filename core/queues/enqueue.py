@@ -17,9 +17,10 @@ from core.queues.amounts import Amounts
 from core.queues.attribution import is_job
 from core.queues.cpu_memory import cpu_memory_shortfall
 from core.queues.limits import Limits
-from core.queues.shortfall import Shortfall, card_shortage, uncountable
+from core.queues.shortfall import card_shortage, uncountable
 from core.queues.usage import min_cpu_memory
 from core.settings import Settings
+from core.shortfall import Shortfall
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from operator import attrgetter
 from core.cards.expression import BAR, split
 from core.cards.inventory import Inventory
 from core.dra.book import Effect
+from core.index import Index
 from core.names import MGPU_RESOURCES
 from core.objects import Group, Job, Namespace, Node, Pod, Queue
 from core.queues.account import Account, Entry
@@ -19,14 +20,14 @@ from core.queues.amounts import add
 from core.queues.attribution import Attribution
 from core.queues.capacity import Capacity
 from core.queues.cpu_memory_book import CpuMemoryBook
-from core.queues.demand import Demand, Stage, demand_of, holds_quota, stage_of
+from core.queues.demand import Demand, demand_of
 from core.queues.devices import Devices
-from core.queues.index import Index
 from core.queues.limits import Limits, limits_of
 from core.queues.occupants import Occupants, occupies
 from core.queues.sources import QueueSources
 from core.queues.usage import card_resources, cpu_memory_of
 from core.settings import Settings
+from core.stage import Stage, holds_quota, stage_of
 
 Marks = tuple[set[str], set[str], dict[str, frozenset[str]], set[str]]
 _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from itertools import takewhile
 
+from core.index import Index
 from core.objects import Pod
-from core.queues.index import Index
 
 
 def occupies(pod: Pod) -> bool:

@@ -4,11 +4,11 @@ from typing import Final
 
 from core import reasons
 from core.cards.expression import split
+from core.index import Index
 from core.objects import Pod
 from core.queues.account import Entry
-from core.queues.demand import Stage, stage_of
-from core.queues.index import Index
 from core.queues.ledger import Ledger
+from core.stage import Stage, stage_of
 
 _HOLDING: Final = (Stage.RESERVED, Stage.ALLOCATED)
 

@@ -4,20 +4,11 @@ The texts of the five oldest reasons are those of Volcano's own card plugin: ang
 in thousandths.
 """
 
-from dataclasses import dataclass
-
 from core import reasons
 from core.objects import Queue
 from core.queues.limits import Limits
 from core.queues.numbers import go_float
-
-
-@dataclass(frozen=True, slots=True)
-class Shortfall:
-    """Why something does not fit: a code of core.reasons and the message for the user."""
-
-    reason: str
-    message: str
+from core.shortfall import Shortfall
 
 
 def card_shortage(

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
+from core.index import Index
 from core.objects import Group, Job, Namespace, Pod
 from core.queues.attribution import Attribution, attribute, owned_by_job
-from core.queues.index import Index
 
 
 class QueueSources:

@@ -16,8 +16,8 @@ from core.dra.cost import cost_of
 from core.dra.limits import limits_of
 from core.objects import Claim, ClaimTemplate, Pod, Queue
 from core.quantity import parse
-from core.queues.demand import Stage
 from core.settings import DraSettings
+from core.stage import Stage
 from tests.builders import a_pod, a_queue
 from tests.builders.claims import a_claim, a_template, a_way
 

@@ -7,8 +7,8 @@ from core.mgpu import records
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.plan.room import ShareRoom
 from core.queues.ledger import Ledger
-from core.queues.shortfall import Shortfall
 from core.settings import Settings
+from core.shortfall import Shortfall
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
 

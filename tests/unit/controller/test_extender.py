@@ -20,8 +20,8 @@ from controller.extender_metrics import ExtenderMetrics
 from controller.extender_votes import VoteNotes
 from core import reasons
 from core.extender.enqueue import REJECT, Vote
-from core.queues.shortfall import Shortfall
 from core.settings import Settings, parse
+from core.shortfall import Shortfall
 from kube.serving import application
 from tests.builders.objects import a_group, a_queue
 from tests.unit.controller.cluster import caches, show

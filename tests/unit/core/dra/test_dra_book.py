@@ -8,8 +8,8 @@ from core import reasons
 from core.dra.amounts import thousandths
 from core.dra.book import NO_EFFECT, DeviceBook, Effect
 from core.objects import Claim, ClaimTemplate, Queue
-from core.queues.demand import Stage
 from core.settings import DraSettings
+from core.stage import Stage
 from tests.builders import a_pod, a_queue
 from tests.builders.claims import ClaimBuilder, a_claim, a_template
 from tests.builders.objects import PodBuilder, QueueBuilder

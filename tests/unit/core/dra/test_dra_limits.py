@@ -11,7 +11,7 @@ from core.dra.amounts import Amounts, DeviceKey, nano, render, thousandths
 from core.dra.check import device_shortfall
 from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
 from core.quantity import parse
-from core.queues.shortfall import Shortfall
+from core.shortfall import Shortfall
 from tests.builders import a_queue
 from tests.builders.objects import QueueBuilder
 

@@ -10,8 +10,8 @@ from core.crossquota.book import guest_book
 from core.objects import Pod
 from core.plan.bind import Binder
 from core.queues.ledger import Ledger
-from core.queues.shortfall import Shortfall
 from core.settings import Settings
+from core.shortfall import Shortfall
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder, QueueBuilder
 

@@ -6,7 +6,7 @@ from core import names, reasons
 from core.crossquota.book import guest_book
 from core.plan.bind import Binder
 from core.queues.ledger import Ledger
-from core.queues.shortfall import Shortfall
+from core.shortfall import Shortfall
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.unit.core.crossquota.ruling import ruled

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from core.queues.enqueue import GroupBalance, GroupRequest, declared_request
 from core.queues.limits import limits_of
-from core.queues.shortfall import Shortfall
 from core.settings import Settings
+from core.shortfall import Shortfall
 from tests.builders import a_group, a_queue
 from tests.builders.objects import GroupBuilder, QueueBuilder
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from core.names import MGPU_CORE, MGPU_MEMORY
-from core.queues.demand import Stage
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.stage import Stage
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
 
