@@ -1,0 +1,198 @@
+"""Keys that wait to be worked on: each by one worker at a time, failed ones again later, and no key held up by another.
+
+The idea is that of controller-runtime's work queue. A slot is held only while the work on a key runs, never while the key
+waits to be tried again. Keys are dealt out in turn over their lanes (namespaces, as a rule). A lane whose last work failed has
+a single slot, and one of a pool of its own, so that what hangs there takes none from the others.
+"""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+Work = Callable[[K], Awaitable[float | None]]
+"""Works on a key. Returns the seconds after which it has to be tried again, None when it is done with.
+
+An exception ends the queue: whoever expects one catches it here.
+"""
+
+
+@dataclass(slots=True)
+class _Job:
+    """Work under way: when the key was asked for again meanwhile, None when it was not; whether it was taken off."""
+
+    again_at: float | None = None
+    discarded: bool = False
+
+
+class WorkQueue(Generic[K]):
+    """Each key is in here at most once; one that is added while it is worked on is worked on once more afterwards.
+
+    `slots` works run side by side, at most `per_lane` of them in one lane; lanes that failed last have as many slots again
+    for all of them together. `lane` says which lane a key belongs to, by default each to one of its own.
+    """
+
+    def __init__(
+        self,
+        work: Work[K],
+        *,
+        slots: int,
+        per_lane: int | None = None,
+        lane: Callable[[K], Hashable] | None = None,
+    ) -> None:
+        self._work = work
+        self._slots = slots
+        self._per_lane = per_lane or slots
+        self._lane = lane or _itself
+        self._ready: dict[Hashable, dict[K, None]] = {}
+        """Lane -> its keys that may be worked on now, in the order in which they came."""
+        self._turns: tuple[OrderedDict[Hashable, None], OrderedDict[Hashable, None]] = (
+            OrderedDict(),
+            OrderedDict(),
+        )
+        """The lanes that have ready keys and may have a further slot: those in order, and those that failed last."""
+        self._running: Counter[Hashable] = Counter()
+        self._used = [0, 0]
+        self._failing: set[Hashable] = set()
+        self._keys: Counter[Hashable] = Counter()
+        """How many keys of each lane are in here, in whatever state."""
+        self._busy: dict[K, _Job] = {}
+        self._later: dict[K, float] = {}
+        self._timers: list[tuple[float, int, K]] = []
+        self._numbers = count()
+        self._wake = asyncio.Event()
+
+    def __len__(self) -> int:
+        """How many keys wait, for a slot or for their time, or are worked on."""
+        return self._keys.total()
+
+    def __contains__(self, key: K) -> bool:
+        """Whether the key waits or is worked on."""
+        return key in self._later or key in self._busy or key in self._ready.get(self._lane(key), ())
+
+    def add(self, key: K, delay_s: float = 0.0) -> None:
+        """Has the key worked on after `delay_s` seconds, or earlier where that was asked for already.
+
+        Only within a running event loop.
+        """
+        self._add(key, asyncio.get_running_loop().time() + delay_s)
+        self._wake.set()
+
+    def discard(self, key: K) -> None:
+        """Takes the key off; what is worked on now goes on and is not tried again."""
+        lane = self._lane(key)
+        if key in self._busy:
+            self._busy[key] = _Job(discarded=True)
+        elif self._later.pop(key, None) is not None or key in self._ready.get(lane, ()):
+            self._ready.get(lane, {}).pop(key, None)
+            self._gone(lane)
+
+    def clear(self) -> None:
+        """Takes all keys off; what is worked on now goes on."""
+        for key in (*self._later, *(key for keys in self._ready.values() for key in keys), *self._busy):
+            self.discard(key)
+        self._timers.clear()
+
+    async def run(self) -> None:
+        """Works until cancelled; what is under way then is cancelled too. Keys that wait stay for a further run."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                self._wake.clear()
+                self._take_due(loop.time())
+                while (found := self._next()) is not None:
+                    tasks.create_task(self._serve(*found), name=f"work on {found[0]}")
+                await self._sleep()
+
+    async def _sleep(self) -> None:
+        """Returns when something was added or finished, or when the next key is due."""
+        try:
+            async with asyncio.timeout_at(self._timers[0][0] if self._timers else None):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def _add(self, key: K, due: float) -> None:
+        lane, job = self._lane(key), self._busy.get(key)
+        if job is not None:
+            job.again_at = due if job.again_at is None else min(job.again_at, due)
+            job.discarded = False
+            return
+        if key in self._ready.get(lane, ()) or self._later.get(key, due + 1) <= due:
+            return
+        if key not in self._later:
+            self._keys[lane] += 1
+        self._later[key] = due
+        heappush(self._timers, (due, next(self._numbers), key))
+
+    def _take_due(self, now: float) -> None:
+        while self._timers and self._timers[0][0] <= now:
+            due, _, key = heappop(self._timers)
+            if self._later.get(key) == due:
+                del self._later[key]
+                lane = self._lane(key)
+                self._ready.setdefault(lane, {})[key] = None
+                self._settle(lane)
+
+    def _settle(self, lane: Hashable) -> None:
+        """Puts a lane where it belongs: in turn while it has ready keys and may have a further slot."""
+        if not self._ready.get(lane):
+            self._ready.pop(lane, None)
+        failing = lane in self._failing
+        self._turns[not failing].pop(lane, None)
+        if lane in self._ready and self._running[lane] < (1 if failing else self._per_lane):
+            self._turns[failing].setdefault(lane)
+        else:
+            self._turns[failing].pop(lane, None)
+
+    def _next(self) -> tuple[K, Hashable, bool] | None:
+        """The next key to work on, its lane, and the pool whose slot it takes; None while nothing can be begun."""
+        for failing, turns in enumerate(self._turns):
+            if turns and self._used[failing] < self._slots:
+                lane = next(iter(turns))
+                turns.move_to_end(lane)
+                keys = self._ready[lane]
+                key = next(iter(keys))
+                del keys[key]
+                self._busy[key] = _Job()
+                self._running[lane] += 1
+                self._used[failing] += 1
+                self._settle(lane)
+                return key, lane, bool(failing)
+        return None
+
+    async def _serve(self, key: K, lane: Hashable, failing: bool) -> None:
+        again_s: float | None = None
+        try:
+            again_s = await self._work(key)
+        finally:
+            job = self._busy.pop(key)
+            self._used[failing] -= 1
+            self._running[lane] -= 1
+            if again_s is None:
+                self._failing.discard(lane)
+            else:
+                self._failing.add(lane)
+                # Work that failed is not repeated earlier because somebody asked: that is what the waiting is for.
+                job.again_at = None if job.discarded else asyncio.get_running_loop().time() + again_s
+            if job.again_at is not None:
+                self._add(key, job.again_at)
+            self._gone(lane)
+            self._wake.set()
+
+    def _gone(self, lane: Hashable) -> None:
+        """One key less in a lane; one that is empty is forgotten."""
+        self._keys[lane] -= 1
+        if not self._keys[lane]:
+            del self._keys[lane], self._running[lane]
+            self._failing.discard(lane)
+        self._settle(lane)
+
+
+def _itself(key: Hashable) -> Hashable:
+    return key
