@@ -13,6 +13,7 @@ from core.queues.account import Entry
 from core.queues.check import Balance
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
+from core.steps import Steps
 
 
 class Choice:
@@ -25,14 +26,14 @@ class Choice:
 
     def choose(
         self, entry: Entry, balance: Balance | None, common: Sequence[str] | None
-    ) -> str | Shortfall | None:
+    ) -> Steps[str | Shortfall | None]:
         """The card to assign, None for a pod without cards, or why the pod cannot be lifted.
 
         `common` are the cards that the pod's group is confined to, None where it is not.
         """
         asked = entry.demand.card
         if asked is None or balance is None:
-            return self._other_shortfall(entry, balance)
+            return (yield from self._other_shortfall(entry, balance))
         if common is not None:
             asked = replace(asked, alternatives=tuple(card for card in asked.alternatives if card in common))
             if not asked.alternatives:
@@ -40,26 +41,27 @@ class Choice:
         shortfall = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.choice_shortfall(asked)
         if shortfall is not None:
             return shortfall
-        card = self._alternative(entry.pod, asked, balance)
+        card = yield from self._alternative(entry.pod, asked, balance)
         if isinstance(card, Shortfall):
             return card
-        return self._other_shortfall(entry, balance) or card
+        return (yield from self._other_shortfall(entry, balance)) or card
 
-    def shortfall(self, balance: Balance | None, entry: Entry, card: str) -> Shortfall | None:
+    def shortfall(self, balance: Balance | None, entry: Entry, card: str) -> Steps[Shortfall | None]:
         """Why the pod cannot have this very card now; '' for a pod without cards."""
         asked = entry.demand.card
         if asked is None or balance is None:
-            return self._other_shortfall(entry, balance)
+            return (yield from self._other_shortfall(entry, balance))
         short = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.card_shortfall(
             card, asked.milli
         )
         if short is None and len(asked.alternatives) > 1:
+            yield
             nodes = self._stock.admitted_nodes(entry.pod, card)
             if not self._stock.available(nodes, card, asked.milli):
                 short = _no_stock(balance.queue, card, asked.milli)
-        return short or self._other_shortfall(entry, balance)
+        return short or (yield from self._other_shortfall(entry, balance))
 
-    def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> str | Shortfall:
+    def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
         """The first alternative with quota and free cards.
 
         The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
@@ -67,6 +69,7 @@ class Choice:
         """
         if BAR not in asked.expression:
             return asked.alternatives[0]
+        yield
         nodes: dict[str, Sequence[Node]] = {
             card: self._stock.admitted_nodes(pod, card) for card in asked.alternatives
         }
@@ -81,12 +84,13 @@ class Choice:
                 return card
         return _no_stock(balance.queue, asked.expression, asked.milli)
 
-    def _other_shortfall(self, entry: Entry, balance: Balance | None) -> Shortfall | None:
+    def _other_shortfall(self, entry: Entry, balance: Balance | None) -> Steps[Shortfall | None]:
         """Why the pod's mGPU shares and claims cannot be had now: the limits of queues first, then room on the nodes."""
         demand = entry.demand
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
         shortfall = shortfall or self._ledger.devices.excess(entry.pod, entry.queue)
         if shortfall is None and demand.mgpu is not None:
+            yield
             shortfall = self._room.shortfall(entry.pod, demand.mgpu, entry.queue)
         return shortfall
 

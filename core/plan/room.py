@@ -93,6 +93,8 @@ class ShareRoom:
         if gone or self._seen[0] != seen[0]:
             # Else there are only more pods that are lifted, and they take room away.
             self._refused.clear()
+        for name in self._rooms.keys() - self._ledger.nodes.keys():
+            self._drop(name)
         stale = self._refresh_nodes(seen[0])
         for uid in gone & self._places.keys():
             name = self._places.pop(uid)
