@@ -31,9 +31,9 @@ from core.settings import Settings
 from kube import process, runtime
 from kube.admission.metrics import DEFAULT as REVIEWS
 from kube.client import Client
+from kube.election import Elector
 from kube.events import EventRecorder
 from kube.health import condition
-from kube.lease import Elector
 from kube.process import Frame
 from kube.serving import application
 
