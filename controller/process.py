@@ -82,6 +82,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             series,
             quiet_s=options.hook_timeout_s,
         )
+        frame.health.require_live("refresh", leader.stuck)
         app = application()
         add_routes(app, hook, REVIEWS)
         add_leader_routes(app, hook, REVIEWS)
