@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from kube.health import Health, condition
 from kube.pki import Bundle
 from kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from kube.serving import Server, application
+from kube.stalls import StallWatch
 from kube.tls import ServingCertificate
 
 _LOG = logging.getLogger(__name__)
@@ -80,10 +82,16 @@ def run(options: ProcessOptions, serve: Callable[[asyncio.Event], Coroutine[Any,
     for warning in options.settings_warnings:
         _LOG.warning("a setting is not used as it was written", extra={"detail": warning})
     try:
-        return runtime.run(serve)
+        return runtime.run(partial(_watched, serve))
     except (errors.KubeError, OSError) as error:
         _LOG.error("cannot start", extra={"error": errors.describe(error)})
         return 1
+
+
+async def _watched(serve: Callable[[asyncio.Event], Coroutine[Any, Any, int]], stop: asyncio.Event) -> int:
+    """Runs `serve`; what makes the process deaf meanwhile is counted and named."""
+    with StallWatch().watching():
+        return await serve(stop)
 
 
 class Frame:
