@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,16 +81,10 @@ def run(options: ProcessOptions, serve: Callable[[asyncio.Event], Coroutine[Any,
     for warning in options.settings_warnings:
         _LOG.warning("a setting is not used as it was written", extra={"detail": warning})
     try:
-        return runtime.run(partial(_watched, serve))
+        return runtime.run(serve)
     except (errors.KubeError, OSError) as error:
         _LOG.error("cannot start", extra={"error": errors.describe(error)})
         return 1
-
-
-async def _watched(serve: Callable[[asyncio.Event], Coroutine[Any, Any, int]], stop: asyncio.Event) -> int:
-    """Runs `serve`; what makes the process deaf meanwhile is counted and named."""
-    with StallWatch().watching():
-        return await serve(stop)
 
 
 class Frame:
@@ -129,7 +122,10 @@ class Frame:
 
     @asynccontextmanager
     async def listening(self, app: web.Application, name: str) -> AsyncIterator[None]:
-        """Both ports open; in the end the main port drains while the other one still says why."""
+        """Both ports open; in the end the main port drains while the other one still says why.
+
+        What makes the process deaf meanwhile is counted and named.
+        """
         monitoring = application()
         self.health.add_routes(monitoring)
         metrics.add_route(monitoring)
@@ -144,15 +140,16 @@ class Frame:
             health=self.health,
             finish_s=_FINISH_S,
         )
-        await monitor.start()
-        try:
-            await server.start()
+        with StallWatch().watching():
+            await monitor.start()
             try:
-                yield
+                await server.start()
+                try:
+                    yield
+                finally:
+                    await server.stop(options.drain_s)
             finally:
-                await server.stop(options.drain_s)
-        finally:
-            await monitor.stop()
+                await monitor.stop()
 
 
 class _Certificates(SelfSigned):

@@ -12,10 +12,11 @@ import pytest
 import uvloop
 from prometheus_client import CollectorRegistry
 
-from kube import process
 from kube.metrics import Metrics
-from kube.process import ProcessOptions
+from kube.process import Frame, ProcessOptions
+from kube.serving import application
 from kube.stalls import StallWatch
+from tests.fakes.apiserver import FakeApiServer
 
 LONG_S = 0.25
 
@@ -150,15 +151,21 @@ async def test_a_loop_that_stalls_all_the_time_is_told_of_once_and_counted_throu
     assert told(caplog)[1]["untold"] >= 2
 
 
-def test_both_processes_are_watched(caplog: pytest.LogCaptureFixture) -> None:
-    """What they serve runs in the frame that they share."""
-
-    async def serve(_stop: asyncio.Event) -> int:
-        sleeps_in_the_loop()
-        await asyncio.sleep(0.02)
-        return 0
-
-    before = logging.getLogger().handlers.copy()
-    assert process.run(ProcessOptions(namespace="n", cert_secret="c", service="s"), serve) == 0
-    logging.getLogger().handlers[:] = before
+async def test_both_processes_are_watched_while_their_ports_are_open(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """In the frame that they share; before that nobody can be kept waiting."""
+    async with FakeApiServer() as api:
+        options = ProcessOptions(
+            namespace="n",
+            cert_secret="c",
+            service="s",
+            port=0,
+            metrics_port=0,
+            bind_address="127.0.0.1",
+            drain_s=0,
+        )
+        async with api.client() as client, Frame(client, options).listening(application(), "test"):
+            sleeps_in_the_loop()
+            await asyncio.sleep(0.02)
     assert line_about(sleeps_in_the_loop, caplog)["seconds"] >= LONG_S
