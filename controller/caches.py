@@ -154,6 +154,10 @@ class Caches:
             for informer in self._informers():
                 tasks.create_task(informer.refresh(), name=f"refresh {informer.resource}")
 
+    def refreshing(self) -> list[str]:
+        """The collections that `refresh` has not listed anew yet; they are still being tried when nobody waits any more."""
+        return [str(informer.resource) for informer in self._informers() if informer.refreshing]
+
     async def run(self) -> None:
         """Follows the cluster until cancelled."""
         async with asyncio.TaskGroup() as tasks:
