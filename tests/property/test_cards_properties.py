@@ -176,7 +176,7 @@ def test_an_inventory_depends_on_the_last_state_of_each_node_alone(events: list[
             last[name] = _node(name, *state)
             changed = inventory.put(last[name])
         known |= set(inventory.cards())
-        nothing = {card: resource_by_name(card) for card in known}
+        nothing = {card: expression.resource_by_name(card) for card in known}
         assert changed == {
             card
             for card in known
