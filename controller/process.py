@@ -95,8 +95,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         extender_port = options.extender_port if settings.features.extender else None
 
         async def campaign() -> None:
-            await caches.wait_synced()
-            runtime.settle_gc()
+            await runtime.filled(caches.wait_synced())
             await elector.run(leader.lead)
 
         # The main port drains first, and with it readiness fails.
