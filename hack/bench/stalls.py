@@ -21,7 +21,6 @@ _PROCESS_S: Final = 100.0
 """A process that takes longer is deaf for good, as far as anybody would wait."""
 _QUIET_S: Final = 1.5
 _SPIN_S: Final = 600
-_TOLD_MS: Final = 50.0
 
 _DEAF: Final = Target("figure", "<=", 50)
 _OTHERS: Final = Target("figure", "<=", 2000)
@@ -90,7 +89,7 @@ def rows(outcomes: Sequence[tuple[Scene, Outcome]], share: float) -> list[Row]:
             for scene, seen in outcomes
         ),
         *(
-            row(f"{scene.what}: processor", "ms", seen.deaf.stretch_ms, seen.quiet.stretch_ms, idle, None)
+            row(f"{scene.what}: less waiting", "ms", seen.deaf.net_ms, seen.quiet.net_ms, idle, _DEAF)
             for scene, seen in outcomes
         ),
         *(
@@ -111,14 +110,14 @@ def _told(scene: Scene, outcome: Outcome) -> str:
     """One line for each scene, and one for each of the longest pauses with what was running."""
     deaf = outcome.deaf
     lines = [
-        f"{scene.what}: deaf {deaf.longest_ms:.0f} ms, processor {deaf.stretch_ms:.0f} ms, in all {outcome.took_s:.1f} s"
+        f"{scene.what}: deaf {deaf.longest_ms:.0f} ms, less waiting for a processor {deaf.net_ms:.0f} ms, "
+        f"longest collection {deaf.collection_ms:.0f} ms, in all {outcome.took_s:.1f} s"
         + ("" if outcome.ended else ", given up")
         + ("" if outcome.led else ", LEASE LOST")
     ]
     lines += [
-        f"  {pause_ms:.0f} ms, {cpu_ms:.0f} ms of it processor time: {running}"
-        for pause_ms, cpu_ms, running in deaf.running
-        if pause_ms > _TOLD_MS
+        f"  {net_ms:.0f} ms ({longest_ms:.0f} ms with waiting): {running}"
+        for net_ms, longest_ms, running in deaf.running
     ]
     return "\n  ".join(lines)
 

@@ -6,6 +6,7 @@ It costs little beside what is measured: texts are kept as JSON and read only wh
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -18,6 +19,7 @@ from kube.client import Json, Page, PatchType, WatchEvent
 from kube.resources import EVENTS, LEASES, PODS, Resource
 
 LATENCY_S: Final = 0.001
+_NOW: Final = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 Prepared = Sequence[tuple[Resource, str, str, bytes]]
 """Events to come: resource, type, key and text of each."""
@@ -240,7 +242,9 @@ class Store:
 
 
 def _versioned(raw: Json, version: int) -> Json:
-    return {**raw, "metadata": {**raw["metadata"], "resourceVersion": str(version)}}
+    """As the server would keep it: of now, for what is old is told."""
+    made = {"creationTimestamp": _NOW} if "creationTimestamp" in raw["metadata"] else {}
+    return {**raw, "metadata": {**raw["metadata"], **made, "resourceVersion": str(version)}}
 
 
 def _key(raw: Json) -> str:
