@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core import reasons
+from core.affinity import rules_of
 from core.cards.ask import CardAsk
 from core.cards.expression import BAR
-from core.objects import Node, Pod
+from core.objects import Pod
+from core.plan.admitted import AdmittedNodes
 from core.plan.room import ShareRoom
 from core.plan.stock import CardStock
 from core.queues.account import Entry
 from core.queues.check import Balance
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
+from core.steps import finish
 
 
 class Choice:
@@ -20,8 +23,9 @@ class Choice:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._room = ShareRoom(ledger)
-        self._stock = CardStock(ledger)
+        admitted = AdmittedNodes(ledger)
+        self._room = ShareRoom(ledger, admitted)
+        self._stock = CardStock(ledger, admitted)
 
     def choose(
         self, entry: Entry, balance: Balance | None, common: Sequence[str] | None
@@ -53,10 +57,8 @@ class Choice:
         short = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.card_shortfall(
             card, asked.milli
         )
-        if short is None and len(asked.alternatives) > 1:
-            nodes = self._stock.admitted_nodes(entry.pod, card)
-            if not self._stock.available(nodes, card, asked.milli):
-                short = _no_stock(balance.queue, card, asked.milli)
+        if short is None and len(asked.alternatives) > 1 and not self._has_stock(entry.pod, card, asked):
+            short = _no_stock(balance.queue, card, asked.milli)
         return short or self._other_shortfall(entry, balance)
 
     def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> str | Shortfall:
@@ -67,19 +69,20 @@ class Choice:
         """
         if BAR not in asked.expression:
             return asked.alternatives[0]
-        nodes: dict[str, Sequence[Node]] = {
-            card: self._stock.admitted_nodes(pod, card) for card in asked.alternatives
-        }
-        if not any(nodes.values()) and any(
+        rules = rules_of(pod)
+        if not any(finish(self._stock.admits_any(rules, card)) for card in asked.alternatives) and any(
             self._ledger.inventory.nodes_with(card) for card in asked.alternatives
         ):
             text = f"Queue <{balance.queue}>: the pod's node affinity excludes every node of <{asked.expression}>"
             return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
         for card in asked.alternatives:
             fits = balance.card_shortfall(card, asked.milli) is None
-            if fits and self._stock.available(nodes[card], card, asked.milli):
+            if fits and self._has_stock(pod, card, asked):
                 return card
         return _no_stock(balance.queue, asked.expression, asked.milli)
+
+    def _has_stock(self, pod: Pod, card: str, asked: CardAsk) -> bool:
+        return finish(self._stock.available(rules_of(pod), card, asked.milli))
 
     def _other_shortfall(self, entry: Entry, balance: Balance | None) -> Shortfall | None:
         """Why the pod's mGPU shares and claims cannot be had now: the limits of queues first, then room on the nodes."""
@@ -87,7 +90,7 @@ class Choice:
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
         shortfall = shortfall or self._ledger.devices.excess(entry.pod, entry.queue)
         if shortfall is None and demand.mgpu is not None:
-            shortfall = self._room.shortfall(entry.pod, demand.mgpu, entry.queue)
+            shortfall = finish(self._room.shortfall(rules_of(entry.pod), demand.mgpu, entry.queue))
         return shortfall
 
 

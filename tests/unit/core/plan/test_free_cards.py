@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from core.affinity import rules_of
 from core.objects import Pod
+from core.plan.admitted import AdmittedNodes
 from core.plan.stock import CardStock
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.steps import finish
 from tests.builders import a_node, a_pod
 
 NODE = a_node("n").card("A100", 8)
@@ -37,8 +40,10 @@ def taken_back(ledger: Ledger) -> None:
 
 def free(stock: CardStock) -> int:
     """The cards that a pod which may run anywhere finds free."""
-    nodes = stock.admitted_nodes(ANYWHERE, "A100")
-    return max((cards for cards in range(1, 9) if stock.available(nodes, "A100", cards * 1000)), default=0)
+    found = (
+        cards for cards in range(1, 9) if finish(stock.available(rules_of(ANYWHERE), "A100", cards * 1000))
+    )
+    return max(found, default=0)
 
 
 CHANGES: dict[str, tuple[Change, int]] = {
@@ -54,15 +59,15 @@ CHANGES: dict[str, tuple[Change, int]] = {
 @pytest.mark.parametrize(("change", "cards"), CHANGES.values(), ids=CHANGES)
 def test_a_change_on_the_node_is_seen(change: Change, cards: int) -> None:
     ledger = started()
-    stock = CardStock(ledger)
+    stock = CardStock(ledger, AdmittedNodes(ledger))
     assert free(stock) == 6
     change(ledger)
-    assert free(stock) == free(CardStock(ledger)) == cards
+    assert free(stock) == free(CardStock(ledger, AdmittedNodes(ledger))) == cards
 
 
 def test_a_grant_that_is_taken_back_is_seen() -> None:
     ledger = started()
-    stock = CardStock(ledger)
+    stock = CardStock(ledger, AdmittedNodes(ledger))
     granted(ledger)
     assert free(stock) == 3
     taken_back(ledger)
@@ -71,7 +76,7 @@ def test_a_grant_that_is_taken_back_is_seen() -> None:
 
 def test_a_second_node_is_seen() -> None:
     ledger = started()
-    stock = CardStock(ledger)
+    stock = CardStock(ledger, AdmittedNodes(ledger))
     assert free(stock) == 6
     ledger.put_node(a_node("larger").card("A100", 8).view())
     assert free(stock) == 8
@@ -79,7 +84,7 @@ def test_a_second_node_is_seen() -> None:
 
 def test_nodes_that_are_gone_are_forgotten() -> None:
     ledger = Ledger(Settings())
-    stock = CardStock(ledger)
+    stock = CardStock(ledger, AdmittedNodes(ledger))
     for number in range(20):
         ledger.put_node(a_node(f"n{number}").card("A100", 8).view())
         assert free(stock) == 8
@@ -88,10 +93,11 @@ def test_nodes_that_are_gone_are_forgotten() -> None:
 
 
 def test_what_one_pod_may_use_says_nothing_about_another() -> None:
-    stock = CardStock(started())
+    ledger = started()
+    stock = CardStock(ledger, AdmittedNodes(ledger))
 
     def available(pod: Pod) -> bool:
-        return stock.available(stock.admitted_nodes(pod, "A100"), "A100", 3000)
+        return finish(stock.available(rules_of(pod), "A100", 3000))
 
     nowhere = OTHER.selects("zone", "a").view()
     assert [available(pod) for pod in (ANYWHERE, nowhere, ANYWHERE)] == [True, False, True]
