@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -13,6 +14,8 @@ from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
 from tests.builders import a_node, a_pod
+from tests.builders.objects import NodeBuilder
+from tests.unit.core.plan.stepping import stepped
 
 NODE = a_node("n").card("A100", 8)
 BOUND = a_pod("bound").gpu(2).card("A100").bound_to("n").view()
@@ -101,3 +104,76 @@ def test_what_one_pod_may_use_says_nothing_about_another() -> None:
 
     nowhere = OTHER.selects("zone", "a").view()
     assert [available(pod) for pod in (ANYWHERE, nowhere, ANYWHERE)] == [True, False, True]
+
+
+NODES, WAITING = 1000, 500
+EITHER = a_pod("either").gpu(1).card("A|B").selects("pool", "x")
+
+
+def full(number: int) -> NodeBuilder:
+    card = "AB"[number % 2]
+    return a_node(f"n{number:04}").card(card, 1).label("pool", "x")
+
+
+def on(number: int) -> Pod:
+    card = "AB"[number % 2]
+    return a_pod(f"on{number:04}").gpu(1).card(card).bound_to(f"n{number:04}").view()
+
+
+class Asked:
+    """A thousand full nodes, and five hundred pods that accept either card on nodes of one label."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger(Settings())
+        for number in range(NODES):
+            self.ledger.put_node(full(number).view())
+        for number in range(NODES):
+            self.ledger.put_pod(on(number))
+        self.pods = [EITHER.uid(f"either-{number}").view() for number in range(WAITING)]
+        self.nodes = AdmittedNodes(self.ledger)
+        self.stock = CardStock(self.ledger, self.nodes)
+
+    def found(self) -> set[tuple[bool, ...]]:
+        """What all pods are told: whether there is room on A, and on B."""
+        return {
+            tuple(finish(self.stock.available(rules_of(pod), card, 1000)) for card in "AB")
+            for pod in self.pods
+        }
+
+
+def test_pods_alike_look_at_each_node_once_and_then_at_what_changes() -> None:
+    asked = Asked()
+    assert asked.found() == {(False, False)}
+    assert asked.stock.counted == asked.nodes.evaluations == NODES
+    asked.ledger.drop_pod(on(7).uid)
+    assert asked.found() == {(False, True)}
+    assert asked.stock.counted == NODES + 2, "once for each card"
+    asked.ledger.put_pod(on(7))
+    assert asked.found() == {(False, False)}
+    assert asked.stock.counted == NODES + 4
+    assert asked.nodes.evaluations == NODES
+    asked.ledger.put_node(full(8).label("pool", "y").view())
+    asked.ledger.drop_pod(on(8).uid)
+    assert asked.found() == {(False, False)}
+    assert asked.nodes.evaluations == NODES + 1
+    assert asked.stock.counted <= NODES + 8
+
+
+def test_nodes_are_counted_in_steps() -> None:
+    asked, seen = Asked(), [0]
+    stepped(
+        asked.stock.available(rules_of(asked.pods[0]), "A", 1000),
+        lambda: seen.append(asked.stock.counted - 1),
+    )
+    assert max(now - before for before, now in pairwise([*seen, NODES // 2])) <= 100
+
+
+def test_whether_any_node_is_admitted_does_not_depend_on_its_state() -> None:
+    ledger = started()
+    stock = CardStock(ledger, AdmittedNodes(ledger))
+    elsewhere = rules_of(OTHER.selects("zone", "a").view())
+    assert not finish(stock.admits_any(elsewhere, "A100"))
+    ledger.put_node(NODE.label("zone", "a").cordoned().view())
+    assert finish(stock.admits_any(elsewhere, "A100"))
+    assert not finish(stock.available(elsewhere, "A100", 0))
+    assert not finish(stock.admits_any(elsewhere, "B100"))
