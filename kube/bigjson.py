@@ -18,7 +18,7 @@ PIECE: Final = 64 * 1024
 """A container that is longer is read member by member."""
 LONGEST_TEXT: Final = 2 * 1024 * 1024
 """A text is always read whole. Longer ones cannot come from an object that an API server has stored."""
-DEEPEST: Final = 64
+DEEPEST: Final = 16
 """How deep containers of more than `PIECE` bytes may be nested: each level costs another look at that many bytes."""
 MOST_MEMBERS: Final = 200_000
 """How many members of such containers there may be; each costs some microseconds, however small it is."""
