@@ -181,7 +181,7 @@ class _Endpoint:
         except RefusedError as refusal:
             return self._failure(refusal.status, str(refusal), refusal.headers)
 
-    async def _answered(self, body: bytes) -> Sequence[bytes] | web.Response:
+    async def _answered(self, body: bigjson.Body) -> Sequence[bytes] | web.Response:
         """The answer, or what is said in its place."""
         try:
             content = await self._content(body)
@@ -197,7 +197,7 @@ class _Endpoint:
         self._metrics.requests.labels(self._path, "answered").inc()
         return content
 
-    async def _content(self, body: bytes) -> Sequence[bytes]:
+    async def _content(self, body: bigjson.Body) -> Sequence[bytes]:
         question = await self._turns.finish(bigjson.loads(body))
         if len(body) <= bigjson.WHOLE:
             return (orjson.dumps(await self._answer(question)),)

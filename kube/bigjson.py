@@ -12,6 +12,8 @@ import orjson
 
 from core.steps import Steps
 
+Body = bytes | bytearray
+
 WHOLE: Final = 256 * 1024
 """Documents up to this size are read in one go: about two milliseconds."""
 PIECE: Final = 64 * 1024
@@ -44,7 +46,7 @@ class JsonError(ValueError):
     """The bytes are no JSON; `str()` says why, and where."""
 
 
-def loads(body: bytes) -> Steps[Any]:
+def loads(body: Body) -> Steps[Any]:
     """The value of a document, as orjson reads it. Raises JsonError."""
     if len(body) <= WHOLE:
         return _parsed(body, 0, len(body))
@@ -91,7 +93,7 @@ def _written(value: Any, levels: int) -> Generator[bytes, None, None]:
         yield b"]" if value else b"[]"
 
 
-def _parsed(body: bytes, start: int, end: int) -> Any:
+def _parsed(body: Body, start: int, end: int) -> Any:
     try:
         return orjson.loads(memoryview(body)[start:end])
     except orjson.JSONDecodeError as error:
@@ -101,7 +103,7 @@ def _parsed(body: bytes, start: int, end: int) -> Any:
 class _Reader:
     """Reads one document. What is read at a place comes with the place behind it."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: Body) -> None:
         self._body = body
         self._depth = 0
         self._members = 0
@@ -119,7 +121,7 @@ class _Reader:
         self._members += 1
         if self._members > MOST_MEMBERS:
             raise JsonError(f"too many values at byte {at}")
-        if self._body[at : at + 1] not in {b"{", b"["}:
+        if self._body[at : at + 1] not in (b"{", b"["):
             found = _TEXT.match(self._body, at, at + LONGEST_TEXT) or _BARE.match(self._body, at, at + PIECE)
             if found is None:
                 raise _unexpected(at)

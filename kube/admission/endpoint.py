@@ -76,7 +76,7 @@ class _Endpoint:
         self._seconds.observe(time.perf_counter() - started)
         return response
 
-    async def _answer(self, body: bytes) -> web.Response:
+    async def _answer(self, body: bigjson.Body) -> web.Response:
         try:
             admission = await self._decoded(body)
         except wire.ReviewError as error:
@@ -93,7 +93,7 @@ class _Endpoint:
         self._count(decision)
         return web.Response(body=content, content_type=_JSON)
 
-    async def _decoded(self, body: bytes) -> AdmissionRequest:
+    async def _decoded(self, body: bigjson.Body) -> AdmissionRequest:
         """The request in a body; a large one is read in steps. Raises ReviewError."""
         if len(body) <= bigjson.WHOLE:
             return wire.decode(body)

@@ -27,7 +27,7 @@ class ReviewError(ValueError):
     """The bytes are no AdmissionReview that can be answered; `str()` names the place and what is wrong with it."""
 
 
-def decode(body: bytes) -> AdmissionRequest:
+def decode(body: bigjson.Body) -> AdmissionRequest:
     """The request in the body of an AdmissionReview of admission.k8s.io/v1. Raises ReviewError."""
     if not body.strip():
         raise ReviewError("the body is empty; it must be an AdmissionReview")
@@ -38,7 +38,7 @@ def decode(body: bytes) -> AdmissionRequest:
     return _reviewed(review)
 
 
-def decode_large(body: bytes) -> Steps[AdmissionRequest]:
+def decode_large(body: bigjson.Body) -> Steps[AdmissionRequest]:
     """As `decode`, for a body whose reading takes longer than anybody may keep the event loop."""
     try:
         review = yield from bigjson.loads(body)

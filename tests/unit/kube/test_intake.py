@@ -30,7 +30,7 @@ async def test_a_body_is_counted_until_it_is_done_with(announced: bool) -> None:
 async def test_an_announced_body_is_counted_before_it_comes() -> None:
     intake, sending = Intake(1000), Sending(70)
 
-    async def read() -> bytes:
+    async def read() -> bytearray:
         async with intake.body(sending.request, LIMIT) as body:
             return body
 
