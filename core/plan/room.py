@@ -17,7 +17,7 @@ from core.plan.admitted import AdmittedNodes
 from core.plan.changed import ChangedNodes
 from core.plan.recent import Recent
 from core.plan.share_nodes import Kind, ShareNodes
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
 from core.steps import Steps

@@ -6,7 +6,7 @@ from core.mgpu.allocation import SCORE_BUDGET, preferred
 from core.mgpu.filter import fits
 from core.mgpu.node import NodeModel, NodeState, after, canonical, model_of
 from core.mgpu.occupancy import occupancy
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 
 

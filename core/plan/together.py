@@ -15,8 +15,8 @@ from core.plan.gang import Member, Outcome, assign
 from core.plan.trial import LedgerTrial, OvertakenError, member_of
 from core.plan.uniform import choices
 from core.plan.units import Unit
-from core.queues.account import Entry
 from core.queues.check import balance_of
+from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
