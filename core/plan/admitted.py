@@ -55,8 +55,8 @@ class AdmittedNodes:
 
     def __init__(self, ledger: Ledger) -> None:
         self._nodes = ledger.nodes
-        self._changed = ChangedNodes(ledger.occupants, ledger.nodes)
         self._labels: dict[str, Mapping[str, str]] = {}
+        self._changed = ChangedNodes(ledger, self._labels.keys(), ledger.nodes)
         self._verdicts: Recent[NodeRules, _Verdicts] = Recent(_Verdicts, _KEPT)
         self._pace = Pace(EVALUATED_IN_A_STEP)
         self._looked_at = Pace(_NODES_IN_A_STEP)

@@ -8,6 +8,7 @@ from core.affinity import rules_of
 from core.cards.ask import CardAsk
 from core.cards.expression import BAR
 from core.objects import Pod
+from core.objects.node_rules import NodeRules
 from core.plan.admitted import AdmittedNodes
 from core.plan.room import ShareRoom
 from core.plan.stock import CardStock
@@ -15,7 +16,7 @@ from core.queues.account import Entry
 from core.queues.check import Balance
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
-from core.steps import finish
+from core.steps import Steps
 
 
 class Choice:
@@ -29,14 +30,14 @@ class Choice:
 
     def choose(
         self, entry: Entry, balance: Balance | None, common: Sequence[str] | None
-    ) -> str | Shortfall | None:
+    ) -> Steps[str | Shortfall | None]:
         """The card to assign, None for a pod without cards, or why the pod cannot be lifted.
 
         `common` are the cards that the pod's group is confined to, None where it is not.
         """
         asked = entry.demand.card
         if asked is None or balance is None:
-            return self._other_shortfall(entry, balance)
+            return (yield from self._other_shortfall(entry, balance))
         if common is not None:
             asked = replace(asked, alternatives=tuple(card for card in asked.alternatives if card in common))
             if not asked.alternatives:
@@ -44,24 +45,26 @@ class Choice:
         shortfall = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.choice_shortfall(asked)
         if shortfall is not None:
             return shortfall
-        card = self._alternative(entry.pod, asked, balance)
+        card = yield from self._alternative(entry.pod, asked, balance)
         if isinstance(card, Shortfall):
             return card
-        return self._other_shortfall(entry, balance) or card
+        return (yield from self._other_shortfall(entry, balance)) or card
 
-    def shortfall(self, balance: Balance | None, entry: Entry, card: str) -> Shortfall | None:
+    def shortfall(self, balance: Balance | None, entry: Entry, card: str) -> Steps[Shortfall | None]:
         """Why the pod cannot have this very card now; '' for a pod without cards."""
         asked = entry.demand.card
         if asked is None or balance is None:
-            return self._other_shortfall(entry, balance)
+            return (yield from self._other_shortfall(entry, balance))
         short = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.card_shortfall(
             card, asked.milli
         )
-        if short is None and len(asked.alternatives) > 1 and not self._has_stock(entry.pod, card, asked):
-            short = _no_stock(balance.queue, card, asked.milli)
-        return short or self._other_shortfall(entry, balance)
+        if short is None and len(asked.alternatives) > 1:
+            rules = rules_of(entry.pod)
+            if not (yield from self._stock.available(rules, card, asked.milli)):
+                short = _no_stock(balance.queue, card, asked.milli)
+        return short or (yield from self._other_shortfall(entry, balance))
 
-    def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> str | Shortfall:
+    def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
         """The first alternative with quota and free cards.
 
         The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
@@ -70,27 +73,31 @@ class Choice:
         if BAR not in asked.expression:
             return asked.alternatives[0]
         rules = rules_of(pod)
-        if not any(finish(self._stock.admits_any(rules, card)) for card in asked.alternatives) and any(
+        if not (yield from self._admits_any(rules, asked.alternatives)) and any(
             self._ledger.inventory.nodes_with(card) for card in asked.alternatives
         ):
             text = f"Queue <{balance.queue}>: the pod's node affinity excludes every node of <{asked.expression}>"
             return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
         for card in asked.alternatives:
-            fits = balance.card_shortfall(card, asked.milli) is None
-            if fits and self._has_stock(pod, card, asked):
+            if balance.card_shortfall(card, asked.milli) is not None:
+                continue
+            if (yield from self._stock.available(rules, card, asked.milli)):
                 return card
         return _no_stock(balance.queue, asked.expression, asked.milli)
 
-    def _has_stock(self, pod: Pod, card: str, asked: CardAsk) -> bool:
-        return finish(self._stock.available(rules_of(pod), card, asked.milli))
+    def _admits_any(self, rules: NodeRules, cards: Sequence[str]) -> Steps[bool]:
+        for card in cards:
+            if (yield from self._stock.admits_any(rules, card)):
+                return True
+        return False
 
-    def _other_shortfall(self, entry: Entry, balance: Balance | None) -> Shortfall | None:
+    def _other_shortfall(self, entry: Entry, balance: Balance | None) -> Steps[Shortfall | None]:
         """Why the pod's mGPU shares and claims cannot be had now: the limits of queues first, then room on the nodes."""
         demand = entry.demand
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
         shortfall = shortfall or self._ledger.devices.excess(entry.pod, entry.queue)
         if shortfall is None and demand.mgpu is not None:
-            shortfall = finish(self._room.shortfall(rules_of(entry.pod), demand.mgpu, entry.queue))
+            shortfall = yield from self._room.shortfall(rules_of(entry.pod), demand.mgpu, entry.queue)
         return shortfall
 
 

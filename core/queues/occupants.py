@@ -22,8 +22,11 @@ class Occupants:
         self._pods = Index()
         self._versions: dict[str, int] = {}
         """In the order of their numbers."""
+        self._gone: set[str] = set()
         self.changes = 0
         """Grows with every change of any node and of the pods on it."""
+        self.departures = 0
+        """Grows with every node that goes."""
 
     def on(self, node: str) -> Collection[str]:
         """The UIDs of the pods on a node, in the order in which they came."""
@@ -34,7 +37,10 @@ class Occupants:
         return self._versions.get(node, 0)
 
     def changed_since(self, changes: int) -> list[str]:
-        """The nodes that changed, came or went since `changes` was that number; costs as much as there are of them."""
+        """The nodes that changed or came since `changes` was that number; costs as much as there are of them.
+
+        One that went is not told any more once it is empty.
+        """
         return [*takewhile(lambda node: self._versions[node] > changes, reversed(self._versions))]
 
     def put(self, pod: Pod) -> str:
@@ -45,17 +51,34 @@ class Occupants:
         # The node that a pod leaves changes too: a bind that was assumed and taken back must give its room back.
         self._touch({*was_on, pod.node_name} - {""})
         left = self._pods.put(pod.uid, pod.node_name if pod.bound and not pod.terminal else None)
+        self._forget_empty(was_on)
         return was_on[0] if left else ""
 
     def drop(self, uid: str) -> str:
         """Takes out a pod that is gone. Returns the node that it left, empty when it left none."""
         was_on = self._pods.values(uid)
         self._touch(was_on)
-        return was_on[0] if self._pods.put(uid) else ""
+        left = self._pods.put(uid)
+        self._forget_empty(was_on)
+        return was_on[0] if left else ""
 
     def node_changed(self, node: str) -> None:
-        """Notes that a node has come, changed or gone."""
+        """Notes that a node has come or changed."""
+        self._gone.discard(node)
         self._touch((node,))
+
+    def node_gone(self, node: str) -> None:
+        """Notes that a node has gone, and drops what is kept about it as soon as no pod is there any more."""
+        self.departures += 1
+        self._touch((node,))
+        self._gone.add(node)
+        self._forget_empty((node,))
+
+    def _forget_empty(self, nodes: Collection[str]) -> None:
+        for node in self._gone.intersection(nodes):
+            if not self._pods.get(node):
+                self._gone.discard(node)
+                del self._versions[node]
 
     def _touch(self, nodes: Collection[str]) -> None:
         for node in nodes:

@@ -7,7 +7,8 @@ import pytest
 
 from core import names, reasons
 from core.objects import Pod
-from core.plan.lift import Hold, Lift, Planner
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
@@ -226,9 +227,9 @@ def test_a_choice_without_any_stock_waits_and_is_woken_when_a_pod_leaves_its_nod
     for node in ("h1", "h2"):
         ledger.put_pod(a_pod(f"foreign-{node}").gpu(8).bound_to(node).view())
     assert held(decide(ledger, one("p", "H200|H100"))["p"]).reason == reasons.NO_FREE_CARD
-    ledger.dirty.clear()
+    ledger.wakeups.take_queues()
     ledger.drop_pod("uid-ml-foreign-h2")
-    assert ledger.dirty == {"q"}
+    assert set(ledger.wakeups.pending) == {"q"}
     assert lifted({d.pod.name: d for d in Planner(ledger).decide("q")}) == ["p"]
 
 

@@ -13,7 +13,8 @@ from core.mgpu.filter import Unfit, fits
 from core.objects.node_rules import NodeRules
 from core.plan import room, share_nodes
 from core.plan.admitted import AdmittedNodes
-from core.plan.lift import Hold, Lift, Planner
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
 from core.plan.room import ShareRoom
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -66,9 +67,9 @@ def test_room_comes_back_when_a_pod_ends_and_wakes_the_queue() -> None:
     ledger = books(NODE)
     planner = Planner(ledger)
     assert run(ledger, planner, bound("a", 0), bound("b", 1), share("p")) == {"p": False}
-    ledger.dirty.clear()
+    ledger.wakeups.take_queues()
     ledger.put_pod(bound("a", 0).phase("Succeeded").view())
-    assert ledger.dirty == {"default"}
+    assert set(ledger.wakeups.pending) == {"default"}
     assert run(ledger, planner) == {"p": True}
 
 
@@ -138,9 +139,9 @@ def test_a_new_node_lets_the_pod_in() -> None:
     ledger = books()
     planner = Planner(ledger)
     assert run(ledger, planner, share("p")) == {"p": False}
-    ledger.dirty.clear()
+    ledger.wakeups.take_queues()
     ledger.put_node(NODE.view())
-    assert ledger.dirty == {"default"}
+    assert set(ledger.wakeups.pending) == {"default"}
     assert run(ledger, planner) == {"p": True}
     ledger.drop_node("m1")
     assert run(ledger, planner, share("q")) == {"q": False}
