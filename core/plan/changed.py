@@ -10,8 +10,8 @@ class ChangedNodes:
     """The nodes that have come, changed or gone since they were looked at last; `names` are those to begin with.
 
     Each is named once, however often it changed, and costs as much as there are of them. `known` are, at any time, the nodes
-    that are remembered: one of them that has gone is named too. Whoever is interrupted between `next` and `done` meets the
-    same node again.
+    that are remembered: one of them that has gone is named even where it went so long ago that the ledger has forgotten it.
+    Whoever is interrupted between `next` and `done` meets the same node again.
     """
 
     def __init__(self, ledger: Ledger, known: AbstractSet[str], names: Iterable[str]) -> None:
@@ -20,7 +20,7 @@ class ChangedNodes:
         self._known = known
         self._names = dict.fromkeys(names)
         self._seen = self._occupants.changes
-        self._departures = self._occupants.departures
+        self._epoch = self._occupants.epoch
 
     def __bool__(self) -> bool:
         """Whether there is any."""
@@ -28,9 +28,9 @@ class ChangedNodes:
         if self._seen != occupants.changes:
             self._names.update(dict.fromkeys(occupants.changed_since(self._seen)))
             self._seen = occupants.changes
-        if self._departures != occupants.departures:
+        if self._epoch != occupants.epoch:
             self._names.update(dict.fromkeys(sorted(self._known - self._nodes.keys())))
-            self._departures = occupants.departures
+            self._epoch = occupants.epoch
         return bool(self._names)
 
     def next(self) -> str:

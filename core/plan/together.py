@@ -217,5 +217,5 @@ def _hold_all(entries: Iterable[Entry], group: Group, why: Shortfall) -> Iterabl
 
 def _wish(ways: Sequence[Sequence[Member]], wanted: int, progress: Progress) -> Hashable:
     """What decides about a gang besides what is left: gangs of an equal one are told the same."""
-    members = tuple(tuple(sorted(Counter(member.kind for member in way).items(), key=repr)) for way in ways)
+    members = tuple(frozenset(Counter(member.kind for member in way).items()) for way in ways)
     return wanted, tuple(sorted(progress.missing_tasks.items())), members
