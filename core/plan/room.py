@@ -48,7 +48,7 @@ class ShareRoom:
         self._ledger = ledger
         self._admitted = admitted
         self._nodes = ShareNodes(ledger)
-        self._changed = ChangedNodes(ledger.occupants, ledger.nodes)
+        self._changed = ChangedNodes(ledger, self._nodes.known, ledger.nodes)
         self._seen = (-1, -1)
         self._evicted: dict[str, dict[str, None]] = {}
         """The lifted pods whose node is counted anew and who are to be put there again, by that node."""
