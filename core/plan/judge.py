@@ -38,6 +38,8 @@ class Judge:
             if obstacle is not None:
                 return obstacle
             card = yield from choice.choose(entry, balance_of(ledger, entry.queue), common)
+            if isinstance(card, str):
+                yield from self.prepare(card)
             if ledger.changes == changes:
                 break
             now = ledger.current(entry)
@@ -48,6 +50,10 @@ class Judge:
             return self.lift(entry, card)
         note(ledger, (entry,), {card.reason})
         return Hold(entry.pod, entry.queue, card.reason, card.message)
+
+    def prepare(self, card: str) -> Steps[None]:
+        """Finds out what nodes of a card look like, so that `lift` has it at hand."""
+        yield from self._placement.find(card)
 
     def obstacle(self, entry: Entry) -> Hold | None:
         """Why the pod cannot be lifted however much is left, None when it can."""

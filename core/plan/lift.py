@@ -37,8 +37,9 @@ class Planner:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._judge = Judge(ledger)
+        self._choice = Choice(ledger)
+        self._gangs = Gangs(ledger, self._choice, self._judge)
         self._cuts = Cuts()
-        self._begin_anew()
 
     def run(self, queues: Iterable[str]) -> Iterator[Decision | None]:
         """One pass over these queues, in their order; None wherever it may be paused.
@@ -46,19 +47,11 @@ class Planner:
         Each queue, and in it each pod or gang, has its part of the effort that a pass may cost; who needs more is looked at
         again in the next pass, with twice as much.
         """
-        if self._epoch != self._ledger.occupants.epoch:
-            self._begin_anew()
         order, effort = self.order(queues), Effort()
         for number, name in enumerate(order):
             part = effort.part(len(order) - number)
             yield from self._decide(name, Effort(part), effort, everybody=False)
             yield None
-
-    def _begin_anew(self) -> None:
-        """Forgets what was found out about nodes."""
-        self._epoch = self._ledger.occupants.epoch
-        self._choice = Choice(self._ledger)
-        self._gangs = Gangs(self._ledger, self._choice, self._judge.obstacle, self._judge.lift)
 
     def order(self, queues: Iterable[str]) -> list[str]:
         """The order in which queues are served: priority, then the smaller share in use, then name.
