@@ -15,8 +15,6 @@ from kube.lease import Term
 
 _LOG = logging.getLogger(__name__)
 
-_HOUSEKEEPING_S = 5.0
-
 
 class Leader:
     """One replica's leading, term after term.
@@ -56,7 +54,8 @@ class Leader:
             await asyncio.sleep(self._quiet_s)
             await self._caches.refresh()
         _LOG.info("deciding", extra={"epoch": term.epoch})
-        self._hook.leading = self._series.leading = True
+        self._hook.start(term)
+        self._series.leading = True
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._lifter.run(term), name="lifting")
@@ -65,14 +64,10 @@ class Leader:
                 tasks.create_task(self._reservations.run(term), name="reservations")
                 tasks.create_task(self._definition.run(term), name="queue definition")
                 try:
-                    await self._keep_house()
+                    await self._hook.run()
                 finally:
                     # Before the loops end: they take back what is assumed, and nobody may be granted it then.
-                    self._hook.leading = False
+                    self._hook.stop()
         finally:
-            self._hook.leading = self._series.leading = False
-
-    async def _keep_house(self) -> None:
-        while True:
-            await asyncio.sleep(_HOUSEKEEPING_S)
-            self._hook.expire()
+            self._hook.stop()
+            self._series.leading = False

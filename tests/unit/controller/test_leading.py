@@ -31,7 +31,7 @@ class Leading:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.world = World(share("a"))
-        self.world.hook.leading = False
+        self.world.hook.stop()
         self.order: list[bool] = []
         metrics, recorder, writer = Metrics(CollectorRegistry()), Recorder(), Writer()
         parts = (writer, self.world.caches, Announcements(recorder), metrics)

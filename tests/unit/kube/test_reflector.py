@@ -10,7 +10,7 @@ from kube.errors import ConnectionFailed, Forbidden, Gone, NotFound, ServerError
 from kube.metrics import Metrics
 from kube.reflector import Reflector
 from kube.resources import PODS
-from tests.fakes.listwatch import ScriptedSource, added, bookmark, deleted, modified, raw
+from tests.fakes.listwatch import ScriptedSource, Step, added, bookmark, deleted, modified, raw
 
 pytestmark = pytest.mark.looptime
 
@@ -179,7 +179,7 @@ async def test_while_nothing_changes_watches_are_short_and_nothing_has_failed(
 ) -> None:
     """The server sends a bookmark before the end of each, so the version moves; the next change makes them long again."""
     metrics = Metrics(CollectorRegistry())
-    quiet = [[8.5, bookmark(version), 1.5] for version in (11, 12, 13)]
+    quiet: list[list[Step]] = [[8.5, bookmark(version), 1.5] for version in (11, 12, 13)]
     source = ScriptedSource(watches=[[11.0], *quiet, [added("p", 14), 11.0], [11.0]])
     with caplog.at_level("INFO"):
         await play(source, metrics=metrics)
