@@ -5,8 +5,8 @@ would drop fields that this version of the library does not know.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import closing
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from importlib import metadata
@@ -169,8 +169,7 @@ class Client:
             "GET", path, "watch", str(resource), timeout, query=query, answer_s=answer_s, unpooled=True
         )
         splitter = LineSplitter()
-        # Closed, not released: a watch ended early has more to send, so its connection is of no further use.
-        with closing(await self._transport.open(request)) as response:
+        with _torn_off(await self._transport.open(request)) as response:
             yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": resource_version}})
             try:
                 while chunk := await _next_chunk(response, inactivity_s):
@@ -319,6 +318,20 @@ async def _next_chunk(response: aiohttp.ClientResponse, limit_s: float) -> bytes
         if silence.expired():
             return None
         raise
+
+
+@contextmanager
+def _torn_off(response: aiohttp.ClientResponse) -> Iterator[aiohttp.ClientResponse]:
+    """Ends an answer with its connection, unless it is read to its end.
+
+    A watch that is ended early has more to send. A proper end of TLS waits for the other side, and perhaps there is none.
+    """
+    try:
+        yield response
+    finally:
+        if response.connection is not None and response.connection.transport is not None:
+            response.connection.transport.abort()
+        response.close()
 
 
 def _watch_event(line: bytes) -> WatchEvent:
