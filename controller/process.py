@@ -70,7 +70,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         link = LeaderLink(
             elector, lambda: frame.bundle, options.service, timeout_s=options.hook_timeout_s / 2
         )
-        hook = BindingHook(client, caches, settings, metrics, link.ask)
+        hook = BindingHook(client, caches, settings, metrics, link.ask, hook_timeout_s=options.hook_timeout_s)
         leader = Leader(
             caches,
             Lifter(client, caches, announcements, metrics),

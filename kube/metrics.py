@@ -59,7 +59,7 @@ class Metrics:
         )
         self.informer_staleness = Gauge(
             "cardquota_informer_staleness_seconds",
-            "Time since the API server last said anything about this resource; bookmarks come each minute.",
+            "Time since the API server last said anything about this resource; it is asked every few seconds.",
             ("resource",),
             registry=registry,
         )

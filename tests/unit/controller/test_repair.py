@@ -46,7 +46,7 @@ class World:
         metrics = Metrics(self.registry)
         self.repairer = Repairer(self.writer, self.caches, self.recorder, metrics, settings)
         self.hook = BindingHook(Pods(), self.caches, settings, metrics)
-        self.hook.leading = True
+        self.hook.start(term())
 
     @asynccontextmanager
     async def leading(self, led: Term | None = None) -> AsyncIterator[None]:
