@@ -42,7 +42,7 @@ class Store:
         self.patches += 1
         return {}
 
-    async def list(self, *_: Any, limit: int, **__: Any) -> AsyncGenerator[Page]:
+    async def list(self, *_: Any, limit: int = 250, **__: Any) -> AsyncGenerator[Page]:
         for first in range(0, len(self.created), limit):
             await asyncio.sleep(LATENCY_S)
             yield Page(self.created[first : first + limit], "1")
