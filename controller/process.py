@@ -31,9 +31,10 @@ from core.settings import Settings
 from kube import process, runtime
 from kube.admission.metrics import DEFAULT as REVIEWS
 from kube.client import Client
+from kube.election import Elector
 from kube.events import EventRecorder, Reference
 from kube.health import condition
-from kube.lease import Elector, Term
+from kube.lease import Term
 from kube.process import Frame
 from kube.serving import application
 
@@ -85,6 +86,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             series,
             quiet_s=options.hook_timeout_s,
         )
+        frame.health.require_live("refresh", leader.stuck)
         app = application()
         add_routes(app, hook, REVIEWS)
         add_leader_routes(app, hook, REVIEWS)
@@ -95,12 +97,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         extender_port = options.extender_port if settings.features.extender else None
 
         async def lead(term: Term) -> None:
-            async with asyncio.TaskGroup() as tasks:
-                announcing = tasks.create_task(announcements.run(), name="announcements")
-                try:
-                    await leader.lead(term)
-                finally:
-                    announcing.cancel()
+            await runtime.run_both(leader.lead(term), announcements.run())
 
         async def campaign() -> None:
             await caches.wait_synced()

@@ -58,10 +58,10 @@ class Publisher:
     async def run(self, term: Term) -> None:
         """Publishes until cancelled. At the start every queue is looked at once."""
         ledger = self._caches.ledger
-        ledger.touched.update(ledger.queues, ledger.accounts)
+        ledger.wakeups.publish(*ledger.queues, *ledger.accounts)
         while True:
             self._changed.clear()
-            names = sorted(ledger.take_touched() | self._due())
+            names = sorted(ledger.wakeups.take_figures() | self._due())
             for name in names:
                 if term.valid():
                     await self._publish(name)

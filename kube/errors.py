@@ -110,6 +110,11 @@ def describe(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+def retry_after_s(error: KubeError) -> float:
+    """The seconds that the server asked to wait; 0 where it named none, or gave no answer."""
+    return (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
+
+
 def from_response(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     """The error for an answer that is not 2xx. Never raises: whatever the body is, there is an error to return.
 

@@ -10,6 +10,9 @@ from kube.backoff import Backoff
 
 _FORGOTTEN_S = 600.0
 
+_TICK_S = 0.001
+"""A pause that is over within this time is over: a work queue may come back that much early."""
+
 
 @dataclass(slots=True)
 class _Pause:
@@ -36,7 +39,8 @@ class Pauses:
     def left_s(self, lane: Hashable) -> float:
         """For how many seconds nothing is to be tried."""
         pause = self._pauses.get(lane)
-        return 0.0 if pause is None else max(0.0, pause.until - _loop_time())
+        left_s = 0.0 if pause is None else pause.until - _loop_time()
+        return left_s if left_s > _TICK_S else 0.0
 
     def failed(self, lane: Hashable, key: Hashable, error: errors.KubeError) -> float:
         """Takes in a failure. Returns for how many seconds nothing is to be tried."""

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from controller.announcements import Announcements
 from core import reasons
 from core.objects import Pod
-from core.plan.lift import Hold
+from core.plan.decision import Hold
 from kube.client import Json, Page
 from kube.events import EventRecorder
 from kube.metrics import Metrics

@@ -13,7 +13,7 @@ from controller.extender_votes import VoteNotes
 from controller.process import _exists, _forget_what_goes
 from core import reasons
 from core.extender.enqueue import REJECT, Vote
-from core.plan.lift import Hold
+from core.plan.decision import Hold
 from core.queues.notices import Notice
 from core.shortfall import Shortfall
 from kube.client import Json, Page
