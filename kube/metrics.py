@@ -108,7 +108,7 @@ class Metrics:
         )
         self.events_dropped = Counter(
             "cardquota_events_dropped_total",
-            "Events not written: the queue was full, the object had too many, or the API server refused.",
+            "Events not written: too many others waited about the same object, or the API server refused.",
             ("cause",),
             registry=registry,
         )

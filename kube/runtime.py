@@ -63,6 +63,23 @@ async def run_until(stop: asyncio.Event, *runnables: Callable[[], Awaitable[None
             task.cancel()
 
 
+async def run_both(first: Awaitable[None], second: Awaitable[None]) -> None:
+    """Runs both until either ends, then cancels and awaits the other. What one raises comes out as it is.
+
+    In a TaskGroup it would not keep its type, by which a caller may tell it from others.
+    """
+    both = [asyncio.ensure_future(first), asyncio.ensure_future(second)]
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in both:
+            task.cancel()
+        await asyncio.wait(both)
+    for error in [task.exception() for task in both if not task.cancelled()]:
+        if error is not None:
+            raise error
+
+
 async def _coroutine(runnable: Callable[[], Awaitable[None]]) -> None:
     await runnable()
 

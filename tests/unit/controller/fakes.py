@@ -95,15 +95,28 @@ class Writer:
 
 
 class Recorder:
-    """Events as they were emitted: (object, reason, note)."""
+    """Events as they were emitted: (object, reason, note). What is named in `waiting` has not been written yet."""
 
     def __init__(self) -> None:
         self.emitted: list[tuple[str, str, str]] = []
+        self.waiting: set[str] = set()
+        self.retracted: list[tuple[str, str]] = []
 
-    def emit(self, regarding: Any, event_type: str, reason: str, note: str, action: str) -> bool:
-        assert (event_type, bool(action)) == ("Warning", True)
+    def emit(
+        self,
+        regarding: Any,
+        event_type: str,
+        reason: str,
+        note: str,
+        action: str,
+        topic: str | None = None,
+    ) -> None:
+        assert (event_type, bool(action), topic) != ("Warning", False, "")
         self.emitted.append((f"{regarding.kind} {regarding.name}", reason, note))
-        return True
+
+    def retract(self, identity: str, topic: str) -> bool:
+        self.retracted.append((identity, topic))
+        return identity in self.waiting
 
 
 def term() -> Term:

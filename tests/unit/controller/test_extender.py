@@ -26,6 +26,7 @@ from kube.intake import Intake
 from kube.serving import application
 from kube.turns import Turns
 from tests.builders.objects import a_group, a_queue
+from tests.fakes.apiserver import background
 from tests.fakes.bodies import Sending, sent
 from tests.unit.controller.cluster import caches, show
 from tests.unit.controller.fakes import Recorder
@@ -257,19 +258,46 @@ def short(text: str) -> Vote:
     return Vote(REJECT, a_group("g").view(), Shortfall(reasons.INSUFFICIENT_SCALAR_QUOTA, text))
 
 
-def test_the_reason_is_said_once_on_the_group_until_it_changes() -> None:
+@pytest.mark.looptime
+async def test_the_reason_is_said_once_on_the_group_until_it_changes() -> None:
+    """The scheduler asks each second; a job that is let in right afterwards hears nothing, nor does any twice an hour."""
     recorder = Recorder()
     notes = VoteNotes(recorder)
-    for vote in (short("a"), short("a"), short("b"), Vote(1, a_group("g").view()), short("b")):
-        notes.told(vote)
     said = ("PodGroup g", reasons.INSUFFICIENT_SCALAR_QUOTA)
-    assert recorder.emitted == [(*said, "a"), (*said, "b"), (*said, "b")]
+    permit = Vote(1, a_group("g").view())
+    async with background(notes.run()):
+        for vote in (short("a 1"), permit, short("a 1"), short("a 2"), short("a 3"), short("b 1"), permit):
+            notes.told(vote)
+            await asyncio.sleep(0.9)
+        assert recorder.emitted == [(*said, "a 2")]
+        for vote in (short("b 1"), short("b 2"), short("b 3"), permit, short("b 4"), short("b 4")):
+            notes.told(vote)
+            await asyncio.sleep(0.9)
+        assert recorder.emitted == [(*said, "a 2"), (*said, "b 2")]
+        await asyncio.sleep(3600)
+        assert recorder.emitted[2:] == [(*said, "b 4")]
 
 
-def test_a_group_that_is_made_anew_hears_it_again() -> None:
+@pytest.mark.looptime
+async def test_a_group_that_is_made_anew_hears_it_again() -> None:
     recorder = Recorder()
     notes = VoteNotes(recorder)
+    async with background(notes.run()):
+        notes.told(short("a"))
+        await asyncio.sleep(2)
+        notes.group_changed(a_group("g").view(), None)
+        notes.told(short("a"))
+        await asyncio.sleep(2)
+    assert len(recorder.emitted) == 2
+
+
+@pytest.mark.looptime
+async def test_a_vote_on_a_group_that_is_gone_leaves_nothing_behind() -> None:
+    recorder, there = Recorder(), True
+    notes = VoteNotes(recorder, exists=lambda _: there)
     notes.told(short("a"))
+    assert len(notes._sayings) == 1
+    there = False
     notes.group_changed(a_group("g").view(), None)
     notes.told(short("a"))
-    assert len(recorder.emitted) == 2
+    assert len(notes._sayings) == 0

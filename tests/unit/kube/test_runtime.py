@@ -100,3 +100,39 @@ def test_a_process_collects_garbage_seldom() -> None:
         return gc.get_threshold()[0]
 
     assert runtime.run(main) >= 50_000
+
+
+class _GivenUpError(Exception):
+    """What one of two raises."""
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_of_two_the_one_that_ends_ends_the_other_and_its_error_comes_out_as_it_is(order: int) -> None:
+    ended = []
+
+    async def forever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("cleaned up")
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise _GivenUpError
+
+    async def short() -> None:
+        await asyncio.sleep(0)
+
+    first, second = (forever(), fails())[::order]
+    with pytest.raises(_GivenUpError):
+        await runtime.run_both(first, second)
+    first, second = (forever(), short())[::order]
+    await runtime.run_both(first, second)
+    task = asyncio.create_task(runtime.run_both(forever(), forever()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["cleaned up"] * 4
