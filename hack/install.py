@@ -47,8 +47,9 @@ class Installation:
 
     `values` are the chart's; the CRDs of Queue and PodGroup are installed unless they say otherwise. `webhook` False and
     `controller` 0 leave the process out, and with it the webhook entries that it would serve. Several controllers share
-    one Lease; the API server calls the first that runs, where a Service would spread the calls. Each process logs to the
-    control plane's log directory, under its pod's name. Children do not outlive this process.
+    one Lease; the API server calls the first that runs, where a Service would spread the calls. Each process logs under
+    its pod's name into a folder that this installation has for itself in the control plane's log directory. Children do
+    not outlive this process.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Installation:
         self.objects = rendering.render(self._plane.binary("helm"), self._values, self.namespace)
         self._deployments = of_kind(self.objects, "Deployment")
         self._directory = Path(tempfile.mkdtemp(prefix="cardquota-installation-"))
+        self._logs = self._plane.log_folder("installation")
         self._supervisor = Supervisor(self._directory)
         try:
             self._apply_objects()
@@ -199,7 +201,7 @@ class Installation:
             mounts={p: self._directory / c for p, c in substitution.config_mounts(deployment).items()},
             kubeconfig=self._plane.service_account_kubeconfig(self.namespace, account),
         )
-        launched = replica(deployment, around, self._supervisor, self._plane.log_directory)
+        launched = replica(deployment, around, self._supervisor, self._logs)
         launched.process.launch()
         return launched
 

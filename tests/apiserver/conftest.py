@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.controlplane import ControlPlane
+from hack.controlplane import ControlPlane, check_processes
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster
 
@@ -39,6 +39,13 @@ def control_plane(request: pytest.FixtureRequest, progress: Callable[[str], None
         yield plane
         if request.session.testsfailed:
             plane.keep_logs()
+
+
+@pytest.fixture(autouse=True)
+def nobody_ended_by_itself() -> Iterator[None]:
+    """No program of the control plane or of an installation has ended, but those that the test ended."""
+    yield
+    check_processes()
 
 
 @pytest.fixture
