@@ -11,8 +11,6 @@ from hack.controlplane import ControlPlane, audit, nodes, wait_for
 from hack.install import Installation
 from hack.installation.rendering import of_kind
 
-ACCOUNTS = "system:serviceaccount:cardquota-system:"
-
 
 @pytest.fixture(scope="module")
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
@@ -54,6 +52,11 @@ def a_card_pod(namespace: str, queue: str) -> dict[str, Any]:
     }
 
 
+def accounts_of(installation: Installation) -> str:
+    """How the user names of its processes begin."""
+    return f"system:serviceaccount:{installation.namespace}:"
+
+
 def wait_for_phase(plane: ControlPlane, pod: dict[str, Any], phase: str) -> None:
     path = plane.api.path_of(pod)
     wait_for(f"{path} is {phase}", lambda: plane.api.get(path).expect()["status"].get("phase") == phase)
@@ -69,7 +72,8 @@ def test_a_pod_is_gated_lifted_and_bound_within_the_rendered_rights(
     assert created["spec"]["schedulingGates"] == [{"name": names.GATE}]
     assert created["metadata"]["labels"][names.MANAGED_LABEL] == "true"
     wait_for_phase(control_plane, pod, "Running")
-    ours = [r for r in audit.read(control_plane.audit_log, offset) if r.user.startswith(ACCOUNTS)]
+    accounts = accounts_of(installation)
+    ours = [r for r in audit.read(control_plane.audit_log, offset) if r.user.startswith(accounts)]
     assert ours
     assert [request for request in ours if request.code in (401, 403)] == []
 
@@ -78,8 +82,9 @@ def test_no_request_was_refused_since_the_installation(
     control_plane: ControlPlane, installation: Installation
 ) -> None:
     """A namespace on its way out refuses new events with the same code, whatever the rights: those do not count."""
-    ours = [r for r in audit.read(control_plane.audit_log) if r.user.startswith(ACCOUNTS)]
-    assert {request.user.removeprefix(ACCOUNTS) for request in ours} >= {"cardquota-webhook"}
+    accounts = accounts_of(installation)
+    ours = [r for r in audit.read(control_plane.audit_log) if r.user.startswith(accounts)]
+    assert {request.user.removeprefix(accounts) for request in ours} >= {"cardquota-webhook"}
     namespaces = control_plane.api.get("/api/v1/namespaces").expect()["items"]
     stay = {n["metadata"]["name"] for n in namespaces if n["status"]["phase"] == "Active"} | {""}
     assert [request for request in ours if request.code == 403 and request.namespace in stay] == []
