@@ -54,10 +54,12 @@ async def run_until(stop: asyncio.Event, *runnables: Callable[[], Awaitable[None
     """Runs all of them until `stop` is set, then cancels and awaits them all.
 
     A runnable that returns by itself is fine; one that raises ends the others, and the error comes out in an
-    ExceptionGroup.
+    ExceptionGroup. It is logged at once: to end in order takes a while, and not everybody is given it.
     """
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_coroutine(runnable)) for runnable in runnables]
+        for task in tasks:
+            task.add_done_callback(_log_failure)
         await stop.wait()
         for task in tasks:
             task.cancel()
@@ -82,6 +84,12 @@ async def run_both(first: Awaitable[None], second: Awaitable[None]) -> None:
 
 async def _coroutine(runnable: Callable[[], Awaitable[None]]) -> None:
     await runnable()
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _LOG.critical("ending, for a part of the process has failed", exc_info=error)
 
 
 def settle_gc() -> None:

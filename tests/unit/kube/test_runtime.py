@@ -79,6 +79,24 @@ async def test_a_failing_runnable_ends_the_others() -> None:
     assert cancelled.is_set()
 
 
+async def test_what_failed_is_logged_before_the_others_have_ended(caplog: pytest.LogCaptureFixture) -> None:
+    """Who is killed while it ends in order has said why."""
+    logged: list[str] = []
+
+    async def slow_to_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            logged.extend(str(record.exc_info) for record in caplog.records if record.levelname == "CRITICAL")
+
+    async def fail() -> None:
+        raise ZeroDivisionError("by zero")
+
+    with pytest.raises(ExceptionGroup):
+        await runtime.run_until(asyncio.Event(), slow_to_end, fail)
+    assert [("by zero" in text) for text in logged] == [True]
+
+
 @pytest.fixture(autouse=True)
 def collector() -> Iterator[None]:
     threshold = gc.get_threshold()
