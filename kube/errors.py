@@ -22,6 +22,7 @@ is not.
 """
 
 _TEXT_LIMIT = 300
+_PATIENCE_MAX_S = 300.0
 
 
 class KubeError(Exception):
@@ -108,6 +109,15 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 def describe(error: BaseException) -> str:
     """What to show of an error: its text, or its type where it has none (a timeout)."""
     return str(error) or type(error).__name__
+
+
+def asked_wait_s(error: KubeError) -> float:
+    """For how many seconds the server asked to be left alone (Retry-After), 0 where it did not.
+
+    At most five minutes: whatever stands between us and the API server may ask for any time.
+    """
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    return min(asked or 0.0, _PATIENCE_MAX_S)
 
 
 def from_response(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
