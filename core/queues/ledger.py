@@ -134,6 +134,10 @@ class Ledger:
         dirty, self.dirty = self.dirty, set()
         return dirty
 
+    def touch(self, names: Iterable[str]) -> None:
+        """Has these queues published, whether or not they changed."""
+        self.touched.update(names)
+
     def take_touched(self) -> set[str]:
         """The queues to publish; they are off the list until they change again."""
         touched, self.touched = self.touched, set()

@@ -24,9 +24,13 @@ class Write:
 
 @dataclass
 class Writer:
-    """The patch and delete calls of kube.client.Client. `answers` are used up first: an error to raise, or None; then success."""
+    """The patch and delete calls of kube.client.Client. `answers` are used up first: an error to raise, or None; then success.
+
+    What has one of the names in `stuck` hangs until the time-out, each time, and fails.
+    """
 
     answers: deque[errors.KubeError | None] = field(default_factory=deque)
+    stuck: set[str] = field(default_factory=set)
     writes: list[Write] = field(default_factory=list)
     deletions: list[tuple[str, str | None, str | None]] = field(default_factory=list)
     """Key, uid and resourceVersion of what was to be deleted."""
@@ -43,11 +47,10 @@ class Writer:
         field_manager: str | None = None,
         timeout_s: float = 10.0,
     ) -> Json:
-        assert (resource, patch_type, timeout_s) is not None
+        assert (resource, patch_type) is not None
         assert namespace is None or name
         self.writes.append(Write(asyncio.get_running_loop().time(), name, body, subresource, field_manager))
-        await asyncio.sleep(0.001)
-        return self._answer()
+        return await self._answer(name, timeout_s)
 
     async def delete(
         self,
@@ -59,12 +62,15 @@ class Writer:
         resource_version: str | None = None,
         timeout_s: float = 10.0,
     ) -> Json:
-        assert (resource, timeout_s) is not None
+        assert resource is not None
         self.deletions.append((f"{namespace}/{name}", uid, resource_version))
-        await asyncio.sleep(0.001)
-        return self._answer()
+        return await self._answer(name, timeout_s)
 
-    def _answer(self) -> Json:
+    async def _answer(self, name: str, timeout_s: float) -> Json:
+        if name in self.stuck:
+            await asyncio.sleep(timeout_s)
+            raise errors.ConnectionFailed("timed out")
+        await asyncio.sleep(0.001)
         answer = self.answers.popleft() if self.answers else None
         if answer is not None:
             raise answer
