@@ -5,7 +5,7 @@ from typing import Protocol
 
 from core import reasons
 from core.objects import Pod, Queue
-from core.plan.lift import Hold, Lift
+from core.plan.decision import Hold, Lift
 from core.queues.account import Entry
 from core.queues.notices import Notice
 from core.queues.rollouts import Rollouts

@@ -19,6 +19,7 @@ from core.shortfall import Shortfall
 from core.violations import Violation
 from kube import errors
 from kube.client import Json
+from kube.lease import Term
 from kube.resources import PODS, Resource
 
 _LOG = logging.getLogger(__name__)
@@ -72,18 +73,28 @@ class BindingHook:
         self._metrics = metrics
         self._ask_leader = ask_leader or self._leaderless
         self._grants: dict[str, _Grant] = {}
-        self._leading = False
+        self._term: Term | None = None
 
     @property
     def leading(self) -> bool:
-        """Whether grants are given here. When that ends, those that were given are forgotten: the next leader lists anew."""
-        return self._leading
+        """Whether grants are given here: between `start` and `stop`, while nobody else can lead."""
+        return self._term is not None and self._term.valid()
 
     @leading.setter
     def leading(self, leading: bool) -> None:
-        self._leading = leading
-        if not leading:
-            self._take_back(tuple(self._grants))
+        if leading:
+            self.start(Term(0, lambda: 0.0, 1.0))
+        else:
+            self.stop()
+
+    def start(self, term: Term) -> None:
+        """Grants are given here from now on, as long as the term is valid."""
+        self._term = term
+
+    def stop(self) -> None:
+        """No more grants are given here, and those that were are forgotten: the next leader lists anew."""
+        self._term = None
+        self._take_back(tuple(self._grants))
 
     async def review(self, request: AdmissionRequest) -> Decision:
         """The answer to one Binding, the leader's where the pod is ours. Never raises for what the Binding holds."""

@@ -28,6 +28,7 @@ from core.objects import (
 )
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from kube.client import Json
 from kube.informer import Informer
 from kube.reflector import ListWatch
 from kube.resources import (
@@ -44,6 +45,9 @@ from kube.resources import (
 )
 from kube.versions import BestVersion
 
+SLICE_S = 0.005
+"""So long pods are booked anew before others come to their turn."""
+
 V = TypeVar("V", Pod, Node, Queue, Group, Job, Namespace, Claim, ClaimTemplate)
 
 
@@ -55,7 +59,8 @@ class Caches:
         self._signals: list[asyncio.Event] = []
         ledger = self.ledger
         labels = keys(settings.cross_quota.label_selector)
-        self.pods = _informer(client, PODS, partial(pod.project, labels_kept=labels), _namespaced)
+        self._project_pod = partial(pod.project, labels_kept=labels)
+        self.pods = _informer(client, PODS, self._project_pod, _namespaced)
         self.nodes = _informer(client, NODES, node.project, _named)
         self.queues = _informer(client, QUEUES, queue.project, _named, optional=True)
         self.groups = _informer(client, PODGROUPS, group.project, _namespaced, optional=True)
@@ -77,8 +82,6 @@ class Caches:
         guests = self.guests = GuestBook(settings, self.pods.values)
         _feed(self.nodes, guests.put_node, lambda old: guests.drop_node(old.name))
         _feed(self.pods, guests.put_pod, lambda old: guests.drop_pod(old.uid))
-        self._pod_waiters: dict[str, asyncio.Event] = {}
-        self.pods.subscribe(self._wake_waiters)
 
     @property
     def synced(self) -> bool:
@@ -111,6 +114,19 @@ class Caches:
         self._put_pod(bound)
         self.notify()
 
+    def observe_pod(self, expected: Pod, raw: Json) -> None:
+        """Takes in a pod that was read, before the watch shows it. Another one of that name means that `expected` is gone."""
+        found = self._project_pod(raw)
+        if found.uid != expected.uid:
+            self.forget_pod(expected)
+        self._put_pod(found)
+        self.notify()
+
+    def forget_pod(self, gone: Pod) -> None:
+        """Drops a pod of which is known that it does not exist any more, before the watch shows it."""
+        self._drop_pod(gone)
+        self.notify()
+
     def release_records(self) -> None:
         """From now on the ledger has the pods as they are observed."""
         edited = [view for view in self.pods.values() if self.records.as_booked(view) is not view]
@@ -119,15 +135,18 @@ class Caches:
             self.ledger.put_pod(view)
         self.notify()
 
-    async def wait_changed(self, seen: Pod, timeout_s: float) -> None:
-        """Returns when the pod of this name is another one than `seen`, or gone, or after `timeout_s` seconds."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                while self.pods.get(seen.key) == seen:
-                    waiter = self._pod_waiters.setdefault(seen.key, asyncio.Event())
-                    await waiter.wait()
-        except TimeoutError:
-            return
+    async def settled(self) -> None:
+        """Returns when every pod is booked by what is known now; a few milliseconds of work at a time.
+
+        Whoever waits does the work: on a standby `run` does.
+        """
+        clock = asyncio.get_running_loop().time
+        while not self.ledger.settled:
+            until = clock() + SLICE_S
+            for _ in self.ledger.settle():
+                if clock() >= until:
+                    await asyncio.sleep(0)
+                    until = clock() + SLICE_S
 
     async def refresh(self) -> None:
         """Lists everything anew; afterwards nothing that was written before the call is missing."""
@@ -135,11 +154,25 @@ class Caches:
             for informer in self._informers():
                 tasks.create_task(informer.refresh(), name=f"refresh {informer.resource}")
 
+    def refreshing(self) -> list[str]:
+        """The collections that `refresh` has not listed anew yet; they are still being tried when nobody waits any more."""
+        return [str(informer.resource) for informer in self._informers() if informer.refreshing]
+
     async def run(self) -> None:
         """Follows the cluster until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers():
                 tasks.create_task(informer.run(), name=f"informer {informer.resource}")
+            tasks.create_task(self._settle(), name="settle")
+
+    async def _settle(self) -> None:
+        changed = self.signal()
+        while True:
+            await changed.wait()
+            changed.clear()
+            if not self.ledger.settled:
+                await self.settled()
+                self.notify()
 
     def _informers(self) -> "Iterator[Informer[Any]]":
         if self._with_claims:
@@ -152,12 +185,6 @@ class Caches:
     def _drop_pod(self, gone: Pod) -> None:
         self.records.drop(gone.uid)
         self.ledger.drop_pod(gone.uid)
-
-    def _wake_waiters(self, old: Pod | None, new: Pod | None) -> None:
-        view = new or old
-        waiter = self._pod_waiters.pop(view.key, None) if view is not None else None
-        if waiter is not None:
-            waiter.set()
 
     def _follow(self, informer: Informer[V], put: Callable[[V], None], drop: Callable[[V], None]) -> None:
         _feed(informer, put, drop)

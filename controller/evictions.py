@@ -139,7 +139,7 @@ class Evictions:
             _LOG.log(logging.DEBUG if expected else logging.WARNING, "reserved pod not deleted", extra=about)
             outcomes.labels("failed").inc()
             if not expected:
-                return max(_AGAIN_S, errors.asked_wait_s(error))
+                return max(_AGAIN_S, errors.retry_after_s(error))
         else:
             outcomes.labels("done").inc()
             _LOG.info("reserved pod deleted", extra={"pod": pod.key})

@@ -11,11 +11,19 @@ from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
-from kube.lease import Term
+from core.queues.ledger import Ledger
+from core.stage import Stage
+from kube.lease import Resigned, Term
 
 _LOG = logging.getLogger(__name__)
 
 _HOUSEKEEPING_S = 5.0
+
+_REFRESH_S = 60.0
+"""How long a list of everything may take: as long as the client waits for one page of it ..."""
+
+_REFRESH_POD_S = 0.001
+"""... and for each pod twice what it takes on a slow machine, so that a large cluster is not given up for its size."""
 
 
 class Leader:
@@ -47,16 +55,19 @@ class Leader:
         self._hook = hook
         self._series = series
         self._quiet_s = quiet_s
+        self._gave_up = False
 
     async def lead(self, term: Term) -> None:
-        """Leads until cancelled."""
-        if term.epoch > 0:
-            # There was a leader before. Its lifts may not have reached our watches yet, so everything is listed
-            # anew; its last grant may still be on its way into a bind, so the list comes after that time.
+        """Leads until cancelled. Raises Resigned when the cluster cannot be listed anew in reasonable time."""
+        if term.epoch > 0 or _anything_let_in(self._caches.ledger):
+            # There was a leader before, even if somebody has deleted its Lease since. Its lifts may not have reached
+            # our watches yet, so everything is listed anew; its last grant may still be on its way into a bind, so the
+            # list comes after that time.
             await asyncio.sleep(self._quiet_s)
-            await self._caches.refresh()
+            await self._list_anew()
         _LOG.info("deciding", extra={"epoch": term.epoch})
-        self._hook.leading = self._series.leading = True
+        self._hook.start(term)
+        self._series.leading = True
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._lifter.run(term), name="lifting")
@@ -68,11 +79,33 @@ class Leader:
                     await self._keep_house()
                 finally:
                     # Before the loops end: they take back what is assumed, and nobody may be granted it then.
-                    self._hook.leading = False
+                    self._hook.stop()
         finally:
-            self._hook.leading = self._series.leading = False
+            self._hook.stop()
+            self._series.leading = False
+
+    def stuck(self) -> str | None:
+        """Why this process could not lead the last time and cannot now: a live condition, see Health."""
+        missing = self._caches.refreshing() if self._gave_up else []
+        return f"leadership was given up: {', '.join(missing)} cannot be listed" if missing else None
+
+    async def _list_anew(self) -> None:
+        limit_s = _REFRESH_S + _REFRESH_POD_S * len(self._caches.pods)
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._caches.refresh()
+        except TimeoutError:
+            self._gave_up = True
+            missing = ", ".join(self._caches.refreshing())
+            raise Resigned(f"{missing} not listed within {limit_s:.0f} s") from None
+        self._gave_up = False
 
     async def _keep_house(self) -> None:
         while True:
             await asyncio.sleep(_HOUSEKEEPING_S)
             self._hook.expire()
+
+
+def _anything_let_in(ledger: Ledger) -> bool:
+    """Whether any pod of ours is past its gate: somebody has led before, or pods came before us."""
+    return any(entry.stage is not Stage.WAITING for entry in ledger.entries())

@@ -31,9 +31,9 @@ from core.settings import Settings
 from kube import process, runtime
 from kube.admission.metrics import DEFAULT as REVIEWS
 from kube.client import Client
+from kube.election import Elector
 from kube.events import EventRecorder
 from kube.health import condition
-from kube.lease import Elector
 from kube.process import Frame
 from kube.serving import application
 
@@ -82,6 +82,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             series,
             quiet_s=options.hook_timeout_s,
         )
+        frame.health.require_live("refresh", leader.stuck)
         app = application()
         add_routes(app, hook, REVIEWS)
         add_leader_routes(app, hook, REVIEWS)

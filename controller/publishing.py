@@ -72,7 +72,7 @@ class Publisher:
     async def run(self, term: Term) -> None:
         """Publishes until cancelled. At the start every queue is looked at once."""
         ledger, self._leads = self._caches.ledger, term.valid
-        ledger.touch((*ledger.queues, *ledger.accounts))
+        ledger.wakeups.publish(*ledger.queues, *ledger.accounts)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._queue.run(), name="queue status")
@@ -85,7 +85,7 @@ class Publisher:
         """Has what was touched looked at, at most once in SETTLE_S."""
         while True:
             self._changed.clear()
-            for name in sorted(self._caches.ledger.take_touched()):
+            for name in sorted(self._caches.ledger.wakeups.take_figures()):
                 self._queue.add(name)
             await asyncio.sleep(SETTLE_S)
             await self._changed.wait()
@@ -132,7 +132,7 @@ class Publisher:
             _LOG.warning(
                 "queue status not written", extra={"queue": queue.name, "error": errors.describe(error)}
             )
-            wait_s = max(written.repeat_s, errors.asked_wait_s(error))
+            wait_s = max(written.repeat_s, errors.retry_after_s(error))
             written.blocked_until = asyncio.get_running_loop().time() + wait_s
             return wait_s + _TICK_S
         else:

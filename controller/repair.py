@@ -252,7 +252,7 @@ class Repairer:
         words = "record not written, trying again" if retried else "record refused"
         _LOG.log(level, words, extra=_about(repair) | {"error": errors.describe(error)})
         self._metrics.repairs.labels(repair.reason, "retried" if retried else "refused").inc()
-        wait_s = max(attempt.delay_s, errors.asked_wait_s(error))
+        wait_s = max(attempt.delay_s, errors.retry_after_s(error))
         attempt.due = asyncio.get_running_loop().time() + wait_s
         return wait_s
 

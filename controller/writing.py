@@ -1,9 +1,18 @@
-"""The one call by which the controller changes the cluster."""
+"""The calls by which the controller changes the cluster, and looks at what became of it."""
 
 from typing import Protocol
 
 from kube.client import Json, JsonPatch, PatchType
 from kube.resources import Resource
+
+
+class Reader(Protocol):
+    """The get call of kube.client.Client."""
+
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
+    ) -> Json:
+        """See Client.get."""
 
 
 class Patcher(Protocol):
@@ -22,3 +31,7 @@ class Patcher(Protocol):
         timeout_s: float = 10.0,
     ) -> Json:
         """See Client.patch."""
+
+
+class LiftClient(Patcher, Reader, Protocol):
+    """What lifting a gate takes: a write, and a look at what became of it."""

@@ -35,6 +35,7 @@ QUEUE_NOT_OPEN: Final = "QueueNotOpen"
 QUEUE_HIERARCHY_BROKEN: Final = "QueueHierarchyBroken"
 GANG_INCOMPLETE: Final = "GangIncomplete"
 GANG_SEARCH_GIVEN_UP: Final = "GangSearchGivenUp"
+LIFT_REFUSED: Final = "LiftRefused"
 MIXED_CARDS: Final = "MixedCards"
 NO_FREE_CARD: Final = "NoFreeCard"
 AFFINITY_EXCLUDES_CARDS: Final = "AffinityExcludesCards"
@@ -148,6 +149,12 @@ CATALOGUE: Final = _catalogue(
         GANG_SEARCH_GIVEN_UP,
         "the gang has so many different members that no way to fit them all was found in time",
         "let its members ask for the same, or name fewer cards in each",
+    ),
+    Reason(
+        LIFT_REFUSED,
+        "The pod could be lifted, but the API server refuses the write, or somebody's webhook does; its quota was given back.",
+        "Read what the message says of the refusal: as a rule an admission webhook or policy of somebody else is down or "
+        "forbids updates of the pod. It is tried again by itself.",
     ),
     Reason(
         MIXED_CARDS,

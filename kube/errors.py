@@ -22,7 +22,7 @@ is not.
 """
 
 _TEXT_LIMIT = 300
-_PATIENCE_MAX_S = 300.0
+_RETRY_AFTER_MAX_S = 300.0
 
 
 class KubeError(Exception):
@@ -111,13 +111,13 @@ def describe(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def asked_wait_s(error: KubeError) -> float:
-    """For how many seconds the server asked to be left alone (Retry-After), 0 where it did not.
+def retry_after_s(error: KubeError) -> float:
+    """The seconds that the server asked to wait; 0 where it named none, or gave no answer.
 
     At most five minutes: whatever stands between us and the API server may ask for any time.
     """
     asked = error.retry_after if isinstance(error, ApiError) else None
-    return min(asked or 0.0, _PATIENCE_MAX_S)
+    return min(asked or 0.0, _RETRY_AFTER_MAX_S)
 
 
 def from_response(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:

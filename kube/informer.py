@@ -90,6 +90,11 @@ class Informer(Generic[V]):
         """Whether the collection has been listed completely once. It stays true while the API server is away."""
         return self._synced.is_set()
 
+    @property
+    def refreshing(self) -> bool:
+        """Whether a list that `refresh` asked for has not been taken in yet, whoever still waits for it."""
+        return bool(self._refreshed)
+
     async def wait_synced(self) -> None:
         """Returns when `synced` is true; `run` has to be running."""
         await self._synced.wait()

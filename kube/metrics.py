@@ -6,11 +6,12 @@ apart by passing a registry each. Labels are bounded: no pod, node or object nam
 
 from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import choose_encoder
+
+from kube.exposition import Page
 
 
 class Metrics:
-    """The metrics of API client, informers, leader election, events and serving certificates."""
+    """The metrics of API client, informers, event loop, leader election, events and serving certificates."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self.registry = registry
@@ -28,6 +29,7 @@ class Metrics:
             registry=registry,
         )
         self._informers(registry)
+        self._event_loop(registry)
         self._others(registry)
 
     def _informers(self, registry: CollectorRegistry) -> None:
@@ -65,6 +67,19 @@ class Metrics:
             "cardquota_informer_projection_failures_total",
             "Objects that could not be read and are treated as absent.",
             ("resource",),
+            registry=registry,
+        )
+
+    def _event_loop(self, registry: CollectorRegistry) -> None:
+        self.loop_stalls = Histogram(
+            "cardquota_loop_stall_seconds",
+            "Pauses of the event loop of more than 50 ms: nothing was heard meanwhile; the log says what ran.",
+            buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+            registry=registry,
+        )
+        self.loop_longest_pause = Gauge(
+            "cardquota_loop_longest_pause_seconds",
+            "The longest pause of the event loop since the start of the process, however short.",
             registry=registry,
         )
 
@@ -127,9 +142,4 @@ DEFAULT = Metrics()
 
 def add_route(app: web.Application, registry: CollectorRegistry = REGISTRY) -> None:
     """Serves `registry` on GET /metrics, in the format (text or OpenMetrics) that the scraper asks for."""
-
-    async def show(request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
-
-    app.router.add_get("/metrics", show)
+    app.router.add_get("/metrics", Page(registry).show)

@@ -17,6 +17,7 @@ from kube.health import Health, condition
 from kube.pki import Bundle
 from kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from kube.serving import Server, application
+from kube.stalls import StallWatch
 from kube.tls import ServingCertificate
 
 _LOG = logging.getLogger(__name__)
@@ -121,7 +122,10 @@ class Frame:
 
     @asynccontextmanager
     async def listening(self, app: web.Application, name: str) -> AsyncIterator[None]:
-        """Both ports open; in the end the main port drains while the other one still says why."""
+        """Both ports open; in the end the main port drains while the other one still says why.
+
+        What makes the process deaf meanwhile is counted and named.
+        """
         monitoring = application()
         self.health.add_routes(monitoring)
         metrics.add_route(monitoring)
@@ -136,15 +140,16 @@ class Frame:
             health=self.health,
             finish_s=_FINISH_S,
         )
-        await monitor.start()
-        try:
-            await server.start()
+        with StallWatch().watching():
+            await monitor.start()
             try:
-                yield
+                await server.start()
+                try:
+                    yield
+                finally:
+                    await server.stop(options.drain_s)
             finally:
-                await server.stop(options.drain_s)
-        finally:
-            await monitor.stop()
+                await monitor.stop()
 
 
 class _Certificates(SelfSigned):

@@ -16,8 +16,8 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 _SLACK = 64
-_HAIR_S = 0.001
-"""A timer may fire a hair before the clock shows its time."""
+_TICK_S = 0.001
+"""A timer may fire a hair before the clock shows its time; without this the queue would spin until it does."""
 
 Work = Callable[[K], Awaitable[float | None]]
 """Works on a key. Returns the seconds after which it has to be tried again, None when it is done with.
@@ -32,6 +32,38 @@ class _Job:
 
     again_at: float | None = None
     discarded: bool = False
+
+
+class _Line(Generic[K]):
+    """The ready keys of one lane in the order in which they came; those that failed last come after all others."""
+
+    __slots__ = ("fresh", "retried")
+
+    def __init__(self) -> None:
+        self.fresh: dict[K, None] = {}
+        self.retried: dict[K, None] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.fresh or key in self.retried
+
+    def __len__(self) -> int:
+        return len(self.fresh) + len(self.retried)
+
+    def put(self, key: K, *, failed: bool) -> None:
+        """Puts a key at its end."""
+        (self.retried if failed else self.fresh)[key] = None
+
+    def take(self) -> K:
+        """The first key, which is in here no more."""
+        keys = self.fresh or self.retried
+        key = next(iter(keys))
+        del keys[key]
+        return key
+
+    def drop(self, key: K) -> None:
+        """Takes a key out, wherever it is."""
+        self.fresh.pop(key, None)
+        self.retried.pop(key, None)
 
 
 class WorkQueue(Generic[K]):
@@ -53,8 +85,8 @@ class WorkQueue(Generic[K]):
         self._slots = slots
         self._per_lane = per_lane or slots
         self._lane = lane or _itself
-        self._ready: dict[Hashable, dict[K, None]] = {}
-        """Lane -> its keys that may be worked on now, in the order in which they came."""
+        self._ready: dict[Hashable, _Line[K]] = {}
+        """Lane -> its keys that may be worked on now."""
         self._turns: tuple[OrderedDict[Hashable, None], OrderedDict[Hashable, None]] = (
             OrderedDict(),
             OrderedDict(),
@@ -63,6 +95,7 @@ class WorkQueue(Generic[K]):
         self._running: Counter[Hashable] = Counter()
         self._used = [0, 0]
         self._failing: set[Hashable] = set()
+        self._retries: set[K] = set()
         self._keys: Counter[Hashable] = Counter()
         """How many keys of each lane are in here, in whatever state."""
         self._busy: dict[K, _Job] = {}
@@ -94,12 +127,15 @@ class WorkQueue(Generic[K]):
         if key in self._busy:
             self._busy[key] = _Job(discarded=True)
         elif self._later.pop(key, None) is not None or key in self._ready.get(lane, ()):
-            self._ready.get(lane, {}).pop(key, None)
+            if lane in self._ready:
+                self._ready[lane].drop(key)
+            self._retries.discard(key)
             self._gone(lane)
 
     def clear(self) -> None:
         """Takes all keys off; what is worked on now goes on."""
-        for key in (*self._later, *(key for keys in self._ready.values() for key in keys), *self._busy):
+        ready = [key for line in self._ready.values() for key in (*line.fresh, *line.retried)]
+        for key in (*self._later, *ready, *self._busy):
             self.discard(key)
         self._timers.clear()
 
@@ -109,7 +145,7 @@ class WorkQueue(Generic[K]):
         async with asyncio.TaskGroup() as tasks:
             while True:
                 self._wake.clear()
-                self._take_due(loop.time())
+                self._take_due(loop.time() + _TICK_S)
                 while (found := self._next()) is not None:
                     tasks.create_task(self._serve(*found), name=f"work on {found[0]}")
                 await self._sleep()
@@ -139,12 +175,13 @@ class WorkQueue(Generic[K]):
             heapify(self._timers)
 
     def _take_due(self, now: float) -> None:
-        while self._timers and self._timers[0][0] <= now + _HAIR_S:
+        while self._timers and self._timers[0][0] <= now:
             due, _, key = heappop(self._timers)
             if self._later.get(key) == due:
                 del self._later[key]
                 lane = self._lane(key)
-                self._ready.setdefault(lane, {})[key] = None
+                line = self._ready.setdefault(lane, _Line())
+                line.put(key, failed=key in self._retries)
                 self._settle(lane)
 
     def _settle(self, lane: Hashable) -> None:
@@ -164,9 +201,7 @@ class WorkQueue(Generic[K]):
             if turns and self._used[failing] < self._slots:
                 lane = next(iter(turns))
                 turns.move_to_end(lane)
-                keys = self._ready[lane]
-                key = next(iter(keys))
-                del keys[key]
+                key = self._ready[lane].take()
                 self._busy[key] = _Job()
                 self._running[lane] += 1
                 self._used[failing] += 1
@@ -184,12 +219,16 @@ class WorkQueue(Generic[K]):
             self._running[lane] -= 1
             if again_s is None:
                 self._failing.discard(lane)
+                self._retries.discard(key)
             else:
                 self._failing.add(lane)
+                self._retries.add(key)
                 # Work that failed is not repeated earlier because somebody asked: that is what the waiting is for.
                 job.again_at = None if job.discarded else asyncio.get_running_loop().time() + again_s
             if job.again_at is not None:
                 self._add(key, job.again_at)
+            else:
+                self._retries.discard(key)
             self._gone(lane)
             self._wake.set()
 

@@ -26,11 +26,11 @@ class Inventory:
         self._sorted: dict[str, tuple[str, ...]] = {}
 
     def put(self, node: Node) -> frozenset[str]:
-        """Takes in a node in its present state. Returns the cards whose resource or stock changed."""
+        """Takes in a node in its present state. Returns the cards for which other resources are known now."""
         return self._replace(node.name, discover(node, self._overrides))
 
     def drop(self, name: str) -> frozenset[str]:
-        """Takes out a node; one that is not there is no error. Returns the cards that it carried."""
+        """Takes out a node; one that is not there is no error. Returns the cards for which other resources are known now."""
         changed = self._replace(name, _NOTHING)
         self._nodes.pop(name, None)
         return changed
@@ -101,9 +101,10 @@ class Inventory:
         for card in changed:
             self._count(name, card, old.cards.get(card), -1)
             self._count(name, card, new.cards.get(card), 1)
+        before = {card: self.resources_of(card) for card in changed}
         for card in changed:
             self._settle(card)
-        return frozenset(changed)
+        return frozenset(card for card in changed if self.resources_of(card) != before[card])
 
     def _count(self, name: str, card: str, stock: CardStock | None, sign: int) -> None:
         if stock is None:

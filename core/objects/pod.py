@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
 from core import names, quantity
 from core.objects import raw as read
+from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
 
 _KEPT_ANNOTATIONS: Final = frozenset(
     {
@@ -94,6 +95,8 @@ class Pod:
     """Since when the pod waits for a node alone, in microseconds since 1970; 0 at our gate and once it has a node."""
     labels: Mapping[str, str]
     """Those that `project` was told to keep."""
+    node_rules: NodeRules = field(default=ANYWHERE, compare=False)
+    """`node_selector` and the required node affinity, the same object for all pods that are alike in both."""
 
     @property
     def key(self) -> str:
@@ -165,6 +168,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
     gates = tuple(
         read.text(gate, "name") for gate in read.sequence(spec, "schedulingGates") if isinstance(gate, dict)
     )
+    rules, affinity = read_rules(spec) if waiting else (ANYWHERE, {})
     return Pod(
         namespace=read.text(metadata, "namespace") or "default",
         name=read.text(metadata, "name"),
@@ -190,11 +194,12 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         claims=(*_claims(spec), *_implicit_claims(status)),
         generated_claims=_generated_claims(status),
         scheduling_group=read.text(read.mapping(spec, "schedulingGroup"), "podGroupName"),
-        node_selector=read.texts(spec, "nodeSelector") if waiting else {},
-        affinity=read.mapping(spec, "affinity") if waiting else {},
+        node_selector=rules.selector,
+        affinity=affinity,
         deployment=_deployment(owner, labels),
         released=_released(metadata) if waiting and names.GATE not in gates else 0,
         labels={key: labels[key] for key in labels_kept if key in labels} if labels_kept else _NO_LABELS,
+        node_rules=rules,
     )
 
 

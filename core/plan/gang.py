@@ -10,8 +10,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from core.steps import Steps
+
 BUDGET: Final = 10_000
 """Bookings that are tried for one gang; a gang that needs more waits, on the safe side."""
+
+_IN_ONE_STEP: Final = 8
+"""Members that are considered, and booked, in about half a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Chosen:
 class Trial(Protocol):
     """What is left for the gang while the search tries."""
 
-    def take(self, member: Member, card: str) -> bool:
+    def take(self, member: Member, card: str) -> Steps[bool]:
         """Books the member with this card; false, and nothing booked, when it does not fit."""
 
     def give_back(self) -> None:
@@ -62,7 +67,7 @@ def assign(
     trial: Trial,
     *,
     budget: int = BUDGET,
-) -> Outcome:
+) -> Steps[Outcome]:
     """Chooses `wanted` members, at least `wanted_tasks` of each task, so that all fit together.
 
     Earlier members come first, but members without a choice before all others: nothing else can serve them. What was
@@ -71,7 +76,8 @@ def assign(
     search = _Search(
         sorted(members, key=lambda member: len(member.alternatives) > 1), wanted_tasks, trial, budget
     )
-    return Outcome(tuple(search.chosen) if search.run(wanted) else (), exhausted=search.steps > budget)
+    complete = yield from search.run(wanted)
+    return Outcome(tuple(search.chosen) if complete else (), exhausted=search.steps > budget)
 
 
 @dataclass(slots=True)
@@ -117,12 +123,16 @@ class _Search:
             behind.append(counts)
         return behind[::-1]
 
-    def run(self, wanted: int) -> bool:
+    def run(self, wanted: int) -> Steps[bool]:
         """Chooses `wanted` members; what was booked is given back when that is not possible."""
         if self._is_enough(wanted):
             return True
         self._consider(_Frame(0, wanted, 0, self._state(0, wanted, 0)))
+        turns = 0
         while self._frames:
+            turns += 1
+            if turns % _IN_ONE_STEP == 0:
+                yield
             frame = self._frames[-1]
             if frame.taken:
                 # What was to follow did not work out.
@@ -130,7 +140,7 @@ class _Search:
             if self.steps > self._budget or frame.number > len(self._members[frame.position].alternatives):
                 self._hopeless.add(frame.state)
                 self._frames.pop()
-            elif self._go_on(frame):
+            elif (yield from self._go_on(frame)):
                 return True
         return False
 
@@ -161,20 +171,20 @@ class _Search:
         if not self._is_hopeless(frame):
             self._frames.append(frame)
 
-    def _go_on(self, frame: _Frame) -> bool:
+    def _go_on(self, frame: _Frame) -> Steps[bool]:
         """Tries the next alternative of a member, or passes it over. Returns whether the gang is complete."""
         member, number = self._members[frame.position], frame.number
         following = frame.position + 1
         frame.number += 1
         if number < len(member.alternatives):
-            return self._take(frame, member, number)
+            return (yield from self._take(frame, member, number))
         # Passed over; so are those like it, or the same would be tried again under another name.
         while following < len(self._members) and self._members[following].kind == member.kind:
             following += 1
         self._consider(_Frame(following, frame.wanted, 0, self._state(following, frame.wanted, 0)))
         return False
 
-    def _take(self, frame: _Frame, member: Member, number: int) -> bool:
+    def _take(self, frame: _Frame, member: Member, number: int) -> Steps[bool]:
         """Books a member with one of its cards, unless that leads nowhere. Returns whether the gang is complete."""
         if frame.wanted <= self._owed() and self._tasks.get(member.task, 0) <= 0:
             return False
@@ -184,7 +194,10 @@ class _Search:
         self._count(member, card, 1)
         following = _Frame(position, wanted, floor, self._state(position, wanted, floor))
         complete = self._is_enough(wanted)
-        if (not complete and self._is_hopeless(following)) or not self._book(member, card):
+        taken = False
+        if complete or not self._is_hopeless(following):
+            taken = yield from self._book(member, card)
+        if not taken:
             self._count(member, card, -1)
             return False
         self.chosen.append(Chosen(member, card))
@@ -193,9 +206,9 @@ class _Search:
             self._frames.append(following)
         return complete
 
-    def _book(self, member: Member, card: str) -> bool:
+    def _book(self, member: Member, card: str) -> Steps[bool]:
         self.steps += 1
-        return self._trial.take(member, card)
+        return (yield from self._trial.take(member, card))
 
     def _give_back(self, frame: _Frame) -> None:
         last = self.chosen.pop()

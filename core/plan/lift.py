@@ -2,81 +2,107 @@
 
 What is lifted is assumed in the ledger at once, so the next pod sees it. The caller does the writes and takes back
 (`Ledger.forget`) what failed.
+
+A pass may be paused between any two of its steps, and the ledger may change meanwhile: what was booked stays booked, what is
+decided is decided by what is there then, and what has changed since it was looked at is left to the next pass.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from core import names, reasons
-from core.affinity import NodeRequirement, Patch
+from core.affinity import NodeRequirement
 from core.cards.assigned import render_assigned
 from core.mgpu.affinity import node_requirement
-from core.objects import Group, Pod
 from core.plan.choice import Choice
-from core.plan.declared import declared_shortfall
-from core.plan.gang import Outcome, assign
-from core.plan.patch import lift_patch
+from core.plan.decision import Decision, Hold, Lift
+from core.plan.effort import Cuts, Effort, limited
 from core.plan.placement import CardPlacement
-from core.plan.trial import LedgerTrial, member_of
-from core.plan.uniform import choices, common_cards
+from core.plan.together import Gangs, Verdict, note
+from core.plan.uniform import common_cards
 from core.plan.units import Unit, has_unfinished, units_of
 from core.queues.account import Entry
 from core.queues.amounts import CPU, MEMORY
-from core.queues.check import Balance, balance_of
+from core.queues.check import balance_of
 from core.queues.ledger import Ledger
 from core.queues.share import share_of
 from core.queues.shortfall import queue_closed, queue_missing, uncountable
 from core.shortfall import Shortfall
+from core.steps import Steps
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
-class Lift:
-    """A pod that gets its quota now.
-
-    `assigned` counts whole cards, `record` is the annotation about them, `requirement` narrows the pod to nodes that
-    have them. `lifted` is the pod as it is booked from now on.
-    """
-
-    pod: Pod
-    queue: str
-    assigned: Mapping[str, int]
-    record: str
-    requirement: NodeRequirement
-    lifted: Pod
-
-    @property
-    def patch(self) -> Patch:
-        """The write that lifts the pod; built when it is asked for, so that a pass over thousands stays short."""
-        return lift_patch(self.pod, self.requirement, self.record)
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """A pod that stays gated; `announced` says whether its owner is told by an event.
-
-    `group` is the PodGroup that waits as a whole, where that is why.
-    """
-
-    pod: Pod
-    queue: str
-    reason: str
-    message: str
-    announced: bool = True
-    group: Group | None = None
-
-
-Decision = Lift | Hold
 _Wish = tuple[str, int, int, int]
 
 
+@dataclass(slots=True)
+class _Turn:
+    """One queue's turn in a pass. `effort` is its part of `of_pass`."""
+
+    queue: str
+    effort: Effort
+    of_pass: Effort
+    fifo: bool
+    head: Hold | None = None
+    """The first pod of a fifo queue that was held; nobody behind it is lifted."""
+    undecided_head: bool = False
+    """Whether the first pod of a fifo queue could not be decided on now."""
+    units: int = 0
+    """How many are still to be decided on."""
+    told: dict[_Wish, Hold] = field(default_factory=dict)
+    """What pods that ask for the same were told, until a lift changes what is left."""
+    told_gangs: dict[Hashable, Verdict] = field(default_factory=dict)
+    """The same of gangs."""
+
+    def heard(self, decisions: Iterable[Decision]) -> None:
+        """Takes in what was decided, in order."""
+        for decision in decisions:
+            if isinstance(decision, Lift):
+                self.told.clear()
+                self.told_gangs.clear()
+            elif self.fifo and self.head is None:
+                self.head = decision
+
+    def spend(self, steps: int) -> None:
+        """One unit more is decided on, in so many steps."""
+        self.units = max(1, self.units - 1)
+        self.effort.spend(steps)
+        self.of_pass.spend(steps)
+
+
 class Planner:
-    """Decides on waiting pods, one queue at a time, against the ledger as it is at that moment."""
+    """Decides on waiting pods, one queue after the other, against the ledger as it is at that moment.
+
+    Of one planner no two passes may be under way at once.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._choice = Choice(ledger)
         self._placement = CardPlacement(ledger)
+        self._begin_anew()
+        self._cuts = Cuts()
+        self._refused: dict[str, str] = {}
+
+    def run(self, queues: Iterable[str]) -> Iterator[Decision | None]:
+        """One pass over these queues, in their order; None wherever it may be paused.
+
+        Each queue, and in it each pod or gang, has its part of the effort that a pass may cost; who needs more is looked at
+        again in the next pass, with twice as much.
+        """
+        if self._epoch != self._ledger.occupants.epoch:
+            self._begin_anew()
+        order, effort = self.order(queues), Effort()
+        for number, name in enumerate(order):
+            part = effort.part(len(order) - number)
+            yield from self._decide(name, Effort(part), effort)
+            yield None
+
+    def _begin_anew(self) -> None:
+        """Forgets what was found out about nodes."""
+        self._epoch = self._ledger.occupants.epoch
+        self._choice = Choice(self._ledger)
+        self._gangs = Gangs(self._ledger, self._choice, self._obstacle, self._lift)
 
     def order(self, queues: Iterable[str]) -> list[str]:
         """The order in which queues are served: priority, then the smaller share in use, then name.
@@ -86,135 +112,142 @@ class Planner:
         """
         return sorted(queues, key=self._rank)
 
+    def decide(self, name: str) -> list[Decision]:
+        """Decides on every waiting pod of a queue, in their order, without a pause or a limit.
+
+        What is lifted is assumed in the ledger.
+        """
+        without_end = Effort(1 << 40)
+        return [decision for decision in self._decide(name, without_end, without_end) if decision is not None]
+
+    def refuse(self, uid: str, why: str) -> None:
+        """Holds a pod whose lift the API server refuses, with this reason, until `accept`."""
+        self._refused[uid] = why
+
+    def accept(self, uid: str) -> None:
+        """Lets a pod be lifted again."""
+        self._refused.pop(uid, None)
+
+    def stands(self, lift: Lift) -> bool:
+        """Whether a lift that is not written yet may still be: the queue is the same, takes pods in and is within its quota.
+
+        What is lifted is counted, so a quota that was cut meanwhile is found here.
+        """
+        ledger, queue = self._ledger, lift.queue
+        entry = ledger.entry(lift.pod.uid)
+        if entry is None or entry.queue != queue or self._closed(entry) is not None:
+            return False
+        limits = ledger.limits.get(queue)
+        if limits is None:
+            return True
+        over = any(ledger.used(queue, card) > limits.cards.get(card, 0) for card in lift.assigned) or any(
+            key in limits.shares and ledger.used(queue, key) > limits.shares[key]
+            for key in entry.demand.shares
+        )
+        return not over and not ledger.devices.overdrawn(lift.pod)
+
+    # -- one queue -------------------------------------------------------------------------------------------
+
     def _rank(self, name: str) -> tuple[bool, int, float, str]:
         queue = self._ledger.queues.get(name)
         share = share_of(self._ledger, name)
         return (not has_unfinished(self._ledger, name), -queue.priority if queue else 0, share, name)
 
-    def decide(self, name: str) -> list[Decision]:
-        """Decides on every waiting pod of a queue, in their order. What is lifted is assumed in the ledger."""
-        queue, balance = self._ledger.queues.get(name), balance_of(self._ledger, name)
-        fifo = queue is not None and queue.fifo
-        head: Hold | None = None
-        told: dict[_Wish, Hold] = {}
-        decisions: list[Decision] = []
-        for unit in units_of(self._ledger, name):
-            waiting = unit.entries
-            if head is None:
-                together = self._together(unit, balance)
-                if together:
-                    told.clear()
-                decisions += together
-                decided = {decision.pod.uid for decision in together}
-                waiting = [entry for entry in waiting if entry.pod.uid not in decided] if decided else waiting
-                head = _head(together) if fifo else None
-            common = common_cards(self._ledger, unit) if head is None else None
-            for entry in waiting:
-                decision = self._alone(entry, balance, common, told) if head is None else _behind(entry, head)
-                decisions.append(decision)
+    def _decide(self, name: str, effort: Effort, of_pass: Effort) -> Iterator[Decision | None]:
+        queue = self._ledger.queues.get(name)
+        units = yield from units_of(self._ledger, name)
+        turn = _Turn(name, effort, of_pass, fifo=queue is not None and queue.fifo)
+        turn.units = sum(1 if unit.group is not None else len(unit.entries) for unit in units)
+        for unit in units:
+            yield from self._unit(unit, turn)
+            if turn.undecided_head:
+                return
+
+    def _unit(self, unit: Unit, turn: _Turn) -> Iterator[Decision | None]:
+        decided: set[str] = set()
+        if turn.head is None and unit.group is not None:
+            together = yield from self._limited(unit.key, self._gangs.decide(unit, turn.told_gangs), turn)
+            if together is None:
+                turn.undecided_head = turn.fifo
+                return
+            decided = {decision.pod.uid for decision in together}
+            turn.heard(together)
+            yield from together
+        common = common_cards(self._ledger, unit) if turn.head is None else None
+        for entry in unit.entries:
+            now = self._ledger.current(entry)
+            if now is None or now.pod.uid in decided:
+                continue
+            decision = (
+                (yield from self._alone(now, common, turn)) if turn.head is None else _behind(now, turn.head)
+            )
+            if decision is not None:
+                turn.heard((decision,))
                 if common is None and isinstance(decision, Lift):
                     common = common_cards(self._ledger, unit)
-                if fifo and head is None:
-                    head = _head([decision])
-        return decisions
+                yield decision
+            elif turn.fifo:
+                turn.undecided_head = True
+                return
 
-    def _together(self, unit: Unit, balance: Balance | None) -> list[Decision]:
-        """What is decided on a group as a whole; the members left over are looked at one by one."""
-        if unit.group is None:
-            return []
-        if balance is not None and self._ledger.queues[unit.queue].open:
-            shortfall = declared_shortfall(self._ledger, unit, balance)
-            if shortfall is not None:
-                self._note(unit.entries, {shortfall.reason})
-                return list(_hold_all(unit.entries, unit.group, shortfall))
-        return self._gang(unit, balance) if unit.lacks_members else []
+    def _limited(self, key: Hashable, steps: Steps[T], turn: _Turn) -> Steps[T | None]:
+        """What is decided within the part of the effort that is due; None when that is put off to the next pass.
 
-    def _gang(self, unit: Unit, balance: Balance | None) -> list[Decision]:
-        """Lifts as many members as the group lacks, all at once, or holds every one of them.
-
-        Members beyond that number are left to be decided on one by one.
+        It is when the part does not suffice, or what was looked at has changed meanwhile.
         """
-        group, progress = unit.group, unit.progress
-        assert group is not None
-        assert progress is not None
-        obstacles = {entry.pod.uid: self._obstacle(entry) for entry in unit.entries}
-        held = [hold for hold in obstacles.values() if hold is not None]
-        ready = [entry for entry in unit.entries if obstacles[entry.pod.uid] is None]
-        wanted = max(progress.missing, sum(progress.missing_tasks.values()))
-        if not progress.possible or len(ready) < wanted:
-            text = (
-                f"Queue <{unit.queue}>: PodGroup {group.key} needs {wanted} more members at once, and {len(ready)} can "
-                "be lifted"
-            )
-            return [*held, *_hold_all(ready, group, Shortfall(reasons.GANG_INCOMPLETE, text))]
-        marks = self._ledger.marks()
-        trial = LedgerTrial(self._ledger, ready, partial(self._choice.shortfall, balance), self._lift_with)
-        outcome = Outcome()
-        for members in choices(self._ledger, unit, [member_of(self._ledger, entry) for entry in ready]):
-            outcome = assign(members, wanted, progress.missing_tasks, trial)
-            if outcome.chosen:
-                break
-        self._ledger.reset_marks(marks)
-        if outcome.chosen:
-            self._ledger.touched.add(unit.queue)
-            self._ledger.devices.tell_again(trial.lifts)
-            return [*held, *(trial.lifts[each.member.uid] for each in outcome.chosen)]
-        shortfall = trial.shortfall or Shortfall(
-            reasons.MIXED_CARDS, f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
-        )
-        self._note(ready, trial.obstacles)
-        reason, most = shortfall.reason, f"{trial.most} fit"
-        if outcome.exhausted:
-            reason, most = (
-                reasons.GANG_SEARCH_GIVEN_UP,
-                f"{trial.most} were found to fit when the search was given up",
-            )
-        text = f"{shortfall.message}; PodGroup {group.key} needs {wanted} more members at once, {most}"
-        return [*held, *_hold_all(ready, group, Shortfall(reason, text))]
+        most = self._cuts.part(key, turn.effort.part(turn.units), turn.of_pass.left)
+        value, taken = yield from limited(steps, most)
+        turn.spend(taken)
+        self._cuts.note(key, cut=value is None)
+        if value is None:
+            self._ledger.wakeups.look_at(turn.queue)
+        return value
 
-    def _alone(
-        self, entry: Entry, balance: Balance | None, common: Sequence[str] | None, told: dict[_Wish, Hold]
-    ) -> Decision:
+    # -- one pod ---------------------------------------------------------------------------------------------
+
+    def _alone(self, entry: Entry, common: Sequence[str] | None, turn: _Turn) -> Steps[Decision | None]:
         """Pods that ask for the same are held for the same reason until a lift changes what is left."""
-        wish = _wish(entry) if common is None else None
-        known = told.get(wish) if wish is not None else None
+        wish = _wish(entry) if common is None and entry.pod.uid not in self._refused else None
+        known = turn.told.get(wish) if wish is not None else None
         if known is not None:
             return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
-        decision = self._decide(entry, balance, common)
-        if isinstance(decision, Lift):
-            told.clear()
-        elif wish is not None:
-            told[wish] = decision
+        decision = yield from self._limited(entry.pod.uid, self._judge(entry, common), turn)
+        if isinstance(decision, Hold) and wish is not None:
+            turn.told[wish] = decision
         return decision
 
-    def _decide(self, entry: Entry, balance: Balance | None, common: Sequence[str] | None) -> Decision:
-        if not entry.pod.asks:
+    def _judge(self, entry: Entry, common: Sequence[str] | None) -> Steps[Decision | None]:
+        """What becomes of a pod; None when it is not any more what it was when this began."""
+        ledger = self._ledger
+        if not entry.pod.asks and entry.pod.uid not in self._refused:
             # Gated by hand, or the card name was taken away while it waited.
             return self._lift(entry, None)
-        obstacle = self._obstacle(entry)
-        if obstacle is not None:
-            return obstacle
-        card = self._choice.choose(entry, balance, common)
+        while True:
+            changes = ledger.changes
+            obstacle = self._obstacle(entry)
+            if obstacle is not None:
+                return obstacle
+            card = yield from self._choice.choose(entry, balance_of(ledger, entry.queue), common)
+            if ledger.changes == changes:
+                break
+            now = ledger.current(entry)
+            if now is None:
+                return None
+            entry = now
         if not isinstance(card, Shortfall):
             return self._lift(entry, card)
-        self._note((entry,), {card.reason})
+        note(ledger, (entry,), {card.reason})
         return Hold(entry.pod, entry.queue, card.reason, card.message)
-
-    def _note(self, entries: Sequence[Entry], obstacles: Collection[str]) -> None:
-        """Remembers by what, besides quota given back in the queue, these waiting pods of one queue may be helped."""
-        queue = entries[0].queue
-        if reasons.NO_FREE_CARD in obstacles:
-            self._ledger.want_room(queue, frozenset().union(*(entry.demand.cards for entry in entries)))
-        if reasons.INSUFFICIENT_CPU_QUOTA in obstacles or reasons.INSUFFICIENT_MEMORY_QUOTA in obstacles:
-            self._ledger.wants_cpu_memory.add(queue)
 
     def _obstacle(self, entry: Entry) -> Hold | None:
         """Why the pod cannot be lifted however much is left, None when it can."""
         closed = self._closed(entry)
         if closed is not None:
             return closed
-        if entry.demand.problem:
-            why: Shortfall | None = uncountable(entry.queue, entry.demand.problem)
+        if entry.pod.uid in self._refused:
+            why: Shortfall | None = Shortfall(reasons.LIFT_REFUSED, self._refused[entry.pod.uid])
+        elif entry.demand.problem:
+            why = uncountable(entry.queue, entry.demand.problem)
         else:
             why = self._ledger.devices.obstacle(entry.pod, entry.queue)
         return None if why is None else Hold(entry.pod, entry.queue, why.reason, why.message)
@@ -238,9 +271,6 @@ class Planner:
             return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_OPEN, text)
         return None
 
-    def _lift_with(self, entry: Entry, card: str) -> Lift:
-        return self._lift(entry, card or None)
-
     def _lift(self, entry: Entry, card: str | None) -> Lift:
         pod, asked = entry.pod, entry.demand.card
         assigned: dict[str, int] = {}
@@ -251,22 +281,17 @@ class Planner:
             record = render_assigned(card, count)
         annotations = {**pod.annotations, names.ASSIGNED_ANNOTATION: record} if record else pod.annotations
         lifted = pod.ungated(annotations)
-        self._ledger.assume(lifted)
+        with self._ledger.wakeups.muted():
+            # What it takes from the others of its queue helps none of them, and those behind it are decided on next.
+            self._ledger.assume(lifted)
+        self._ledger.wakeups.publish(entry.queue)
+        self._ledger.devices.tell_again((pod.uid,))
         return Lift(pod, entry.queue, assigned, record, self._requirement(entry, card), lifted)
 
     def _requirement(self, entry: Entry, card: str | None) -> NodeRequirement:
         of_card = NodeRequirement() if card is None else self._placement.requirement(card)
         share = entry.demand.mgpu
         return of_card if share is None else of_card & node_requirement(share)
-
-
-def _hold_all(entries: Iterable[Entry], group: Group, why: Shortfall) -> Iterable[Hold]:
-    return (Hold(entry.pod, entry.queue, why.reason, why.message, group=group) for entry in entries)
-
-
-def _head(decisions: Iterable[Decision]) -> Hold | None:
-    """The first pod that was held."""
-    return next((decision for decision in decisions if isinstance(decision, Hold)), None)
 
 
 def _behind(entry: Entry, head: Hold) -> Hold:

@@ -7,7 +7,8 @@ from typing import Any
 from core import reasons
 from core.affinity import Patch
 from core.objects import Pod
-from core.plan.lift import Hold, Lift, Planner
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
 from core.plan.reservations import Reservations, overdue_notice
 from core.queues.figures import Figures, figures_of
 from core.queues.ledger import Ledger
@@ -15,6 +16,7 @@ from core.queues.notices import queue_notices
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
 from core.stage import Stage, stage_of
+from core.steps import finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ def plan(ledger: Ledger, pods: Iterable[Pod], now: int | None = None) -> Plan:
     known = tuple(pods)
     lifts: dict[str, Lift] = {}
     holds: dict[str, Hold] = {}
+    finish(ledger.settle())
     planner = Planner(ledger)
     lifted = True
     while lifted:

@@ -1,36 +1,45 @@
-"""A gang tried on the books: members are lifted in the ledger one by one, and taken back when the rest does not fit."""
+"""A gang tried on the books: members are lifted in the ledger one by one, and taken back when the rest does not fit.
+
+The search may be paused, and the ledger follows the cluster meanwhile. What was booked stays booked, so nobody else is given
+it; whether the trial still makes sense is looked at when it goes on.
+"""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Generic, TypeVar
 
 from core.names import TASK_SPEC_ANNOTATION
+from core.plan.decision import Lift
 from core.plan.gang import Member
 from core.queues.account import Entry
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
-
-L = TypeVar("L")
+from core.steps import Steps
 
 NO_CARD = ""
 """The one alternative of a member without cards."""
 
 
-class LedgerTrial(Generic[L]):
+class OvertakenError(Exception):
+    """A member, or the queue, is not any more what it was when the trial began: what was decided is void."""
+
+
+class LedgerTrial:
     """Implements core.plan.gang.Trial. `shortfall_of` says why an entry cannot have a card now, `lift` books it."""
 
     def __init__(
         self,
         ledger: Ledger,
         entries: Sequence[Entry],
-        shortfall_of: Callable[[Entry, str], Shortfall | None],
-        lift: Callable[[Entry, str], L],
+        shortfall_of: Callable[[Entry, str], Steps[Shortfall | None]],
+        lift: Callable[[Entry, str], Lift],
     ) -> None:
         self._ledger = ledger
         self._entries: Mapping[str, Entry] = {entry.pod.uid: entry for entry in entries}
+        self._queue = ledger.queues.get(entries[0].queue) if entries else None
+        self._changes = ledger.changes
         self._shortfall_of = shortfall_of
         self._lift = lift
         self._taken: list[str] = []
-        self.lifts: dict[str, L] = {}
+        self.lifts: dict[str, Lift] = {}
         self.most = 0
         """The greatest number of members that fitted together."""
         self.shortfall: Shortfall | None = None
@@ -38,16 +47,23 @@ class LedgerTrial(Generic[L]):
         self.obstacles: set[str] = set()
         """The codes of everything that stood in the way."""
 
-    def take(self, member: Member, card: str) -> bool:
-        """Lifts the member in the ledger; false, and nothing changed, when it does not fit."""
-        entry = self._entries[member.uid]
-        shortfall = self._shortfall_of(entry, card)
+    def take(self, member: Member, card: str) -> Steps[bool]:
+        """Lifts the member in the ledger; false, and nothing changed, when it does not fit. Raises OvertakenError."""
+        self._check()
+        entry = self._entry(member.uid)
+        shortfall = yield from self._shortfall_of(entry, card)
+        while self._ledger.changes != self._changes:
+            self._check()
+            entry = self._entry(member.uid)
+            shortfall = yield from self._shortfall_of(entry, card)
         if shortfall is not None:
             self.obstacles.add(shortfall.reason)
             if self.shortfall is None or len(self._taken) > self.most:
                 self.shortfall = shortfall
             return False
-        self.lifts[member.uid] = self._lift(entry, card)
+        with self._ledger.wakeups.muted():
+            self.lifts[member.uid] = self._lift(entry, card)
+        self._changes = self._ledger.changes
         self._taken.append(member.uid)
         self.most = max(self.most, len(self._taken))
         return True
@@ -55,8 +71,39 @@ class LedgerTrial(Generic[L]):
     def give_back(self) -> None:
         """Takes the last lift back."""
         uid = self._taken.pop()
-        del self.lifts[uid]
-        self._ledger.forget(uid)
+        self._retract(self.lifts.pop(uid))
+
+    def give_all_back(self) -> None:
+        """Takes every lift back that still stands."""
+        while self._taken:
+            self.give_back()
+
+    def _retract(self, lift: Lift) -> None:
+        unchanged = self._ledger.changes == self._changes
+        with self._ledger.wakeups.muted():
+            self._ledger.retract(lift.lifted)
+        if unchanged:
+            self._changes = self._ledger.changes
+
+    def _entry(self, uid: str) -> Entry:
+        """A member that is not taken, in its newest state."""
+        entry = self._ledger.current(self._entries[uid])
+        if entry is None:
+            raise OvertakenError
+        return entry
+
+    def _check(self) -> None:
+        """Raises OvertakenError unless every member still is what it was, those that were taken as they were booked."""
+        ledger = self._ledger
+        if ledger.changes == self._changes:
+            return
+        self._changes = ledger.changes
+        stands = all(ledger.assumed(uid) is lift.lifted for uid, lift in self.lifts.items()) and all(
+            ledger.current(entry) is not None for uid, entry in self._entries.items() if uid not in self.lifts
+        )
+        queue = next(iter(self._entries.values())).queue if self._entries else ""
+        if not stands or ledger.queues.get(queue) is not self._queue:
+            raise OvertakenError
 
 
 def member_of(ledger: Ledger, entry: Entry) -> Member:
@@ -68,7 +115,5 @@ def member_of(ledger: Ledger, entry: Entry) -> Member:
     # What a pod takes of its queue says all that it leaves to others, unless it takes something else besides.
     weight = milli, tuple(sorted(demand.cpu_memory.items()))
     more = demand.mgpu is not None or bool(pod.claims)
-    kind: Hashable = pod.uid
-    if not pod.node_selector and not pod.affinity:
-        kind = (task, alternatives, weight, demand.mgpu, ledger.devices.kind(pod))
-    return Member(pod.uid, task, alternatives, kind, pod.uid if more else weight)
+    kind: Hashable = (task, alternatives, weight, demand.mgpu, ledger.devices.kind(pod), pod.node_rules)
+    return Member(pod.uid, task, alternatives, kind, kind if more else weight)

@@ -1,13 +1,18 @@
 """Who is looked at together, and in which order: pods alone, and the members of a PodGroup."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from core import names
 from core.objects import Group
 from core.queues.account import Entry
-from core.queues.group_minimum import Progress, created_of, priority_of, progress_of
+from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
+from core.steps import Steps
+
+_IN_ONE_STEP: Final = 250
+"""Pods that are put into their groups in about half a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,11 @@ class Unit:
         return self.entries[0].queue
 
     @property
+    def key(self) -> Hashable:
+        """What names the unit from pass to pass."""
+        return self.group.uid if self.group is not None else self.entries[0].pod.uid
+
+    @property
     def lacks_members(self) -> bool:
         """Whether some members have to be lifted together before any other one is of use."""
         progress = self.progress
@@ -35,7 +45,7 @@ class Unit:
         )
 
 
-def units_of(ledger: Ledger, queue: str) -> list[Unit]:
+def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     """The waiting pods of a queue in the order in which they are considered.
 
     A group that was let in and stopped short of its minimum comes before all others: what it holds is of no use yet.
@@ -48,35 +58,39 @@ def units_of(ledger: Ledger, queue: str) -> list[Unit]:
     alone: list[Unit] = []
     grouped: dict[str, list[Entry]] = {}
     groups: dict[str, Group] = {}
-    for entry in waiting:
+    for number, entry in enumerate(waiting, 1):
         group = ledger.group_of(entry.pod)
         if group is None:
             alone.append(Unit((entry,), (True, *entry.order)))
         else:
             groups[group.key] = group
             grouped.setdefault(group.key, []).append(entry)
-    together = [_unit(ledger, groups[key], entries) for key, entries in grouped.items()]
+        if number % _IN_ONE_STEP == 0:
+            yield
+    together: list[Unit] = []
+    for number, (key, entries) in enumerate(grouped.items(), 1):
+        together.append(_unit(ledger, groups[key], entries))
+        if number % (_IN_ONE_STEP // 5) == 0:
+            yield
     return sorted([*alone, *together], key=lambda unit: unit.rank)
 
 
 def has_unfinished(ledger: Ledger, queue: str) -> bool:
     """Whether a group with waiting pods in the queue was let in and stopped short of its minimum."""
-    account = ledger.accounts.get(queue)
-    waiting = account.waiting_pods.values() if account is not None else ()
-    found = (ledger.group_of(entry.pod) for entry in waiting if entry.pod.group_name)
-    groups = {group.key: group for group in found if group is not None}
-    return any(progress_of(group, ledger.members(group)).unfinished for group in groups.values())
+    return any(queue in ledger.queues_with(group) for group in ledger.groups.unfinished)
 
 
 def _unit(ledger: Ledger, group: Group, entries: list[Entry]) -> Unit:
-    members = ledger.members(group)
-    progress = progress_of(group, members)
-    rank = (not progress.unfinished, -priority_of(members), created_of(group, members), group.key)
-    entries.sort(
-        key=lambda entry: (
-            entry.pod.annotations.get(names.TASK_SPEC_ANNOTATION, "") not in progress.minimum.tasks,
-            entry.pod.created,
-            entry.pod.key,
+    progress = ledger.groups.progress(group)
+    rank = (not progress.unfinished, -ledger.groups.priority(group), group.created, group.key)
+    if progress.minimum.tasks:
+        entries.sort(
+            key=lambda entry: (
+                entry.pod.annotations.get(names.TASK_SPEC_ANNOTATION, "") not in progress.minimum.tasks,
+                entry.pod.created,
+                entry.pod.key,
+            )
         )
-    )
+    else:
+        entries.sort(key=lambda entry: (entry.pod.created, entry.pod.key))
     return Unit(tuple(entries), rank, group, progress)

@@ -1,5 +1,6 @@
 """What one pod is booked with, and the sums of one queue."""
 
+from bisect import bisect_left, insort
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
@@ -75,6 +76,7 @@ class Account:
     """
 
     __slots__ = (
+        "_line",
         "allocated",
         "reserved",
         "uncounted_pods",
@@ -92,6 +94,12 @@ class Account:
         self.unlifted_cpu_memory: dict[str, int] = {}
         self.waiting_pods: dict[str, Entry] = {}
         self.uncounted_pods: dict[str, Entry] = {}
+        self._line: list[tuple[int, int, str, str]] = []
+        """Place and UID of each waiting pod, sorted."""
+
+    def in_order(self) -> list[Entry]:
+        """The waiting pods by their place."""
+        return [self.waiting_pods[place[-1]] for place in self._line]
 
     @property
     def empty(self) -> bool:
@@ -106,6 +114,7 @@ class Account:
         """Adds an entry."""
         if entry.stage is Stage.WAITING:
             self.waiting_pods[entry.pod.uid] = entry
+            insort(self._line, (*entry.order, entry.pod.uid))
         elif entry.uncounted:
             self.uncounted_pods[entry.pod.uid] = entry
         self._add(entry, 1)
@@ -113,7 +122,8 @@ class Account:
     def unbook(self, entry: Entry) -> None:
         """Takes out an entry that was booked."""
         if entry.stage is Stage.WAITING:
-            self.waiting_pods.pop(entry.pod.uid, None)
+            del self.waiting_pods[entry.pod.uid]
+            del self._line[bisect_left(self._line, (*entry.order, entry.pod.uid))]
         elif entry.uncounted:
             self.uncounted_pods.pop(entry.pod.uid, None)
         self._add(entry, -1)

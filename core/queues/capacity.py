@@ -17,13 +17,13 @@ class Capacity:
         self._guarantees = _Sums()
         self._queues: dict[str, Queue] = {}
 
-    def put_node(self, node: Node) -> None:
-        """Takes in a node."""
-        self._nodes.put(node.name, cpu_memory(node.allocatable))
+    def put_node(self, node: Node) -> bool:
+        """Takes in a node. Returns whether that changed what there is."""
+        return self._nodes.put(node.name, cpu_memory(node.allocatable))
 
-    def drop_node(self, name: str) -> None:
-        """Takes out a node."""
-        self._nodes.put(name, {})
+    def drop_node(self, name: str) -> bool:
+        """Takes out a node. Returns whether that changed what there is."""
+        return self._nodes.put(name, {})
 
     def put_queue(self, queue: Queue) -> bool:
         """Takes in a queue. Returns whether that changed what is left for others."""

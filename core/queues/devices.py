@@ -84,6 +84,10 @@ class Devices:
         """Which limit the claims of a waiting pod without an obstacle would break now."""
         return self.book.excess(pod, queue) if self._on and self._served else None
 
+    def overdrawn(self, pod: Pod) -> bool:
+        """Whether a queue is beyond its limits that the claims of a pod which does not wait are charged to."""
+        return bool(pod.claims) and any(self.over(queue) for queue in self.book.effect_of(pod.uid).touched)
+
     def kind(self, pod: Pod) -> Hashable:
         """What decides about the claims of a pod; those of an equal kind are interchangeable."""
         return self.book.kind(pod) if self._on else ()

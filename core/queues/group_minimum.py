@@ -1,8 +1,9 @@
-"""How far a group is from the number of members that it needs to start, and its place among the groups."""
+"""How far a group is from the number of members that it needs to start."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from core import names
 from core.objects import Group, Pod
@@ -67,33 +68,83 @@ class Progress:
         return self.admitted and not self.minimum.alone and (self.missing > 0 or bool(self.missing_tasks))
 
 
-def progress_of(group: Group | None, pods: Collection[Pod]) -> Progress:
-    """How far a group is, from all its pods; the task of a pod is that of its annotation."""
-    minimum = minimum_of(group)
-    counted = Counter(_task(pod) for pod in pods if counts(pod))
-    waiting = Counter(_task(pod) for pod in pods if waits(pod))
-    missing = max(0, minimum.members - counted.total())
-    tasks = {task: wanted - counted[task] for task, wanted in minimum.tasks.items() if wanted > counted[task]}
-    return Progress(
-        minimum=minimum,
-        admitted=any(counts(pod) and not pod.terminal for pod in pods),
-        missing=missing,
-        missing_tasks=tasks,
-        possible=waiting.total() >= missing and all(waiting[task] >= count for task, count in tasks.items()),
-    )
+class Standing(NamedTuple):
+    """What of a member bears on its group."""
+
+    task: str
+    counted: bool
+    waits: bool
+    live: bool
+    """Whether the member counts and has not ended."""
+    priority: int | None
+    """None of a member that has ended."""
+
+    @classmethod
+    def of(cls, pod: Pod) -> Self:
+        """The standing of a pod; its task is that of its annotation."""
+        counted = counts(pod)
+        return cls(
+            task=pod.annotations.get(names.TASK_SPEC_ANNOTATION, ""),
+            counted=counted,
+            waits=not counted and waits(pod),
+            live=counted and not pod.terminal,
+            priority=None if pod.terminal else pod.priority,
+        )
 
 
-def _task(pod: Pod) -> str:
-    return pod.annotations.get(names.TASK_SPEC_ANNOTATION, "")
+class Tally:
+    """The members of one group, counted by what they are to it; brought up to date member by member."""
+
+    __slots__ = ("counted", "live", "priorities", "waiting")
+
+    def __init__(self) -> None:
+        self.counted: Counter[str] = Counter()
+        self.waiting: Counter[str] = Counter()
+        self.live = 0
+        self.priorities: Counter[int | None] = Counter()
+
+    @classmethod
+    def of(cls, pods: Iterable[Pod]) -> Self:
+        """The tally of these pods."""
+        tally = cls()
+        for pod in pods:
+            tally.add(Standing.of(pod), 1)
+        return tally
+
+    def add(self, standing: Standing, sign: int) -> None:
+        """Takes a member in, or out with `sign` -1."""
+        if standing.counted:
+            self.counted[standing.task] += sign
+        elif standing.waits:
+            self.waiting[standing.task] += sign
+        self.live += sign * standing.live
+        self.priorities[standing.priority] += sign
+        if not self.priorities[standing.priority]:
+            del self.priorities[standing.priority]
+
+    @property
+    def priority(self) -> int:
+        """The highest priority of the members that have not ended; 0 where there is none."""
+        return max((priority for priority in self.priorities if priority is not None), default=0)
+
+    def progress(self, minimum: Minimum) -> Progress:
+        """How far the group is."""
+        missing = max(0, minimum.members - self.counted.total())
+        tasks = {
+            task: wanted - self.counted[task]
+            for task, wanted in minimum.tasks.items()
+            if wanted > self.counted[task]
+        }
+        return Progress(
+            minimum=minimum,
+            admitted=self.live > 0,
+            missing=missing,
+            missing_tasks=tasks,
+            possible=self.waiting.total() >= missing
+            and all(self.waiting[task] >= count for task, count in tasks.items()),
+        )
 
 
-def priority_of(pods: Collection[Pod]) -> int:
-    """The highest priority of the members that have not ended; 0 where there is none."""
-    return max((pod.priority for pod in pods if not pod.terminal), default=0)
-
-
-def created_of(group: Group | None, pods: Collection[Pod]) -> int:
-    """When the group came into being, in microseconds since 1970: its own time, or that of a pod without group."""
-    if group is not None:
-        return group.created
-    return min((pod.created for pod in pods), default=0)
+def progress_of(group: Group | None, pods: Iterable[Pod]) -> Progress:
+    """How far a group is, from all its pods."""
+    return Tally.of(pods).progress(minimum_of(group))

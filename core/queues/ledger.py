@@ -5,31 +5,38 @@ touches, not what exists. What the controller has decided but the watch has not 
 pods (`assume`) and taken back when the write fails (`forget`).
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from operator import attrgetter
+from typing import Final
 
+from core.cards.discovery import CardStock
 from core.cards.expression import BAR, split
 from core.cards.inventory import Inventory
-from core.dra.book import Effect
 from core.index import Index
 from core.names import MGPU_RESOURCES
 from core.objects import Group, Job, Namespace, Node, Pod, Queue
-from core.queues.account import Account, Entry
-from core.queues.amounts import add
+from core.queues.account import Entry
 from core.queues.attribution import Attribution
 from core.queues.capacity import Capacity
 from core.queues.cpu_memory_book import CpuMemoryBook
 from core.queues.demand import Demand, demand_of
 from core.queues.devices import Devices
+from core.queues.entries import Entries
+from core.queues.group_book import GroupBook
 from core.queues.limits import Limits, limits_of
 from core.queues.occupants import Occupants, occupies
 from core.queues.sources import QueueSources
 from core.queues.usage import card_resources, cpu_memory_of
+from core.queues.wakeups import Wakeups
 from core.settings import Settings
 from core.stage import Stage, holds_quota, stage_of
+from core.steps import Steps
 
-Marks = tuple[set[str], set[str], dict[str, frozenset[str]], set[str]]
+AT_ONCE: Final = 64
+"""So many pods are booked anew in the very event that asks for it; more of them wait for `settle`."""
+_IN_ONE_STEP: Final = 8
+
 _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")
 
 
@@ -38,40 +45,34 @@ class Ledger:
 
     `queues`, `limits`, `accounts` and `nodes` are read by name; a queue that does not exist has an account as long as
     pods charge it. `capacity` and `cpu_memory` say what queues may use and use of CPU and memory, `devices` the same of
-    the devices that pods claim; claims and their templates are put there.
+    the devices that pods claim; claims and their templates are put there. `wakeups` is told what each change may have
+    helped. `changes` grows with every change, whoever made it.
+
+    A change that concerns many pods (a namespace or a PodGroup that names another queue, a card that is another resource)
+    is taken in at once; the pods that it concerns are booked anew by `settle`, and until then as they were before.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.wakeups = Wakeups()
         self.inventory = Inventory(settings.cards.resources)
         self.occupants = Occupants()
+        self.groups = GroupBook()
         self.nodes: dict[str, Node] = {}
         self.nodes_version = 0
         """Grows whenever a node comes, changes or goes, but not with its pods."""
+        self.changes = 0
         self.queues: dict[str, Queue] = {}
         self.limits: dict[str, Limits] = {}
-        self.accounts: defaultdict[str, Account] = defaultdict(Account)
+        self._entries = Entries(self.wakeups, self.queues)
+        self.accounts = self._entries.accounts
         self.capacity = Capacity(settings.cards.unset_cpu_memory)
         self.cpu_memory = CpuMemoryBook()
-        self.devices = Devices(settings, self._devices_changed)
-        self.dirty: set[str] = set()
-        """Queues for which something happened that may let a waiting pod in."""
-        self.wants_room: dict[str, frozenset[str]] = {}
-        """Queues in which a pod has quota but no node has room, and for which cards; these moved to `dirty` once freed."""
-        self.wants_cpu_memory: set[str] = set()
-        """Queues in which a pod has no CPU or memory left; what is given back there moves them to `dirty`."""
-        self.touched: set[str] = set()
-        """Queues whose sums, limits or stored status changed."""
-        self.reserved_shares: dict[str, Entry] = {}
-        """The mGPU pods that are lifted but have no node yet, by UID."""
-        self.reserved_shares_changes = 0
-        """Grows whenever one of them comes, changes or goes."""
-        self._reserved: dict[str, int] = {}
-        """What is reserved in all queues together."""
+        self.devices = Devices(settings, self.wakeups.changed)
         self._sources = QueueSources(settings.queue.default)
         self._pods: dict[str, Pod] = {}
-        self._entries: dict[str, Entry] = {}
         self._assumed: dict[str, Pod] = {}
+        self._unsettled: dict[str, None] = {}
         self._by_card = Index()
         self._unnamed = Index()
         """Pods that may turn out to ask for a card without naming it, by resource."""
@@ -81,11 +82,24 @@ class Ledger:
 
     def entry(self, uid: str) -> Entry | None:
         """The books' view of a pod: as assumed where a decision is under way, else as observed."""
-        return self._entries.get(uid)
+        return self._entries.by_uid.get(uid)
+
+    def current(self, entry: Entry) -> Entry | None:
+        """The entry of the pod as it is now; None when what decides about the pod is not what it was."""
+        now = self.entry(entry.pod.uid)
+        return now if now is entry or (now is not None and entry.alike(now)) else None
 
     def entries(self) -> Iterable[Entry]:
         """Every pod in the books, in the order in which they were first seen."""
-        return self._entries.values()
+        return self._entries.by_uid.values()
+
+    def assumed(self, uid: str) -> Pod | None:
+        """A pod as a decision under way has left it; None where there is none, or the watch has shown its outcome."""
+        return self._assumed.get(uid)
+
+    def observed(self, uid: str) -> Pod | None:
+        """A pod as the cluster has it, whatever was decided meanwhile."""
+        return self._pods.get(uid)
 
     def pod(self, uid: str) -> Pod | None:
         """A pod as assumed, else as observed; CPU pods included."""
@@ -103,16 +117,30 @@ class Ledger:
 
     def reserved(self, key: str) -> int:
         """What all queues together have reserved of one key."""
-        return self._reserved.get(key, 0)
+        return self._entries.reserved(key)
+
+    @property
+    def reserved_shares(self) -> Mapping[str, Entry]:
+        """The mGPU pods that are lifted but have no node yet, by UID."""
+        return self._entries.shares
+
+    @property
+    def reserved_shares_changes(self) -> int:
+        """Grows whenever one of them comes, changes or goes."""
+        return self._entries.shares_changes
 
     def waiting(self, queue: str) -> list[Entry]:
         """The waiting pods of a queue in the order in which they are considered."""
         account = self.accounts.get(queue)
-        return sorted(account.waiting_pods.values(), key=lambda entry: entry.order) if account else []
+        return account.in_order() if account is not None else []
 
     def group_of(self, pod: Pod) -> Group | None:
         """The PodGroup that a pod names, None while it does not exist."""
         return self._sources.group_of(pod)
+
+    def queues_with(self, group: str) -> Collection[str]:
+        """The queues in which members of a PodGroup, `namespace/name`, wait."""
+        return self._entries.queues_with(group)
 
     def members(self, group: Group) -> list[Pod]:
         """All pods of a PodGroup, those that ask for nothing of ours and those that have ended too."""
@@ -122,34 +150,6 @@ class Ledger:
     def attribution(self, pod: Pod) -> Attribution:
         """The queue that a pod charges, by the objects known now."""
         return self._sources.attribution(pod)
-
-    # -- what is to be done ------------------------------------------------------------------------------------
-
-    def want_room(self, queue: str, cards: Collection[str]) -> None:
-        """Has a queue looked at again when room for one of these cards, or mGPU resources, comes free."""
-        self.wants_room[queue] = self.wants_room.get(queue, frozenset()) | frozenset(cards)
-
-    def take_dirty(self) -> set[str]:
-        """The queues to decide on; they are off the list, and on it again with the next event that may help."""
-        dirty, self.dirty = self.dirty, set()
-        return dirty
-
-    def touch(self, names: Iterable[str]) -> None:
-        """Has these queues published, whether or not they changed."""
-        self.touched.update(names)
-
-    def take_touched(self) -> set[str]:
-        """The queues to publish; they are off the list until they change again."""
-        touched, self.touched = self.touched, set()
-        return touched
-
-    def marks(self) -> Marks:
-        """What is to be done, to be put back with `reset_marks` after a trial that came to nothing."""
-        return set(self.dirty), set(self.touched), dict(self.wants_room), set(self.wants_cpu_memory)
-
-    def reset_marks(self, marks: Marks) -> None:
-        """Puts back what was to be done."""
-        self.dirty, self.touched, self.wants_room, self.wants_cpu_memory = marks
 
     # -- pods ------------------------------------------------------------------------------------------------
 
@@ -161,8 +161,7 @@ class Ledger:
         if not (pod.asks or pod.gated or pod.group_name or occupies(pod) or holds_quota(pod)):
             self.drop_pod(pod.uid)
             return
-        if pod.group_name and _standing(self._pods.get(pod.uid)) != _standing(pod):
-            self._group_changed(f"{pod.namespace}/{pod.group_name}")
+        self.changes += 1
         self._pods[pod.uid] = pod
         assumed = self._assumed.get(pod.uid)
         if assumed is not None and _overtaken(assumed, pod):
@@ -172,23 +171,28 @@ class Ledger:
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine: a missed delete may be found twice."""
+        self.changes += 1
+        pod = self.pod(uid)
         self._pods.pop(uid, None)
         self._assumed.pop(uid, None)
-        entry = self._entries.get(uid)
+        if pod is not None and self.groups.drop_pod(uid):
+            self._group_changed(f"{pod.namespace}/{pod.group_name}")
+        entry = self.entry(uid)
         if entry is not None:
-            self._unbook(entry)
-            self._wake(entry, None)
+            self._entries.replace(entry, None)
         self._sources.unfollow(uid)
         self._by_card.put(uid)
         self._unnamed.put(uid)
-        self._given_back(self.cpu_memory.drop(uid))
+        self.wakeups.cpu_memory_freed(self.cpu_memory.drop(uid))
         self.devices.drop_pod(uid)
         self._left(self.occupants.drop(uid))
 
     def assume(self, pod: Pod) -> None:
         """Books a pod as it will be once the write under way, a lift or a bind, has gone through."""
+        self.changes += 1
         self._assumed[pod.uid] = pod
-        old = self._entries.get(pod.uid)
+        self.groups.put_pod(pod)
+        old = self.entry(pod.uid)
         if old is None:
             self._book(pod)
             return
@@ -222,45 +226,56 @@ class Ledger:
 
     def put_queue(self, queue: Queue) -> None:
         """Takes in a queue; its waiting pods are looked at again when quota or state changed."""
+        self.changes += 1
         old = self.queues.get(queue.name)
         self.queues[queue.name] = queue
         self.limits[queue.name] = limits_of(queue)
-        self.touched.add(queue.name)
+        self.wakeups.publish(queue.name)
         self.devices.put_queue(queue)
         if self.capacity.put_queue(queue):
-            self._capacity_changed()
+            self.wakeups.capacity_changed()
         if old is None or _terms(old) != _terms(queue):
-            self.dirty.add(queue.name)
+            self.wakeups.help(queue.name)
 
     def drop_queue(self, name: str) -> None:
         """Takes out a queue; its pods stay booked under its name and are charged when it comes back."""
+        self.changes += 1
         self.queues.pop(name, None)
         self.limits.pop(name, None)
         self.devices.drop_queue(name)
         if self.capacity.drop_queue(name):
-            self._capacity_changed()
-        self._mark(name)
+            self.wakeups.capacity_changed()
+        self.wakeups.help(name)
+        self.wakeups.publish(name)
+        self._entries.forget_unused(name)
 
     def put_group(self, group: Group) -> None:
         """Takes in a PodGroup; its pods may charge another queue now, and fewer of them may be enough."""
+        self.changes += 1
+        self.groups.put_group(group)
         self._rebook(self._sources.put_group(group))
         self._group_changed(group.key)
 
     def drop_group(self, key: str) -> None:
         """Takes out a PodGroup; nothing holds its pods together any more."""
+        self.changes += 1
+        self.groups.drop_group(key)
         self._rebook(self._sources.drop_group(key))
         self._group_changed(key)
 
     def put_job(self, job: Job) -> None:
         """Takes in a Volcano Job; its pods may charge another queue now."""
+        self.changes += 1
         self._rebook(self._sources.put_job(job))
 
     def drop_job(self, key: str) -> None:
         """Takes out a Volcano Job."""
+        self.changes += 1
         self._rebook(self._sources.drop_job(key))
 
     def put_namespace(self, namespace: Namespace) -> None:
         """Takes in a namespace; its pods may charge another queue now."""
+        self.changes += 1
         self._rebook(self._sources.put_namespace(namespace))
 
     def drop_namespace(self, name: str) -> None:
@@ -268,30 +283,66 @@ class Ledger:
         self._sources.drop_namespace(name)
 
     def put_node(self, node: Node) -> None:
-        """Takes in a node; pods of the cards it brings or changes are counted anew."""
+        """Takes in a node. Pods are counted anew that are on it, and those of a card that is another resource now."""
+        before = self.inventory.on_node(node.name)
         self.nodes[node.name] = node
-        self.capacity.put_node(node)
-        self._node_changed(node.name, self.inventory.put(node))
+        if self.capacity.put_node(node):
+            self.wakeups.capacity_changed()
+        remapped = self.inventory.put(node)
+        self.occupants.node_changed(node.name)
+        self._node_changed(node.name, before, remapped)
 
     def drop_node(self, name: str) -> None:
         """Takes out a node."""
+        before = self.inventory.on_node(name)
         if self.nodes.pop(name, None) is not None:
-            self.capacity.drop_node(name)
-            self._node_changed(name, self.inventory.drop(name))
+            if self.capacity.drop_node(name):
+                self.wakeups.capacity_changed()
+            remapped = self.inventory.drop(name)
+            self.occupants.node_gone(name)
+            self._node_changed(name, before, remapped)
 
-    # -- bookkeeping -----------------------------------------------------------------------------------------
+    # -- what is to be counted anew ------------------------------------------------------------------------------
 
-    def _node_changed(self, name: str, cards: Iterable[str]) -> None:
+    @property
+    def settled(self) -> bool:
+        """Whether every pod is booked by what is known now."""
+        return not self._unsettled
+
+    def settle(self) -> Steps[None]:
+        """Books anew the pods that changes of something else have left behind, however many come meanwhile."""
+        while self._unsettled:
+            for uid in tuple(islice(self._unsettled, _IN_ONE_STEP)):
+                del self._unsettled[uid]
+                self._book_again(uid)
+            yield
+
+    def _rebook(self, uids: Collection[str]) -> None:
+        """Has pods booked anew: at once where they are few, else in `settle`."""
+        if len(uids) + len(self._unsettled) > AT_ONCE:
+            self._unsettled.update(dict.fromkeys(uids))
+            return
+        for uid in tuple(uids):
+            self._book_again(uid)
+
+    def _book_again(self, uid: str) -> None:
+        pod = self.pod(uid)
+        if pod is not None:
+            self.changes += 1
+            self._book(pod)
+
+    def _node_changed(self, name: str, before: Mapping[str, CardStock], remapped: Collection[str]) -> None:
+        self.changes += 1
         self.nodes_version += 1
-        self.occupants.node_changed(name)
-        # New room may let in any pod that waits for room, whatever its queue.
-        self.dirty.update(queue for queue, account in self.accounts.items() if account.waiting_pods)
-        changed = tuple(cards)
-        for card in changed:
+        for card in sorted(remapped):
             self._rebook(self._by_card.get(card))
-        if changed:
+        if remapped:
             self._card_resources_changed()
-        self._rebook(self.occupants.on(name))
+        now = self.inventory.on_node(name)
+        if before != now:
+            self._rebook(self.occupants.on(name))
+        # New room may let in any pod that waits for room, whatever its queue.
+        self.wakeups.room_freed({*before, *now, *self._shares_on(name)})
 
     def _card_resources_changed(self) -> None:
         """Weighs the pods anew that ask for a resource of which it is now known, or no more, that it is a card's."""
@@ -301,77 +352,30 @@ class Ledger:
         for resource in sorted(before ^ self._card_resources):
             self._rebook(self._unnamed.get(resource))
 
-    def _mark(self, queue: str) -> None:
-        self.dirty.add(queue)
-        self.touched.add(queue)
-
-    def _rebook(self, uids: Iterable[str]) -> None:
-        for uid in tuple(uids):
-            pod = self.pod(uid)
-            if pod is not None:
-                self._book(pod)
+    # -- bookkeeping -----------------------------------------------------------------------------------------
 
     def _book(self, pod: Pod) -> None:
         self._sources.follow(pod)
+        if self.groups.put_pod(pod):
+            self._group_changed(f"{pod.namespace}/{pod.group_name}")
         if occupies(pod):
             self._by_card.put(pod.uid, *split(pod.card_name))
             if self.settings.cards.unlimited_cpu_memory and not pod.card_name:
                 self._unnamed.put(pod.uid, *(name for name in pod.requests if "/" in name))
             self._left(self.occupants.put(pod))
-        self._enter(pod, self._entries.get(pod.uid), self._entry_of(pod, None, None))
+        self._enter(pod, self.entry(pod.uid), self._entry_of(pod, None, None))
 
     def _enter(self, pod: Pod, old: Entry | None, new: Entry | None) -> None:
         """Puts the new entry of a pod in the place of the old one."""
         self._weigh(pod, new)
-        if old == new:
-            return
-        self.devices.put_pod(pod, new.stage if new is not None else Stage.IGNORED, new.queue if new else "")
-        if old is not None:
-            self._unbook(old)
-        if new is not None:
-            self._entries[pod.uid] = new
-            self.accounts[new.queue].book(new)
-            if new.stage is Stage.RESERVED:
-                add(self._reserved, new.charged, 1)
-            if new.holds_share:
-                self.reserved_shares[pod.uid] = new
-                self.reserved_shares_changes += 1
-            self.touched.add(new.queue)
-        self._wake(old, new)
-
-    def _unbook(self, entry: Entry) -> None:
-        del self._entries[entry.pod.uid]
-        account = self.accounts[entry.queue]
-        account.unbook(entry)
-        if entry.stage is Stage.RESERVED:
-            add(self._reserved, entry.charged, -1)
-        if entry.holds_share:
-            del self.reserved_shares[entry.pod.uid]
-            self.reserved_shares_changes += 1
-        self.touched.add(entry.queue)
-        if account.empty and entry.queue not in self.queues:
-            del self.accounts[entry.queue]
-
-    def _wake(self, old: Entry | None, new: Entry | None) -> None:
-        """Has the queues looked at where somebody may be let in now; most updates of a pod's status help nobody."""
-        if old is not None and new is not None and old.alike(new):
-            return
-        if new is not None and new.stage is Stage.WAITING:
-            self.dirty.add(new.queue)
-        if old is None:
-            return
-        if old.stage is not Stage.WAITING:
-            self._room_freed(old.demand.cards)
-            if new is not None and new.stage is not Stage.WAITING and old.charge == new.charge:
-                return
-        account = self.accounts.get(old.queue)
-        if account is not None and account.waiting_pods:
-            self.dirty.add(old.queue)
+        if old != new:
+            self.devices.put_pod(pod, *((new.stage, new.queue) if new is not None else (Stage.IGNORED, "")))
+            self._entries.replace(old, new)
 
     def _weigh(self, pod: Pod, entry: Entry | None) -> None:
         """Books CPU and memory. Of a pod that asks for nothing of ours only where it has a node: nobody keeps it back."""
         if entry is None and not holds_quota(pod):
-            self._given_back(self.cpu_memory.drop(pod.uid))
+            self.wakeups.cpu_memory_freed(self.cpu_memory.drop(pod.uid))
             return
         if entry is not None and entry.stage is Stage.WAITING:
             freed = self.cpu_memory.drop(pod.uid)
@@ -380,21 +384,7 @@ class Ledger:
         else:
             weight = cpu_memory_of(pod, self._card_resources, self.settings, has_cards=False)
             freed = self.cpu_memory.put(pod.uid, self.attribution(pod).queue, weight)
-        self._given_back(freed)
-
-    def _given_back(self, queue: str) -> None:
-        if queue in self.wants_cpu_memory:
-            self.wants_cpu_memory.discard(queue)
-            self.dirty.add(queue)
-
-    def _devices_changed(self, effect: Effect) -> None:
-        self.touched |= effect.touched
-        self.dirty |= effect.dirty
-
-    def _capacity_changed(self) -> None:
-        """What one queue is guaranteed is missing, or left, for all others."""
-        self.dirty |= self.wants_cpu_memory
-        self.wants_cpu_memory.clear()
+        self.wakeups.cpu_memory_freed(freed)
 
     def _entry_of(self, pod: Pod, queue: Attribution | None, asked: Demand | None) -> Entry | None:
         """`queue` is what the pod charges, `asked` what it asks for; None to find out."""
@@ -405,30 +395,18 @@ class Ledger:
         return Entry.of(pod, stage, queue or self.attribution(pod), demand)
 
     def _group_changed(self, key: str) -> None:
-        """Looks at the waiting members again: their number may suffice now."""
-        for uid in self._sources.members(key):
-            entry = self._entries.get(uid)
-            if entry is not None and entry.stage is Stage.WAITING:
-                self.dirty.add(entry.queue)
+        """Has the waiting members looked at again: their number may suffice now."""
+        self.wakeups.help(*self._entries.queues_with(key))
 
     def _left(self, node: str) -> None:
         """Room came free on a node, for whatever it carries; '' for nowhere."""
-        if node and self.wants_room:
-            carried = self.nodes[node].allocatable if node in self.nodes else ()
-            self._room_freed(
-                {*self.inventory.on_node(node), *(key for key in MGPU_RESOURCES if key in carried)}
-            )
+        if node and self.wakeups.room_awaited:
+            self.wakeups.room_freed({*self.inventory.on_node(node), *self._shares_on(node)})
 
-    def _room_freed(self, cards: Collection[str]) -> None:
-        helped = [queue for queue, wanted in self.wants_room.items() if not wanted.isdisjoint(cards)]
-        for queue in helped:
-            del self.wants_room[queue]
-        self.dirty.update(helped)
-
-
-def _standing(pod: Pod | None) -> tuple[object, ...]:
-    """What of a pod decides whether it counts towards its group's minimum."""
-    return () if pod is None else (pod.group_name, pod.gated, pod.bound, pod.phase, pod.deleting)
+    def _shares_on(self, node: str) -> list[str]:
+        """The mGPU resources that a node carries."""
+        carried = self.nodes[node].allocatable if node in self.nodes else ()
+        return [key for key in MGPU_RESOURCES if key in carried]
 
 
 def _overtaken(assumed: Pod, observed: Pod) -> bool:

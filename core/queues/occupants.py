@@ -2,9 +2,12 @@
 
 from collections.abc import Collection
 from itertools import takewhile
+from typing import Final
 
 from core.index import Index
 from core.objects import Pod
+
+_GONE_KEPT: Final = 1000
 
 
 def occupies(pod: Pod) -> bool:
@@ -22,6 +25,9 @@ class Occupants:
         self._pods = Index()
         self._versions: dict[str, int] = {}
         """In the order of their numbers."""
+        self._gone: set[str] = set()
+        self.epoch = 0
+        """Another one whenever nodes that have gone are not told of any more: who follows them begins anew."""
         self.changes = 0
         """Grows with every change of any node and of the pods on it."""
 
@@ -51,11 +57,26 @@ class Occupants:
         """Takes out a pod that is gone. Returns the node that it left, empty when it left none."""
         was_on = self._pods.values(uid)
         self._touch(was_on)
-        return was_on[0] if self._pods.put(uid) else ""
+        left = self._pods.put(uid)
+        return was_on[0] if left else ""
 
     def node_changed(self, node: str) -> None:
-        """Notes that a node has come, changed or gone."""
+        """Notes that a node has come or changed."""
+        self._gone.discard(node)
         self._touch((node,))
+
+    def node_gone(self, node: str) -> None:
+        """Notes that a node has gone. Its version is kept for those who follow, until a great many have gone."""
+        self._touch((node,))
+        self._gone.add(node)
+        if len(self._gone) > _GONE_KEPT:
+            self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        self.epoch += 1
+        for node in [node for node in self._gone if not self._pods.get(node)]:
+            self._gone.discard(node)
+            self._versions.pop(node, None)
 
     def _touch(self, nodes: Collection[str]) -> None:
         for node in nodes:

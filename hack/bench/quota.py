@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
-from core.plan.lift import Decision, Planner
+from core.plan.decision import Decision
+from core.plan.lift import Planner
 from core.queues.account import Entry
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -144,7 +145,7 @@ class Case:
             uid = next(iter(self._ledger.occupants.on("n0")))
             pod = self._ledger.pod(uid)
             assert pod is not None, "a pod on a node is in the ledger"
-            self._ledger.dirty.clear()
+            self._ledger.wakeups.take_queues()
 
             def after() -> None:
                 self._ledger.drop_pod(uid)
@@ -173,17 +174,17 @@ class Case:
         """As the controller's loop does it, without the writes."""
         ledger = self._ledger
         decisions: list[Decision] = []
-        while dirty := ledger.take_dirty():
-            for name in planner.order(dirty):
-                decisions += planner.decide(name)
+        while queues := ledger.wakeups.take_queues():
+            decisions += [decision for decision in planner.run(queues) if decision is not None]
         return decisions
 
     def _undone(self, work: Callable[[], T]) -> T:
         """Does the work on a ledger in which every queue is to be looked at, and takes its assumptions back."""
-        self._ledger.dirty.update(self._queues)
+        self._ledger.wakeups.look_at(*self._queues)
         result = work()
         self._ledger.forget_all()
-        self._ledger.wants_room.clear()
+        self._ledger.wakeups.room_freed(self._ledger.inventory.cards())
+        self._ledger.wakeups.take_queues()
         return result
 
 

@@ -14,8 +14,9 @@ from hack.controlplane import ControlPlane
 from kube import errors
 from kube.certificates import SelfSigned
 from kube.client import Client, PatchType
+from kube.election import Elector
 from kube.events import EventRecorder, Reference
-from kube.lease import Durations, Elector, Term
+from kube.lease import Durations, Term
 from kube.metrics import Metrics
 from kube.pki import Bundle
 from kube.resources import EVENTS, LEASES, MUTATING_WEBHOOKS, NODES, SECRETS, Resource
@@ -188,7 +189,8 @@ LEADER = """
 import asyncio, sys
 from pathlib import Path
 from kube.client import Client
-from kube.lease import Durations, Elector
+from kube.election import Elector
+from kube.lease import Durations
 
 async def lead(term):
     print("leading", flush=True)

@@ -15,7 +15,8 @@ from controller.metrics import Metrics
 from core import names
 from core.admission.request import AdmissionRequest, Decision
 from core.objects import Pod
-from core.plan.lift import Lift, Planner
+from core.plan.decision import Lift
+from core.plan.lift import Planner
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
@@ -79,7 +80,7 @@ class Cluster(RuleBasedStateMachine):
         leader, standby = self.replicas
         standby.leader, leader.hook.leading = leader, True
         self.planner = Planner(leader.caches.ledger)
-        leader.caches.ledger.dirty.add("q")
+        leader.caches.ledger.wakeups.look_at("q")
 
     # -- what is stored ------------------------------------------------------------------------------------------
 
@@ -141,7 +142,7 @@ class Cluster(RuleBasedStateMachine):
     def quota_pass(self) -> None:
         """Lifts are stored at once, or refused since the pod has changed."""
         ledger = self.replicas[0].caches.ledger
-        for queue in self.planner.order(ledger.take_dirty()):
+        for queue in self.planner.order(ledger.wakeups.take_queues()):
             for decision in self.planner.decide(queue):
                 if isinstance(decision, Lift):
                     self.lift(decision)

@@ -166,19 +166,23 @@ def test_every_discovered_card_has_a_usable_name_and_an_allocatable_resource(
     )
 )
 def test_an_inventory_depends_on_the_last_state_of_each_node_alone(events: list[Any]) -> None:
-    inventory, last = Inventory({}), dict[str, Node]()
+    inventory, last, known = Inventory({}), dict[str, Node](), set[str]()
     for name, state in events:
-        before = {card: _facts(inventory, card) for card in inventory.cards()}
+        before = {card: inventory.resources_of(card) for card in known}
         if state is None:
             last.pop(name, None)
             changed = inventory.drop(name)
         else:
             last[name] = _node(name, *state)
             changed = inventory.put(last[name])
-        after = {card: _facts(inventory, card) for card in inventory.cards()}
-        assert {
-            card for card in before.keys() | after.keys() if before.get(card) != after.get(card)
-        } <= changed
+        known |= set(inventory.cards())
+        nothing = {card: expression.resource_by_name(card) for card in known}
+        assert changed == {
+            card
+            for card in known
+            if inventory.resources_of(card)
+            != before.get(card, frozenset() if nothing[card] is None else {nothing[card]})
+        }
     fresh = Inventory({})
     for built in reversed(last.values()):
         fresh.put(built)

@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from core.dra.amounts import DeviceKey
 from core.hierarchy import chain_of
 from core.objects import Claim, ClaimTemplate
-from core.plan.lift import Lift
+from core.plan.decision import Lift
 from core.queues.ledger import Ledger
 from tests.builders import a_group, a_pod, a_queue
 from tests.builders.claims import a_claim, a_template, a_way

@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from core import names
 from core.objects import Group, Namespace, Node, Pod, Queue
-from core.plan.lift import Hold, Lift, Planner
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
 from core.plan.offline import plan
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -71,7 +72,7 @@ class Controller(RuleBasedStateMachine):
         self.unseen.clear()
         self.planner = Planner(self.ledger)
         self.holds: dict[str, Hold] = {}
-        self.ledger.dirty.update(self.ledger.accounts)
+        self.ledger.wakeups.look_at(*self.ledger.accounts)
 
     # -- what users and schedulers do ------------------------------------------------------------------------
 
@@ -217,7 +218,7 @@ class Controller(RuleBasedStateMachine):
         self.decide(lambda: data.draw(st.booleans()))
 
     def decide(self, accepted: Callable[[], bool]) -> bool:
-        dirty, lifted = self.ledger.take_dirty(), False
+        dirty, lifted = self.ledger.wakeups.take_queues(), False
         for queue in self.planner.order(dirty):
             self.holds = {uid: hold for uid, hold in self.holds.items() if hold.queue != queue}
             for decision in self.planner.decide(queue):
@@ -226,7 +227,7 @@ class Controller(RuleBasedStateMachine):
                 else:
                     lifted = True
                     self.write(decision, accepted())
-        return lifted or bool(self.ledger.dirty)
+        return lifted or bool(self.ledger.wakeups.pending)
 
     def write(self, lift: Lift, accepted: bool) -> None:
         stored = self.pods.get(lift.pod.uid)

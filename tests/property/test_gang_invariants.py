@@ -8,7 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from core import names
 from core.objects import Group, Pod
-from core.plan.lift import Lift, Planner
+from core.plan.decision import Lift
+from core.plan.lift import Planner
 from core.queues.group_minimum import counts
 from core.queues.ledger import Ledger
 from core.settings import Settings

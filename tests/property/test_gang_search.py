@@ -7,10 +7,12 @@ from itertools import combinations, product
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.plan.decision import Lift
 from core.plan.gang import Member, assign
-from core.plan.lift import Lift, Planner
+from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.steps import Steps, finish
 from tests.builders import a_group, a_node, a_pod, a_queue
 
 CARDS = ("A", "B", "C")
@@ -24,7 +26,8 @@ class Stock:
         self.free = Counter(free)
         self.taken: list[str] = []
 
-    def take(self, _member: Member, card: str) -> bool:
+    def take(self, _member: Member, card: str) -> Steps[bool]:
+        yield
         if self.free[card] < 1:
             return False
         self.free[card] -= 1
@@ -69,7 +72,7 @@ def test_a_choice_is_found_exactly_when_there_is_one(
     members, free = build(gang), Counter(stock)
     wanted = max(wanted, sum(tasks.values()))
     trial = Stock(free)
-    outcome = assign(members, wanted, tasks, trial)
+    outcome = finish(assign(members, wanted, tasks, trial))
     assert not outcome.exhausted
     found = bool(outcome.chosen) or (wanted == 0)
     assert found == possible(members, wanted, tasks, free)
@@ -85,19 +88,19 @@ def test_a_choice_is_found_exactly_when_there_is_one(
 
 def test_a_flexible_pod_that_comes_first_leaves_the_card_to_one_that_has_no_choice() -> None:
     members = [Member("flexible", "", ("A", "B"), 1, "one"), Member("single", "", ("A",), 2, "one")]
-    outcome = assign(members, 2, {}, Stock(Counter(A=1, B=1)))
+    outcome = finish(assign(members, 2, {}, Stock(Counter(A=1, B=1))))
     assert {each.member.uid: each.card for each in outcome.chosen} == {"flexible": "B", "single": "A"}
 
 
 def test_earlier_members_come_first_and_one_that_cannot_be_placed_is_passed_over() -> None:
     members = [Member(f"u{i}", "", ("A",) if i != 1 else ("Z",), i != 1, "one") for i in range(5)]
-    outcome = assign(members, 3, {}, Stock(Counter(A=3)))
+    outcome = finish(assign(members, 3, {}, Stock(Counter(A=3))))
     assert [each.member.uid for each in outcome.chosen] == ["u0", "u2", "u3"]
 
 
 def test_a_large_gang_of_like_pods_that_lacks_one_card_is_settled_at_once() -> None:
     members = [Member(f"u{i:02}", "", ("A", "B"), 0, "one") for i in range(64)]
-    outcome = assign(members, 64, {}, Stock(Counter(A=32, B=31)))
+    outcome = finish(assign(members, 64, {}, Stock(Counter(A=32, B=31))))
     assert outcome.chosen == ()
     assert not outcome.exhausted
 
@@ -105,7 +108,7 @@ def test_a_large_gang_of_like_pods_that_lacks_one_card_is_settled_at_once() -> N
 def test_a_search_that_runs_out_of_budget_says_so_and_books_nothing() -> None:
     members = [Member(f"u{i:02}", "", ("A", "B", "C"), i, i) for i in range(20)]
     trial = Stock(Counter(A=7, B=6, C=6))
-    outcome = assign(members, 20, {}, trial, budget=500)
+    outcome = finish(assign(members, 20, {}, trial, budget=500))
     assert (outcome.chosen, outcome.exhausted) == ((), True)
     assert trial.free == Counter(A=7, B=6, C=6)
 
@@ -113,13 +116,13 @@ def test_a_search_that_runs_out_of_budget_says_so_and_books_nothing() -> None:
 def test_pods_that_take_the_same_of_the_same_cards_are_not_tried_in_every_order() -> None:
     """Each has its own task; of twenty on nineteen cards there are millions of orders, and some hundred outcomes."""
     members = [Member(f"u{i:02}", f"t{i}", ("A", "B", "C"), i, "one") for i in range(20)]
-    outcome = assign(members, 20, {}, Stock(Counter(A=7, B=6, C=6)))
+    outcome = finish(assign(members, 20, {}, Stock(Counter(A=7, B=6, C=6))))
     assert (outcome.chosen, outcome.exhausted) == ((), False)
 
 
 def test_a_gang_of_thousands_is_no_matter_of_depth() -> None:
     members = [Member(f"u{i}", "", ("A", "B"), "like", "one") for i in range(3000)]
-    assert len(assign(members, 3000, {}, Stock(Counter(A=1500, B=1500))).chosen) == 3000
+    assert len(finish(assign(members, 3000, {}, Stock(Counter(A=1500, B=1500)))).chosen) == 3000
 
 
 wants = st.tuples(st.sampled_from(("A", "A|B", "B|A")), st.integers(1, 2), st.integers(0, 3))

@@ -7,7 +7,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from core import names
 from core.objects import Pod
-from core.plan.lift import Lift, Planner
+from core.plan.decision import Lift
+from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
@@ -39,7 +40,7 @@ class Cluster(RuleBasedStateMachine):
             self.ledger.put_pod(pod)
         self.unseen.clear()
         self.planner = Planner(self.ledger)
-        self.ledger.dirty.update(QUEUES)
+        self.ledger.wakeups.look_at(*QUEUES)
 
     def admitted(self, queue: str, card: str) -> int:
         """Cards of stored pods that may run or do run."""
@@ -78,7 +79,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(data=st.data())
     def quota_pass(self, data: st.DataObject) -> None:
         """One pass; each write goes through, is refused, or is lost on the way back."""
-        dirty = self.ledger.take_dirty()
+        dirty = self.ledger.wakeups.take_queues()
         for queue in self.planner.order(dirty):
             for decision in self.planner.decide(queue):
                 if isinstance(decision, Lift):

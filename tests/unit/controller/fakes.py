@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,14 +25,21 @@ class Write:
 
 @dataclass
 class Writer:
-    """The patch and delete calls of kube.client.Client. `answers` are used up first: an error to raise, or None; then success.
+    """The get, patch and delete calls of kube.client.Client.
 
+    `answers` to writes are used up first: an error to raise, or None; then `answer_to` by name; then success. Reads find what
+    is in `stored`, by key.
     What has one of the names in `stuck` hangs until the time-out, each time, and fails.
     """
 
     answers: deque[errors.KubeError | None] = field(default_factory=deque)
     stuck: set[str] = field(default_factory=set)
     writes: list[Write] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
+    failing_reads: deque[errors.KubeError] = field(default_factory=deque)
+    stored: dict[str, Json] = field(default_factory=dict)
+    answer_to: Callable[[str], errors.KubeError | None] = lambda _name: None
+    latency_s: Callable[[str], float] = lambda _name: 0.001
     deletions: list[tuple[str, str | None, str | None]] = field(default_factory=list)
     """Key, uid and resourceVersion of what was to be deleted."""
 
@@ -52,6 +60,19 @@ class Writer:
         self.writes.append(Write(asyncio.get_running_loop().time(), name, body, subresource, field_manager))
         return await self._answer(name, timeout_s)
 
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
+    ) -> Json:
+        assert (resource, timeout_s) is not None
+        self.reads.append(name)
+        await asyncio.sleep(0.001)
+        if self.failing_reads:
+            raise self.failing_reads.popleft()
+        try:
+            return self.stored[f"{namespace}/{name}"]
+        except KeyError:
+            raise errors.NotFound(404, "NotFound", f"{name} not found", None, None) from None
+
     async def delete(
         self,
         resource: Resource,
@@ -70,8 +91,8 @@ class Writer:
         if name in self.stuck:
             await asyncio.sleep(timeout_s)
             raise errors.ConnectionFailed("timed out")
-        await asyncio.sleep(0.001)
-        answer = self.answers.popleft() if self.answers else None
+        await asyncio.sleep(self.latency_s(name))
+        answer = self.answers.popleft() if self.answers else self.answer_to(name)
         if answer is not None:
             raise answer
         return {}

@@ -8,7 +8,8 @@ from controller.announcements import Announcements
 from core import reasons
 from core.affinity import NodeRequirement
 from core.objects import Group, Job, Node, Pod, Queue
-from core.plan.lift import Hold, Lift, Planner
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 from core.queues.notices import Notice
 from core.queues.rollouts import Rollouts

@@ -13,12 +13,18 @@ from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
+from core import reasons
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from kube.health import Health
 from kube.lease import Term
-from tests.unit.controller.cluster import NoWrites
+from tests.builders import a_pod, a_queue
+from tests.builders.objects import PodBuilder
+from tests.fakes.apiserver import background
+from tests.unit.controller.cluster import NoWrites, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 from tests.unit.controller.test_binding import World, share
+from tests.unit.kube.leases import Network, Store, elector
 
 pytestmark = pytest.mark.looptime
 
@@ -29,11 +35,12 @@ LEAVE = Settings.model_validate({"dra": {"queueCRD": "leave"}})
 class Leading:
     """A leader over a binding hook's world; `order` notes what happens at its end."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.world = World(share("a"))
-        self.world.hook.leading = False
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *pods: PodBuilder) -> None:
+        self.world = World(*pods)
+        self.world.hook.stop()
         self.order: list[bool] = []
-        metrics, recorder, writer = Metrics(CollectorRegistry()), Recorder(), Writer()
+        self.writer = writer = Writer()
+        metrics, recorder = Metrics(CollectorRegistry()), Recorder()
         parts = (writer, self.world.caches, Announcements(recorder), metrics)
         self.leader = Leader(
             self.world.caches,
@@ -54,8 +61,11 @@ class Leading:
 
         monkeypatch.setattr(Ledger, "forget_all", noted)
 
+    def lists_within(self, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nobody lists anything in these caches; a refresh only takes its time."""
+
         async def refreshed() -> None:
-            await asyncio.sleep(1)
+            await asyncio.sleep(seconds)
 
         monkeypatch.setattr(self.world.caches, "refresh", refreshed)
 
@@ -63,7 +73,7 @@ class Leading:
 async def test_nobody_is_granted_cards_while_what_was_assumed_is_taken_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    leading = Leading(monkeypatch)
+    leading = Leading(monkeypatch, share("a").gated())
     task = asyncio.create_task(leading.leader.lead(term()))
     await asyncio.sleep(0.1)
     assert leading.world.hook.leading
@@ -73,16 +83,99 @@ async def test_nobody_is_granted_cards_while_what_was_assumed_is_taken_back(
     assert not leading.world.hook.leading
 
 
-@pytest.mark.parametrize(("epoch", "quiet_s"), [(0, 0.0), (1, QUIET_S + 1), (7, QUIET_S + 1)])
-async def test_after_another_leader_the_last_bind_it_allowed_is_waited_for_and_everything_listed_anew(
-    monkeypatch: pytest.MonkeyPatch, epoch: int, quiet_s: float
-) -> None:
-    leading = Leading(monkeypatch)
-    task = asyncio.create_task(leading.leader.lead(Term(epoch, lambda: 0.0, 1.0)))
+async def leads_after(leading: Leading, term: Term, quiet_s: float) -> None:
+    """Asserts that it begins to decide after so many seconds, not before."""
+    task = asyncio.create_task(leading.leader.lead(term))
     if quiet_s:
         await asyncio.sleep(quiet_s - 0.1)
         assert not leading.world.hook.leading
     await asyncio.sleep(0.2)
     assert leading.world.hook.leading
+    task.cancel()
+    await asyncio.wait({task})
+
+
+@pytest.mark.parametrize(("epoch", "quiet_s"), [(0, 0.0), (1, QUIET_S + 1), (7, QUIET_S + 1)])
+async def test_after_another_leader_the_last_bind_it_allowed_is_waited_for_and_everything_listed_anew(
+    monkeypatch: pytest.MonkeyPatch, epoch: int, quiet_s: float
+) -> None:
+    leading = Leading(monkeypatch, share("a").gated())
+    leading.lists_within(1, monkeypatch)
+    await leads_after(leading, Term(epoch, lambda: 0.0, 1.0), quiet_s)
+
+
+BOUND = share("b").bound_to("m1")
+
+
+@pytest.mark.parametrize(
+    ("pod", "quiet_s"),
+    [
+        (share("b"), QUIET_S + 1),
+        (BOUND, QUIET_S + 1),
+        (BOUND.phase("Succeeded"), 0.0),
+        (a_pod("b").bound_to("m1"), 0.0),
+    ],
+    ids=["lifted", "bound", "ended", "not ours"],
+)
+async def test_a_lease_without_a_past_is_not_believed_when_a_pod_has_been_let_in(
+    monkeypatch: pytest.MonkeyPatch, pod: PodBuilder, quiet_s: float
+) -> None:
+    """It was deleted, and its holder may be granting binds at this moment."""
+    leading = Leading(monkeypatch, share("a").gated(), pod)
+    leading.lists_within(1, monkeypatch)
+    await leads_after(leading, term(), quiet_s)
+
+
+async def test_a_leader_whose_list_never_ends_resigns_and_is_not_alive_until_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The lease is free for others, and the probe names what is missing."""
+    leading, store, health = Leading(monkeypatch, share("a")), Store(), Health()
+    health.require_live("refresh", leading.leader.stuck)
+    async with background(elector(Network(store)).run(leading.leader.lead)):
+        await asyncio.sleep(QUIET_S + 59)
+        assert store.holder == "a"
+        assert health.live_failures() == {}
+        await asyncio.sleep(2)
+        assert store.holder == ""
+        assert "namespaces" in health.live_failures()["refresh"]
+        assert "pods" in health.ready_failures()["refresh"]
+        for informer in leading.world.caches._informers():
+            informer._on_listed()
+        assert health.live_failures() == {}
+        leading.lists_within(1, monkeypatch)
+        await asyncio.sleep(30)
+        assert leading.world.hook.leading
+        assert store.holder == "a"
+
+
+async def test_a_large_cluster_is_given_the_time_that_its_list_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit grows with the pods: one that is slow for everybody must not leave the cluster without a leader."""
+    pods = [share(f"p{number}", core=1) for number in range(5_000)]
+    leading = Leading(monkeypatch, *pods)
+    leading.lists_within(64.5, monkeypatch)
+    await leads_after(leading, term(), QUIET_S + 64.5)
+
+
+async def test_a_leader_that_was_stopped_grants_and_writes_nothing_when_it_wakes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its clock has gone on; whichever of its loops comes first finds the term over, before anybody tells it."""
+    over = False
+    leading = Leading(monkeypatch, share("a", core=10))
+    leading.lists_within(1, monkeypatch)
+    show(leading.world.caches.queues, "default", a_queue("default").view())
+    task = asyncio.create_task(leading.leader.lead(Term(0, lambda: float(over), 1.0)))
+    await asyncio.sleep(QUIET_S + 2)
+    leading.world.show(share("b", core=10).gated())
+    await asyncio.sleep(1)
+    assert [write.name for write in leading.writer.writes] == ["b"]
+    over = True
+    refused = await leading.world.bind("a")
+    assert refused.denial is not None
+    assert refused.denial.violations[0].code == reasons.NO_LEADER
+    leading.world.show(share("c", core=10).gated())
+    await asyncio.sleep(10)
+    assert [write.name for write in leading.writer.writes] == ["b"]
     task.cancel()
     await asyncio.wait({task})

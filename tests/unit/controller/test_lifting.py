@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -13,7 +12,6 @@ from controller.caches import Caches
 from controller.lifting import Lifter
 from controller.metrics import Metrics
 from core import reasons
-from kube import errors
 from kube.lease import Term
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
@@ -82,59 +80,6 @@ async def test_quota_that_comes_back_lifts_the_next_one() -> None:
         assert world.names() == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "lost",
-    [
-        errors.ConnectionFailed("cut"),
-        errors.ServerError(500, "InternalError", "etcd", None, None),
-        errors.Throttled(429, "TooManyRequests", "slow down", None, 1.0),
-    ],
-)
-async def test_a_lost_answer_repeats_the_same_patch_and_lets_nobody_else_in(lost: errors.KubeError) -> None:
-    world = World(pod("a", 1), pod("b", 2))
-    world.writer.answers.extend([lost, lost])
-    async with world.running():
-        await asyncio.sleep(10)
-        assert world.names() == ["a", "a", "a"]
-        assert len({str(write.body) for write in world.writer.writes}) == 1
-
-
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        errors.Invalid(422, "Invalid", "a test failed", None, None),
-        errors.Conflict(409, "Conflict", "changed", None, None),
-        errors.NotFound(404, "NotFound", "gone", None, None),
-    ],
-)
-async def test_a_refused_patch_waits_for_the_watch_and_is_decided_anew(refusal: errors.KubeError) -> None:
-    world = World(pod("a", 1))
-    world.writer.answers.append(refusal)
-    async with world.running():
-        assert world.names() == ["a"]
-        world.shows(pod("a", 1).put("metadata", "resourceVersion", value="2"))
-        await asyncio.sleep(0.1)
-        assert world.names() == ["a", "a"]
-        assert "2" in str(world.writer.writes[1].body[1])
-
-
-async def test_what_a_policy_forbids_is_not_tried_in_a_hot_loop() -> None:
-    world = World(pod("a", 1))
-    world.writer.answers.extend([errors.Forbidden(403, "Forbidden", "no rights", None, None)] * 100)
-    async with world.running():
-        await asyncio.sleep(100)
-        assert 2 <= len(world.writer.writes) <= 5
-
-
-async def test_a_pod_gone_while_its_lift_is_refused_leaves_nothing_behind() -> None:
-    world = World(pod("a", 1), pod("b", 2))
-    world.writer.answers.append(errors.NotFound(404, "NotFound", "gone", None, None))
-    async with world.running():
-        show(world.caches.pods, "ml/a", None)
-        await asyncio.sleep(1)
-        assert world.names() == ["a", "b"]
-
-
 async def test_a_term_that_is_over_writes_no_more() -> None:
     world, over = World(pod("a", 1)), term()
     over.end()
@@ -147,18 +92,3 @@ async def test_the_end_of_leading_takes_back_what_was_assumed() -> None:
     async with world.running():
         assert world.caches.ledger.used("q", "A") == 1000
     assert world.caches.ledger.used("q", "A") == 0
-
-
-async def test_a_lift_that_is_refused_after_its_bind_was_granted_takes_nothing_back_from_the_bind() -> None:
-    """The answer to the lift was lost, the scheduler saw it stored, and the repetition of the patch is refused."""
-    world = World(pod("a", 1), pod("b", 2))
-    world.writer.answers.extend(
-        [errors.ConnectionFailed("lost"), errors.Invalid(422, "Invalid", "a test failed", None, None)]
-    )
-    async with world.running():
-        lifted = world.caches.ledger.pod("uid-ml-a")
-        assert lifted is not None
-        world.caches.ledger.assume(replace(lifted, node_name="n"))
-        await asyncio.sleep(5)
-        assert world.names() == ["a", "a"]
-        assert world.caches.ledger.accounts["q"].allocated == {"A": 1000}

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
+import pytest
+
 from kube.client import Page, WatchEvent
 from kube.informer import Informer
 from kube.resources import NODES, Resource
@@ -52,5 +54,21 @@ async def test_a_refresh_before_the_first_list_waits_for_that_one() -> None:
         running = asyncio.create_task(informer.run())
         await refreshed
     assert list(informer.values()) == ["a"]
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def test_a_refresh_that_was_given_up_shows_until_its_list_has_come() -> None:
+    """Whoever did not wait any longer can still be told what was missing, and when it is not any more."""
+    source = Source()
+    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), key=str)
+    pending = [informer.refreshing]
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(informer.refresh(), 0.01)
+    pending.append(informer.refreshing)
+    running = asyncio.create_task(informer.run())
+    await asyncio.wait_for(informer.wait_synced(), 5)
+    pending.append(informer.refreshing)
+    assert pending == [False, True, False]
     running.cancel()
     await asyncio.wait({running})

@@ -186,6 +186,26 @@ async def test_a_lane_that_works_again_has_all_its_slots_back() -> None:
     assert desk.most == 4
 
 
+async def test_in_a_lane_what_failed_comes_after_all_others() -> None:
+    """One good key behind fifty broken ones waits for one of them at the most."""
+    begun: list[str] = []
+
+    async def work(key: str) -> float | None:
+        begun.append(key)
+        await asyncio.sleep(4)
+        return None if key == "a/good" else 0.2
+
+    queue = _queue(work, slots=4)
+    for n in range(50):
+        queue.add(f"a/{n}")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_during(queue, 400))
+        await asyncio.sleep(300)
+        before = len(begun)
+        queue.add("a/good")
+    assert begun.index("a/good") - before <= 1
+
+
 async def test_a_key_that_is_taken_off_is_not_worked_on_and_leaves_nothing() -> None:
     desk = Desk()
     desk.failing = lambda _key: 1.0

@@ -169,7 +169,9 @@ async def test_it_makes_its_certificate_serves_and_ends_cleanly(tmp_path: Path) 
             assert (await process.get("/healthz"))[0] == 200
             status, log = await process.end()
         assert status == 0
-        assert [line for line in log if line["level"] in ("error", "warning")] == []
+        complaints = [line for line in log if line["level"] in ("error", "warning")]
+        # A machine with other work on it may keep the process waiting.
+        assert [line for line in complaints if line["logger"] != "kube.stalls"] == []
         assert {line.get("server") for line in log if line["message"] == "stopped"} == {
             "admission",
             "metrics",

@@ -1,4 +1,4 @@
-"""The inventory follows the nodes one by one and says exactly which cards a change touches."""
+"""The inventory follows the nodes one by one and says of which cards a change moved the resource."""
 
 from core.cards.discovery import CardStock
 from core.cards.inventory import Inventory
@@ -10,11 +10,11 @@ GPU = "nvidia.com/gpu"
 def test_a_node_brings_and_takes_its_cards() -> None:
     inventory = Inventory({})
     assert inventory.put(a_node("n1").card("A", 4).view()) == {"A"}
-    assert inventory.put(a_node("n2").card("A", 2).mig("1g", 1).view()) == {"A", "A/mig-1g-mixed"}
+    assert inventory.put(a_node("n2").card("A", 2).mig("1g", 1).view()) == frozenset()
     assert inventory.totals() == {"A": 6000, "A/mig-1g-mixed": 1000}
     assert inventory.nodes_with("A") == ("n1", "n2")
     assert inventory.on_node("n1") == {"A": CardStock(GPU, 4000)}
-    assert inventory.drop("n1") == {"A"}
+    assert inventory.drop("n1") == frozenset()
     assert inventory.totals() == {"A": 2000, "A/mig-1g-mixed": 1000}
     assert inventory.nodes_with("A") == ("n2",)
     assert inventory.on_node("n1") == {}
@@ -29,14 +29,18 @@ def test_the_last_node_of_a_card_takes_the_mapping_with_it() -> None:
     assert (inventory.cards(), inventory.totals(), inventory.nodes_with("A")) == ((), {}, ())
 
 
-def test_only_what_changed_is_reported() -> None:
+def test_only_cards_that_are_another_resource_now_are_reported() -> None:
+    """A node that comes, grows or goes moves no card; a share's resource follows from its name and never moves."""
     inventory = Inventory({})
     node = a_node("n").card("A", 4).mig("1g", 1)
-    inventory.put(node.view())
+    assert inventory.put(node.view()) == {"A"}
     assert inventory.put(node.cordoned().label("x", "y").view()) == frozenset()
-    assert inventory.put(node.allocatable(GPU, 3).view()) == {"A"}
-    assert inventory.put(node.product("B").view()) == {"A", "A/mig-1g-mixed", "B", "B/mig-1g-mixed"}
+    assert inventory.put(node.allocatable(GPU, 3).view()) == frozenset()
+    assert inventory.put(node.product("B").view()) == {"A", "B"}
+    assert inventory.put(a_node("m").card("B", 1, prefix="v.com/z").view()) == {"B"}
     assert inventory.drop("unknown") == frozenset()
+    assert inventory.drop("m") == {"B"}
+    assert inventory.drop("n") == {"B"}
 
 
 def test_shares_are_known_without_any_node() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.plan.lift import Hold, Lift, Planner
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
 from core.plan.offline import plan
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -161,9 +162,9 @@ class TestGangs:
         ledger.put_pod(pod("y", "one", queue="r").bound_to("n").view())
         assert told(decide(ledger, other, queue="r")) == {"x": SHORT}
         ledger.drop_pod("uid-ml-y")
-        ledger.take_dirty()
+        ledger.wakeups.take_queues()
         self.gang(ledger, 2, pod("a", "two"), pod("b", "two"))
-        assert "r" in ledger.take_dirty()
+        assert "r" in ledger.wakeups.take_queues()
         assert told(decide(ledger, queue="r")) == {"x": ""}
 
 
@@ -221,5 +222,5 @@ def test_an_open_choice_counts_as_the_worst_until_it_is_made() -> None:
     ledger.devices.put_claim(choice.view())
     assert told(decide(ledger, pod("a", "any"), pod("b", second=1))) == {"a": "", "b": SHORT}
     ledger.devices.put_claim(choice.allocated("r/one").view())
-    assert "q" in ledger.take_dirty()
+    assert "q" in ledger.wakeups.take_queues()
     assert told(decide(ledger)) == {"b": ""}

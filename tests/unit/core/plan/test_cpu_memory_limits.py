@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from core import reasons
-from core.plan.lift import Decision, Hold, Lift, Planner
+from core.plan.decision import Decision, Hold, Lift
+from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_group, a_node, a_pod, a_queue
@@ -117,9 +118,9 @@ def test_a_gang_that_fits_by_its_cards_waits_as_a_whole_for_cpu_and_goes_when_th
     assert [decision.reason for decision in held if isinstance(decision, Hold)] == [
         reasons.INSUFFICIENT_CPU_QUOTA
     ] * 3
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.drop_pod(cpu_pod("web", 1).view().uid)
-    assert ledger.take_dirty() == {"q"}
+    assert set(ledger.wakeups.take_queues()) == {"q"}
     assert [isinstance(decision, Lift) for decision in Planner(ledger).decide("q")] == [True] * 3
 
 
@@ -133,9 +134,9 @@ def test_members_that_differ_in_cpu_alone_do_not_stand_for_each_other_in_a_gang(
 def test_a_pod_that_waits_for_cpu_is_looked_at_again_when_a_cpu_pod_ends() -> None:
     ledger = books(queue(cpu=1))
     decide(ledger, cpu_pod("web", 1), one("p"))
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.put_pod(cpu_pod("web", 1).phase("Succeeded").view())
-    assert ledger.take_dirty() == {"q"}
+    assert set(ledger.wakeups.take_queues()) == {"q"}
     assert isinstance(Planner(ledger).decide("q")[0], Lift)
 
 

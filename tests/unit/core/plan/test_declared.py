@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from core import reasons
-from core.plan.lift import Decision, Hold, Lift, Planner
+from core.plan.decision import Decision, Hold, Lift
+from core.plan.lift import Planner
 from core.plan.offline import plan
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -82,9 +83,9 @@ def test_once_a_pod_is_admitted_the_declaration_is_ignored(first: PodBuilder, ex
 def test_what_others_have_reserved_counts_against_the_declaration() -> None:
     ledger = books(group({"A": 4}))
     assert lifted(decide(ledger, a_pod("other").gpu(1).card("A").in_queue("q"), member("p"))) == []
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.drop_pod(a_pod("other").view().uid)
-    assert ledger.take_dirty() == {"q"}
+    assert set(ledger.wakeups.take_queues()) == {"q"}
     assert lifted(Planner(ledger).decide("q")) == ["p"]
 
 
@@ -104,9 +105,9 @@ def test_a_pod_that_wakes_a_group_by_giving_cpu_back_is_noticed() -> None:
     ledger = books(group({"A": 1}).min_resources(cpu=2), QUEUE.capability(cpu=2))
     web = a_pod("web").container("main").request("cpu", 1).in_queue("q").bound_to("a")
     assert lifted(decide(ledger, web, member("p"))) == []
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.drop_pod(web.view().uid)
-    assert ledger.take_dirty() == {"q"}
+    assert set(ledger.wakeups.take_queues()) == {"q"}
     assert lifted(Planner(ledger).decide("q")) == ["p"]
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from core import reasons
-from core.plan.lift import Hold, Lift, Planner
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
 from core.plan.offline import plan
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -81,9 +82,9 @@ def test_a_gang_whose_members_do_not_all_exist_waits_and_starts_when_the_last_on
     (decision, *_) = planner.decide("q")
     assert isinstance(decision, Hold)
     assert decision.reason == reasons.GANG_INCOMPLETE
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.put_pod(FOUR[3].view())
-    assert ledger.dirty == {"q"}
+    assert set(ledger.wakeups.pending) == {"q"}
     assert lifted(ledger, planner) == ["m0", "m1", "m2", "m3"]
 
 
@@ -91,9 +92,9 @@ def test_members_that_ask_for_nothing_of_ours_count_towards_the_minimum() -> Non
     ledger = books(a_queue("q").cards({"A": 8}), groups=(group(),))
     planner = Planner(ledger)
     assert lifted(ledger, planner, *FOUR[:3]) == []
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.put_pod(a_pod("launcher").in_group("g").view())
-    assert ledger.dirty == {"q"}
+    assert set(ledger.wakeups.pending) == {"q"}
     assert lifted(ledger, planner) == ["m0", "m1", "m2"]
 
 
@@ -193,9 +194,9 @@ def test_an_mgpu_gang_needs_room_for_all_its_members_together() -> None:
     pods = [a_pod(f"m{i}").mgpu(core=60, memory=2048).in_group("g").gated() for i in range(3)]
     assert lifted(ledger, planner, *pods) == []
     assert ledger.reserved_shares == {}
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.put_node(a_node("n").mgpu(1, memory=16384).view())
-    assert ledger.dirty == {"q"}
+    assert set(ledger.wakeups.pending) == {"q"}
     assert lifted(ledger, planner) == ["m0", "m1", "m2"]
 
 
@@ -203,10 +204,10 @@ def test_a_trial_that_comes_to_nothing_leaves_nothing_to_do_behind() -> None:
     ledger = books(a_queue("q").cards({"A": 3}), groups=(group(),))
     planner = Planner(ledger)
     lifted(ledger, planner, *FOUR)
-    ledger.take_dirty()
-    ledger.take_touched()
+    ledger.wakeups.take_queues()
+    ledger.wakeups.take_figures()
     planner.decide("q")
-    assert (ledger.dirty, ledger.touched) == (set(), set())
+    assert (set(ledger.wakeups.pending), ledger.wakeups.take_figures()) == (set(), set())
 
 
 def test_a_gang_that_nobody_can_work_out_waits_with_a_reason_of_its_own() -> None:
@@ -233,9 +234,9 @@ def test_without_its_podgroup_nothing_holds_a_gang_together() -> None:
     ledger = books(a_queue("q").cards({"A": 2}), groups=(group(),))
     planner = Planner(ledger)
     assert lifted(ledger, planner, *(pod.in_queue("q") for pod in FOUR)) == []
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.drop_group("ml/g")
-    assert ledger.dirty == {"q"}
+    assert set(ledger.wakeups.pending) == {"q"}
     assert lifted(ledger, planner) == ["m0", "m1"]
 
 
@@ -249,7 +250,7 @@ def test_the_minimum_lowered_wakes_the_queue() -> None:
     ledger = books(a_queue("q").cards({"A": 2}), groups=(group(),))
     planner = Planner(ledger)
     assert lifted(ledger, planner, *FOUR) == []
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.put_group(group(minimum=2).uid("uid-g").view())
-    assert ledger.dirty == {"q"}
+    assert set(ledger.wakeups.pending) == {"q"}
     assert lifted(ledger, planner) == ["m0", "m1"]

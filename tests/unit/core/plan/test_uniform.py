@@ -3,7 +3,8 @@
 import pytest
 
 from core import reasons
-from core.plan.lift import Decision, Hold, Lift, Planner
+from core.plan.decision import Decision, Hold, Lift
+from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_group, a_node, a_pod, a_queue

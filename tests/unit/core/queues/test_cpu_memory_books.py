@@ -140,20 +140,22 @@ def test_the_end_of_a_cpu_pod_wakes_only_a_queue_in_which_somebody_waits_for_cpu
     ledger = books()
     for queue in ("q", "r"):
         ledger.put_pod(CPU_POD.uid(queue).in_queue(queue).bound_to("n1").view())
-    ledger.take_dirty()
-    ledger.wants_cpu_memory.add("q")
+    ledger.wakeups.take_queues()
+    ledger.wakeups.await_cpu_memory("q")
     for queue in ("q", "r"):
         ledger.drop_pod(queue)
-    assert ledger.take_dirty() == {"q"}
-    assert not ledger.wants_cpu_memory, "once woken, it says so again when it is still short"
+    assert set(ledger.wakeups.take_queues()) == {"q"}
+    ledger.wakeups.take_queues()
+    ledger.wakeups.cpu_memory_freed("q")
+    assert not ledger.wakeups.pending, "once woken, it says so again when it is still short"
 
 
 def test_a_changed_guarantee_wakes_everybody_who_waits_for_cpu() -> None:
     ledger = books()
-    ledger.take_dirty()
-    ledger.wants_cpu_memory.add("q")
+    ledger.wakeups.take_queues()
+    ledger.wakeups.await_cpu_memory("q")
     ledger.put_queue(a_queue("other").guarantee(cpu=4).view())
-    assert "q" in ledger.take_dirty()
+    assert "q" in ledger.wakeups.take_queues()
 
 
 weights = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.integers(0, 2**70))

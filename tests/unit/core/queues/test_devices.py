@@ -120,27 +120,27 @@ def test_whatever_may_help_a_waiting_pod_has_its_queue_looked_at_again(event: An
     ledger = books()
     ledger.put_pod(user("runs").bound_to("n").view())
     ledger.put_pod(user("waits", claim="late").gated().view())
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     event(ledger)
-    assert "team" in ledger.take_dirty()
+    assert "team" in ledger.wakeups.take_queues()
 
 
 def test_what_helps_nobody_has_nobody_looked_at() -> None:
     """A claim that nobody names, a queue beside, its status: a thousand queues must not be looked at for that."""
     ledger = books()
     ledger.put_pod(user("waits", claim="late").gated().view())
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.devices.put_claim(a_claim("unrelated").exactly("r", "gpu").view())
     ledger.devices.drop_claim("ml/unrelated")
     ledger.put_queue(TEAM.allocated({"cpu": "1"}).view())
-    assert ledger.take_dirty() == set()
+    assert set(ledger.wakeups.take_queues()) == set()
 
 
 def test_a_bind_has_the_queues_above_published_as_well() -> None:
     ledger = books()
-    ledger.take_touched()
+    ledger.wakeups.take_figures()
     ledger.put_pod(user("p").bound_to("n").view())
-    assert {"team", "org", "root"} <= ledger.take_touched()
+    assert {"team", "org", "root"} <= ledger.wakeups.take_figures()
 
 
 def test_with_the_feature_off_claims_are_nothing() -> None:
@@ -157,12 +157,12 @@ def test_where_claims_are_not_served_nobody_waits_for_one_until_they_are() -> No
     ledger = books()
     pod = user("p", claim="none").gated().view()
     ledger.put_pod(pod)
-    ledger.take_dirty()
+    ledger.wakeups.take_queues()
     ledger.devices.serve(False)
-    assert ledger.take_dirty() == {"team"}
+    assert set(ledger.wakeups.take_queues()) == {"team"}
     assert ledger.devices.obstacle(pod, "team") is None
     ledger.devices.serve(True)
-    assert ledger.take_dirty() == {"team"}
+    assert set(ledger.wakeups.take_queues()) == {"team"}
     assert ledger.devices.obstacle(pod, "team") is not None
 
 

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.names import GROUP_NAME_ANNOTATION
 from core.objects import Pod
+from core.queues.group_book import GroupBook
 from core.queues.group_minimum import (
     Minimum,
+    Tally,
     counts,
-    created_of,
     minimum_of,
-    priority_of,
     progress_of,
     waits,
 )
@@ -154,19 +155,10 @@ def test_a_gang_of_three_is_possible_although_its_task_names_all_four_replicas()
 
 def test_the_priority_of_a_group_is_the_highest_of_its_members_that_have_not_ended() -> None:
     ended = POD.priority(100).bound_to("n", phase="Succeeded")
-    assert priority_of([pod.view() for pod in (POD, POD.priority(7), ended)]) == 7
-    assert priority_of([POD.priority(-5).view()]) == -5
-    assert priority_of([ended.view()]) == 0
-    assert priority_of([]) == 0
-
-
-def test_a_group_is_as_old_as_its_object_and_a_pod_alone_as_the_pod() -> None:
-    young, old = POD.created("2024-01-01T00:00:05Z").view(), POD.created("2024-01-01T00:00:01Z").view()
-    group = a_group().created("2024-01-01T00:00:03Z").view()
-    assert created_of(group, [young, old]) == group.created
-    assert created_of(None, [young]) == young.created
-    assert created_of(None, [young, old]) == old.created
-    assert created_of(None, []) == 0
+    assert Tally.of([pod.view() for pod in (POD, POD.priority(7), ended)]).priority == 7
+    assert Tally.of([POD.priority(-5).view()]).priority == -5
+    assert Tally.of([ended.view()]).priority == 0
+    assert Tally.of([]).priority == 0
 
 
 members = st.sampled_from([POD, GATED, POD.bound_to("n"), POD.phase("Failed"), GATED.terminating()])
@@ -189,3 +181,30 @@ def test_lifting_what_waits_reaches_the_minimum_exactly_when_that_is_possible(
     after = progress_of(group, [replace(pod, gates=()) if waits(pod) else pod for pod in pods])
     assert before.possible is (after.missing == 0 and not after.missing_tasks)
     assert sum(before.minimum.tasks.values()) <= before.minimum.members
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 3), st.none() | tasked), max_size=20), minimum=st.integers(0, 4)
+)
+def test_a_tally_kept_member_by_member_is_that_of_all_members(
+    steps: list[tuple[int, Pod | None]], minimum: int
+) -> None:
+    group = a_group().min_member(minimum).min_task("w", 1).view()
+    book, present = GroupBook(), dict[str, Pod]()
+    book.put_group(group)
+    for number, pod in steps:
+        uid = f"u{number}"
+        if pod is None:
+            present.pop(uid, None)
+            book.drop_pod(uid)
+        else:
+            annotations = {**pod.annotations, GROUP_NAME_ANNOTATION: group.name}
+            present[uid] = replace(pod, uid=uid, namespace=group.namespace, annotations=annotations)
+            book.put_pod(present[uid])
+        assert book.progress(group) == progress_of(group, present.values())
+        assert book.priority(group) == Tally.of(present.values()).priority
+        assert (group.key in book.unfinished) is book.progress(group).unfinished
+    for uid in tuple(present):
+        book.drop_pod(uid)
+    assert not book.unfinished
+    assert not book._tallies

@@ -101,11 +101,11 @@ def test_a_pod_of_an_unknown_card_waits_with_a_reason_until_a_node_brings_it() -
         {},
         "no resource name found for card <H200>",
     )
-    ledger.dirty.clear()
+    ledger.wakeups.take_queues()
     ledger.put_node(H200)
     entry = ledger.entry("uid-ml-p")
     assert entry is not None
-    assert (entry.charged, entry.demand.problem, ledger.dirty) == (TWO, "", {"q"})
+    assert (entry.charged, entry.demand.problem, set(ledger.wakeups.pending)) == (TWO, "", {"q"})
 
 
 def test_the_booking_moves_when_the_pods_queue_changes(ledger: Ledger) -> None:
@@ -148,9 +148,9 @@ def test_what_is_assumed_counts_until_the_watch_shows_it(ledger: Ledger) -> None
 def test_what_is_forgotten_waits_again_and_is_looked_at_again(ledger: Ledger) -> None:
     ledger.put_pod(POD.gated().view())
     ledger.assume(POD.view())
-    ledger.dirty.clear()
+    ledger.wakeups.take_queues()
     ledger.forget("uid-ml-p")
-    assert (sums(ledger), ledger.dirty) == ((TWO, {}, {}), {"q"})
+    assert (sums(ledger), set(ledger.wakeups.pending)) == ((TWO, {}, {}), {"q"})
     ledger.forget("uid-ml-p")
     ledger.forget("unknown")
 
@@ -208,9 +208,9 @@ def test_a_terminating_pod_gives_its_quota_back_but_still_occupies_its_node(ledg
 def test_what_may_let_a_pod_in_wakes_its_queue(ledger: Ledger, event: Callable[[Ledger], None]) -> None:
     ledger.put_pod(POD.bound_to("n1").view())
     ledger.put_pod(POD.uid("waiting").gated().view())
-    ledger.dirty.clear()
+    ledger.wakeups.take_queues()
     event(ledger)
-    assert ledger.dirty == {"q"}
+    assert set(ledger.wakeups.pending) == {"q"}
 
 
 @pytest.mark.parametrize(
@@ -235,19 +235,19 @@ def test_what_may_let_a_pod_in_wakes_its_queue(ledger: Ledger, event: Callable[[
 def test_what_cannot_help_wakes_nobody_of_the_queue(ledger: Ledger, event: Callable[[Ledger], None]) -> None:
     for pod in (POD.bound_to("n1"), LIFTED, WAITING):
         ledger.put_pod(pod.view())
-    ledger.dirty.clear()
+    ledger.wakeups.take_queues()
     event(ledger)
-    assert "q" not in ledger.dirty
+    assert "q" not in set(ledger.wakeups.pending)
 
 
 def test_the_status_of_a_running_pod_wakes_nobody_who_waits_for_room(ledger: Ledger) -> None:
     ledger.put_pod(POD.bound_to("n1", phase="Pending").view())
-    ledger.want_room("elsewhere", {"H200"})
-    ledger.dirty.clear()
+    ledger.wakeups.await_room("elsewhere", {"H200"})
+    ledger.wakeups.take_queues()
     ledger.put_pod(later(POD.bound_to("n1")).view())
-    assert (ledger.dirty, set(ledger.wants_room)) == (set(), {"elsewhere"})
+    assert (set(ledger.wakeups.pending), ledger.wakeups.room_awaited) == (set(), True)
     ledger.put_pod(later(POD.bound_to("n1").terminating()).view())
-    assert ledger.dirty == {"elsewhere"}
+    assert set(ledger.wakeups.pending) == {"elsewhere"}
 
 
 SHARES = a_node("n1").card("H200", 8).mgpu(4, memory=8192)
@@ -264,27 +264,31 @@ def test_room_for_a_card_wakes_only_the_queues_that_wait_for_that_card(
 ) -> None:
     ledger.put_pod(a_pod("nameless").gpu(1).bound_to("n1").view())
     ledger.put_pod(LIFTED.view())
-    ledger.want_room("elsewhere", wanted)
-    ledger.dirty.clear()
+    ledger.wakeups.await_room("elsewhere", wanted)
+    ledger.wakeups.take_queues()
     LEAVERS[leaves](ledger)
-    assert ("elsewhere" in ledger.dirty) is woken
-    assert ("elsewhere" in ledger.wants_room) is not woken
+    assert ("elsewhere" in set(ledger.wakeups.pending)) is woken
+    assert ledger.wakeups.room_awaited is not woken
 
 
 @pytest.mark.parametrize(("node", "woken"), [(SHARES, True), (a_node("n1").card("H200", 8), False)])
 def test_mgpu_room_comes_free_on_nodes_that_have_any(ledger: Ledger, node: NodeBuilder, woken: bool) -> None:
     ledger.put_node(node.view())
     ledger.put_pod(a_pod("other").gpu(1).bound_to("n1").view())
-    ledger.want_room("elsewhere", {MGPU_CORE, MGPU_MEMORY})
-    ledger.dirty.clear()
+    ledger.wakeups.await_room("elsewhere", {MGPU_CORE, MGPU_MEMORY})
+    ledger.wakeups.take_queues()
     ledger.drop_pod("uid-ml-other")
-    assert ("elsewhere" in ledger.dirty) is woken
+    assert ("elsewhere" in set(ledger.wakeups.pending)) is woken
 
 
 def test_what_a_queue_waits_for_adds_up(ledger: Ledger) -> None:
-    ledger.want_room("q", {"A"})
-    ledger.want_room("q", {"B"})
-    assert ledger.wants_room == {"q": {"A", "B"}}
+    ledger.wakeups.await_room("q", {"A"})
+    ledger.wakeups.await_room("q", {"B"})
+    ledger.wakeups.take_queues()
+    ledger.wakeups.room_freed({"C"})
+    assert not ledger.wakeups.pending
+    ledger.wakeups.room_freed({"A"})
+    assert set(ledger.wakeups.pending) == {"q"}
 
 
 def test_a_waiting_pod_that_was_written_is_lifted_by_its_newest_state(ledger: Ledger) -> None:
@@ -305,11 +309,11 @@ def test_a_running_pod_whose_card_nobody_knows_any_more_counts_as_none_and_is_li
     pod = a_pod("p").gpu(2).limit("rdma/hca", 1).card("H200").in_queue("q").bound_to("n1").view()
     ledger.put_pod(pod)
     assert not ledger.accounts["q"].uncounted_pods
-    ledger.take_touched()
+    ledger.wakeups.take_figures()
     ledger.drop_node("n1")
     account = ledger.accounts["q"]
     assert (list(account.uncounted_pods), account.allocated) == ([pod.uid], {})
-    assert ledger.take_touched() == {"q"}
+    assert ledger.wakeups.take_figures() == {"q"}
     ledger.put_node(H200)
     assert (list(account.uncounted_pods), account.allocated) == ([], TWO)
 

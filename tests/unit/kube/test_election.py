@@ -2,128 +2,18 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from random import Random
-from typing import Any, Literal
 
 import looptime
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 
-from kube import errors
-from kube.lease import Durations, Elector, Term
-from kube.metrics import Metrics
-from kube.resources import Resource
+from kube.lease import Durations, Term
 from tests.fakes.apiserver import background
-
-Json = dict[str, Any]
-Trouble = Literal["refused", "hangs", "answer lost"]
-
-
-@dataclass
-class Store:
-    """The one Lease, as an API server keeps it."""
-
-    lease: Json | None = None
-    version: int = 0
-    writes: int = 0
-
-    def put(self, body: Json) -> Json:
-        self.version += 1
-        self.writes += 1
-        head = body["metadata"] | {"resourceVersion": str(self.version)}
-        self.lease = body | {"metadata": head}
-        return self.lease
-
-    @property
-    def holder(self) -> str:
-        return str(self.lease["spec"]["holderIdentity"]) if self.lease else ""
-
-
-@dataclass
-class Network:
-    """One elector's way to the store, with latency and troubles."""
-
-    store: Store
-    trouble: Callable[[], Trouble | None] = lambda: None
-    log: list[str] = field(default_factory=list)
-
-    async def get(
-        self, _resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
-    ) -> Json:
-        def read() -> Json:
-            if self.store.lease is None:
-                raise errors.NotFound(404)
-            return self.store.lease
-
-        return await self._call("get", read, timeout_s)
-
-    async def create(
-        self, _resource: Resource, body: Json, namespace: str | None = None, *, timeout_s: float = 10.0
-    ) -> Json:
-        def make() -> Json:
-            if self.store.lease is not None:
-                raise errors.AlreadyExists(409)
-            return self.store.put(body)
-
-        return await self._call("create", make, timeout_s)
-
-    async def replace(
-        self, _resource: Resource, body: Json, namespace: str | None = None, *, timeout_s: float = 10.0
-    ) -> Json:
-        def change() -> Json:
-            assert self.store.lease is not None
-            if body["metadata"]["resourceVersion"] != self.store.lease["metadata"]["resourceVersion"]:
-                raise errors.Conflict(409)
-            return self.store.put(body)
-
-        return await self._call("replace", change, timeout_s)
-
-    async def _call(self, verb: str, action: Callable[[], Json], timeout_s: float) -> Json:
-        assert timeout_s <= 2.0
-        self.log.append(verb)
-        trouble = self.trouble()
-        await asyncio.sleep(0.05)
-        if trouble == "refused":
-            raise errors.ConnectionFailed("refused")
-        if trouble == "hangs":
-            await asyncio.sleep(timeout_s)
-            raise errors.ConnectionFailed("timed out")
-        result = action()
-        await asyncio.sleep(0.05)
-        if trouble == "answer lost":
-            raise errors.ConnectionFailed("cut")
-        return result
-
-
-def elector(network: Network, identity: str = "a", **options: Any) -> Elector:
-    options.setdefault("rng", Random(identity))
-    return Elector(network, "system", "cardquota", identity, metrics=Metrics(CollectorRegistry()), **options)
-
-
-@dataclass
-class Work:
-    """A leader's work: notes when it runs, and takes a while to end."""
-
-    cleanup_s: float = 0.0
-    spans: list[list[float]] = field(default_factory=list)
-    terms: list[Term] = field(default_factory=list)
-
-    async def __call__(self, term: Term) -> None:
-        clock = asyncio.get_running_loop().time
-        self.terms.append(term)
-        self.spans.append([clock()])
-        try:
-            await asyncio.Event().wait()
-        finally:
-            try:
-                await asyncio.sleep(self.cleanup_s)
-            finally:
-                self.spans[-1].append(clock())
+from tests.unit.kube.leases import Json, Network, Store, Trouble, Work, elector
 
 
 @pytest.mark.looptime
@@ -410,7 +300,8 @@ def test_no_two_leaders_work_at_the_same_time(
 
         works = {name: Work(cleanup_s) for name in "abc"}
         electors = [
-            elector(Network(store, trouble_of(name)), name, rng=Random(f"{seed}{name}")) for name in "abc"
+            elector(Network(store, trouble=trouble_of(name)), name, rng=Random(f"{seed}{name}"))
+            for name in "abc"
         ]
         runs: list[Awaitable[None]] = [asyncio.create_task(one.run(works[one.identity])) for one in electors]
         await asyncio.sleep(180)

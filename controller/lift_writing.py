@@ -1,0 +1,263 @@
+"""How a lift that was decided gets into the API server, or why it does not.
+
+A lift is a JSON patch that names the resourceVersion: of all its repetitions at most one can be stored, and none once the pod
+is another one. Until it is certain how it ended its quota stays booked. Nothing is taken back because time has passed alone:
+what the watch shows decides, or what is read.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from controller.caches import Caches
+from controller.metrics import Metrics
+from controller.writing import LiftClient
+from core.names import FIELD_MANAGER
+from core.objects import Pod
+from core.plan.decision import Lift
+from core.plan.lift import Planner
+from kube import errors
+from kube.client import PatchType
+from kube.lease import Term
+from kube.resources import PODS
+from kube.workqueue import WorkQueue
+
+_LOG = logging.getLogger(__name__)
+
+WRITE_TIMEOUT_S = 4.0
+"""Shorter than what lies between the renew deadline and the end of the lease, so that no write of a leader that has
+lost its lease can still arrive when the next one decides."""
+
+SLOTS = 16
+"""Requests under way at once; more would only queue up in the API server."""
+PER_NAMESPACE = 8
+
+UNANSWERED_S = 70.0
+"""A request without an answer may still be stored for so long: the API server gives each of them a minute at most."""
+FAILED_S = 15.0
+"""The same of one that the API server has answered with 500: its database may have taken in what it gave up waiting for."""
+
+_RETRY_FIRST_S = 0.2
+_RETRY_MAX_S = 5.0
+_TRIES = 6
+"""So often the API server may fail at a pod before that gives its quota back and waits to be tried anew."""
+_REFUSED_FIRST_S = 30.0
+_REFUSED_MAX_S = 300.0
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A lift on its way."""
+
+    lift: Lift
+    tries: int = 0
+    delay_s: float = _RETRY_FIRST_S
+    look: bool = False
+    """Whether the pod has to be read before it is written again."""
+    open_until: float = float("-inf")
+    """Until when a try may still be stored that failed, or was not answered."""
+    given_up: str = ""
+    """Why it is not to be written any more."""
+
+
+class LiftWriter:
+    """Writes lifts, term after term. A slot is held by a request only; namespaces take turns."""
+
+    def __init__(self, client: LiftClient, caches: Caches, metrics: Metrics) -> None:
+        self._client = client
+        self._caches = caches
+        self._metrics = metrics
+        self._planner: Planner | None = None
+        self._term: Term | None = None
+        self._flights: dict[str, _Flight] = {}
+        self._refused: dict[str, float] = {}
+        """Pods whose lift is refused for now, by key, and how long the next one waits that is."""
+        self._queue = WorkQueue(self._work, slots=SLOTS, per_lane=PER_NAMESPACE, lane=_namespace)
+        caches.pods.subscribe(self._pod_changed)
+
+    async def run(self, planner: Planner, term: Term) -> None:
+        """Writes until cancelled. What is refused is told to `planner`."""
+        self._planner, self._term = planner, term
+        try:
+            await self._queue.run()
+        finally:
+            self._planner = self._term = None
+            self._queue.clear()
+            self._flights.clear()
+            self._refused.clear()
+
+    def write(self, lift: Lift) -> None:
+        """Has a lift written that is booked in the ledger."""
+        self._flights[lift.pod.key] = _Flight(lift)
+        self._queue.add(lift.pod.key)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Looks after the lift of a pod that has changed at once; forgets one that is gone."""
+        pod = new or old
+        if pod is None or self._planner is None:
+            return
+        if pod.key in self._flights:
+            self._queue.add(pod.key)
+        elif pod.key in self._refused and (new is None or not new.gated):
+            del self._refused[pod.key]
+            self._planner.accept(pod.uid)
+
+    # -- one lift ----------------------------------------------------------------------------------------------
+
+    async def _work(self, key: str) -> float | None:
+        """One step for one pod. Returns after how many seconds it goes on, None when nothing is left to be done."""
+        flight = self._flights.get(key)
+        if flight is None:
+            self._try_anew(key)
+            return None
+        if self._overtaken(flight):
+            self._done(key)
+            return None
+        if self._term is None or not self._term.valid():
+            return _RETRY_MAX_S
+        if self._is_another(flight):
+            self._take_back(key, flight)
+            return None
+        if self._planner is not None and not flight.given_up and not self._planner.stands(flight.lift):
+            flight.given_up, flight.look = "its queue has changed", flight.look or self._open_s(flight) > 0
+            if not flight.look:
+                self._take_back(key, flight)
+                return None
+        if flight.look:
+            return await self._look(key, flight)
+        return await self._write(key, flight)
+
+    async def _write(self, key: str, flight: _Flight) -> float | None:
+        lift = flight.lift
+        flight.tries += 1
+        try:
+            await self._client.patch(
+                PODS,
+                lift.pod.name,
+                lift.patch,
+                lift.pod.namespace,
+                patch_type=PatchType.JSON,
+                field_manager=FIELD_MANAGER,
+                timeout_s=WRITE_TIMEOUT_S,
+            )
+        except errors.Throttled as error:
+            flight.tries -= 1
+            return self._again(flight, error)
+        except (errors.ServerError, errors.ConnectionFailed) as error:
+            flight.look = True
+            self._keep_open(flight, error)
+            if flight.tries >= _TRIES:
+                flight.given_up = errors.describe(error)
+            return self._again(flight, error)
+        except errors.ApiError as error:
+            return await self._refuse(key, flight, error)
+        self._metrics.lifts.labels("done").inc()
+        _LOG.info("lifted", extra=_about(lift, None))
+        self._done(key)
+        return None
+
+    async def _refuse(self, key: str, flight: _Flight, error: errors.ApiError) -> float | None:
+        """The patch was not stored. The pod may be another one than was looked at, perhaps by an earlier try of this lift."""
+        self._metrics.lifts.labels("refused").inc()
+        changed = isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid)
+        _LOG.log(
+            logging.DEBUG if changed else logging.ERROR, "lift refused", extra=_about(flight.lift, error)
+        )
+        if not changed or flight.tries >= _TRIES:
+            flight.given_up = errors.describe(error)
+        flight.look = True
+        return await self._look(key, flight)
+
+    async def _look(self, key: str, flight: _Flight) -> float | None:
+        """What is stored decides."""
+        lift = flight.lift
+        try:
+            raw = await self._client.get(PODS, lift.pod.name, lift.pod.namespace, timeout_s=WRITE_TIMEOUT_S)
+        except errors.NotFound:
+            self._caches.forget_pod(lift.pod)
+            self._done(key)
+            return None
+        except errors.KubeError as error:
+            return self._again(flight, error)
+        self._caches.observe_pod(lift.pod, raw)
+        if self._overtaken(flight):
+            self._done(key)
+            return None
+        if self._is_another(flight):
+            self._take_back(key, flight)
+            return None
+        if not flight.given_up:
+            # Nothing has been stored. Should an earlier try be under way still, only one of the two can be.
+            flight.look = False
+            return flight.delay_s
+        open_s = self._open_s(flight)
+        if open_s > 0:
+            return open_s
+        self._hold(key, flight)
+        return None
+
+    # -- how it stands -----------------------------------------------------------------------------------------
+
+    def _overtaken(self, flight: _Flight) -> bool:
+        """Whether it has been seen what became of the lift, or of the pod."""
+        return self._caches.ledger.assumed(flight.lift.pod.uid) is not flight.lift.lifted
+
+    def _is_another(self, flight: _Flight) -> bool:
+        """Whether the pod is still gated and has changed: then this lift can never be stored."""
+        seen = self._caches.ledger.observed(flight.lift.pod.uid)
+        return seen is not None and seen.resource_version != flight.lift.pod.resource_version
+
+    def _keep_open(self, flight: _Flight, error: errors.KubeError) -> None:
+        answered = isinstance(error, errors.ApiError) and error.status == HTTPStatus.INTERNAL_SERVER_ERROR
+        until = asyncio.get_running_loop().time() + (FAILED_S if answered else UNANSWERED_S)
+        flight.open_until = max(flight.open_until, until)
+
+    def _open_s(self, flight: _Flight) -> float:
+        return flight.open_until - asyncio.get_running_loop().time()
+
+    # -- how it goes on ----------------------------------------------------------------------------------------
+
+    def _again(self, flight: _Flight, error: errors.KubeError) -> float:
+        self._metrics.lifts.labels("retried").inc()
+        _LOG.warning("lift not answered, trying again", extra=_about(flight.lift, error))
+        delay_s = flight.delay_s
+        flight.delay_s = min(_RETRY_MAX_S, 2 * delay_s)
+        return max(delay_s, errors.retry_after_s(error))
+
+    def _done(self, key: str) -> None:
+        """Nothing is to be written any more; the booking stays until the watch shows what became of the pod."""
+        del self._flights[key]
+        self._refused.pop(key, None)
+
+    def _take_back(self, key: str, flight: _Flight) -> None:
+        """The lift is not stored and never will be: the pod is decided on again."""
+        del self._flights[key]
+        self._caches.ledger.retract(flight.lift.lifted)
+        self._caches.ledger.wakeups.look_at(flight.lift.queue)
+        self._caches.notify()
+
+    def _hold(self, key: str, flight: _Flight) -> None:
+        """The pod gives its quota back and waits, with the reason, until it is tried anew."""
+        wait_s = self._refused.get(key, _REFUSED_FIRST_S)
+        self._refused[key] = min(_REFUSED_MAX_S, 2 * wait_s)
+        if self._planner is not None:
+            self._planner.refuse(flight.lift.pod.uid, flight.given_up)
+        self._take_back(key, flight)
+        self._queue.add(key, wait_s)
+
+    def _try_anew(self, key: str) -> None:
+        pod = self._caches.pods.get(key)
+        if pod is not None and key in self._refused and self._planner is not None:
+            self._planner.accept(pod.uid)
+            self._caches.ledger.wakeups.help(self._caches.ledger.attribution(pod).queue)
+            self._caches.notify()
+
+
+def _namespace(key: str) -> str:
+    return key.partition("/")[0]
+
+
+def _about(lift: Lift, error: errors.KubeError | None) -> dict[str, object]:
+    about: dict[str, object] = {"pod": lift.pod.key, "queue": lift.queue, "assigned": dict(lift.assigned)}
+    return about if error is None else about | {"error": errors.describe(error)}

@@ -1,0 +1,47 @@
+"""What a quota pass decides about a waiting pod."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.affinity import NodeRequirement, Patch
+from core.objects import Group, Pod
+from core.plan.patch import lift_patch
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """A pod that gets its quota now.
+
+    `assigned` counts whole cards, `record` is the annotation about them, `requirement` narrows the pod to nodes that
+    have them. `lifted` is the pod as it is booked from now on.
+    """
+
+    pod: Pod
+    queue: str
+    assigned: Mapping[str, int]
+    record: str
+    requirement: NodeRequirement
+    lifted: Pod
+
+    @property
+    def patch(self) -> Patch:
+        """The write that lifts the pod; built when it is asked for, so that a pass over thousands stays short."""
+        return lift_patch(self.pod, self.requirement, self.record)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A pod that stays gated; `announced` says whether its owner is told by an event.
+
+    `group` is the PodGroup that waits as a whole, where that is why.
+    """
+
+    pod: Pod
+    queue: str
+    reason: str
+    message: str
+    announced: bool = True
+    group: Group | None = None
+
+
+Decision = Lift | Hold

@@ -1,0 +1,221 @@
+"""What is decided on a PodGroup as a whole: its first admission, and the members that it lacks until its minimum."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final
+
+from core import reasons
+from core.objects import Group
+from core.plan.choice import Choice
+from core.plan.decision import Decision, Hold, Lift
+from core.plan.declared import declared_shortfall
+from core.plan.gang import Member, Outcome, assign
+from core.plan.trial import LedgerTrial, OvertakenError, member_of
+from core.plan.uniform import choices
+from core.plan.units import Unit
+from core.queues.account import Entry
+from core.queues.check import balance_of
+from core.queues.group_minimum import Progress
+from core.queues.ledger import Ledger
+from core.shortfall import Shortfall
+from core.steps import Steps
+
+_IN_ONE_STEP: Final = 50
+_REMEMBERED: Final = 4096
+"""Gangs whose search was given up; beyond that, which nobody has seen, all of them are searched again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a gang does not fit, how many members were found to fit, and the codes of everything that stood in the way."""
+
+    shortfall: Shortfall
+    most: int
+    exhausted: bool
+    obstacles: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _GivenUp:
+    """The gang as it was when its search was given up, and what had been of help to its queue until then."""
+
+    entries: Sequence[Entry]
+    helped: int
+    verdict: Verdict
+
+
+class Gangs:
+    """`obstacle` says why an entry cannot be lifted however much is left, `lift` books it with a card or without."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        choice: Choice,
+        obstacle: Callable[[Entry], Hold | None],
+        lift: Callable[[Entry, str | None], Lift],
+    ) -> None:
+        self._ledger = ledger
+        self._choice = choice
+        self._obstacle = obstacle
+        self._lift = lift
+        self._given_up: dict[str, _GivenUp] = {}
+
+    def decide(self, unit: Unit, told: dict[Hashable, Verdict]) -> Steps[list[Decision] | None]:
+        """What is decided on the group; the members left over are looked at one by one.
+
+        None when the group is not any more what it was when this began. `told` is what gangs that ask for the same were
+        told, as long as that holds.
+        """
+        group, ledger = unit.group, self._ledger
+        assert group is not None
+        if any(ledger.current(entry) is None for entry in unit.entries):
+            return None
+        balance = balance_of(ledger, unit.queue)
+        if balance is not None and ledger.queues[unit.queue].open:
+            shortfall = declared_shortfall(ledger, unit, balance)
+            if shortfall is not None:
+                note(ledger, unit.entries, {shortfall.reason})
+                return list(_hold_all(unit.entries, group, shortfall))
+        if not unit.lacks_members:
+            return []
+        try:
+            return (yield from self._gang(unit, group, told))
+        except OvertakenError:
+            return None
+
+    def _gang(self, unit: Unit, group: Group, told: dict[Hashable, Verdict]) -> Steps[list[Decision] | None]:
+        """Lifts as many members as the group lacks, all at once, or holds every one of them.
+
+        Members beyond that number are left to be decided on one by one.
+        """
+        progress = unit.progress
+        assert progress is not None
+        held: list[Decision] = []
+        ready: list[Entry] = []
+        for number, entry in enumerate(unit.entries, 1):
+            hold = self._obstacle(entry)
+            if hold is None:
+                ready.append(entry)
+            else:
+                held.append(hold)
+            if number % _IN_ONE_STEP == 0:
+                yield
+        wanted = max(progress.missing, sum(progress.missing_tasks.values()))
+        if not progress.possible or len(ready) < wanted:
+            text = (
+                f"Queue <{unit.queue}>: PodGroup {group.key} needs {wanted} more members at once, and {len(ready)} can "
+                "be lifted"
+            )
+            return [*held, *_hold_all(ready, group, Shortfall(reasons.GANG_INCOMPLETE, text))]
+        found = yield from self._found(unit, ready, wanted, progress, told)
+        if not isinstance(found, Verdict):
+            return [*held, *found]
+        note(self._ledger, ready, found.obstacles)
+        return [*held, *_hold_all(ready, group, _explained(found, group, wanted))]
+
+    def _found(
+        self,
+        unit: Unit,
+        ready: Sequence[Entry],
+        wanted: int,
+        progress: Progress,
+        told: dict[Hashable, Verdict],
+    ) -> Steps[list[Lift] | Verdict]:
+        """The lifts of the members that fit together, or why they do not, as far as known without another search."""
+        known = self._known(unit)
+        if known is not None:
+            return known
+        members = yield from self._members(ready)
+        ways = list(choices(self._ledger, unit, members))
+        wish = _wish(ways, wanted, progress)
+        if wish in told:
+            return told[wish]
+        helped = self._ledger.wakeups.helped(unit.queue)
+        found = yield from self._searched(unit, ready, ways, wanted, progress)
+        if isinstance(found, Verdict):
+            told[wish] = found
+            if found.exhausted:
+                self._remember(unit, helped, found)
+        return found
+
+    def _members(self, ready: Sequence[Entry]) -> Steps[list[Member]]:
+        members: list[Member] = []
+        for entry in ready:
+            members.append(member_of(self._ledger, entry))
+            if len(members) % _IN_ONE_STEP == 0:
+                yield
+        return members
+
+    def _searched(
+        self,
+        unit: Unit,
+        ready: Sequence[Entry],
+        ways: Iterable[Sequence[Member]],
+        wanted: int,
+        progress: Progress,
+    ) -> Steps[list[Lift] | Verdict]:
+        ledger, outcome = self._ledger, Outcome()
+
+        def shortfall_of(entry: Entry, card: str) -> Steps[Shortfall | None]:
+            return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card)
+
+        trial = LedgerTrial(ledger, ready, shortfall_of, lambda entry, card: self._lift(entry, card or None))
+        try:
+            for members in ways:
+                outcome = yield from assign(members, wanted, progress.missing_tasks, trial)
+                if outcome.chosen:
+                    ledger.wakeups.publish(unit.queue)
+                    ledger.devices.tell_again(trial.lifts)
+                    return [trial.lifts[each.member.uid] for each in outcome.chosen]
+        finally:
+            # Also when the pass is given up, or the members have changed.
+            if not outcome.chosen:
+                trial.give_all_back()
+        mixed = f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
+        shortfall = trial.shortfall or Shortfall(reasons.MIXED_CARDS, mixed)
+        return Verdict(shortfall, trial.most, outcome.exhausted, frozenset(trial.obstacles))
+
+    def _known(self, unit: Unit) -> Verdict | None:
+        """What is remembered of a gang that is as it was, and that nothing has been of help to since."""
+        known = self._given_up.get(str(unit.key))
+        if known is None or known.helped != self._ledger.wakeups.helped(unit.queue):
+            return None
+        same = len(known.entries) == len(unit.entries) and all(
+            old is new or old.alike(new) for old, new in zip(known.entries, unit.entries, strict=True)
+        )
+        return known.verdict if same else None
+
+    def _remember(self, unit: Unit, helped: int, verdict: Verdict) -> None:
+        if len(self._given_up) >= _REMEMBERED:
+            self._given_up.clear()
+        self._given_up[str(unit.key)] = _GivenUp(unit.entries, helped, verdict)
+
+
+def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) -> None:
+    """Remembers by what, besides quota given back in the queue, these waiting pods of one queue may be helped."""
+    queue, wakeups = entries[0].queue, ledger.wakeups
+    if not obstacles.isdisjoint({reasons.NO_FREE_CARD, reasons.AFFINITY_EXCLUDES_CARDS}):
+        wakeups.await_room(queue, frozenset().union(*(entry.demand.cards for entry in entries)))
+    if not obstacles.isdisjoint({reasons.INSUFFICIENT_CPU_QUOTA, reasons.INSUFFICIENT_MEMORY_QUOTA}):
+        wakeups.await_cpu_memory(queue)
+
+
+def _explained(found: Verdict, group: Group, wanted: int) -> Shortfall:
+    reason, most = found.shortfall.reason, f"{found.most} fit"
+    if found.exhausted:
+        reason = reasons.GANG_SEARCH_GIVEN_UP
+        most = f"{found.most} were found to fit when the search was given up"
+    text = f"{found.shortfall.message}; PodGroup {group.key} needs {wanted} more members at once, {most}"
+    return Shortfall(reason, text)
+
+
+def _hold_all(entries: Iterable[Entry], group: Group, why: Shortfall) -> Iterable[Hold]:
+    return (Hold(entry.pod, entry.queue, why.reason, why.message, group=group) for entry in entries)
+
+
+def _wish(ways: Sequence[Sequence[Member]], wanted: int, progress: Progress) -> Hashable:
+    """What decides about a gang besides what is left: gangs of an equal one are told the same."""
+    members = tuple(frozenset(Counter(member.kind for member in way).items()) for way in ways)
+    return wanted, tuple(sorted(progress.missing_tasks.items())), members

@@ -1,0 +1,101 @@
+"""Every pod that is in the books of a queue, the sums by queue, and whom a change of them may help."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container
+
+from core.queues.account import Account, Entry
+from core.queues.amounts import add
+from core.queues.wakeups import Wakeups
+from core.stage import Stage
+
+
+class Entries:
+    """The entries by UID and the accounts by queue.
+
+    `queues` are those that exist; of another one nothing is kept once nobody charges it.
+    """
+
+    def __init__(self, wakeups: Wakeups, queues: Container[str]) -> None:
+        self.by_uid: dict[str, Entry] = {}
+        self.accounts: defaultdict[str, Account] = defaultdict(Account)
+        self.shares: dict[str, Entry] = {}
+        """The mGPU pods that are lifted but have no node yet."""
+        self.shares_changes = 0
+        """Grows whenever one of them comes, changes or goes."""
+        self._wakeups = wakeups
+        self._queues = queues
+        self._reserved: dict[str, int] = {}
+        """What is reserved in all queues together."""
+        self._waiting_members: dict[str, Counter[str]] = {}
+        """The queues in which members of a group wait, and how many; by group."""
+
+    def reserved(self, key: str) -> int:
+        """What all queues together have reserved of one key."""
+        return self._reserved.get(key, 0)
+
+    def queues_with(self, group: str) -> Collection[str]:
+        """The queues in which members of a group wait."""
+        return self._waiting_members.get(group, {}).keys()
+
+    def replace(self, old: Entry | None, new: Entry | None) -> None:
+        """Puts the new entry of a pod in the place of the old one; None for one that is in no book."""
+        if old is not None:
+            self._unbook(old)
+        if new is not None:
+            self.by_uid[new.pod.uid] = new
+            self.accounts[new.queue].book(new)
+            self._count(new, 1)
+            self._wakeups.publish(new.queue)
+        self._wake(old, new)
+
+    def _unbook(self, entry: Entry) -> None:
+        del self.by_uid[entry.pod.uid]
+        self.accounts[entry.queue].unbook(entry)
+        self._count(entry, -1)
+        self._wakeups.publish(entry.queue)
+        self.forget_unused(entry.queue)
+
+    def _count(self, entry: Entry, sign: int) -> None:
+        """Adds an entry to what is kept beside the sums of its queue, or takes it out."""
+        pod = entry.pod
+        if entry.stage is Stage.RESERVED:
+            add(self._reserved, entry.charged, sign)
+        if entry.holds_share:
+            if sign > 0:
+                self.shares[pod.uid] = entry
+            else:
+                del self.shares[pod.uid]
+            self.shares_changes += 1
+        if entry.stage is Stage.WAITING and pod.group_name:
+            key = f"{pod.namespace}/{pod.group_name}"
+            queues = self._waiting_members.setdefault(key, Counter())
+            queues[entry.queue] += sign
+            if not queues[entry.queue]:
+                del queues[entry.queue]
+            if not queues:
+                del self._waiting_members[key]
+
+    def forget_unused(self, queue: str) -> None:
+        """Keeps nothing of a queue that does not exist and that nobody charges."""
+        account = self.accounts.get(queue)
+        if queue in self._queues or (account is not None and not account.empty):
+            return
+        if account is not None:
+            del self.accounts[queue]
+        self._wakeups.forget(queue)
+
+    def _wake(self, old: Entry | None, new: Entry | None) -> None:
+        """Has the queues looked at where somebody may be let in now; most updates of a pod's status help nobody."""
+        if old is not None and new is not None and old.alike(new):
+            return
+        if new is not None and new.stage is Stage.WAITING:
+            self._wakeups.look_at(new.queue)
+        if old is None:
+            return
+        if old.stage is not Stage.WAITING:
+            self._wakeups.room_freed(old.demand.cards)
+            if new is not None and new.stage is not Stage.WAITING and old.charge == new.charge:
+                return
+        account = self.accounts.get(old.queue)
+        if account is not None and account.waiting_pods:
+            self._wakeups.help(old.queue)

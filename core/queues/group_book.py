@@ -1,0 +1,75 @@
+"""Every PodGroup's members by their standing, so that no question about a group costs as much as it has members."""
+
+from collections.abc import Collection
+
+from core.objects import Group, Pod
+from core.queues.group_minimum import Minimum, Progress, Standing, Tally, minimum_of
+
+
+class GroupBook:
+    """The tallies of all groups, brought up to date pod by pod; groups that pods name and that do not exist are tallied too."""
+
+    def __init__(self) -> None:
+        self._minimums: dict[str, Minimum] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._members: dict[str, tuple[str, Standing]] = {}
+        self._unfinished: dict[str, None] = {}
+
+    @property
+    def unfinished(self) -> Collection[str]:
+        """The groups that were let in and stopped short of their minimum, as `namespace/name`."""
+        return self._unfinished.keys()
+
+    def progress(self, group: Group) -> Progress:
+        """How far a group is from its minimum."""
+        tally = self._tallies.get(group.key) or Tally()
+        return tally.progress(self._minimums.get(group.key) or minimum_of(group))
+
+    def priority(self, group: Group) -> int:
+        """The highest priority of its members that have not ended; 0 where there is none."""
+        tally = self._tallies.get(group.key)
+        return tally.priority if tally is not None else 0
+
+    def put_group(self, group: Group) -> None:
+        """Takes in a PodGroup."""
+        self._minimums[group.key] = minimum_of(group)
+        self._judge(group.key)
+
+    def drop_group(self, key: str) -> None:
+        """Takes out a PodGroup; nothing holds its pods together any more."""
+        self._minimums.pop(key, None)
+        self._judge(key)
+
+    def put_pod(self, pod: Pod) -> bool:
+        """Takes in a pod in its present state. Returns whether its standing in its group changed."""
+        old = self._members.get(pod.uid)
+        if not pod.group_name:
+            return self.drop_pod(pod.uid)
+        new = f"{pod.namespace}/{pod.group_name}", Standing.of(pod)
+        if old == new:
+            return False
+        self.drop_pod(pod.uid)
+        key, standing = self._members[pod.uid] = new
+        self._tallies.setdefault(key, Tally()).add(standing, 1)
+        self._judge(key)
+        return True
+
+    def drop_pod(self, uid: str) -> bool:
+        """Takes out a pod; unknown UIDs are fine. Returns whether it was a member of a group."""
+        old = self._members.pop(uid, None)
+        if old is None:
+            return False
+        key, standing = old
+        tally = self._tallies[key]
+        tally.add(standing, -1)
+        if not tally.priorities:
+            del self._tallies[key]
+        self._judge(key)
+        return True
+
+    def _judge(self, key: str) -> None:
+        minimum, tally = self._minimums.get(key), self._tallies.get(key)
+        if minimum is not None and tally is not None and tally.progress(minimum).unfinished:
+            self._unfinished[key] = None
+        else:
+            self._unfinished.pop(key, None)

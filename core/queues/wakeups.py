@@ -1,0 +1,120 @@
+"""Which queues have to be looked at again, and why.
+
+The sums of the ledger say what is so; this says where something happened that may let a waiting pod in, or that changes what
+is published. Queues whose waiting pods can be helped only by something rare (room on a node, CPU and memory) are put aside
+until just that happens, so that everything else costs them nothing.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from core.dra.book import Effect
+
+
+class Wakeups:
+    """The queues to decide on and those to publish; each is on its list once, however often it is named."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, None] = {}
+        self._figures: set[str] = set()
+        self._room: dict[str, frozenset[str]] = {}
+        self._cpu_memory: set[str] = set()
+        self._helped: Counter[str] = Counter()
+        self._muted = 0
+
+    # -- what happened ---------------------------------------------------------------------------------------
+
+    def look_at(self, *queues: str) -> None:
+        """Somebody waits there who has not been decided on."""
+        if not self._muted:
+            self._queues.update(dict.fromkeys(queues))
+
+    def help(self, *queues: str) -> None:
+        """Something happened that may let in a pod there that was held before."""
+        if not self._muted:
+            self._queues.update(dict.fromkeys(queues))
+            self._helped.update(queues)
+
+    def publish(self, *queues: str) -> None:
+        """The sums, limits or stored status of these queues changed."""
+        if not self._muted:
+            self._figures.update(queues)
+
+    def changed(self, effect: Effect) -> None:
+        """What a change in the book of devices has done."""
+        self.publish(*effect.touched)
+        self.help(*effect.dirty)
+
+    def room_freed(self, cards: Collection[str]) -> None:
+        """Some node may have room for these cards, or mGPU resources, that it had not before."""
+        if self._room and not self._muted:
+            freed = [queue for queue, wanted in self._room.items() if not wanted.isdisjoint(cards)]
+            for queue in freed:
+                del self._room[queue]
+            self.help(*freed)
+
+    def cpu_memory_freed(self, queue: str) -> None:
+        """CPU or memory was given back in a queue; '' for in none."""
+        if queue in self._cpu_memory and not self._muted:
+            self._cpu_memory.discard(queue)
+            self.help(queue)
+
+    def capacity_changed(self) -> None:
+        """There is more or less CPU and memory for all queues: what one is guaranteed is missing for the others."""
+        if not self._muted:
+            self.help(*self._cpu_memory)
+            self._cpu_memory.clear()
+
+    @contextmanager
+    def muted(self) -> Iterator[None]:
+        """What happens within is told to nobody: a trial, or a lift, whose consequences its caller knows."""
+        self._muted += 1
+        try:
+            yield
+        finally:
+            self._muted -= 1
+
+    # -- what is waited for ------------------------------------------------------------------------------------
+
+    def await_room(self, queue: str, cards: Collection[str]) -> None:
+        """Has a queue looked at again when room for one of these cards, or mGPU resources, comes free."""
+        self._room[queue] = self._room.get(queue, frozenset()) | frozenset(cards)
+
+    def await_cpu_memory(self, queue: str) -> None:
+        """Has a queue looked at again when CPU or memory is given back in it."""
+        self._cpu_memory.add(queue)
+
+    @property
+    def room_awaited(self) -> bool:
+        """Whether any queue waits for room."""
+        return bool(self._room)
+
+    # -- what is to be done ------------------------------------------------------------------------------------
+
+    def take_queues(self) -> list[str]:
+        """The queues to decide on; they are off the list, and on it again with the next event that may help."""
+        queues, self._queues = list(self._queues), {}
+        return queues
+
+    def take_figures(self) -> set[str]:
+        """The queues to publish; they are off the list until they change again."""
+        figures, self._figures = self._figures, set()
+        return figures
+
+    def helped(self, queue: str) -> int:
+        """A number that differs after everything that may let in a pod of the queue that was held before."""
+        return self._helped[queue]
+
+    @property
+    def pending(self) -> Collection[str]:
+        """The queues to decide on."""
+        return self._queues.keys()
+
+    def forget(self, queue: str) -> None:
+        """Drops what is kept about a queue that does not exist and that nobody charges."""
+        self._queues.pop(queue, None)
+        self._figures.discard(queue)
+        self._helped.pop(queue, None)
+        self._room.pop(queue, None)
+        self._cpu_memory.discard(queue)

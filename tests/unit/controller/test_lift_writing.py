@@ -1,0 +1,275 @@
+"""The way of a lift into the API server: retried outside its slot, checked before each try, taken back on certainty alone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller.announcements import Announcements
+from controller.caches import Caches
+from controller.lift_writing import FAILED_S, UNANSWERED_S
+from controller.lifting import Lifter
+from controller.metrics import Metrics
+from core import reasons
+from kube import errors
+from tests.builders import a_node, a_pod, a_queue
+from tests.builders.objects import PodBuilder
+from tests.unit.controller.cluster import caches, show
+from tests.unit.controller.fakes import Recorder, Writer, term
+
+pytestmark = pytest.mark.looptime
+
+CUT = errors.ConnectionFailed("cut")
+BROKEN = errors.ServerError(500, "InternalError", 'failed calling webhook "x.example"', None, None)
+GATEWAY = errors.ServerError(504, "Timeout", "a proxy gave up", None, None)
+SLOW_DOWN = errors.Throttled(429, "TooManyRequests", "slow down", None, 7.0)
+CHANGED = errors.Conflict(409, "Conflict", "changed", None, None)
+TESTED = errors.Invalid(422, "Invalid", "a test failed", None, None)
+GONE = errors.NotFound(404, "NotFound", "gone", None, None)
+FORBIDDEN = errors.Forbidden(403, "Forbidden", "no rights", None, None)
+
+
+def pod(name: str, second: int = 0, *, version: str = "1", namespace: str = "ml") -> PodBuilder:
+    built = a_pod(name, namespace=namespace).gpu(1).card("A").in_queue("q").gated()
+    return built.created(f"2024-01-01T00:00:{second:02}Z").put("metadata", "resourceVersion", value=version)
+
+
+def lifted(name: str, version: str = "2") -> PodBuilder:
+    return a_pod(name).gpu(1).card("A").in_queue("q").put("metadata", "resourceVersion", value=version)
+
+
+class World:
+    """One queue, pods in order of age; the watch shows what the test says, reads find what the test stores."""
+
+    def __init__(self, *pods: PodBuilder, quota: int = 1) -> None:
+        self.caches: Caches = caches([a_node("n").card("A", 500).view()], [each.view() for each in pods])
+        self.shows_queue(quota)
+        self.writer, self.recorder = Writer(), Recorder()
+        for each in pods:
+            self.stores(each)
+        self.metrics = Metrics(CollectorRegistry())
+        announcements = Announcements(self.recorder)
+        self.lifter = Lifter(self.writer, self.caches, announcements, self.metrics)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.lifter.run(term()))
+        await asyncio.sleep(0.1)
+        yield
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+
+    def shows_queue(self, quota: int, state: str = "Open") -> None:
+        show(self.caches.queues, "q", a_queue("q").cards({"A": quota}).state(state).view())
+
+    def shows(self, built: PodBuilder) -> None:
+        show(self.caches.pods, built.view().key, built.view())
+
+    def stores(self, built: PodBuilder) -> None:
+        self.writer.stored[built.view().key] = built.build()
+
+    def names(self) -> list[str]:
+        return [write.name for write in self.writer.writes]
+
+    def used(self) -> int:
+        return self.caches.ledger.used("q", "A") // 1000
+
+
+# -- answers that say nothing ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lost", [CUT, BROKEN, GATEWAY])
+async def test_after_a_lost_answer_the_pod_is_read_and_the_same_patch_repeated(
+    lost: errors.KubeError,
+) -> None:
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.extend([lost, lost])
+    async with world.running():
+        await asyncio.sleep(10)
+        assert world.names() == ["a", "a", "a"]
+        assert world.writer.reads == ["a", "a"]
+        assert len({str(write.body) for write in world.writer.writes}) == 1
+        assert world.used() == 1
+
+
+async def test_a_lift_that_was_stored_is_found_by_the_read_and_not_written_again() -> None:
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.append(CUT)
+    async with world.running():
+        world.stores(lifted("a"))
+        await asyncio.sleep(30)
+        assert world.names() == ["a"]
+        assert world.used() == 1
+
+
+async def test_a_stored_lift_whose_answer_was_lost_is_never_taken_back_however_late_the_watch_is() -> None:
+    """Three cards given of two: the repetition was refused, and a second later the booking was retracted."""
+    world = World(pod("a", 1), pod("b", 2), pod("c", 3), quota=2)
+    world.writer.answers.append(CUT)
+    world.writer.failing_reads.extend([CUT] * 4)
+    async with world.running():
+        world.stores(lifted("a"))
+        world.writer.answer_to = lambda name: CHANGED if name == "a" else None
+        for _ in range(60):
+            await asyncio.sleep(1)
+            assert world.used() == 2
+        assert set(world.names()) == {"a", "b"}
+        world.shows(lifted("a"))
+        await asyncio.sleep(1)
+        assert set(world.names()) == {"a", "b"}
+
+
+async def test_the_time_that_the_server_asks_for_is_waited() -> None:
+    world = World(pod("a", 1))
+    world.writer.answers.append(SLOW_DOWN)
+    async with world.running():
+        await asyncio.sleep(30)
+    first, second = world.writer.writes
+    assert second.at - first.at == pytest.approx(7.0, abs=0.01)
+
+
+# -- refusals --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refusal", [CHANGED, TESTED])
+async def test_a_pod_that_has_changed_is_decided_anew_by_what_was_read_before_the_watch_shows_it(
+    refusal: errors.KubeError,
+) -> None:
+    world = World(pod("a", 1))
+    world.writer.answers.append(refusal)
+    world.stores(pod("a", 1, version="2"))
+    async with world.running():
+        await asyncio.sleep(0.2)
+        assert world.names() == ["a", "a"]
+        assert "'value': '2'" in str(world.writer.writes[1].body)
+
+
+async def test_a_pod_that_is_gone_gives_its_quota_to_the_next_before_the_watch_shows_it() -> None:
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.append(GONE)
+    del world.writer.stored["ml/a"]
+    async with world.running():
+        await asyncio.sleep(0.2)
+        assert world.names() == ["a", "b"]
+        show(world.caches.pods, "ml/a", None)
+        await asyncio.sleep(0.2)
+        assert (world.names(), world.used()) == (["a", "b"], 1)
+
+
+async def test_another_pod_of_the_name_is_not_taken_for_the_one_that_was_lifted() -> None:
+    world = World(pod("a", 1))
+    world.writer.answers.append(TESTED)
+    world.stores(pod("a", 5, version="9").uid("another"))
+    async with world.running():
+        await asyncio.sleep(0.2)
+        assert world.names() == ["a", "a"]
+        assert "another" in str(world.writer.writes[1].body)
+        assert world.used() == 1
+
+
+async def test_what_a_policy_forbids_gives_its_quota_back_is_told_and_is_tried_again_with_patience() -> None:
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answer_to = lambda name: FORBIDDEN if name == "a" else None
+    async with world.running():
+        await asyncio.sleep(2)
+        assert world.names() == ["a", "b"], "nobody waits behind a pod that cannot be lifted"
+        assert ("Pod a", reasons.LIFT_REFUSED) in [event[:2] for event in world.recorder.emitted]
+        world.shows_queue(2)
+        await asyncio.sleep(100)
+        assert 2 <= world.names().count("a") <= 4
+
+
+async def test_a_pod_whose_webhook_is_down_gives_its_quota_back_only_when_no_try_can_be_stored_any_more() -> (
+    None
+):
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answer_to = lambda name: BROKEN if name == "a" else None
+    async with world.running():
+        await asyncio.sleep(40)
+        given = next(write.at for write in world.writer.writes if write.name == "b")
+        tries = [write.at for write in world.writer.writes if write.name == "a" and write.at < given]
+        assert given - tries[-1] >= FAILED_S
+        assert len(tries) == 6
+
+
+async def test_a_try_without_an_answer_may_be_stored_for_a_minute() -> None:
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answer_to = lambda name: CUT if name == "a" else None
+    async with world.running():
+        await asyncio.sleep(100)
+        given = next(write.at for write in world.writer.writes if write.name == "b")
+        last = max(write.at for write in world.writer.writes if write.name == "a" and write.at < given)
+        assert given - last >= UNANSWERED_S
+
+
+async def test_a_refused_pod_that_is_lifted_by_somebody_else_is_forgotten() -> None:
+    world = World(pod("a", 1))
+    world.writer.answer_to = lambda _name: FORBIDDEN
+    async with world.running():
+        await asyncio.sleep(1)
+        world.shows(lifted("a"))
+        await asyncio.sleep(200)
+        assert world.names() == ["a"]
+
+
+# -- whether it still holds ------------------------------------------------------------------------------------
+
+
+async def test_a_decision_is_checked_again_before_each_try() -> None:
+    """40 lifts were written half a minute after their queue was closed."""
+    world = World(*(pod(f"p{n:02}", n) for n in range(40)), quota=40)
+    world.writer.answer_to = lambda _name: BROKEN
+    async with world.running():
+        world.shows_queue(40, "Closed")
+        before = len(world.writer.writes)
+        world.writer.answer_to = lambda _name: None
+        await asyncio.sleep(60)
+        assert len(world.writer.writes) == before
+        assert world.used() == 0
+
+
+async def test_a_quota_that_is_cut_takes_back_what_was_not_written_yet() -> None:
+    world = World(pod("a", 1), pod("b", 2), quota=2)
+    world.writer.answer_to = lambda _name: SLOW_DOWN
+    async with world.running():
+        assert world.used() == 2
+        world.shows_queue(0)
+        await asyncio.sleep(30)
+        assert (sorted(world.names()), world.used()) == (["a", "b"], 0)
+
+
+async def test_a_lift_that_is_overtaken_by_its_bind_is_left_to_the_bind() -> None:
+    """The answer to the lift was lost, and the scheduler saw it stored."""
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.append(CUT)
+    async with world.running():
+        booked = world.caches.ledger.pod("uid-ml-a")
+        assert booked is not None
+        world.caches.ledger.assume(replace(booked, node_name="n"))
+        await asyncio.sleep(5)
+        assert world.names() == ["a"]
+        assert world.caches.ledger.accounts["q"].allocated == {"A": 1000}
+
+
+# -- others ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [16, 200])
+async def test_pods_behind_a_broken_webhook_hold_up_nobody_in_another_namespace(count: int) -> None:
+    """Each of their lifts hangs for 4 s and fails; elsewhere lifts arrive as if they were not there."""
+    world = World(*(pod(f"bad{n}", 1, namespace="broken") for n in range(count)), quota=count + 200)
+    world.writer.answer_to = lambda name: BROKEN if name.startswith("bad") else None
+    world.writer.latency_s = lambda name: 4.0 if name.startswith("bad") else 0.001
+    loop = asyncio.get_running_loop()
+    async with world.running():
+        for n in range(90):
+            created = loop.time()
+            world.stores(pod(f"good{n}", 2, namespace="fine"))
+            world.shows(pod(f"good{n}", 2, namespace="fine"))
+            await asyncio.sleep(1)
+            (written,) = [write.at for write in world.writer.writes if write.name == f"good{n}"]
+            assert written - created < 0.1
