@@ -6,7 +6,7 @@ from typing import Protocol
 from core import reasons
 from core.objects import Pod, Queue
 from core.plan.decision import Hold, Lift
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.notices import Notice
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable

@@ -5,8 +5,7 @@ them may come at once.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Final
 
@@ -41,7 +40,7 @@ class Intake:
 
     def __init__(self, most: int = IN_FLIGHT, read_s: float = READ_S) -> None:
         self._most = most
-        self._read_s = read_s
+        self.read_s = read_s
         self._held = 0
 
     @property
@@ -49,25 +48,15 @@ class Intake:
         """The bytes that are counted now."""
         return self._held
 
-    @asynccontextmanager
-    async def body(self, request: web.Request, limit: int, name: str = "") -> AsyncIterator[bytearray]:
+    def body(
+        self, request: web.Request, limit: int, name: str = ""
+    ) -> AbstractAsyncContextManager[bytearray]:
         """The body of a request, of at most `limit` bytes (`name` is that of the setting); counted while the block goes on.
 
         Raises RefusedError: 413 for a body that is too large, 503 while too many are here already, 408 for a client that
         does not get to the end of its body.
         """
-        share = _Share(self, limit, name)
-        try:
-            share.grow(request.content_length or 0)
-            try:
-                async with asyncio.timeout(self._read_s):
-                    body = await share.read(request)
-            except TimeoutError:
-                text = f"the body did not arrive within {self._read_s:g} s"
-                raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, text) from None
-            yield body
-        finally:
-            self._held -= share.counted
+        return _Share(self, request, limit, name)
 
     def take(self, more: int, counted: int) -> None:
         """Counts so many bytes more for a body of which `counted` are in already. Raises RefusedError."""
@@ -76,35 +65,61 @@ class Intake:
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, text)
         self._held += more
 
+    def give_back(self, counted: int) -> None:
+        """Counts so many bytes less."""
+        self._held -= counted
 
-class _Share:
-    """The part of one body."""
 
-    def __init__(self, intake: Intake, limit: int, name: str) -> None:
+class _Share(AbstractAsyncContextManager[bytearray]):
+    """The part of one body; a class, since a generator would cost every review as much as its parsing."""
+
+    def __init__(self, intake: Intake, request: web.Request, limit: int, name: str) -> None:
         self._intake = intake
+        self._request = request
         self._limit = limit
         self._name = name
-        self.counted = 0
+        self._counted = 0
 
-    async def read(self, request: web.Request) -> bytearray:
+    async def __aenter__(self) -> bytearray:
+        try:
+            self._grow(self._request.content_length or 0)
+            if self._request.content.is_eof():
+                return await self._read()
+            return await self._read_in_time()
+        except BaseException:
+            self._intake.give_back(self._counted)
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._intake.give_back(self._counted)
+
+    async def _read_in_time(self) -> bytearray:
+        try:
+            async with asyncio.timeout(self._intake.read_s):
+                return await self._read()
+        except TimeoutError:
+            text = f"the body did not arrive within {self._intake.read_s:g} s"
+            raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, text) from None
+
+    async def _read(self) -> bytearray:
         """The body as it comes: an announced length may be missing, or be that of a compressed body.
 
         Put together part by part; to join 16 MB in the end takes 15 ms, for the memory alone.
         """
         body = bytearray()
-        while part := await request.content.readany():
+        while part := await self._request.content.readany():
             body += part
-            self.grow(len(body))
+            self._grow(len(body))
         return body
 
-    def grow(self, size: int) -> None:
+    def _grow(self, size: int) -> None:
         """Has the body counted with at least this size. Raises RefusedError."""
         if size > self._limit:
             limit = f"{self._name}, {self._limit} bytes" if self._name else f"{self._limit} bytes"
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {limit}")
-        if size > self.counted:
-            self._intake.take(size - self.counted, self.counted)
-            self.counted = size
+        if size > self._counted:
+            self._intake.take(size - self._counted, self._counted)
+            self._counted = size
 
 
 DEFAULT: Final = Intake()

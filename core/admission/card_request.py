@@ -12,7 +12,7 @@ from core.cards.expression import every_alternative
 from core.cards.quota import CardJsonError, parse_request, request_findings
 from core.cards.rules import unknown_cards
 from core.objects import raw as read
-from core.objects.pod import aggregate
+from core.objects.pod_resources import aggregate
 from core.violations import Findings, Hint, child, show
 
 _PATH: Final = child("metadata.annotations", names.CARD_REQUEST_ANNOTATION)

@@ -14,7 +14,8 @@ from core.cards import expression
 from core.cards.ask import AskError, CardAsk, open_ask
 from core.objects import Job, Owner, Queue
 from core.objects import raw as read
-from core.objects.pod import aggregate, controlling_owner
+from core.objects.pod import controlling_owner
+from core.objects.pod_resources import aggregate
 from core.queues.attribution import attribute
 from core.queues.limits import limits_of
 from core.violations import Hint, child, show

@@ -14,7 +14,7 @@ from core import names, quantity, reasons
 from core.cards import expression
 from core.cards.inventory import Inventory
 from core.objects import raw as read
-from core.objects.pod import aggregate
+from core.objects.pod_resources import aggregate
 from core.settings import Settings
 from core.violations import Findings, Hint, Violation, child, show
 

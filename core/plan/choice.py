@@ -10,8 +10,8 @@ from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.room import ShareRoom
 from core.plan.stock import CardStock
-from core.queues.account import Entry
 from core.queues.check import Balance
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
 from core.steps import Steps

@@ -26,12 +26,12 @@ _Told = frozenset[tuple[str, str]]
 class _Labels:
     """What the nodes of one card tell about it."""
 
-    def __init__(self, changed: ChangedNodes) -> None:
-        self.changed = changed
+    def __init__(self, ledger: Ledger, card: str) -> None:
         self.requirement: NodeRequirement | None = None
         """What follows from it, None while that is not known."""
         self._told: dict[str, _Told] = {}
         self._nodes: Counter[_Told] = Counter()
+        self.changed = ChangedNodes(ledger, self._told.keys(), ledger.inventory.nodes_with(card))
 
     def __len__(self) -> int:
         return len(self._told)
@@ -93,8 +93,7 @@ class CardPlacement:
         return labels.requirement
 
     def _labels_of(self, card: str) -> _Labels:
-        ledger = self._ledger
-        return _Labels(ChangedNodes(ledger.occupants, ledger.inventory.nodes_with(card)))
+        return _Labels(self._ledger, card)
 
     def _told(self, name: str, card: str) -> _Told | None:
         node = self._ledger.nodes.get(name)

@@ -17,7 +17,7 @@ from core.plan.admitted import AdmittedNodes
 from core.plan.changed import ChangedNodes
 from core.plan.recent import Recent
 from core.plan.share_nodes import Kind, ShareNodes
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
 from core.steps import Steps
@@ -48,7 +48,7 @@ class ShareRoom:
         self._ledger = ledger
         self._admitted = admitted
         self._nodes = ShareNodes(ledger)
-        self._changed = ChangedNodes(ledger.occupants, ledger.nodes)
+        self._changed = ChangedNodes(ledger, self._nodes.known, ledger.nodes)
         self._seen = (-1, -1)
         self._evicted: dict[str, dict[str, None]] = {}
         """The lifted pods whose node is counted anew and who are to be put there again, by that node."""

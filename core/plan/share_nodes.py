@@ -1,12 +1,13 @@
 """The nodes that serve mGPU shares, as they would be once all that is lifted were bound where it is expected."""
 
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 
 from core.mgpu.allocation import SCORE_BUDGET, preferred
 from core.mgpu.filter import fits
 from core.mgpu.node import NodeModel, NodeState, after, canonical, model_of
 from core.mgpu.occupancy import occupancy
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 
 
@@ -51,6 +52,11 @@ class ShareNodes:
         self._rooms: dict[str, _NodeRoom] = {}
         self._kinds: dict[tuple[NodeModel, NodeState], Kind] = {}
         self._open: dict[str, None] = {}
+
+    @property
+    def known(self) -> AbstractSet[str]:
+        """All nodes, those too that take no pods."""
+        return self._rooms.keys()
 
     @property
     def kinds(self) -> Collection[Kind]:

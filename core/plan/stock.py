@@ -21,10 +21,10 @@ _CLOSED: Final = -1
 class _Pool:
     """What the nodes of one card that some rules admit have free, the most and all together."""
 
-    def __init__(self, changed: ChangedNodes) -> None:
-        self.changed = changed
+    def __init__(self, ledger: Ledger, card: str) -> None:
         self.total = 0
         self._free: dict[str, int] = {}
+        self.changed = ChangedNodes(ledger, self._free.keys(), ledger.inventory.nodes_with(card))
         self._heap: list[tuple[int, str]] = []
         """The most first; what is not so any more is passed over when it comes to the top."""
 
@@ -85,8 +85,7 @@ class CardStock:
 
     def _pool(self, question: tuple[NodeRules, str]) -> _Pool:
         _, card = question
-        ledger = self._ledger
-        return _Pool(ChangedNodes(ledger.occupants, ledger.inventory.nodes_with(card)))
+        return _Pool(self._ledger, card)
 
     def _current(self, rules: NodeRules, card: str) -> Steps[_Pool]:
         """The pool as it is now."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from core.names import TASK_SPEC_ANNOTATION
 from core.plan.decision import Lift
 from core.plan.gang import Member
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
 from core.steps import Steps

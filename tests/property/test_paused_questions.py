@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.room import ShareRoom
 from core.plan.stock import CardStock
+from core.queues import occupants
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import Steps, finish
@@ -24,6 +26,14 @@ Change = Callable[[Ledger], None] | None
 """None gives the question up, to be asked anew."""
 
 NAMES = ("m1", "m2", "m3", "m4")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nodes_are_forgotten_as_they_go() -> Iterator[None]:
+    """As if a thousand others had gone since."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(occupants, "_GONE_KEPT", 0)
+        yield
 
 
 @st.composite

@@ -172,7 +172,8 @@ async def test_a_scheduler_that_does_not_send_its_body_is_given_up() -> None:
     app = application()
     Extender(filled(), ExtenderMetrics(CollectorRegistry())).add_kube_routes(app)
     handle = next(route.handler for route in app.router.routes())
-    answer: Any = await handle(Sending(100).sends(b"{").request)
+    async with asyncio.timeout(60.0):
+        answer: Any = await handle(Sending(100).sends(b"{").request)
     assert answer.status == 408
 
 

@@ -81,7 +81,8 @@ async def test_a_client_that_does_not_get_to_the_end_is_given_up(announced: int 
     intake, sending = Intake(1000), Sending(announced).sends(b"x")
     loop = asyncio.get_running_loop()
     started = loop.time()
-    refusal = await refused(intake, sending)
+    async with asyncio.timeout(60.0):
+        refusal = await refused(intake, sending)
     assert (refusal.status, str(refusal)) == (408, "the body did not arrive within 10 s")
     assert loop.time() - started == pytest.approx(READ_S)
     assert intake.held == 0

@@ -10,9 +10,10 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from core.admission.request import AdmissionRequest, Decision
+from kube import bigjson
 from kube.admission.endpoint import add_review_route
 from kube.admission.metrics import ReviewMetrics
-from kube.bigjson import WHOLE
+from kube.bigjson import PIECE, WHOLE
 from kube.intake import Intake
 from kube.serving import application
 from tests.fakes.bodies import Sending
@@ -69,9 +70,21 @@ def sending(body: bytes) -> Sending:
 
 
 @pytest.mark.parametrize("weight", [0, WHOLE, 2 * MIB])
-async def test_large_reviews_are_read_as_small_ones(weight: int) -> None:
+async def test_large_reviews_are_read_as_small_ones_but_piece_by_piece(
+    weight: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces: list[int] = []
+    parsed = bigjson._parsed
+
+    def noted(body: bigjson.Body, start: int, end: int) -> Any:
+        pieces.append(end - start)
+        return parsed(body, start, end)
+
+    monkeypatch.setattr(bigjson, "_parsed", noted)
     endpoint, body = Endpoint(Intake()), review(weight)
     assert (await endpoint.status(sending(body)))[0] == 200
+    assert (len(pieces) > weight // PIECE) == bool(weight)
+    assert max(pieces, default=0) <= PIECE
     (seen,) = endpoint.seen
     assert seen.object == orjson.loads(body)["request"]["object"]
 
@@ -104,5 +117,6 @@ async def test_beyond_the_limit_of_the_process_a_review_is_asked_to_come_again()
 @pytest.mark.looptime
 async def test_a_body_that_does_not_come_is_given_up() -> None:
     endpoint = Endpoint(Intake())
-    assert (await endpoint.status(Sending(100, **JSON).sends(b"{")))[0] == 408
+    async with asyncio.timeout(60.0):
+        assert (await endpoint.status(Sending(100, **JSON).sends(b"{")))[0] == 408
     assert endpoint.failed(408) == 1
