@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +11,16 @@ from cli.errors import UnavailableError
 
 if TYPE_CHECKING:
     from cli.state import State
-    from controller.binding import BindingHook, PodReader
+    from controller.binding import PodReader
     from core.settings import Settings
     from kube.reflector import ListWatch
 
 HOST = "127.0.0.1"
-_FORGET_EVERY_S = 5.0
 
 _DESCRIPTION = """\
 Answers on plain HTTP at 127.0.0.1 what the webhook and the controller answer in a cluster: admission, the binding hook,
 the scheduler extenders, /healthz, /readyz (200 once everything is loaded) and /metrics. Writes nothing to any cluster; cards that the binding hook
-hands out are remembered for a minute, as for a bind that is under way. Ends cleanly on SIGTERM.
+hands out are taken until no bind of it can be under way any more, a good minute. Ends cleanly on SIGTERM.
 """
 _EPILOG = """\
 examples:
@@ -92,6 +92,7 @@ async def _answer(
     from kube import metrics, runtime
     from kube.admission.metrics import DEFAULT as REVIEWS
     from kube.health import Health, condition
+    from kube.lease import Term
     from kube.serving import Server, application
     from webhook import app as webhook_app
     from webhook.views import LiveViews
@@ -111,21 +112,16 @@ async def _answer(
         extender.add_volcano_routes(app)
     REGISTRY.register(series)
     REGISTRY.register(DeviceSeries(caches.ledger.devices.book, lambda: series.leading))
-    hook.leading = series.leading = True
+    # Nobody else is asked, so this replica leads for ever.
+    hook.start(Term(0, asyncio.get_running_loop().time, math.inf))
+    series.leading = True
     health.add_routes(app)
     metrics.add_route(app)
     server = Server(app, HOST, options.port, health=health)
     await server.start()
     try:
         print(f"Serving on http://{HOST}:{server.port}", flush=True)
-        await runtime.run_until(stop, caches.run, *views.runnables, partial(_forget_unused, hook))
+        await runtime.run_until(stop, caches.run, *views.runnables, hook.run)
     finally:
         await server.stop()
     return 0
-
-
-async def _forget_unused(hook: "BindingHook") -> None:
-    """Gives back the cards of binds that were asked about and never came, until cancelled."""
-    while True:
-        await asyncio.sleep(_FORGET_EVERY_S)
-        hook.expire()

@@ -44,9 +44,10 @@ class StateCluster:
         field_selector: str | None = None,
         timeout_s: float,
         inactivity_s: float,
+        answer_s: float,
     ) -> AsyncGenerator[WatchEvent]:
         """Bookmarks as long as the server would send some; nothing ever changes."""
-        del resource, namespace, label_selector, field_selector
+        del resource, namespace, label_selector, field_selector, answer_s
         pause = inactivity_s / 3
         for _ in range(max(1, int(timeout_s / pause))):
             await asyncio.sleep(pause)

@@ -1,88 +1,144 @@
 """Events for people: why a pod waits, what is wrong with a queue; each said once, on the object itself."""
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
+from controller.sayings import History, Recorder, Saying, Sayings
 from core import reasons
 from core.objects import Pod, Queue
 from core.plan.decision import Hold, Lift
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.notices import Notice
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
-from kube.events import EventType, Reference
+from kube.events import Past, Reference
 from kube.resources import PODGROUPS, PODS, QUEUES
 
+__all__ = ["GROWING_S", "MOMENT_S", "Announcements", "Recorder"]
+
+MOMENT_S = 1.0
+"""How long a pod has to wait for a reason before that is said: most are lifted sooner."""
+
+GROWING_S = 3.0
+"""How long no member has come or gone before a gang is said to lack some: they are created one after the other."""
+
 _LIFT = "Lift"
+_COUNT = "Count"
+_RESERVATION = "WatchReservation"
+_QUOTA = "ReadQuota"
 
-
-class Recorder(Protocol):
-    """The one call of kube.events.EventRecorder that is made."""
-
-    def emit(self, regarding: Reference, event_type: EventType, reason: str, note: str, action: str) -> bool:
-        """See EventRecorder.emit."""
+_HOLD = _LIFT
+_ROLLOUT = reasons.ROLLOUT_NEEDS_QUOTA
+_WAITING = frozenset({_HOLD, _ROLLOUT})
 
 
 class Announcements:
-    """Remembers what was said about each pod and queue, and says only what is new.
+    """Says what is news about pods and queues; of one object and topic the last thing that was said counts.
 
-    Of one object and topic the last thing that was said counts. What the recorder could not take is no news lost: it is
-    said when the object is looked at the next time.
+    A pod that waits has two events within an hour at most. Nothing is said before it is known what leaders before have
+    said (`history`, of the objects that `exists` knows), and why pods wait only while `run` runs.
     """
 
-    def __init__(self, recorder: Recorder, rollouts: Rollouts | None = None) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        rollouts: Rollouts | None = None,
+        history: History | None = None,
+        exists: Callable[[Reference], bool] = lambda _: True,
+    ) -> None:
         self._recorder = recorder
         self._rollouts = rollouts
-        self._said: dict[str, dict[str, tuple[str, str]]] = {}
-        """Topic -> reason and words of what was said, by UID."""
+        self._exists = exists
+        self._sayings = Sayings(recorder, limited=_WAITING, history=history, topic_of=self._topic_of)
+        self._groups: dict[str, str] = {}
+        """UID of a pod that waits -> that of the PodGroup which waits as a whole."""
+
+    async def run(self) -> None:
+        """Announces until cancelled: for the time of one leadership."""
+        await self._sayings.run()
 
     def held(self, hold: Hold) -> None:
-        """Says why a pod waits, on the PodGroup too where that waits as a whole, unless that is what was said last."""
+        """Says why a pod waits, on the PodGroup too where that waits as a whole, once it has waited for a moment."""
+        uid = hold.pod.uid
         if not hold.announced:
+            self._over(uid)
             return
         if hold.group is not None:
             group = hold.group
-            regarding = Reference.of(PODGROUPS, group.name, group.namespace, group.uid)
-            self._say(regarding, "hold", hold.reason, hold.message, _LIFT)
-        self._say(_reference(hold.pod), "hold", hold.reason, hold.message, _LIFT)
+            self._groups[uid] = group.uid
+            self._hold(Reference.of(PODGROUPS, group.name, group.namespace, group.uid), hold)
+        self._hold(_reference(hold.pod), hold)
         note = self._rollouts.obstacle(hold.pod, hold.reason) if self._rollouts is not None else ""
         if note:
-            self._say(_reference(hold.pod), "rollout", reasons.ROLLOUT_NEEDS_QUOTA, note, _LIFT)
+            self._sayings.say(
+                _ROLLOUT, Saying(_reference(hold.pod), _ROLLOUT, note, _LIFT), moment_s=MOMENT_S
+            )
+        else:
+            self._sayings.unsay(uid, _ROLLOUT)
 
     def lifted(self, lift: Lift) -> None:
-        """Forgets why the pod waited."""
-        self.gone(lift.pod.uid)
+        """Takes back what has not been said yet: the pod waits no longer, nor does its PodGroup as a whole."""
+        self._over(lift.pod.uid)
+        group = self._groups.pop(lift.pod.uid, None)
+        if group is not None:
+            self._sayings.again(group, _HOLD)
 
     def uncounted(self, entry: Entry) -> None:
         """Says on a pod that is bound, or may be any moment, that its cards count as none."""
         why = uncountable(entry.queue, entry.demand.problem)
-        self._say(_reference(entry.pod), "count", why.reason, why.message, "Count")
+        self._sayings.say(_COUNT, Saying(_reference(entry.pod), why.reason, why.message, _COUNT))
 
     def overdue(self, pod: Pod, reason: str, note: str) -> None:
         """Says on a pod that it has been without a node for too long, or that it was deleted for that."""
-        self._say(_reference(pod), "reservation", reason, note, "WatchReservation")
+        if reason == reasons.RESERVATION_EVICTED:
+            # That is done, and nobody will say it again.
+            self._recorder.emit(_reference(pod), "Warning", reason, note, _RESERVATION)
+        else:
+            self._sayings.say(_RESERVATION, Saying(_reference(pod), reason, note, _RESERVATION))
 
     def about_queue(self, queue: Queue, notices: Iterable[Notice]) -> None:
         """Says what is wrong with a queue; what is not any more may be said again later."""
         current = {notice.reason: notice for notice in notices}
-        said = self._said.get(queue.uid, {})
-        for reason in said.keys() - current.keys():
-            del said[reason]
+        over = [topic for topic in self._sayings.topics(queue.uid) if topic not in current]
+        self._sayings.forget(queue.uid, *over)
         regarding = Reference.of(QUEUES, queue.name, uid=queue.uid)
         for notice in current.values():
-            self._say(regarding, notice.reason, notice.reason, notice.message, "ReadQuota", notice.news)
+            saying = Saying(
+                regarding, notice.reason, notice.message, _QUOTA, f"{notice.reason}: {notice.news}"
+            )
+            self._sayings.say(notice.reason, saying)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Forgets a pod that does not exist any more, and why it waited once it is seen without gate."""
+        if old is None:
+            return
+        if new is None or new.uid != old.uid:
+            self.gone(old.uid)
+        elif old.gated and not new.gated:
+            self._groups.pop(old.uid, None)
+            self._sayings.forget(old.uid, *_WAITING)
 
     def gone(self, uid: str) -> None:
         """Forgets an object that does not exist any more."""
-        self._said.pop(uid, None)
+        self._groups.pop(uid, None)
+        self._sayings.gone(uid)
 
-    def _say(
-        self, regarding: Reference, topic: str, reason: str, message: str, action: str, news: str = ""
-    ) -> None:
-        """`news` are the words that make it new; by default all of them."""
-        before, said = self._said.setdefault(regarding.uid, {}), (reason, news or message)
-        if before.get(topic) != said and self._recorder.emit(regarding, "Warning", reason, message, action):
-            before[topic] = said
+    def _hold(self, regarding: Reference, hold: Hold) -> None:
+        growing = hold.reason == reasons.GANG_INCOMPLETE
+        saying = Saying(regarding, hold.reason, hold.message, _LIFT)
+        self._sayings.say(_HOLD, saying, moment_s=GROWING_S if growing else MOMENT_S, still=growing)
+
+    def _over(self, uid: str) -> None:
+        for topic in _WAITING:
+            self._sayings.unsay(uid, topic)
+
+    def _topic_of(self, past: Past) -> str:
+        """The topic of an event that an earlier leader wrote; empty for one that says nothing about the present."""
+        reason, action = past.words.reason, past.words.action
+        if reason == reasons.RESERVATION_EVICTED or not self._exists(past.regarding):
+            return ""
+        if action == _QUOTA or reason == _ROLLOUT:
+            return reason
+        return action if action in {_HOLD, _COUNT, _RESERVATION} else ""
 
 
 def _reference(pod: Pod) -> Reference:

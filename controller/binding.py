@@ -1,12 +1,11 @@
 """The binding hook: a pod gets the record of its cards in the very write that gives it its node, or it gets neither."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from controller.caches import Caches
+from controller.grants import HOOK_TIMEOUT_S, Grants, settled_after
 from controller.metrics import Metrics
 from core import reasons
 from core.admission.bindings import Target, grant, obstacle, refuse, target_of
@@ -26,19 +25,8 @@ _LOG = logging.getLogger(__name__)
 
 READ_TIMEOUT_S = 2.0
 
-ASSUMED_FOR_S = 60.0
-"""How long a granted bind that the watch never shows keeps its cards; the API server answers binds within seconds."""
-
 
 Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Grant:
-    """The pod as it is stored if its bind goes through, and when it is given up that it will."""
-
-    pod: Pod
-    until: float
 
 
 class PodReader(Protocol):
@@ -54,7 +42,8 @@ class BindingHook:
     """Answers reviews of Bindings. Grants are given only while `leading`; what needs none (Binder.certain) passes anyway.
 
     Everything between looking at the books and booking in them happens without an await, so two binds never see the
-    same free card or quota.
+    same free card or quota. What was granted is kept until it is known whether it was stored, see Grants; `run` has to be
+    running while grants are given.
     """
 
     def __init__(
@@ -64,6 +53,8 @@ class BindingHook:
         settings: Settings,
         metrics: Metrics,
         ask_leader: Answer | None = None,
+        *,
+        hook_timeout_s: float = HOOK_TIMEOUT_S,
     ) -> None:
         self._reader = reader
         self._caches = caches
@@ -72,20 +63,16 @@ class BindingHook:
         caches.pods.subscribe(self._binder.observe)
         self._metrics = metrics
         self._ask_leader = ask_leader or self._leaderless
-        self._grants: dict[str, _Grant] = {}
+        self._grants = Grants(
+            self._stored, self._binder, caches.notify, settled_after_s=settled_after(hook_timeout_s)
+        )
+        caches.pods.subscribe(self._grants.observe)
         self._term: Term | None = None
 
     @property
     def leading(self) -> bool:
         """Whether grants are given here: between `start` and `stop`, while nobody else can lead."""
         return self._term is not None and self._term.valid()
-
-    @leading.setter
-    def leading(self, leading: bool) -> None:
-        if leading:
-            self.start(Term(0, lambda: 0.0, 1.0))
-        else:
-            self.stop()
 
     def start(self, term: Term) -> None:
         """Grants are given here from now on, as long as the term is valid."""
@@ -94,7 +81,11 @@ class BindingHook:
     def stop(self) -> None:
         """No more grants are given here, and those that were are forgotten: the next leader lists anew."""
         self._term = None
-        self._take_back(tuple(self._grants))
+        self._grants.take_back_all()
+
+    async def run(self) -> None:
+        """Finds out what became of the binds that the watch does not show, until cancelled."""
+        await self._grants.run()
 
     async def review(self, request: AdmissionRequest) -> Decision:
         """The answer to one Binding, the leader's where the pod is ours. Never raises for what the Binding holds."""
@@ -122,7 +113,7 @@ class BindingHook:
         if problem is not None:
             # The cache may lag behind the scheduler's, which has just seen the pod come, or its gate go.
             try:
-                known = await self._read(target)
+                known = await self._stored(target.namespace, target.name)
             except errors.KubeError as error:
                 text = f"pod {target.key} cannot be read: {errors.describe(error)}"
                 return self._refused(reasons.API_UNAVAILABLE, text)
@@ -132,9 +123,9 @@ class BindingHook:
         if problem is not None:
             return self._refused(problem.code, problem.detail)
         assert known is not None, "a pod that does not exist is an obstacle"
-        if self.leading:
-            return self._decide(request, target, known)
-        decision = await elsewhere(request)
+        decision = self._decide(request, target, known) if self.leading else None
+        if decision is None:
+            decision = await elsewhere(request)
         missing = _no_leader(decision)
         if missing is None:
             return decision
@@ -142,53 +133,41 @@ class BindingHook:
             return self._passed(target, missing.code)
         return self._refused(missing.code, missing.detail)
 
-    async def _read(self, target: Target) -> Pod | None:
+    async def _stored(self, namespace: str, name: str) -> Pod | None:
+        """The pod as the API server has it now. Raises KubeError."""
         if self._reader is None:
-            return self._caches.pods.get(target.key)
+            return self._caches.pods.get(f"{namespace}/{name}")
         try:
-            raw = await self._reader.get(PODS, target.name, target.namespace, timeout_s=READ_TIMEOUT_S)
+            raw = await self._reader.get(PODS, name, namespace, timeout_s=READ_TIMEOUT_S)
         except errors.NotFound:
             return None
         return pod.project(raw, labels_kept=self._labels_kept)
 
-    def _decide(self, request: AdmissionRequest, target: Target, view: Pod) -> Decision:
+    def _decide(self, request: AdmissionRequest, target: Target, view: Pod) -> Decision | None:
+        """The answer by the books as they are now; None when this replica has ceased to lead while it was found."""
         booked = self._caches.ledger.pod(view.uid)
         answer = self._answer(target, view, booked)
+        if not self.leading:
+            # The process may have been stopped for a while: somebody else may have given the same cards to another pod.
+            return None
         if isinstance(answer, Shortfall):
             return self._refused(answer.reason, answer.message)
-        if not request.dry_run and (booked is None or not booked.bound or self._stands(booked)):
-            bound = self._binder.book(view, target.node, answer)
-            self._grants[view.uid] = _Grant(bound, asyncio.get_running_loop().time() + ASSUMED_FOR_S)
+        if not request.dry_run and (booked is None or not booked.bound or self._grants.stands(booked)):
+            self._grants.put(self._binder.book(view, target.node, answer))
         return self._granted(target, answer)
 
     def _answer(self, target: Target, view: Pod, booked: Pod | None) -> Mapping[str, str] | Shortfall:
         if booked is None or not booked.bound:
             return self._binder.decide(view, target.node)
         if booked.node_name == target.node or (
-            self._stands(booked) and self._binder.may_move(booked, target.node)
+            self._grants.stands(booked) and self._binder.may_move(booked, target.node)
         ):
             # The scheduler or the API server asks again: the same answer, whatever happened meanwhile.
             return self._binder.records_of(booked)
         # A bind that was granted may still be stored, however late and whatever the scheduler was told; its cards and
-        # its quota stay taken until the watch shows the outcome or the grant runs out.
+        # its quota stay taken until the outcome is known.
         text = f"a bind of pod {target.key} to node {booked.node_name} is under way"
         return Shortfall(reasons.POD_ALREADY_BOUND, text)
-
-    def _stands(self, booked: Pod) -> bool:
-        """Whether the books have the pod as we granted it, and not as the watch has shown it since."""
-        grant_ = self._grants.get(booked.uid)
-        return grant_ is not None and grant_.pod is booked
-
-    def expire(self) -> None:
-        """Takes back grants whose bind was never stored; to be called every now and then while leading."""
-        now = asyncio.get_running_loop().time()
-        self._take_back([uid for uid, grant_ in self._grants.items() if grant_.until <= now])
-
-    def _take_back(self, uids: Iterable[str]) -> None:
-        for uid in uids:
-            del self._grants[uid]
-            self._binder.take_back(uid)
-            self._caches.notify()
 
     def _passed(self, target: Target, unasked: str = "") -> Decision:
         """Lets a bind through; `unasked` is why nobody could be asked about it."""

@@ -1,49 +1,60 @@
 """Device quota and its use as gauges, per queue, DeviceClass and dimension."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Final
 
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from controller.series import Labels, QueueGauges
+from controller.series import QueueGauges, Values
 from core.dra.amounts import NANO, Amounts
 from core.dra.book import DeviceBook
+from core.dra.limits import NO_LIMITS
 from core.names import ROOT_QUEUE
 
-_OF = "of the queue and those below it; in devices, or in units of the dimension."
+_OF: Final = "of the queue and those below it; in devices, or in units of the dimension."
+_FAMILIES: Final = {
+    "cardquota_queue_device_limit": "Device quota of the queue; in devices, or in units of the dimension.",
+    "cardquota_queue_device_allocated": f"Devices claimed by bound pods {_OF}",
+    "cardquota_queue_device_reserved": f"Devices claimed by pods that are lifted and have no node yet, {_OF}",
+}
 
 
 class DeviceSeries(Collector):
     """Read from the books when the page is asked for, while `leading` says so. `dimension` is empty for devices."""
 
     def __init__(self, book: DeviceBook, leading: Callable[[], bool]) -> None:
-        self._book = book
-        self._leading = leading
-        self._limit = _gauges("limit", "Device quota of the queue; in devices, or in units of the dimension.")
-        self._allocated = _gauges("allocated", f"Devices claimed by bound pods {_OF}")
-        self._reserved = _gauges(
-            "reserved", f"Devices claimed by pods that are lifted and have no node yet, {_OF}"
-        )
+        self._gauges = _DeviceGauges(book, leading)
 
     def collect(self) -> Iterator[Metric]:
         """The three families."""
+        yield from self._gauges.families()
+
+
+_Sums = tuple[Amounts, Amounts, Amounts]
+"""The limits, what is allocated and what is reserved."""
+
+
+class _DeviceGauges(QueueGauges[_Sums]):
+    def __init__(self, book: DeviceBook, leading: Callable[[], bool]) -> None:
+        super().__init__(_FAMILIES, "device_class", "dimension")
+        self._book = book
+        self._leading = leading
+
+    def sources(self) -> Iterator[tuple[str, _Sums] | None]:
         book = self._book
-        limited = book.limits if self._leading() else ()
-        charged = tuple(book.queues()) if self._leading() else ()
+        for queue in sorted({*book.limits, *book.queues()}) if self._leading() else ():
+            # Copies: the books go on.
+            limit = dict(book.limits.get(queue, NO_LIMITS).bounds)
+            yield queue, (limit, dict(book.allocated(queue)), dict(book.reserved(queue)))
+
+    def values(self, source: _Sums) -> Sequence[Values]:
+        return tuple(map(_values, source))
+
+    def existing(self) -> Container[str]:
         # The root is there whether it is an object or not.
-        existing = {*book.limits, ROOT_QUEUE}
-        yield self._limit.page(_values({name: book.limits[name].bounds for name in limited}), existing)
-        yield self._allocated.page(_values({name: book.allocated(name) for name in charged}), existing)
-        yield self._reserved.page(_values({name: book.reserved(name) for name in charged}), existing)
+        return {*self._book.limits, ROOT_QUEUE}
 
 
-def _gauges(what: str, documentation: str) -> QueueGauges:
-    return QueueGauges(f"cardquota_queue_device_{what}", documentation, "device_class", "dimension")
-
-
-def _values(queues: Mapping[str, Amounts]) -> dict[Labels, float]:
-    return {
-        (queue, key.device_class, key.dimension): amount / NANO
-        for queue, amounts in queues.items()
-        for key, amount in amounts.items()
-    }
+def _values(amounts: Amounts) -> Values:
+    return {(key.device_class, key.dimension): amount / NANO for key, amount in amounts.items()}

@@ -6,9 +6,11 @@ Every replica answers from its own caches, leading or not. Until these are fille
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -22,6 +24,10 @@ from core.extender.cluster import Cluster
 from core.extender.enqueue import Vote
 from core.extender.pipeline import Refusal
 from core.extender.shapes import ShapeError
+from core.steps import Steps
+from kube import answers, bigjson
+from kube.intake import DEFAULT, Intake, RefusedError
+from kube.turns import Turns
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,8 +41,8 @@ VOLCANO_JOB_ENQUEUEABLE: Final = "/volcano/jobEnqueueable"
 VOLCANO_QUEUE_OVERUSED: Final = "/volcano/queueOverused"
 
 _NOT_READY: Final = "cardquota has not listed the cluster yet"
-_PAUSE_AFTER: Final = 100
-"""Nodes that are judged in one go; a millisecond or a few."""
+_JSON: Final = "application/json"
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 Answer = Callable[[Any], Awaitable[Any]]
 
@@ -45,12 +51,20 @@ class Extender:
     """Both protocols over one set of caches. `told` hears of every vote about a job."""
 
     def __init__(
-        self, caches: Caches, metrics: ExtenderMetrics, told: Callable[[Vote], None] = lambda _: None
+        self,
+        caches: Caches,
+        metrics: ExtenderMetrics,
+        told: Callable[[Vote], None] = lambda _: None,
+        *,
+        intake: Intake = DEFAULT,
+        turns: Turns | None = None,
     ) -> None:
         self._caches = caches
         self._metrics = metrics
         self._told = told
         self._cluster = Cluster(caches.ledger, caches.guests)
+        self._intake = intake
+        self._turns = turns or Turns()
         self._promises = enqueue.Promises()
         self._changes = Changes()
         self._patience = Patience(self._changes)
@@ -72,32 +86,31 @@ class Extender:
     def _add(
         self, app: web.Application, path: str, answer: Answer, *, not_ready: Mapping[str, Any] | None = None
     ) -> None:
-        endpoint = _Endpoint(path, answer, self._caches, self._metrics, not_ready)
+        endpoint = _Endpoint(path, answer, self._caches, self._metrics, not_ready, self._intake, self._turns)
         app.router.add_post(path, endpoint.handle)
 
     async def _filter(self, body: Any) -> Any:
         asked, seen = kube.request_of(body), self._changes.count
-        found = await _gently(kube.verdicts(asked, self._cluster))
+        found = await self._all(kube.verdicts(asked, self._cluster))
         if found and not _fits_somewhere(found):
             async with aclosing(self._patience.looks(seen)) as looks:
                 async for _ in looks:
-                    found = await _gently(kube.verdicts(asked, self._cluster))
+                    found = await self._all(kube.verdicts(asked, self._cluster))
                     if _fits_somewhere(found):
                         break
-        for _, against in found:
-            self._count(against)
-        return kube.filter_answer(asked, found)
+        self._count(refusal for _, against in found for refusal in against)
+        return await self._turns.finish(kube.filter_answer(asked, found))
 
     async def _prioritize(self, body: Any) -> Any:
-        return await _gently(kube.scored(kube.request_of(body), self._cluster))
+        return await self._all(kube.scored(kube.request_of(body), self._cluster))
 
     async def _predicate(self, body: Any) -> Any:
-        against = volcano.predicate(body, self._cluster)
+        against = await self._turns.finish(volcano.predicate(body, self._cluster))
         self._count(against)
         return volcano.predicate_answer(against)
 
     async def _volcano_prioritize(self, body: Any) -> Any:
-        return volcano.prioritize_answer(await _gently(volcano.scored(body, self._cluster)))
+        return volcano.prioritize_answer(await self._turns.finish(volcano.scored(body, self._cluster)))
 
     async def _job_enqueueable(self, body: Any) -> Any:
         now_s = asyncio.get_running_loop().time()
@@ -108,22 +121,24 @@ class Extender:
     async def _queue_overused(self, body: Any) -> Any:
         return enqueue.overused_answer(body, self._caches.ledger)
 
-    def _count(self, against: tuple[Refusal, ...]) -> None:
-        for refusal in against:
-            self._metrics.refusals.labels(refusal.code).inc()
+    async def _all(self, items: Iterator[T]) -> list[T]:
+        """All items; others are served in between."""
+        return await self._turns.finish(_each(items))
+
+    def _count(self, against: Iterable[Refusal]) -> None:
+        for code, number in Counter(refusal.code for refusal in against).items():
+            self._metrics.refusals.labels(code).inc(number)
 
 
 def _fits_somewhere(found: Sequence[kube.Verdict]) -> bool:
     return any(not against for _, against in found)
 
 
-async def _gently(items: Iterator[T]) -> list[T]:
-    """All items, with a pause now and then in which others are served."""
+def _each(items: Iterator[T]) -> Steps[list[T]]:
     found: list[T] = []
     for item in items:
         found.append(item)
-        if len(found) % _PAUSE_AFTER == 0:
-            await asyncio.sleep(0)
+        yield
     return found
 
 
@@ -135,38 +150,43 @@ class _Endpoint:
         caches: Caches,
         metrics: ExtenderMetrics,
         not_ready: Mapping[str, Any] | None,
+        intake: Intake,
+        turns: Turns,
     ) -> None:
         self._path = path
         self._answer = answer
         self._caches = caches
         self._metrics = metrics
         self._not_ready = not_ready
+        self._intake = intake
+        self._turns = turns
         self._seconds = metrics.seconds.labels(path)
         self._limit = caches.ledger.settings.extender.max_body_bytes
 
-    async def handle(self, request: web.Request) -> web.Response:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         """The answer to one POST: 200 with JSON, or an HTTP error with one line of text.
 
         Schedulers take every answer but 200 as a failure of the extender.
         """
         try:
-            # Far more than an AdmissionReview may have: a request can hold every node of the cluster.
-            body = await request.clone(client_max_size=self._limit).read()
-        except web.HTTPRequestEntityTooLarge:
-            text = f"the body is larger than extender.maxBodyBytes, {self._limit} bytes"
-            return self._failure(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
-        if not self._caches.synced:
-            return self._unready()
-        with self._seconds.time():
-            return await self._answered(body)
+            # More than an AdmissionReview may have: a request can hold every node of the cluster.
+            async with self._intake.body(request, self._limit, "extender.maxBodyBytes") as body:
+                if not self._caches.synced:
+                    return self._unready()
+                with self._seconds.time():
+                    found = await self._answered(body)
+                if isinstance(found, web.Response):
+                    return found
+                return await answers.in_parts(request, found, {"Content-Type": _JSON})
+        except RefusedError as refusal:
+            return self._failure(refusal.status, str(refusal), refusal.headers)
 
-    async def _answered(self, body: bytes) -> web.Response:
+    async def _answered(self, body: bigjson.Body) -> Sequence[bytes] | web.Response:
+        """The answer, or what is said in its place."""
         try:
-            content = orjson.dumps(await self._answer(orjson.loads(body)))
-        except orjson.JSONDecodeError as error:
-            return self._failure(
-                HTTPStatus.BAD_REQUEST, f"the body is no JSON: {error.msg} at byte {error.pos}"
-            )
+            content = await self._content(body)
+        except bigjson.JsonError as error:
+            return self._failure(HTTPStatus.BAD_REQUEST, f"the body is no JSON: {error}")
         except ShapeError as error:
             return self._failure(HTTPStatus.BAD_REQUEST, str(error))
         except Exception as error:  # noqa: BLE001 - the boundary: whatever fails here must not take more than this request
@@ -175,14 +195,24 @@ class _Endpoint:
             _LOG.error("a scheduler's question failed", extra=extra)
             return self._failure(HTTPStatus.INTERNAL_SERVER_ERROR, "the question failed unexpectedly")
         self._metrics.requests.labels(self._path, "answered").inc()
-        return web.Response(body=content, content_type="application/json")
+        return content
+
+    async def _content(self, body: bigjson.Body) -> Sequence[bytes]:
+        question = await self._turns.finish(bigjson.loads(body))
+        if len(body) <= bigjson.WHOLE:
+            return (orjson.dumps(await self._answer(question)),)
+        try:
+            # Unnamed, so that what goes back of the question is held by the question alone when that is taken apart.
+            return await self._turns.finish(bigjson.dumps(await self._answer(question)))
+        finally:
+            await self._turns.finish(bigjson.let_go(question))
 
     def _unready(self) -> web.Response:
         self._metrics.requests.labels(self._path, "not-ready").inc()
         if self._not_ready is not None:
-            return web.Response(body=orjson.dumps(self._not_ready), content_type="application/json")
+            return web.Response(body=orjson.dumps(self._not_ready), content_type=_JSON)
         return web.Response(status=HTTPStatus.SERVICE_UNAVAILABLE, text=_NOT_READY + "\n")
 
-    def _failure(self, status: HTTPStatus, text: str) -> web.Response:
+    def _failure(self, status: HTTPStatus, text: str, headers: Mapping[str, str] = _NONE) -> web.Response:
         self._metrics.requests.labels(self._path, "failed").inc()
-        return web.Response(status=status, text=text + "\n")
+        return web.Response(status=status, text=text + "\n", headers=headers)

@@ -17,8 +17,6 @@ from kube.lease import Resigned, Term
 
 _LOG = logging.getLogger(__name__)
 
-_HOUSEKEEPING_S = 5.0
-
 _REFRESH_S = 60.0
 """How long a list of everything may take: as long as the client waits for one page of it ..."""
 
@@ -76,7 +74,7 @@ class Leader:
                 tasks.create_task(self._reservations.run(term), name="reservations")
                 tasks.create_task(self._definition.run(term), name="queue definition")
                 try:
-                    await self._keep_house()
+                    await self._hook.run()
                 finally:
                     # Before the loops end: they take back what is assumed, and nobody may be granted it then.
                     self._hook.stop()
@@ -99,11 +97,6 @@ class Leader:
             missing = ", ".join(self._caches.refreshing())
             raise Resigned(f"{missing} not listed within {limit_s:.0f} s") from None
         self._gave_up = False
-
-    async def _keep_house(self) -> None:
-        while True:
-            await asyncio.sleep(_HOUSEKEEPING_S)
-            self._hook.expire()
 
 
 def _anything_let_in(ledger: Ledger) -> bool:

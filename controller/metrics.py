@@ -1,20 +1,20 @@
 """What the controller counts, and the queue series that dashboards read."""
 
 from collections import Counter as Counted
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from controller.series import Labels, QueueGauges
+from controller.series import Labels, QueueGauges, Values
 from core.names import MGPU_RESOURCES
 from core.objects import Pod
 from core.queues.account import Account
-from core.queues.amounts import total
-from core.queues.attributes import deserved_of, real_capability
+from core.queues.amounts import Amounts
 from core.queues.ledger import Ledger
-from core.queues.overuse import overuse
+from core.queues.limits import Limits
 from core.queues.status import is_card
 
 _QUEUE_SERIES = {
@@ -24,6 +24,9 @@ _QUEUE_SERIES = {
     "volcano_queue_card_capacity": "Card quota of the queue, in cards.",
     "cardquota_queue_card_reserved": "Cards of pods whose gate is lifted but that have no node yet, in cards.",
     "cardquota_queue_card_overused": "Cards allocated and reserved beyond the quota of the queue, in cards.",
+}
+_LATE_SERIES = {
+    "cardquota_reserved_too_long": "Pods that have held quota without a node for longer than reservation.warnAfter.",
 }
 
 
@@ -106,50 +109,85 @@ class QueueSeries(Collector):
     """
 
     def __init__(self, ledger: Ledger, late: Callable[[], Iterable[Pod]] = tuple) -> None:
-        self._ledger = ledger
-        self._late = late
-        self._gauges = {name: QueueGauges(name, text, "card") for name, text in _QUEUE_SERIES.items()}
+        self._cards = _CardGauges(ledger, lambda: self.leading)
+        self._late = _LateGauges(ledger, late, lambda: self.leading)
         self.leading = False
 
     def collect(self) -> Iterator[Metric]:
         """The families by queue and card, and the one by queue alone."""
-        values = self._values() if self.leading else {}
-        for name, gauges in self._gauges.items():
-            cards = {labels: amount / 1000 for labels, amount in values.get(name, {}).items()}
-            yield gauges.page(cards, self._ledger.queues)
-        yield self._reserved_too_long()
+        yield from self._cards.families()
+        yield from self._late.families()
 
-    def _reserved_too_long(self) -> Metric:
-        family = GaugeMetricFamily(
-            "cardquota_reserved_too_long",
-            "Pods that have held quota without a node for longer than reservation.warnAfter.",
-            labels=("queue_name",),
-        )
-        if self.leading:
-            late = Counted(self._ledger.attribution(pod).queue for pod in self._late())
-            for queue in sorted({*self._ledger.queues, *late}):
-                family.add_metric((queue,), late[queue])
-        return family
 
-    def _values(self) -> dict[str, dict[Labels, int]]:
-        found: dict[str, dict[Labels, int]] = {name: {} for name in _QUEUE_SERIES}
-        cluster = self._ledger.inventory.totals()
-        guaranteed = total(limits.cards for limits in self._ledger.limits.values())
-        for queue, limits in self._ledger.limits.items():
+@dataclass(frozen=True, slots=True)
+class _Books:
+    """The limits of a queue, and copies of its sums."""
+
+    limits: Limits
+    allocated: Amounts
+    reserved: Amounts
+    waiting: Amounts
+
+
+class _CardGauges(QueueGauges[_Books]):
+    def __init__(self, ledger: Ledger, leading: Callable[[], bool]) -> None:
+        super().__init__(_QUEUE_SERIES, "card")
+        self._ledger = ledger
+        self._leading = leading
+
+    def sources(self) -> Iterator[tuple[str, _Books] | None]:
+        for queue in sorted(self._ledger.limits) if self._leading() else ():
+            limits = self._ledger.limits.get(queue)
             account = self._ledger.accounts.get(queue) or Account()
-            parts = (account.allocated, account.reserved, account.waiting)
-            keys = {*limits.cards, *(key for part in parts for key in part if key not in MGPU_RESOURCES)}
-            real = real_capability({card: cluster.get(card, 0) for card in keys}, guaranteed, limits.cards)
-            deserved = deserved_of(limits.cards, real, limits.cards)
-            beyond = {one.key: one.used - one.quota for one in overuse(limits, account)}
-            for key in keys:
-                labels = (queue, key)
-                sums = [part.get(key, 0) for part in parts]
-                found["volcano_queue_card_request"][labels] = sum(sums)
-                found["cardquota_queue_card_reserved"][labels] = sums[1]
-                if is_card(key):
-                    found["volcano_queue_card_deserved"][labels] = deserved.get(key, 0)
-                    found["volcano_queue_card_capacity"][labels] = limits.cards.get(key, 0)
-                    found["volcano_queue_card_allocated"][labels] = sums[0]
-                    found["cardquota_queue_card_overused"][labels] = beyond.get(key, 0)
-        return found
+            if limits is not None:
+                sums = (account.allocated, account.reserved, account.waiting)
+                yield queue, _Books(limits, *map(dict, sums))
+
+    def values(self, source: _Books) -> Sequence[Values]:
+        found: dict[str, dict[Labels, float]] = {name: {} for name in _QUEUE_SERIES}
+        limits, parts = source.limits, (source.allocated, source.reserved, source.waiting)
+        for key in {*limits.cards, *(key for part in parts for key in part if key not in MGPU_RESOURCES)}:
+            quota, (allocated, reserved, waiting) = (
+                limits.cards.get(key, 0),
+                (part.get(key, 0) for part in parts),
+            )
+            found["volcano_queue_card_request"][key,] = (allocated + reserved + waiting) / 1000
+            found["cardquota_queue_card_reserved"][key,] = reserved / 1000
+            if is_card(key):
+                # A queue is guaranteed its quota, and deserves what it is guaranteed at the least.
+                found["volcano_queue_card_deserved"][key,] = quota / 1000
+                found["volcano_queue_card_capacity"][key,] = quota / 1000
+                found["volcano_queue_card_allocated"][key,] = allocated / 1000
+                found["cardquota_queue_card_overused"][key,] = max(allocated + reserved - quota, 0) / 1000
+        return tuple(found.values())
+
+    def existing(self) -> Container[str]:
+        return self._ledger.queues
+
+
+class _LateGauges(QueueGauges[int]):
+    """The number of late pods of every queue; one that is gone is not shown any more."""
+
+    def __init__(
+        self, ledger: Ledger, late: Callable[[], Iterable[Pod]], leading: Callable[[], bool]
+    ) -> None:
+        super().__init__(_LATE_SERIES)
+        self._ledger = ledger
+        self._late = late
+        self._leading = leading
+
+    def sources(self) -> Iterator[tuple[str, int] | None]:
+        if not self._leading():
+            return
+        late = Counted[str]()
+        for pod in self._late():
+            late[self._ledger.attribution(pod).queue] += 1
+            yield None
+        for queue in sorted({*self._ledger.queues, *late}):
+            yield queue, late[queue]
+
+    def values(self, source: int) -> Sequence[Values]:
+        return ({(): source},)
+
+    def existing(self) -> Container[str]:
+        return ()

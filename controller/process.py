@@ -25,17 +25,20 @@ from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
-from core.objects import Pod
+from core.objects import Group, Node, Pod, Queue
 from core.queues.rollouts import Rollouts
 from core.settings import Settings
 from kube import process, runtime
 from kube.admission.metrics import DEFAULT as REVIEWS
 from kube.client import Client
 from kube.election import Elector
-from kube.events import EventRecorder
+from kube.events import EventRecorder, Reference
 from kube.health import condition
+from kube.lease import Term
 from kube.process import Frame
 from kube.serving import application
+
+_Object = Pod | Group | Queue | Node
 
 
 def run(settings: Settings, options: Options) -> int:
@@ -52,9 +55,10 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             "caches", condition(lambda: caches.synced, "the cluster is not listed yet")
         )
         recorder = EventRecorder(client, "cardquota", options.identity)
-        announcements = Announcements(recorder, _rollouts(caches))
-        for informer in (caches.pods, caches.groups, caches.queues):
-            informer.subscribe(lambda old, new: announcements.gone(old.uid) if old and new is None else None)
+        exists = partial(_exists, caches)
+        announcements = Announcements(recorder, _rollouts(caches), recorder.recall, exists)
+        notes = VoteNotes(recorder, recorder.recall, exists)
+        _forget_what_goes(caches, recorder, announcements, notes)
         reservations = ReservationWatch(client, caches, announcements, metrics, settings, _now)
         series = QueueSeries(caches.ledger, reservations.late)
         REGISTRY.register(series)
@@ -70,7 +74,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         link = LeaderLink(
             elector, lambda: frame.bundle, options.service, timeout_s=options.hook_timeout_s / 2
         )
-        hook = BindingHook(client, caches, settings, metrics, link.ask)
+        hook = BindingHook(client, caches, settings, metrics, link.ask, hook_timeout_s=options.hook_timeout_s)
         leader = Leader(
             caches,
             Lifter(client, caches, announcements, metrics),
@@ -86,17 +90,22 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         app = application()
         add_routes(app, hook, REVIEWS)
         add_leader_routes(app, hook, REVIEWS)
-        notes = VoteNotes(recorder)
-        caches.groups.subscribe(notes.group_changed)
         extender = Extender(caches, ExtenderMetrics(REGISTRY), notes.told)
         if settings.features.extender:
             extender.add_kube_routes(app)
             extender.add_volcano_routes(app)
         extender_port = options.extender_port if settings.features.extender else None
 
+        async def lead(term: Term) -> None:
+            await runtime.run_both(leader.lead(term), announcements.run())
+
         async def campaign() -> None:
             await runtime.filled(caches.wait_synced())
-            await elector.run(leader.lead)
+            await elector.run(lead)
+
+        async def note_votes() -> None:
+            await caches.wait_synced()
+            await notes.run()
 
         # The main port drains first, and with it readiness fails.
         async with (
@@ -104,9 +113,46 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             frame.listening(app, "binding"),
         ):
             await runtime.run_until(
-                stop, frame.run, caches.run, *definition.runnables, recorder.run, campaign
+                stop, frame.run, caches.run, *definition.runnables, recorder.run, note_votes, campaign
             )
     return 0
+
+
+def _exists(caches: Caches, regarding: Reference) -> bool:
+    """Whether an object that an event is about is there: that very one, not another of its name."""
+    key = f"{regarding.namespace}/{regarding.name}" if regarding.namespace else regarding.name
+    found: Pod | Group | Queue | None = None
+    match regarding.kind:
+        case "Pod":
+            found = caches.pods.get(key)
+        case "PodGroup":
+            found = caches.groups.get(key)
+        case "Queue":
+            found = caches.queues.get(key)
+        case _:
+            pass
+    return found is not None and found.uid == regarding.uid
+
+
+def _forget_what_goes(
+    caches: Caches, recorder: EventRecorder, announcements: Announcements, notes: VoteNotes
+) -> None:
+    """What is remembered about an object goes with it; first what is not to be said any more, then the rest."""
+
+    def gone(old: Group | Queue | None, new: Group | Queue | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            announcements.gone(old.uid)
+
+    def unrecorded(old: _Object | None, new: _Object | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            recorder.gone(old.uid)
+
+    caches.pods.subscribe(announcements.pod_changed)
+    caches.groups.subscribe(gone)
+    caches.groups.subscribe(notes.group_changed)
+    caches.queues.subscribe(gone)
+    for informer in (caches.pods, caches.groups, caches.queues, caches.nodes):
+        informer.subscribe(unrecorded)
 
 
 def _rollouts(caches: Caches) -> Rollouts:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from controller.announcements import Announcements
@@ -16,33 +17,45 @@ from kube import errors
 from kube.client import PatchType
 from kube.lease import Term
 from kube.resources import QUEUES
+from kube.workqueue import WorkQueue
 
 _LOG = logging.getLogger(__name__)
 
 SETTLE_S = 0.2
 """Changes of one burst are published together."""
 
+SIDE_BY_SIDE = 8
+"""Status writes at a time, and as many again of queues whose last write failed."""
+
 _REPEAT_FIRST_S = 2.0
 _REPEAT_MAX_S = 300.0
 _TIMEOUT_S = 4.0
 
+_TICK_S = 0.01
+"""Added to every wait, so that two clocks that differ by a hair do not make a loop."""
+
 
 @dataclass(slots=True)
 class _Written:
-    """What was last written for a queue, when, and how long to wait before writing the same again."""
+    """What was last written for a queue, or tried to be, when, and how long to wait before writing the same again."""
 
     wanted: dict[str, str]
     at: float
     repeat_s: float
+    blocked_until: float
+    """Nothing at all is written before that: the write failed."""
 
-    @property
-    def due(self) -> float:
-        """When the same may be written again."""
-        return self.at + self.repeat_s
+    def due(self, wanted: dict[str, str]) -> float:
+        """From when on this may be written."""
+        return max(self.blocked_until, self.at + self.repeat_s if wanted == self.wanted else self.at)
 
 
 class Publisher:
-    """Keeps `status.allocated` of every queue right while it leads. One instance serves one term."""
+    """Keeps `status.allocated` of every queue right while it leads.
+
+    Each queue is looked at and written by itself, several side by side: one whose write hangs or fails delays no other.
+    What a change costs follows the queues that it touched.
+    """
 
     def __init__(
         self, client: Patcher, caches: Caches, announcements: Announcements, metrics: Metrics
@@ -52,77 +65,56 @@ class Publisher:
         self._changed = caches.signal()
         self._announcements = announcements
         self._metrics = metrics
+        self._queue: WorkQueue[str] = WorkQueue(self._publish, slots=SIDE_BY_SIDE)
+        self._leads: Callable[[], bool] = bool
         self._written: dict[str, _Written] = {}
-        self._later: set[str] = set()
 
     async def run(self, term: Term) -> None:
         """Publishes until cancelled. At the start every queue is looked at once."""
-        ledger = self._caches.ledger
+        ledger, self._leads = self._caches.ledger, term.valid
         ledger.wakeups.publish(*ledger.queues, *ledger.accounts)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._queue.run(), name="queue status")
+                await self._follow()
+        finally:
+            self._queue.clear()
+            self._written.clear()
+
+    async def _follow(self) -> None:
+        """Has what was touched looked at, at most once in SETTLE_S."""
         while True:
             self._changed.clear()
-            names = sorted(ledger.wakeups.take_figures() | self._due())
-            for name in names:
-                if term.valid():
-                    await self._publish(name)
+            for name in sorted(self._caches.ledger.wakeups.take_figures()):
+                self._queue.add(name)
             await asyncio.sleep(SETTLE_S)
-            await self._wait()
+            await self._changed.wait()
 
-    def _due(self) -> set[str]:
-        now = asyncio.get_running_loop().time()
-        return {name for name in self._later if now >= self._written[name].due}
-
-    async def _wait(self) -> None:
-        """Returns at the next change, or when a repetition is due."""
-        due = min((self._written[name].due for name in self._later), default=None)
-        try:
-            async with asyncio.timeout_at(due):
-                await self._changed.wait()
-        except TimeoutError:
-            return
-
-    async def _publish(self, name: str) -> None:
+    async def _publish(self, name: str) -> float | None:
+        """Looks at one queue, and writes its status where that is wrong. See kube.workqueue.Work."""
         ledger = self._caches.ledger
         queue, account = ledger.queues.get(name), ledger.accounts.get(name)
         for entry in account.uncounted_pods.values() if account else ():
             self._announcements.uncounted(entry)
         if queue is None:
             self._written.pop(name, None)
-            self._later.discard(name)
-            return
+            return None
         self._announcements.about_queue(queue, queue_notices(ledger, name))
         wanted = {**published(account.allocated if account else {}), **ledger.devices.published(queue)}
         patch = status_patch(queue, wanted)
         if patch is None:
-            self._later.discard(name)
-        elif self._may_write(name, wanted):
-            await self._write(queue, wanted, patch)
+            return None
+        written, now = self._written.get(name), asyncio.get_running_loop().time()
+        if written is not None and now < (due := written.due(wanted)):
+            self._queue.add(name, due - now + _TICK_S)
+            return None
+        if not self._leads():
+            return _REPEAT_FIRST_S
+        return await self._write(queue, wanted, patch)
 
-    def _may_write(self, name: str, wanted: dict[str, str]) -> bool:
-        """Whether to write now. What was written already and has gone again waits longer each time.
-
-        Somebody who replaces the whole status once a second without us (the Volcano scheduler while our webhook is
-        away) would otherwise be fought at that pace.
-        """
-        written = self._written.get(name)
-        if written is None or written.wanted != wanted:
-            return True
-        if asyncio.get_running_loop().time() < written.due:
-            self._later.add(name)
-            return False
-        return True
-
-    async def _write(self, queue: Queue, wanted: dict[str, str], patch: dict[str, object]) -> None:
-        now = asyncio.get_running_loop().time()
-        before = self._written.get(queue.name)
-        repeat_s = _REPEAT_FIRST_S
-        if before is not None and before.wanted == wanted:
-            # The longer a written status has stood, the less it counts as a fight.
-            repeat_s = (
-                min(_REPEAT_MAX_S, 2 * before.repeat_s) if now - before.at < 4 * before.repeat_s else repeat_s
-            )
-        self._written[queue.name] = _Written(wanted, now, repeat_s)
-        self._later.add(queue.name)
+    async def _write(self, queue: Queue, wanted: dict[str, str], patch: dict[str, object]) -> float | None:
+        """Writes once, and has the queue looked at again when the same may be written again."""
+        written = self._written[queue.name] = self._attempt(queue.name, wanted)
         try:
             await self._client.patch(
                 QUEUES,
@@ -134,11 +126,28 @@ class Publisher:
                 timeout_s=_TIMEOUT_S,
             )
         except errors.NotFound:
-            return
+            _LOG.debug("queue is gone", extra={"queue": queue.name})
         except errors.KubeError as error:
             self._metrics.status_writes.labels("failed").inc()
             _LOG.warning(
                 "queue status not written", extra={"queue": queue.name, "error": errors.describe(error)}
             )
-            return
-        self._metrics.status_writes.labels("done").inc()
+            wait_s = max(written.repeat_s, errors.retry_after_s(error))
+            written.blocked_until = asyncio.get_running_loop().time() + wait_s
+            return wait_s + _TICK_S
+        else:
+            self._metrics.status_writes.labels("done").inc()
+        self._queue.add(queue.name, written.repeat_s + _TICK_S)
+        return None
+
+    def _attempt(self, name: str, wanted: dict[str, str]) -> _Written:
+        """A write that begins now. What was written already and has gone again waits longer each time.
+
+        Somebody who replaces the whole status once a second without us (the Volcano scheduler while our webhook is
+        away) would otherwise be fought at that pace.
+        """
+        now, before, repeat_s = asyncio.get_running_loop().time(), self._written.get(name), _REPEAT_FIRST_S
+        # The longer a written status has stood, the less it counts as a fight.
+        if before is not None and before.wanted == wanted and now - before.at < 4 * before.repeat_s:
+            repeat_s = min(_REPEAT_MAX_S, 2 * before.repeat_s)
+        return _Written(wanted, now, repeat_s, blocked_until=now)

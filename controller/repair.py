@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from controller.announcements import Recorder
@@ -21,6 +22,7 @@ from kube.client import PatchType
 from kube.events import Reference
 from kube.lease import Term
 from kube.resources import NODES, PODS
+from kube.workqueue import WorkQueue
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,32 +32,38 @@ WRITE_TIMEOUT_S = 4.0
 SETTLE_S = 0.01
 """Changes of one burst are looked at together; hardly any time, for the node agent may be about to look."""
 
+SIDE_BY_SIDE = 16
+"""Writes of records at a time, and as many again to pods whose last write failed."""
+
 _REPEAT_FIRST_S = 0.2
 _REPEAT_MAX_S = 60.0
+_TICK_S = 0.01
+"""Added to every wait, so that two clocks that differ by a hair do not make a loop."""
+
 _QUIET_S = 30.0
 """A pod that needed nothing for so long is written at once again."""
 _ACTION = "Repair"
 
+_Key = tuple[str, str]
+"""Node and UID of a pod."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class _Attempt:
-    """When a pod was last written, how long the next write waits, and the version on which a write was stored."""
+    """When a pod was last written, how long a further write waits and until when, and the version on which it was stored."""
 
     at: float
     delay_s: float
+    due: float
     stored_on: str = ""
-
-    @property
-    def due(self) -> float:
-        """When the pod may be written again."""
-        return self.at + self.delay_s
 
 
 class Repairer:
     """Looks at every node whose mGPU pods, or whose cards, changed; does nothing with the feature off.
 
-    One worker. Between looking at the books and booking what is assigned there is no await, so no card that is being
-    assigned is granted to a bind.
+    One node is looked at after the other, each at most once in SETTLE_S. Between looking at the books and booking what is
+    assigned there is no await, so no card that is being assigned is granted to a bind. Records are written side by side,
+    each pod's by itself: a write that hangs or fails delays no other one, and no look at a node.
     """
 
     def __init__(
@@ -66,9 +74,12 @@ class Repairer:
         self._recorder = recorder
         self._metrics = metrics
         self._settings = settings
-        self._changed = asyncio.Event()
-        self._dirty: set[str] = set()
-        self._later: dict[str, float] = {}
+        self._looks: WorkQueue[str] = WorkQueue(self._look_at, slots=1)
+        self._writes: WorkQueue[_Key] = WorkQueue(self._mend, slots=SIDE_BY_SIDE)
+        self._leading = False
+        self._valid: Callable[[], bool] = bool
+        self._repairs: dict[str, dict[str, Repair]] = {}
+        """What is to be written, by node and UID, as the last look at the node found it."""
         self._attempts: dict[str, _Attempt] = {}
         self._said: dict[str, set[str]] = {}
         self._kinds: dict[str, Counter[Irregular]] = {}
@@ -83,23 +94,25 @@ class Repairer:
         """
         if self._settings.features.mgpu:
             self._caches.keep_records()
-            self._dirty.update(self._caches.ledger.nodes)
+            for node in self._caches.ledger.nodes:
+                self._looks.add(node)
+        self._leading, self._valid = True, term.valid
         try:
-            while True:
-                self._changed.clear()
-                for node in self._take_due():
-                    await self._look_at(node, term)
-                await self._wait()
-                await asyncio.sleep(SETTLE_S)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._looks.run(), name="looks at nodes")
+                tasks.create_task(self._writes.run(), name="records")
         finally:
             self._caches.release_records()
             self._forget()
 
     def _forget(self) -> None:
         """Leaves nothing for the next term."""
+        self._leading = False
         for node in tuple(self._kinds):
             self._count(node, Counter())
-        self._later.clear()
+        self._looks.clear()
+        self._writes.clear()
+        self._repairs.clear()
         self._attempts.clear()
         self._said.clear()
 
@@ -119,38 +132,27 @@ class Repairer:
             self._touch(*(node.name for node in (old, new) if node is not None))
 
     def _touch(self, *nodes: str) -> None:
-        self._dirty |= {*nodes} - {""}
-        self._changed.set()
-
-    def _take_due(self) -> list[str]:
-        now = asyncio.get_running_loop().time()
-        nodes = sorted(self._dirty | {node for node, due in self._later.items() if due <= now})
-        self._dirty.clear()
-        return nodes
-
-    async def _wait(self) -> None:
-        """Returns at the next change, or when a write is due again."""
-        try:
-            async with asyncio.timeout_at(min(self._later.values(), default=None)):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        """Has nodes looked at while we lead; a new leader looks at all of them anyway."""
+        if self._leading:
+            for node in {*nodes} - {""}:
+                self._looks.add(node, SETTLE_S)
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    async def _look_at(self, name: str, term: Term) -> None:
+    async def _look_at(self, name: str) -> None:
+        """Books and says what is to be said; without an await, see above."""
         found = self._examine(name)
-        self._later.pop(name, None)
         self._count(name, Counter(found.kinds))
         self._say(name, found.notices)
         for repair in found.repairs:
             if repair.reason == reasons.MGPU_RECORD_ASSIGNED:
                 self._caches.assign(repair.pod, repair.cards)
-        for repair in found.repairs:
-            if term.valid() and self._may_write(repair.pod, name):
-                await self._write(repair)
-        # The binding hook comes to its turn between two nodes.
-        await asyncio.sleep(0)
+        repairs = {repair.pod.uid: repair for repair in found.repairs}
+        self._repairs.pop(name, None)
+        if repairs:
+            self._repairs[name] = repairs
+        for uid in repairs:
+            self._writes.add((name, uid))
 
     def _examine(self, name: str) -> Findings:
         ledger = self._caches.ledger
@@ -177,44 +179,48 @@ class Repairer:
         said = self._said.pop(name, set())
         for notice in notices:
             if notice.topic not in said:
-                self._emit(name, notice.pod, notice.reason, notice.message)
+                regarding = self._about_node(name) if notice.pod is None else _about_pod(notice.pod)
+                self._recorder.emit(regarding, "Warning", notice.reason, notice.message, _ACTION)
         if notices:
             self._said[name] = {notice.topic for notice in notices}
 
-    def _emit(self, node: str, pod: Pod | None, reason: str, message: str) -> None:
-        if pod is not None:
-            regarding = Reference.of(PODS, pod.name, pod.namespace, pod.uid)
-        else:
-            regarding = Reference.of(NODES, node, uid=self._caches.ledger.nodes[node].uid)
-        self._recorder.emit(regarding, "Warning", reason, message, _ACTION)
+    def _about_node(self, name: str) -> Reference:
+        node = self._caches.ledger.nodes.get(name)
+        return Reference.of(NODES, name, uid=node.uid if node is not None else "")
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def _may_write(self, pod: Pod, node: str) -> bool:
-        """Whether to write now. Who is written again and again, by whomever it is undone, waits longer each time."""
-        attempt, now = self._attempts.get(pod.uid), asyncio.get_running_loop().time()
-        if attempt is not None and attempt.stored_on == pod.resource_version:
-            return False  # the watch is about to show it
+    async def _mend(self, key: _Key) -> float | None:
+        """Writes the record of one pod, if it is still to be written. See kube.workqueue.Work."""
+        name, uid = key
+        repair = self._repairs.get(name, {}).get(uid)
+        seen = self._observed(repair.pod) if repair is not None else None
+        if repair is None or seen is None or _standing(seen) != _standing(repair.pod):
+            return None  # what changed has the node looked at again
+        attempt, now = self._attempts.get(uid), asyncio.get_running_loop().time()
+        if attempt is not None and attempt.stored_on == seen.resource_version:
+            # The watch is about to show it.
+            self._writes.add(key, attempt.delay_s)
+            return None
         if attempt is not None and now < attempt.due:
-            self._come_back(node, attempt.due)
-            return False
+            self._writes.add(key, attempt.due - now + _TICK_S)
+            return None
+        if not self._valid():
+            return _REPEAT_FIRST_S
         delay_s = _REPEAT_FIRST_S
         if attempt is not None and now < attempt.at + max(_QUIET_S, 4 * attempt.delay_s):
+            # Who is written again and again, by whomever it is undone, waits longer each time.
             delay_s = min(_REPEAT_MAX_S, 2 * attempt.delay_s)
-        self._attempts[pod.uid] = _Attempt(now, delay_s)
-        self._come_back(node, now + delay_s)
-        return True
+        attempt = self._attempts[uid] = _Attempt(now, delay_s, due=now + delay_s)
+        return await self._write(key, replace(repair, pod=seen), attempt)
 
-    def _come_back(self, node: str, due: float) -> None:
-        self._later[node] = min(due, self._later.get(node, due))
-
-    async def _write(self, repair: Repair) -> None:
-        """Writes one record. However that ends, the cards stay booked, and the node is looked at again.
+    async def _write(self, key: _Key, repair: Repair, attempt: _Attempt) -> float | None:
+        """Writes one record. However that ends, the cards stay booked, and the pod comes up again.
 
         The patch names the resourceVersion, so it can be stored only while the pod is as it was when it was decided:
         bound there, not started, without this record. A refusal mostly means that the watch will show another state.
         """
-        pod, outcomes = repair.pod, self._metrics.repairs
+        pod = repair.pod
         try:
             await self._client.patch(
                 PODS,
@@ -225,22 +231,34 @@ class Repairer:
                 field_manager=FIELD_MANAGER,
                 timeout_s=WRITE_TIMEOUT_S,
             )
-        except (errors.Throttled, errors.ServerError, errors.ConnectionFailed) as error:
-            outcomes.labels(repair.reason, "retried").inc()
-            _LOG.warning("record not written, trying again", extra=_about(repair, error))
-        except errors.ApiError as error:
-            outcomes.labels(repair.reason, "refused").inc()
-            expected = isinstance(error, errors.NotFound | errors.Conflict)
-            _LOG.log(
-                logging.DEBUG if expected else logging.ERROR, "record refused", extra=_about(repair, error)
-            )
+        except errors.KubeError as error:
+            wait_s = self._failed(repair, attempt, error)
+            if not isinstance(error, errors.NotFound | errors.Conflict):
+                return wait_s + _TICK_S
         else:
-            outcomes.labels(repair.reason, "done").inc()
-            attempt = self._attempts.get(pod.uid)
-            if attempt is not None:
-                self._attempts[pod.uid] = replace(attempt, stored_on=pod.resource_version)
-            _LOG.info("record written", extra=_about(repair, None))
-            self._emit(pod.node_name, pod, repair.reason, repair.message)
+            wait_s = attempt.delay_s
+            attempt.stored_on = pod.resource_version
+            self._metrics.repairs.labels(repair.reason, "done").inc()
+            _LOG.info("record written", extra=_about(repair))
+            self._recorder.emit(_about_pod(pod), "Warning", repair.reason, repair.message, _ACTION)
+        self._writes.add(key, wait_s + _TICK_S)
+        return None
+
+    def _failed(self, repair: Repair, attempt: _Attempt, error: errors.KubeError) -> float:
+        """Notes that a write failed; for how many seconds the next one waits."""
+        retried = isinstance(error, errors.Throttled | errors.ServerError | errors.ConnectionFailed)
+        expected = isinstance(error, errors.NotFound | errors.Conflict)
+        level = logging.WARNING if retried else logging.DEBUG if expected else logging.ERROR
+        words = "record not written, trying again" if retried else "record refused"
+        _LOG.log(level, words, extra=_about(repair) | {"error": errors.describe(error)})
+        self._metrics.repairs.labels(repair.reason, "retried" if retried else "refused").inc()
+        wait_s = max(attempt.delay_s, errors.retry_after_s(error))
+        attempt.due = asyncio.get_running_loop().time() + wait_s
+        return wait_s
+
+
+def _about_pod(pod: Pod) -> Reference:
+    return Reference.of(PODS, pod.name, pod.namespace, pod.uid)
 
 
 def _standing(pod: Pod | None) -> tuple[object, ...]:
@@ -250,6 +268,5 @@ def _standing(pod: Pod | None) -> tuple[object, ...]:
     return (pod.uid, pod.node_name, pod.annotations, pod.phase, pod.started, pod.deleting)
 
 
-def _about(repair: Repair, error: errors.KubeError | None) -> dict[str, object]:
-    about: dict[str, object] = {"pod": repair.pod.key, "reason": repair.reason, "cards": dict(repair.cards)}
-    return about if error is None else about | {"error": str(error)}
+def _about(repair: Repair) -> dict[str, object]:
+    return {"pod": repair.pod.key, "reason": repair.reason, "cards": dict(repair.cards)}

@@ -1,50 +1,28 @@
 """The leader's watch over reserved pods: who has quota and no node for too long is told, and deleted where that is set."""
 
 import asyncio
-import logging
 from collections.abc import Callable
-from typing import Protocol
 
 from controller.announcements import Announcements
 from controller.caches import Caches
+from controller.evictions import Deleter, Evictions
 from controller.metrics import Metrics
 from core.objects import Pod
 from core.plan.reservations import Overdue, Reservations, overdue_notice
 from core.settings import Settings
-from kube import errors
-from kube.client import Json
 from kube.lease import Term
-from kube.resources import PODS, Resource
-
-_LOG = logging.getLogger(__name__)
-
-WRITE_TIMEOUT_S = 4.0
-"""As for lifts: no write of a leader that has lost its lease may arrive when the next one decides."""
 
 _TICK_S = 0.01
 """Added to every wait, so that two clocks that differ by a hair do not make a loop."""
 
 
-class Deleter(Protocol):
-    """The delete call of kube.client.Client."""
-
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        timeout_s: float = 10.0,
-    ) -> Json:
-        """See Client.delete."""
-
-
 class ReservationWatch:
     """Sleeps until the next pod is due. `now` is the wall clock in microseconds since 1970.
 
-    The times that it is compared with are the API server's, so a skew between the two moves what happens by as much.
+    All waiting is measured on this process' own monotonic clock, from the moment at which it first saw a pod reserved, as a
+    standby too. A pod is deleted only when it was seen reserved for all of `reservation.evictAfter`: no clock that is wrong
+    or jumps, here or at an API server, brings that forward; a process that starts begins anew. The warning takes in
+    for how long the pod had been reserved before that, by the wall clock at that moment, so that it need not wait again.
     """
 
     def __init__(
@@ -56,13 +34,12 @@ class ReservationWatch:
         settings: Settings,
         now: Callable[[], int],
     ) -> None:
-        self._client = client
         self._caches = caches
         self._announcements = announcements
-        self._metrics = metrics
         self._settings = settings.reservation
         self._now = now
         self._reservations = Reservations(self._settings)
+        self._evictions = Evictions(client, metrics, self._reservations.condemned, self._say_evicted)
         self._sooner = asyncio.Event()
         self._awaited: int | None = None
         caches.pods.subscribe(self._pod_changed)
@@ -74,20 +51,26 @@ class ReservationWatch:
     async def run(self, term: Term) -> None:
         """Watches until cancelled."""
         self._reservations.restart()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._evictions.run(term), name="evictions")
+            await self._watch()
+
+    async def _watch(self) -> None:
         while True:
             self._sooner.clear()
-            for overdue in self._reservations.take_due(self._now()):
-                if not overdue.evict:
+            for overdue in self._reservations.take_due(_moment()):
+                if overdue.evict:
+                    self._evictions.add(overdue.pod.uid)
+                else:
                     self._say(overdue)
-                elif term.valid():
-                    await self._evict(overdue)
                 # Others come to their turn between two pods.
                 await asyncio.sleep(0)
             await self._wait()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None:
-            self._reservations.put_pod(new)
+            seen = _moment()
+            self._reservations.put_pod(new, seen - max(0, self._now() - new.released), seen)
         elif old is not None:
             self._reservations.drop_pod(old.uid)
         due = self._reservations.next_due()
@@ -97,7 +80,7 @@ class ReservationWatch:
     async def _wait(self) -> None:
         """Returns when the next pod is due, or when another one is due before that."""
         self._awaited = self._reservations.next_due()
-        delay_s = None if self._awaited is None else max(0, self._awaited - self._now()) / 1e6 + _TICK_S
+        delay_s = None if self._awaited is None else max(0, self._awaited - _moment()) / 1e6 + _TICK_S
         try:
             async with asyncio.timeout(delay_s):
                 await self._sooner.wait()
@@ -105,31 +88,18 @@ class ReservationWatch:
             return
 
     def _say(self, overdue: Overdue) -> None:
-        queue = self._caches.ledger.attribution(overdue.pod).queue
+        pod, queue = overdue.pod, self._caches.ledger.attribution(overdue.pod).queue
         reason, note = overdue_notice(overdue, queue, self._settings)
-        self._announcements.overdue(overdue.pod, reason, note)
+        self._announcements.overdue(pod, reason, note)
 
-    async def _evict(self, overdue: Overdue) -> None:
-        """Deletes a pod as it was when it was judged: should it have got a node meanwhile, it stays.
+    def _say_evicted(self, pod: Pod) -> None:
+        self._say(Overdue(pod, evict=True))
+        seen = self._caches.pods.get(pod.key)
+        if seen is None or seen.uid != pod.uid:
+            # It went before the answer came; nobody else has it forgotten any more.
+            self._announcements.gone(pod.uid)
 
-        Whatever the answer, a pod that is still there is due again.
-        """
-        pod, outcomes = overdue.pod, self._metrics.evictions
-        try:
-            await self._client.delete(
-                PODS,
-                pod.name,
-                pod.namespace,
-                uid=pod.uid,
-                resource_version=pod.resource_version,
-                timeout_s=WRITE_TIMEOUT_S,
-            )
-        except errors.KubeError as error:
-            expected = isinstance(error, errors.NotFound | errors.Conflict)
-            about = {"pod": pod.key, "error": errors.describe(error)}
-            _LOG.log(logging.DEBUG if expected else logging.WARNING, "reserved pod not deleted", extra=about)
-            outcomes.labels("failed").inc()
-        else:
-            outcomes.labels("done").inc()
-            _LOG.info("reserved pod deleted", extra={"pod": pod.key})
-            self._say(overdue)
+
+def _moment() -> int:
+    """The monotonic clock in microseconds."""
+    return round(asyncio.get_running_loop().time() * 1e6)

@@ -1,32 +1,167 @@
 """Gauges that are read off the books when the page is asked for."""
 
-from collections.abc import Container, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Generic, TypeVar
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Sample
+from prometheus_client.utils import floatToGoString
+
+from core.steps import Steps, finish
+from kube.exposition import LongFamily
 
 Labels = tuple[str, ...]
+Values = Mapping[Labels, float]
+"""By the labels that follow the queue."""
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_PER_TEXT: Final = 200
 
 
-class QueueGauges:
-    """One family whose first label is the queue.
+class QueueGauges(ABC, Generic[S]):
+    """Families whose first label is the queue; `S` is what the values of one queue are made of.
 
     A series that is gone is shown once more with 0 and then dropped, so that a sum over time does not keep its last
     value; those of a deleted queue are dropped at once.
     """
 
-    def __init__(self, name: str, documentation: str, *labels: str) -> None:
-        self._name = name
-        self._documentation = documentation
+    def __init__(self, families: Mapping[str, str], *labels: str) -> None:
+        """`families` are their help texts by name."""
+        self._documentation = families
         self._labels = ("queue_name", *labels)
-        self._shown: frozenset[Labels] = frozenset()
+        self._order = sorted(range(len(self._labels)), key=self._labels.__getitem__)
+        self._blocks: dict[str, _Block[S]] = {}
 
-    def page(self, values: Mapping[Labels, float], queues: Container[str]) -> Metric:
-        """The family with these values by labels; `queues` are those that exist."""
-        family = GaugeMetricFamily(self._name, self._documentation, labels=self._labels)
-        for labels in sorted(self._shown - values.keys()):
-            if labels[0] in queues:
-                family.add_metric(labels, 0)
-        for labels, value in sorted(values.items()):
-            family.add_metric(labels, value)
-        self._shown = frozenset(values)
-        return family
+    @abstractmethod
+    def sources(self) -> Iterator[tuple[str, S] | None]:
+        """What the values of each queue are made of, in the order of their names; while it is equal, they are not made anew.
+
+        Anything may change between two of them. None is a place where others may come to their turn besides.
+        """
+
+    @abstractmethod
+    def values(self, source: S) -> Sequence[Values]:
+        """What is shown of a queue, for each of the families."""
+
+    @abstractmethod
+    def existing(self) -> Container[str]:
+        """The queues that are there."""
+
+    def families(self) -> list[LongFamily]:
+        """The families of one page; they are filled when the first of them is asked for what it shows."""
+        sheet = _Sheet(self)
+        return [
+            _Family(name, text, number, sheet)
+            for number, (name, text) in enumerate(self._documentation.items())
+        ]
+
+    def fill(self) -> Steps["_Filled[S]"]:
+        """Brings the values up to date; those of a queue of which nothing has changed are taken over as they are."""
+        before, blocks = self._blocks, dict[str, _Block[S]]()
+        for found in self.sources():
+            if found is not None:
+                queue, source = found
+                known = before.get(queue)
+                same = known is not None and known.source == source
+                blocks[queue] = known if known and same else self._block(queue, source)
+            yield
+        gone: list[list[tuple[Labels, float]]] = [[] for _ in self._documentation]
+        existing = self.existing()
+        for queue, old in before.items():
+            new = blocks.get(queue)
+            if new is not old and queue in existing:
+                for number, had in enumerate(old.values):
+                    has = new.values[number] if new is not None else {}
+                    gone[number] += (((queue, *labels), 0.0) for labels in sorted(had.keys() - has.keys()))
+            yield
+        self._blocks = blocks
+        return _Filled(blocks, gone)
+
+    def line(self, name: str, labels: Labels, value: float) -> str:
+        """One line of the page, as prometheus_client writes it."""
+        pairs = ",".join(f'{self._labels[place]}="{_escaped(labels[place])}"' for place in self._order)
+        number: str = floatToGoString(value)  # type: ignore[no-untyped-call] # the only one that the library leaves out
+        return f"{name}{{{pairs}}} {number}\n"
+
+    def sample(self, name: str, labels: Labels, value: float) -> Sample:
+        """The same for prometheus_client."""
+        return Sample(name, dict(zip(self._labels, labels, strict=True)), value)
+
+    def _block(self, queue: str, source: S) -> "_Block[S]":
+        values = self.values(source)
+        texts = tuple(
+            "".join(self.line(name, (queue, *labels), value) for labels, value in sorted(some.items()))
+            for name, some in zip(self._documentation, values, strict=True)
+        )
+        return _Block(source, values, texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block(Generic[S]):
+    """What is shown of one queue, family by family."""
+
+    source: S
+    values: Sequence[Values]
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled(Generic[S]):
+    """The queues in their order, and for each family what is shown for the last time."""
+
+    blocks: Mapping[str, _Block[S]]
+    gone: Sequence[Sequence[tuple[Labels, float]]]
+
+
+class _Sheet(Generic[S]):
+    """What the families of one page have in common."""
+
+    def __init__(self, gauges: QueueGauges[S]) -> None:
+        self.gauges = gauges
+        self._filled: _Filled[S] | None = None
+
+    def filled(self) -> Steps[_Filled[S]]:
+        if self._filled is None:
+            self._filled = yield from self.gauges.fill()
+        return self._filled
+
+
+class _Family(LongFamily, Generic[S]):
+    def __init__(self, name: str, documentation: str, number: int, sheet: _Sheet[S]) -> None:
+        super().__init__(name, documentation)
+        self._number = number
+        self._sheet = sheet
+
+    def all_samples(self) -> list[Sample]:
+        page, number = finish(self._sheet.filled()), self._number
+        there = [
+            ((queue, *labels), value)
+            for queue, block in page.blocks.items()
+            for labels, value in sorted(block.values[number].items())
+        ]
+        return [self._sheet.gauges.sample(self.name, *shown) for shown in (*page.gone[number], *there)]
+
+    def lines(self) -> Steps[list[str]]:
+        page, number = (yield from self._sheet.filled()), self._number
+        line, texts = self._sheet.gauges.line, list[str]()
+        for some in _parts(page.gone[number]):
+            texts.append("".join(line(self.name, *shown) for shown in some))
+            yield
+        for blocks in _parts(page.blocks.values()):
+            texts.append("".join(block.texts[number] for block in blocks))
+            yield
+        return texts
+
+
+def _parts(items: Iterable[T]) -> Iterator[list[T]]:
+    left = iter(items)
+    while some := list(islice(left, _PER_TEXT)):
+        yield some
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -21,7 +21,7 @@ class Index:
         return self._values.get(member, ())
 
     def put(self, member: str, *values: str | None) -> bool:
-        """Lists a member under exactly these values; None stands for no value.
+        """Lists a member under exactly these values; None stands for no value, one that is repeated for itself.
 
         Returns whether the member left a value that it was listed under.
         """
@@ -29,7 +29,7 @@ class Index:
         if values == had:
             # By far most calls, and what is listed holds no None.
             return False
-        wanted = tuple(value for value in values if value is not None)
+        wanted = tuple(dict.fromkeys(value for value in values if value is not None))
         if wanted == had:
             return False
         for value in had:

@@ -152,9 +152,8 @@ CATALOGUE: Final = _catalogue(
     ),
     Reason(
         LIFT_REFUSED,
-        "The pod could be lifted, but the API server refuses the write, or somebody's webhook does; its quota was given back.",
-        "Read what the message says of the refusal: as a rule an admission webhook or policy of somebody else is down or "
-        "forbids updates of the pod. It is tried again by itself.",
+        "the API server, or somebody's webhook or policy, refuses the write that lifts the gate, so the quota was given back",
+        "mend what the message names; the pod is tried again by itself within minutes",
     ),
     Reason(
         MIXED_CARDS,

@@ -1,23 +1,42 @@
-"""Work that can be interrupted: a generator yields wherever others may come to their turn, and goes on when it is resumed.
+"""Work that may be paused: a generator that yields wherever its driver may let others come to their turn.
 
 Whoever drives one decides when to pause. Between two steps lies about half a millisecond of work at the most, so that a
-driver that looks at its clock after each of them is never late by more.
+driver that looks at its clock after each of them is never late by more. Meanwhile the books may change: whoever yields leaves everything of its own complete before, and looks again after.
 """
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
 
 Steps = Generator[None, None, T]
-"""Yields None at each place where it may be paused; its value is what it returns."""
+"""What comes to a T in the end. To be composed with `yield from`."""
 
 
 def finish(steps: Steps[T]) -> T:
-    """Runs to the end without a pause."""
+    """Runs to the end, for callers that need no pauses."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            value: T = end.value
-            return value
+            result: T = end.value
+            return result
+
+
+@dataclass(slots=True)
+class Pace:
+    """Counts pieces of work so small that a step is many of them."""
+
+    step: int
+    done: int = 0
+    _until: int = 0
+
+    def due(self, pieces: int = 1) -> bool:
+        """Counts what comes next; whether to yield before it, so that a step has at most `step` pieces or is just one."""
+        self.done += pieces
+        if self.done <= self._until:
+            return False
+        first = not self._until
+        self._until = self.done - pieces + self.step
+        return not first

@@ -11,6 +11,7 @@ command line, the rendered settings and a token of the rendered ServiceAccount. 
 configurations are those of the chart, except that webhook entries call the process at its address on loopback.
 """
 
+import itertools
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from hack.installation.rendering import Object, of_kind
 from hack.installation.replica import Replica, replica
 from hack.installation.substitution import Surroundings
 
+NAMESPACE = "cardquota-system"
 WEBHOOK = "cardquota-webhook"
 CONTROLLER = "cardquota-controller"
 
@@ -45,10 +47,13 @@ _DEFAULTS: Mapping[str, Any] = {"crds": {"install": True}}
 class Installation:
     """An installed chart whose processes are ready when `with` begins, and of which only the CRDs are left when it ends.
 
+    Without a `namespace` it is `cardquota-system`, or one beside it while an earlier installation is leaving that one.
+
     `values` are the chart's; the CRDs of Queue and PodGroup are installed unless they say otherwise. `webhook` False and
     `controller` 0 leave the process out, and with it the webhook entries that it would serve. Several controllers share
-    one Lease; the API server calls the first that runs, where a Service would spread the calls. Each process logs to the
-    control plane's log directory, under its pod's name. Children do not outlive this process.
+    one Lease; the API server calls the first that runs, where a Service would spread the calls. Each process logs under
+    its pod's name into a folder that this installation has for itself in the control plane's log directory. Children do
+    not outlive this process.
     """
 
     def __init__(
@@ -56,12 +61,13 @@ class Installation:
         control_plane: ControlPlane,
         *,
         values: Mapping[str, Any] | None = None,
-        namespace: str = "cardquota-system",
+        namespace: str | None = None,
         webhook: bool = True,
         controller: int = 1,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        self.namespace = namespace
+        self.namespace = namespace or NAMESPACE
+        self._may_move = namespace is None
         self._plane = control_plane
         self._values = {**_DEFAULTS, **(values or {})}
         self._wanted = {WEBHOOK: int(webhook), CONTROLLER: controller}
@@ -70,9 +76,12 @@ class Installation:
         self._inventory = Inventory(control_plane.api)
 
     def __enter__(self) -> Self:
+        if self._may_move:
+            self.namespace = self._free_namespace()
         self.objects = rendering.render(self._plane.binary("helm"), self._values, self.namespace)
         self._deployments = of_kind(self.objects, "Deployment")
         self._directory = Path(tempfile.mkdtemp(prefix="cardquota-installation-"))
+        self._logs = self._plane.log_folder("installation")
         self._supervisor = Supervisor(self._directory)
         try:
             self._apply_objects()
@@ -131,6 +140,14 @@ class Installation:
         return f"http://{substitution.LOOPBACK}:{self._replicas[CONTROLLER][index].ports[port]}"
 
     # -- start ---------------------------------------------------------------------------------------------------
+
+    def _free_namespace(self) -> str:
+        """The usual namespace, or one beside it while that of an earlier installation takes its seconds to go."""
+        for number in itertools.count(1):
+            name = NAMESPACE if number == 1 else f"{NAMESPACE}-{number}"
+            if self._plane.api.get(f"/api/v1/namespaces/{name}").status == HTTPStatus.NOT_FOUND:
+                return name
+        raise AssertionError("there are enough numbers")
 
     def _wait_until_free(self, path: str) -> None:
         """Return once no other installation has this object; one that is just ending takes a moment."""
@@ -199,7 +216,7 @@ class Installation:
             mounts={p: self._directory / c for p, c in substitution.config_mounts(deployment).items()},
             kubeconfig=self._plane.service_account_kubeconfig(self.namespace, account),
         )
-        launched = replica(deployment, around, self._supervisor, self._plane.log_directory)
+        launched = replica(deployment, around, self._supervisor, self._logs)
         launched.process.launch()
         return launched
 

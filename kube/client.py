@@ -4,8 +4,9 @@ Raw JSON on purpose: the generated models cost 25 times the memory and the time 
 would drop fields that this version of the library does not know.
 """
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import closing
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from importlib import metadata
@@ -144,12 +145,16 @@ class Client:
         field_selector: str | None = None,
         timeout_s: float,
         inactivity_s: float,
+        answer_s: float = 10.0,
     ) -> AsyncGenerator[WatchEvent]:
-        """The changes after `resource_version`, bookmarks among them, until the server ends the watch.
+        """The changes after `resource_version`, bookmarks among them, until the server ends the watch or says nothing.
 
-        The server is asked to end it after `timeout_s`, rounded to seconds. Raises Gone when that version is too old,
-        ApiError for any other error that the server reports, by status or by event, and ConnectionFailed when the
-        stream is cut or nothing at all (a bookmark comes each minute) arrived for `inactivity_s`.
+        The first event is a bookmark of `resource_version` itself: the server has answered, which it has to do within
+        `answer_s`, over a new connection. It is asked to end the watch after `timeout_s`, rounded to seconds. When nothing
+        at all arrived for `inactivity_s` the watch ends like that too, for silence is no failure; whether anybody is there
+        is seen when it is taken up again.
+        Raises Gone when the version is too old, ApiError for any other error that the server reports, by status or by
+        event, and ConnectionFailed when there is no answer or the stream is cut.
         An event may be of any size. Close the iterator (contextlib.aclosing) to end the watch early.
         """
         query = _selectors(label_selector, field_selector) | {
@@ -158,22 +163,23 @@ class Client:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(round(timeout_s)),
         }
-        timeout = aiohttp.ClientTimeout(
-            total=timeout_s + _WATCH_GRACE_S, sock_connect=inactivity_s, sock_read=inactivity_s
+        timeout = aiohttp.ClientTimeout(total=answer_s + timeout_s + _WATCH_GRACE_S)
+        path = resource.path(namespace)
+        request = Request(
+            "GET", path, "watch", str(resource), timeout, query=query, answer_s=answer_s, unpooled=True
         )
-        request = Request("GET", resource.path(namespace), "watch", str(resource), timeout, query=query)
         splitter = LineSplitter()
-        # Closed, not released: a watch ended early has more to send, so its connection is of no further use.
-        with closing(await self._transport.open(request)) as response:
+        with _torn_off(await self._transport.open(request)) as response:
+            yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": resource_version}})
             try:
-                async for chunk in response.content.iter_any():
+                while chunk := await _next_chunk(response, inactivity_s):
                     for line in splitter.feed(chunk):
                         yield _watch_event(line)
             except errors.TRANSPORT_ERRORS as error:
                 raise request.failed(error) from error
             except orjson.JSONDecodeError as error:
                 raise errors.ConnectionFailed(f"watch {resource}: not JSON") from error
-        if splitter.rest:
+        if chunk is not None and splitter.rest:
             raise errors.ConnectionFailed(f"watch {resource}: ended in the middle of an event")
 
     async def create(
@@ -300,6 +306,32 @@ def _user_agent() -> str:
         return f"{names.FIELD_MANAGER}/{metadata.version('cardquota')}"
     except metadata.PackageNotFoundError:
         return names.FIELD_MANAGER  # run from a source tree
+
+
+async def _next_chunk(response: aiohttp.ClientResponse, limit_s: float) -> bytes | None:
+    """What has arrived, as soon as anything has: empty at the end of the answer, None when it does not come in time."""
+    silence = asyncio.timeout(limit_s)
+    try:
+        async with silence:
+            return await response.content.readany()
+    except TimeoutError:
+        if silence.expired():
+            return None
+        raise
+
+
+@contextmanager
+def _torn_off(response: aiohttp.ClientResponse) -> Iterator[aiohttp.ClientResponse]:
+    """Ends an answer with its connection, unless it is read to its end.
+
+    A watch that is ended early has more to send. A proper end of TLS waits for the other side, and perhaps there is none.
+    """
+    try:
+        yield response
+    finally:
+        if response.connection is not None and response.connection.transport is not None:
+            response.connection.transport.abort()
+        response.close()
 
 
 def _watch_event(line: bytes) -> WatchEvent:

@@ -5,12 +5,15 @@ is and turns everything that can be wrong in one into a single error.
 """
 
 import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import aiohttp
 import yaml
+from aiohttp.connector import AddrInfoType
 from kubernetes_asyncio.client.api_client import ApiClient
 from kubernetes_asyncio.client.configuration import Configuration
 from kubernetes_asyncio.config.config_exception import ConfigException
@@ -36,6 +39,13 @@ GARBAGE = (
     AssertionError,
 )
 """What reading a file that is no kubeconfig makes the library raise, its own exception among them."""
+
+
+_KEEP_ALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3))
+"""Seconds of silence, seconds between probes, probes without answer: the kernel gives a dead peer up after eleven."""
+
+_READ_BUFFER = 2**21
+"""As in the library's own session: no event of a watch is larger than what the API server stores, 1.5 MiB as a rule."""
 
 
 class ConfigurationError(KubeError):
@@ -82,6 +92,42 @@ def plain(url: str) -> Connection:
         """Nothing to read again."""
 
     return Connection(ApiClient(configuration), load)
+
+
+def unpooled(link: Connection) -> aiohttp.ClientSession:
+    """A session to the same server with the same certificates, in which each request has a connection of its own.
+
+    A kept connection that has died without a word looks like any other, and whoever takes it waits in vain.
+    """
+    configuration = link.api.configuration
+    connector = aiohttp.TCPConnector(
+        limit=0, force_close=True, ssl=_tls_context(configuration), socket_factory=_kept_alive
+    )
+    return aiohttp.ClientSession(connector=connector, trust_env=True, read_bufsize=_READ_BUFFER)
+
+
+def _tls_context(configuration: Configuration) -> ssl.SSLContext:
+    """What the library makes of a configuration, which it does not hand out."""
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if configuration.disable_strict_ssl_verification:
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def _kept_alive(address: AddrInfoType) -> socket.socket:
+    """A socket whose peer the kernel asks now and then whether it is still there."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE:
+        if hasattr(socket, name):  # not everywhere
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
 
 
 def _in_cluster() -> Connection:

@@ -22,6 +22,7 @@ is not.
 """
 
 _TEXT_LIMIT = 300
+_RETRY_AFTER_MAX_S = 300.0
 
 
 class KubeError(Exception):
@@ -111,8 +112,12 @@ def describe(error: BaseException) -> str:
 
 
 def retry_after_s(error: KubeError) -> float:
-    """The seconds that the server asked to wait; 0 where it named none, or gave no answer."""
-    return (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
+    """The seconds that the server asked to wait; 0 where it named none, or gave no answer.
+
+    At most five minutes: whatever stands between us and the API server may ask for any time.
+    """
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    return min(asked or 0.0, _RETRY_AFTER_MAX_S)
 
 
 def from_response(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:

@@ -1,250 +1,347 @@
-"""Events (events.k8s.io/v1) about objects, written in the background and never in the way of the work.
+"""Events about objects, written in the background and never in the way of the work.
 
-Repeats of an event within some minutes are counted on the first one's `series` instead of filling the list that a
-user reads, and no object gets more than a burst of them, however fast something flaps.
+Of each object and topic the newest words wait until they are written: nothing is lost because the API server is away or
+because much is said at once, and what waits is bounded by the objects there are. Repeats of an event are counted on the
+first one's `series`, and no object gets more than a burst of them, however fast something flaps.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
-from typing import Literal, Protocol
+from typing import NamedTuple
 
 from kube import errors
 from kube.backoff import Backoff
-from kube.client import Json, JsonPatch, PatchType
+from kube.event_store import EventClient, EventStore, EventType, Past, Reference, Words, cut
 from kube.metrics import DEFAULT, Metrics
-from kube.resources import EVENTS, Resource
-from kube.times import micro_time
+from kube.pauses import Pauses
+from kube.workqueue import WorkQueue
+
+__all__ = ["EventRecorder", "EventType", "Past", "Reference"]
 
 _LOG = logging.getLogger(__name__)
 
-NOTE_LIMIT = 1024
-"""Bytes of UTF-8 that the API server accepts as an event's note."""
+SLOTS = 8
+"""Events that are written side by side; those that failed before have as many for themselves."""
+
+PER_NAMESPACE = 6
+"""Of these in one namespace: one where every write hangs leaves some to the others from the first moment."""
+
+RECALL_S = 10.0
+"""For how long a process looks for what was said before."""
+
+_PASSING = (
+    errors.ConnectionFailed,
+    errors.ServerError,
+    errors.Throttled,
+    errors.Unauthorized,
+    errors.Conflict,
+)
+"""What may go better later. Anything else is a refusal, as that of a namespace which is going away."""
 
 _NAME_LIMIT = 200
 _BURST = 25
 _REFILL_S = 300.0
-_SERIES_S = 600.0
+_REPEAT_S = 600.0
+_TOPICS = 25
 _REMEMBERED = 4096
-_ATTEMPTS = 3
-
-EventType = Literal["Normal", "Warning"]
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The object that an event is about."""
-
-    api_version: str
-    kind: str
-    name: str
-    namespace: str = ""
-    uid: str = ""
-
-    @classmethod
-    def of(cls, resource: Resource, name: str, namespace: str = "", uid: str = "") -> "Reference":
-        """The reference to an object of a known resource."""
-        return cls(resource.api_version, resource.kind, name, namespace, uid)
-
-
-class EventStore(Protocol):
-    """The calls of kube.client.Client that a recorder makes."""
-
-    async def create(self, resource: Resource, body: Json, namespace: str | None = None) -> Json:
-        """See Client.create."""
-
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Json | JsonPatch,
-        namespace: str | None = None,
-        *,
-        patch_type: PatchType,
-    ) -> Json:
-        """See Client.patch."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """What makes two events the same one."""
-
-    regarding: Reference
-    type: EventType
-    reason: str
-    note: str
-    action: str
 
 
 @dataclass(slots=True)
-class _Series:
-    """An event that was written: where, how often it happened, and when last."""
+class _News:
+    """What is to be written: the words, how often they were said, when last, and not to be written before `due`."""
 
+    words: Words
+    name: str
+    """Of the event, the same in each attempt: what was stored without our knowing is not stored twice."""
+    at: datetime
+    due: float
+    backoff: Backoff
+    count: int = 1
+    sent: bool = False
+    """Whether it may be stored already."""
+
+
+@dataclass(slots=True)
+class _Said:
+    """What was written: the words, in which event, how often they were said, and when that was written."""
+
+    words: Words
     name: str
     count: int
-    last: float
+    written: float
+
+
+@dataclass(slots=True)
+class _Object:
+    """What is to be said about an object and what was, by topic, and how many more events it may have."""
+
+    regarding: Reference
+    since: float
+    news: dict[str, _News] = field(default_factory=dict)
+    said: dict[str, _Said] = field(default_factory=dict)
+    tokens: float = _BURST
+    gone: bool = False
+
+
+class _Key(NamedTuple):
+    namespace: str
+    identity: str
+    topic: str
 
 
 class EventRecorder:
-    """Takes events at any time and writes them while `run` runs.
+    """Takes events at any time and writes them while `run` runs; only within a running event loop.
 
     `controller` and `instance` say who reports: a qualified name and this process.
     """
 
     def __init__(
         self,
-        client: EventStore,
+        client: EventClient,
         controller: str,
         instance: str,
         *,
-        limit: int = 1000,
-        clock: Callable[[], float] | None = None,
+        repeat_s: float = _REPEAT_S,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         rng: Random | None = None,
         metrics: Metrics = DEFAULT,
     ) -> None:
-        self._client = client
-        self._controller = controller
-        self._instance = instance[:128]
-        self._limit = limit
-        self._clock = clock or (lambda: asyncio.get_running_loop().time())
+        self._store = EventStore(client, controller, instance)
+        self._repeat_s = repeat_s
         self._now = now
         self._rng = rng or Random()  # noqa: S311 - spreads attempts and makes names unique, protects nothing
         self._metrics = metrics
-        self._pending: OrderedDict[_Key, int] = OrderedDict()
-        self._wake = asyncio.Event()
-        self._tokens: OrderedDict[Reference, tuple[float, float]] = OrderedDict()
-        self._series: OrderedDict[_Key, _Series] = OrderedDict()
+        self._objects: dict[str, _Object] = {}
+        self._idle: OrderedDict[str, None] = OrderedDict()
+        """The objects about which nothing waits, the one least recently written about first."""
+        self._pauses = Pauses(self._rng, patience=PER_NAMESPACE - 1)
+        self._recalls = 0
+        self._first = WorkQueue(
+            self._attempt, slots=SLOTS, per_lane=PER_NAMESPACE, lane=lambda key: key.namespace
+        )
+        self._again = WorkQueue(self._work, slots=SLOTS // 2)
+        """What failed: with one object the store may hang, and nobody has to wait behind that."""
 
-    def emit(self, regarding: Reference, event_type: EventType, reason: str, note: str, action: str) -> bool:
-        """Queues an event; whether it will be written (drops are counted). Never blocks, never raises.
+    def emit(
+        self,
+        regarding: Reference,
+        event_type: EventType,
+        reason: str,
+        note: str,
+        action: str,
+        topic: str | None = None,
+    ) -> None:
+        """Has an event written, unless newer words on the topic come first. Never blocks, never raises.
 
-        `reason` and `action` are short CamelCase words; a note of more than NOTE_LIMIT bytes is cut.
+        `reason` and `action` are short CamelCase words; a note of more than NOTE_LIMIT bytes is cut. Without a topic the
+        event is one of its own. One that repeats what was written in the last minutes is only counted.
         """
-        key = _Key(regarding, event_type, reason, _cut(note), action)
-        if not self._take_token(regarding):
-            self._metrics.events_dropped.labels("rate").inc()
+        words = Words(event_type, reason, cut(note), action)
+        key = _Key(regarding.event_namespace, regarding.identity, topic or _own_topic(words))
+        about, now = self._object(regarding), _loop_time()
+        waiting, said = about.news.get(key.topic), about.said.get(key.topic)
+        if said is not None and said.words == words and now - said.written < self._repeat_s:
+            said.count += 1
+            self._drop(about, key)
+        elif waiting is None:
+            due = self._take_token(about, now)
+            news = _News(words, self._name(regarding), self._now(), due, Backoff(self._rng))
+            self._begin(about, key, news, due - now)
+        elif waiting.words == words:
+            waiting.count += 1
+        else:
+            name, at = self._name(regarding), self._now()
+            about.news[key.topic] = _News(words, name, at, waiting.due, waiting.backoff)
+
+    def retract(self, identity: str, topic: str) -> bool:
+        """Takes back what waits to be written on a topic. Returns whether there was any that cannot have been stored."""
+        about = self._objects.get(identity)
+        news = about.news.get(topic) if about is not None else None
+        if about is None or news is None:
             return False
-        if key not in self._pending and len(self._pending) >= self._limit:
-            self._metrics.events_dropped.labels("full").inc()
-            return False
-        self._pending[key] = self._pending.get(key, 0) + 1
-        self._metrics.events_queued.set(len(self._pending))
-        self._wake.set()
-        return True
+        self._drop(about, _Key(about.regarding.event_namespace, identity, topic))
+        return not news.sent
+
+    def gone(self, identity: str) -> None:
+        """Forgets an object that does not exist any more; what waits about it, its end perhaps, is tried once."""
+        about = self._objects.get(identity)
+        if about is not None:
+            about.gone = True
+            self._settle(about)
+
+    async def recall(self, take: Callable[[Past], None]) -> None:
+        """Hands `take` each event that was stored under our name before; what is emitted meanwhile waits.
+
+        What cannot be read within RECALL_S, or at all, is left out.
+        """
+        self._recalls += 1
+        read = 0
+        try:
+            async with asyncio.timeout(RECALL_S):
+                async for page in self._store.pages():
+                    read += len(page)
+                    for past in page:
+                        self._remember(past)
+                        take(past)
+        except (TimeoutError, errors.KubeError) as error:
+            extra = {"error": errors.describe(error), "read": read}
+            _LOG.warning("not all earlier events could be read, some may be said again", extra=extra)
+        finally:
+            self._recalls -= 1
+            if not self._recalls:
+                self._resume()
 
     async def run(self) -> None:
-        """Writes queued events one after the other until cancelled; what is queued then is lost."""
-        while True:
-            await self._wake.wait()
-            while self._pending:
-                key, count = self._pending.popitem(last=False)
-                self._metrics.events_queued.set(len(self._pending))
-                await self._write_or_drop(key, count)
-            self._wake.clear()
+        """Writes until cancelled; what waits then stays for a further run."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._first.run(), name="events")
+            tasks.create_task(self._again.run(), name="events that failed")
 
-    async def _write_or_drop(self, key: _Key, count: int) -> None:
-        backoff = Backoff(self._rng)
-        for attempt in range(1, _ATTEMPTS + 1):
+    # -- what waits --------------------------------------------------------------------------------------------
+
+    def _object(self, regarding: Reference) -> _Object:
+        about = self._objects.get(regarding.identity)
+        if about is None:
+            about = self._objects[regarding.identity] = _Object(regarding, _loop_time())
+            self._settle(about)
+        return about
+
+    def _begin(self, about: _Object, key: _Key, news: _News, delay_s: float) -> None:
+        if len(about.news) == _TOPICS:
+            self._drop(about, key._replace(topic=next(iter(about.news))))
+            self._metrics.events_dropped.labels("full").inc()
+        about.news[key.topic] = news
+        self._metrics.events_queued.inc()
+        self._settle(about)
+        if not self._recalls:
+            self._first.add(key, max(0.0, delay_s))
+
+    def _drop(self, about: _Object, key: _Key) -> None:
+        if about.news.pop(key.topic, None) is not None:
+            self._first.discard(key)
+            self._again.discard(key)
+            self._metrics.events_queued.dec()
+            self._settle(about)
+
+    def _settle(self, about: _Object) -> None:
+        """Remembers objects about which nothing waits within bounds, and none that is gone."""
+        identity = about.regarding.identity
+        self._idle.pop(identity, None)
+        if about.news:
+            return
+        if about.gone:
+            self._objects.pop(identity, None)
+            return
+        self._idle[identity] = None
+        if len(self._idle) > _REMEMBERED:
+            oldest, _ = self._idle.popitem(last=False)
+            del self._objects[oldest]
+
+    def _take_token(self, about: _Object, now: float) -> float:
+        """When the object may have one more event: a burst of 25 at once, and one more each five minutes."""
+        about.tokens = min(float(_BURST), about.tokens + (now - about.since) / _REFILL_S)
+        about.since = now
+        about.tokens = max(about.tokens - 1.0, -float(_TOPICS))
+        return now + max(0.0, -about.tokens) * _REFILL_S
+
+    def _remember(self, past: Past) -> None:
+        """Takes what another process has written, or this one in an earlier life, for written just now."""
+        topic = _own_topic(past.words)
+        about = self._object(past.regarding)
+        about.said.setdefault(topic, _Said(past.words, past.name, past.count, _loop_time()))
+        self._drop(about, _Key(past.regarding.event_namespace, past.regarding.identity, topic))
+
+    def _resume(self) -> None:
+        now = _loop_time()
+        for identity, about in self._objects.items():
+            for topic, news in about.news.items():
+                key = _Key(about.regarding.event_namespace, identity, topic)
+                if key not in self._first and key not in self._again:
+                    self._first.add(key, max(0.0, news.due - now))
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def _attempt(self, key: _Key) -> float | None:
+        """The first attempt on what there is to say, unless nothing is tried in the namespace now."""
+        pause_s = self._pauses.left_s(key.namespace)
+        if pause_s > 0:
+            return pause_s
+        again_s = await self._work(key)
+        if again_s is not None:
+            self._again.add(key, again_s)
+        return None
+
+    async def _work(self, key: _Key) -> float | None:
+        about = self._objects.get(key.identity)
+        news = about.news.get(key.topic) if about is not None else None
+        if about is None or news is None:
+            return None
+        pause_s = self._pauses.left_s(key.namespace)
+        if pause_s > 0:
+            return pause_s
+        news.sent = True
+        try:
+            said = await self._write(about, news, about.said.get(key.topic))
+        except _PASSING as error:
+            return self._failed(about, key, news, error)
+        except errors.KubeError as error:
+            self._given_up(about, key, news, error)
+            return None
+        self._pauses.succeeded(key.namespace)
+        about.said[key.topic] = said
+        self._done(about, key, news)
+        return None
+
+    async def _write(self, about: _Object, news: _News, said: _Said | None) -> _Said:
+        if said is not None and said.words == news.words:
+            count = said.count + news.count
             try:
-                await self._write(key, count)
-            except (errors.ConnectionFailed, errors.ServerError, errors.Throttled) as error:
-                if attempt == _ATTEMPTS:
-                    self._dropped(key, error)
-                    return
-                await asyncio.sleep(backoff.next_delay())
-            except errors.ApiError as error:
-                self._dropped(key, error)
-                return
-            else:
-                return
-
-    def _dropped(self, key: _Key, error: errors.KubeError) -> None:
-        # A namespace that is going away refuses new events: expected, and nobody is left to read them.
-        self._metrics.events_dropped.labels("failed").inc()
-        extra = {"reason": key.reason, "kind": key.regarding.kind, "error": str(error)}
-        _LOG.warning("event not written", extra=extra)
-
-    async def _write(self, key: _Key, count: int) -> None:
-        series = self._series.get(key)
-        if series is not None and self._clock() - series.last < _SERIES_S:
-            try:
-                await self._count_up(key, series, count)
+                await self._store.count_up(said.name, about.regarding, count, news.at)
             except errors.NotFound:
-                del self._series[key]  # events live for an hour only
+                _LOG.debug("event has expired, another one is written", extra={"event": said.name})
             else:
-                return
-        await self._create(key, count)
-
-    async def _count_up(self, key: _Key, series: _Series, count: int) -> None:
-        total = series.count + count
-        body = {"series": {"count": total, "lastObservedTime": micro_time(self._now())}}
-        namespace = _namespace(key)
-        await self._client.patch(EVENTS, series.name, body, namespace, patch_type=PatchType.MERGE)
-        series.count, series.last = total, self._clock()
-        self._series.move_to_end(key)
-        self._metrics.events_written.labels("series").inc()
-
-    async def _create(self, key: _Key, count: int) -> None:
-        # As client-go names them: the object's name, and something that no other event of it has.
-        stem = key.regarding.name[:_NAME_LIMIT].rstrip(".-")
-        name = f"{stem}.{self._rng.getrandbits(64):016x}"
-        await self._client.create(EVENTS, self._body(key, name, count), _namespace(key))
-        self._series[key] = _Series(name, count, self._clock())
-        self._series.move_to_end(key)
-        if len(self._series) > _REMEMBERED:
-            self._series.popitem(last=False)
+                self._metrics.events_written.labels("series").inc()
+                return _Said(news.words, said.name, count, _loop_time())
+        await self._store.create(news.name, about.regarding, news.words, news.count, news.at)
         self._metrics.events_written.labels("create").inc()
+        return _Said(news.words, news.name, news.count, _loop_time())
 
-    def _body(self, key: _Key, name: str, count: int) -> Json:
-        now = micro_time(self._now())
-        regarding = {
-            "apiVersion": key.regarding.api_version,
-            "kind": key.regarding.kind,
-            "name": key.regarding.name,
-            "namespace": key.regarding.namespace,
-            "uid": key.regarding.uid,
-        }
-        body: Json = {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {"name": name, "namespace": _namespace(key)},
-            "eventTime": now,
-            "type": key.type,
-            "reason": key.reason,
-            "action": key.action,
-            "note": key.note,
-            "regarding": {field: value for field, value in regarding.items() if value},
-            "reportingController": self._controller,
-            "reportingInstance": self._instance,
-        }
-        if count > 1:
-            body["series"] = {"count": count, "lastObservedTime": now}
-        return body
+    def _done(self, about: _Object, key: _Key, news: _News) -> None:
+        if about.news.get(key.topic) is news:
+            self._drop(about, key)
+        elif key.topic in about.news:
+            # Other words have come since.
+            self._first.add(key)
 
-    def _take_token(self, regarding: Reference) -> bool:
-        """Whether the object may have one more event now: a burst of 25, and one more each five minutes."""
-        now = self._clock()
-        tokens, since = self._tokens.pop(regarding, (float(_BURST), now))
-        tokens = min(float(_BURST), tokens + (now - since) / _REFILL_S)
-        granted = tokens >= 1.0
-        self._tokens[regarding] = (tokens - 1.0 if granted else tokens, now)
-        if len(self._tokens) > _REMEMBERED:
-            self._tokens.popitem(last=False)
-        return granted
+    def _failed(self, about: _Object, key: _Key, news: _News, error: errors.KubeError) -> float | None:
+        """What cannot be written now is written later, as long as the object exists."""
+        if key.topic not in about.news:
+            return None
+        if about.gone:
+            self._given_up(about, key, news, error)
+            return None
+        news.sent = isinstance(error, errors.ConnectionFailed)
+        return max(self._pauses.failed(key.namespace, key, error), news.backoff.next_delay())
+
+    def _given_up(self, about: _Object, key: _Key, news: _News, error: errors.KubeError) -> None:
+        self._metrics.events_dropped.labels("failed").inc()
+        extra = {"reason": news.words.reason, "kind": about.regarding.kind, "error": errors.describe(error)}
+        _LOG.warning("event not written", extra=extra)
+        self._done(about, key, news)
+
+    def _name(self, regarding: Reference) -> str:
+        """As client-go names them: the object's name, and something that no other event of it has."""
+        return f"{regarding.name[:_NAME_LIMIT].rstrip('.-')}.{self._rng.getrandbits(64):016x}"
 
 
-def _namespace(key: _Key) -> str:
-    """Events about cluster-scoped objects live in `default`: the API server accepts them nowhere else."""
-    return key.regarding.namespace or "default"
+def _own_topic(words: Words) -> str:
+    return f"{words.reason}: {words.note}"
 
 
-def _cut(note: str) -> str:
-    raw = note.encode("utf-8", errors="replace")
-    if len(raw) <= NOTE_LIMIT:
-        return raw.decode("utf-8")
-    return raw[: NOTE_LIMIT - 3].decode("utf-8", errors="ignore") + "..."
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()

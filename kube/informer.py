@@ -102,7 +102,7 @@ class Informer(Generic[V]):
     def staleness_s(self) -> float | None:
         """Seconds since the API server last said anything about this resource, None before it first did.
 
-        While a watch is healthy a bookmark comes about each minute. Only within a running event loop.
+        While the server answers that is no more than some fifteen, however quiet it is. Only within a running event loop.
         """
         if self._contact is None:
             return None

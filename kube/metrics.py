@@ -6,7 +6,8 @@ apart by passing a registry each. Labels are bounded: no pod, node or object nam
 
 from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import choose_encoder
+
+from kube.exposition import Page
 
 
 class Metrics:
@@ -58,7 +59,7 @@ class Metrics:
         )
         self.informer_staleness = Gauge(
             "cardquota_informer_staleness_seconds",
-            "Time since the API server last said anything about this resource; bookmarks come each minute.",
+            "Time since the API server last said anything about this resource; it is asked every few seconds.",
             ("resource",),
             registry=registry,
         )
@@ -107,7 +108,7 @@ class Metrics:
         )
         self.events_dropped = Counter(
             "cardquota_events_dropped_total",
-            "Events not written: the queue was full, the object had too many, or the API server refused.",
+            "Events not written: too many others waited about the same object, or the API server refused.",
             ("cause",),
             registry=registry,
         )
@@ -141,9 +142,4 @@ DEFAULT = Metrics()
 
 def add_route(app: web.Application, registry: CollectorRegistry = REGISTRY) -> None:
     """Serves `registry` on GET /metrics, in the format (text or OpenMetrics) that the scraper asks for."""
-
-    async def show(request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
-
-    app.router.add_get("/metrics", show)
+    app.router.add_get("/metrics", Page(registry).show)

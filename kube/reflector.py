@@ -22,6 +22,7 @@ from kube.resources import Resource
 _LOG = logging.getLogger(__name__)
 
 _YIELD_EVERY = 50
+_ANSWER_CAP_S = 30.0
 _STABLE_S = 10.0
 _RETRY_AFTER_CAP_S = 120.0
 _SERVER_ERRORS_UNTIL_LIST = 3
@@ -31,14 +32,19 @@ _SERVER_ERRORS_UNTIL_LIST = 3
 class Timing:
     """How long the server is asked to keep a watch open, how long silence is borne, and how failures are paced.
 
-    The open time is drawn between its bounds, so that the watches of many clients do not end together. A bookmark
-    comes about each minute, hence `inactivity_s` above that. A page of 250 pods is parsed in about ten milliseconds,
-    during which nothing else runs.
+    The open time is drawn between its bounds, so that the watches of many clients do not end together. A connection that
+    died without a word is noticed within 15 s: after `inactivity_s` of silence the watch is taken up again, and has to be
+    answered within `answer_s`, or longer after each failure, for a server may be slow.
+    While nothing changes a watch lasts for `quiet_s`: the server sends a bookmark two seconds before it ends one, else
+    only each minute, so the version never grows too old to be taken up from.
+    A page of 250 pods is parsed in about ten milliseconds, during which nothing else runs.
     """
 
     watch_min_s: float = 290.0
     watch_max_s: float = 580.0
-    inactivity_s: float = 90.0
+    quiet_s: float = 11.0
+    inactivity_s: float = 11.0
+    answer_s: float = 3.5
     backoff_base_s: float = 0.8
     backoff_cap_s: float = 30.0
     page_size: int = 250
@@ -96,6 +102,7 @@ class ListWatch(Protocol):
         field_selector: str | None = None,
         timeout_s: float,
         inactivity_s: float,
+        answer_s: float,
     ) -> AsyncGenerator[WatchEvent]:
         """See Client.watch."""
 
@@ -142,6 +149,12 @@ class Reflector:
         self._uids: dict[str, str] = {}
         self._resource_version: str | None = None
         self._watching_since: float | None = None
+        self._answered = False
+        """Whether the last attempt got as far as a watch that has said anything."""
+        self._answer_s = self._timing.answer_s
+        """How long the next watch may take to say anything."""
+        self._quiet = False
+        """Whether the last watch went by without a change."""
         self._server_errors = 0
         self._last_failure = ""
 
@@ -176,7 +189,7 @@ class Reflector:
         Raises the KubeError that ended either. The list ends with Removed for everything known before that it did
         not hold, and Listed.
         """
-        self._watching_since = None
+        self._watching_since, self._answered = None, False
         if self._resource_version is None:
             async with aclosing(self._list()) as events:
                 async for event in events:
@@ -220,21 +233,28 @@ class Reflector:
 
     async def _watch(self) -> AsyncGenerator[Event]:
         self._metrics.watches.labels(str(self._resource)).inc()
+        timing, quiet, self._quiet = self._timing, self._quiet, True
+        answer_s, self._answer_s = self._answer_s, min(_ANSWER_CAP_S, 2 * self._answer_s)
         stream = self._source.watch(
             self._resource,
             resource_version=self._resource_version or "",
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
-            timeout_s=self._rng.uniform(self._timing.watch_min_s, self._timing.watch_max_s),
-            inactivity_s=self._timing.inactivity_s,
+            timeout_s=timing.quiet_s if quiet else self._rng.uniform(timing.watch_min_s, timing.watch_max_s),
+            inactivity_s=timing.inactivity_s,
+            answer_s=answer_s,
         )
         async with aclosing(stream):
             async for event in stream:
-                self._recovered()
+                self._answered, self._answer_s = True, timing.answer_s
+                self._quiet = self._quiet and event.type == "BOOKMARK"
+                version = event.object["metadata"]["resourceVersion"]
+                if version != self._resource_version:
+                    self._recovered()
                 for change in self._changes(event):
                     yield change
-                self._resource_version = event.object["metadata"]["resourceVersion"]
+                self._resource_version = version
 
     def _changes(self, event: WatchEvent) -> Iterator[Event]:
         if event.type == "BOOKMARK":
@@ -258,11 +278,12 @@ class Reflector:
 
     def _pause_after(self, failure: errors.KubeError | None) -> float:
         """Seconds until the next attempt; decides as well whether that one has to list."""
-        since = self._watching_since
+        since = self._watching_since if self._answered or failure is None else None
         watched_s = 0.0 if since is None else asyncio.get_running_loop().time() - since
         if watched_s >= _STABLE_S:
             self._backoff.reset()
         if failure is None:
+            self._recovered()
             # A server that closes every watch at once would otherwise be asked without a pause.
             return 0.0 if watched_s >= 1.0 else self._backoff.next_delay()
         if self._must_list(failure):

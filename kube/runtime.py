@@ -57,13 +57,32 @@ async def run_until(stop: asyncio.Event, *runnables: Callable[[], Awaitable[None
     """Runs all of them until `stop` is set, then cancels and awaits them all.
 
     A runnable that returns by itself is fine; one that raises ends the others, and the error comes out in an
-    ExceptionGroup.
+    ExceptionGroup. It is logged at once: to end in order takes a while, and not everybody is given it.
     """
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_coroutine(runnable)) for runnable in runnables]
+        for task in tasks:
+            task.add_done_callback(_log_failure)
         await stop.wait()
         for task in tasks:
             task.cancel()
+
+
+async def run_both(first: Awaitable[None], second: Awaitable[None]) -> None:
+    """Runs both until either ends, then cancels and awaits the other. What one raises comes out as it is.
+
+    In a TaskGroup it would not keep its type, by which a caller may tell it from others.
+    """
+    both = [asyncio.ensure_future(first), asyncio.ensure_future(second)]
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in both:
+            task.cancel()
+        await asyncio.wait(both)
+    for error in [task.exception() for task in both if not task.cancelled()]:
+        if error is not None:
+            raise error
 
 
 async def _coroutine(runnable: Callable[[], Awaitable[None]]) -> None:
@@ -76,11 +95,7 @@ async def filled(listed: Awaitable[None]) -> None:
     A collection that looked at all that has been listed so far would be a pause of hundreds of milliseconds, so what exists
     is taken out of its sight again and again, not only in the end.
     """
-    setting_aside = asyncio.create_task(_set_aside(), name="set aside what is listed")
-    try:
-        await listed
-    finally:
-        setting_aside.cancel()
+    await run_both(listed, _set_aside())
     settle_gc()
 
 
@@ -88,6 +103,12 @@ async def _set_aside() -> None:
     while True:
         gc.freeze()
         await asyncio.sleep(_SET_ASIDE_S)
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _LOG.critical("ending, for a part of the process has failed", exc_info=error)
 
 
 def settle_gc() -> None:

@@ -31,7 +31,10 @@ _FAILURES = (*errors.TRANSPORT_ERRORS, ConfigException)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `verb` and `resource` are what metrics and error messages call it."""
+    """One request; `verb` and `resource` are what metrics and error messages call it.
+
+    `answer_s` bounds the time until the answer begins, connecting included; `unpooled`: see connection.unpooled.
+    """
 
     method: str
     path: str
@@ -41,6 +44,8 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = field(default=None, repr=False)
     content_type: str = "application/json"
+    answer_s: float | None = None
+    unpooled: bool = False
 
     def failed(self, cause: Exception) -> errors.ConnectionFailed:
         """The error for an exchange that broke off; names what was asked, never the body."""
@@ -62,6 +67,7 @@ class Transport:
         self._metrics = metrics
         self._reload_lock = asyncio.Lock()
         self._reloaded_at = -_RELOAD_EVERY_S
+        self._unpooled: aiohttp.ClientSession | None = None
 
     @property
     def host(self) -> str:
@@ -70,6 +76,8 @@ class Transport:
 
     async def close(self) -> None:
         """Closes every connection; requests under way fail."""
+        if self._unpooled is not None:
+            await self._unpooled.close()
         await self._link.api.close()
 
     async def read(self, request: Request) -> bytes:
@@ -92,7 +100,9 @@ class Transport:
         is sent once more. Raises ApiError or ConnectionFailed.
         """
         try:
-            response = await self._send_twice(request)
+            # What is cancelled here closes its connection: nobody else is given one that does not answer.
+            async with asyncio.timeout(request.answer_s):
+                response = await self._send_twice(request)
             code = response.status
             self._metrics.api_requests.labels(request.verb, request.resource, str(code)).inc()
             if HTTPStatus.OK <= code < HTTPStatus.MULTIPLE_CHOICES:
@@ -126,7 +136,8 @@ class Transport:
         await self._link.api.update_params_for_auth(headers, [], ["BearerToken"])
         rest = self._link.api.rest_client
         query = f"?{urlencode(request.query)}" if request.query else ""
-        return await rest.pool_manager.request(
+        session = self._own_connection() if request.unpooled else rest.pool_manager
+        return await session.request(
             request.method,
             # Encoded already: otherwise yarl would decode percent-encoded parts of names again.
             URL(f"{self.host}{request.path}{query}", encoded=True),
@@ -138,6 +149,11 @@ class Transport:
             proxy_headers=rest.proxy_headers,
             server_hostname=rest.server_hostname,
         )
+
+    def _own_connection(self) -> aiohttp.ClientSession:
+        if self._unpooled is None:
+            self._unpooled = connection.unpooled(self._link)
+        return self._unpooled
 
     async def _reload(self, sent_at: float) -> bool:
         """Reads the credentials again, at most each ten seconds; whether another try makes sense.

@@ -84,6 +84,7 @@ class BestVersion:
         field_selector: str | None = None,
         timeout_s: float,
         inactivity_s: float,
+        answer_s: float,
     ) -> AsyncGenerator[WatchEvent]:
         """The changes in the version of the last list."""
         return self._source.watch(
@@ -94,6 +95,7 @@ class BestVersion:
             field_selector=field_selector,
             timeout_s=timeout_s,
             inactivity_s=inactivity_s,
+            answer_s=answer_s,
         )
 
     def _found(self, resource: Resource, version: str | None) -> None:

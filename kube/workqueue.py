@@ -9,12 +9,13 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
+_SLACK = 64
 _TICK_S = 0.001
 """A timer may fire a hair before the clock shows its time; without this the queue would spin until it does."""
 
@@ -100,6 +101,7 @@ class WorkQueue(Generic[K]):
         self._busy: dict[K, _Job] = {}
         self._later: dict[K, float] = {}
         self._timers: list[tuple[float, int, K]] = []
+        """What is in `_later`, and entries that it has overtaken."""
         self._numbers = count()
         self._wake = asyncio.Event()
 
@@ -168,6 +170,9 @@ class WorkQueue(Generic[K]):
             self._keys[lane] += 1
         self._later[key] = due
         heappush(self._timers, (due, next(self._numbers), key))
+        if len(self._timers) > 2 * len(self._later) + _SLACK:
+            self._timers = [(at, next(self._numbers), pending) for pending, at in self._later.items()]
+            heapify(self._timers)
 
     def _take_due(self, now: float) -> None:
         while self._timers and self._timers[0][0] <= now:

@@ -1,9 +1,16 @@
-"""Hypothesis profiles; chosen by `--hypothesis-profile`, else `ci` where the environment has CI set, else `dev`."""
+"""What holds for all tests: the hypothesis profile, no event loop left over, and programs built before the clock runs.
+
+The profile is chosen by `--hypothesis-profile`, else `ci` where the environment has CI set, else `dev`.
+"""
 
 import asyncio
 import os
+import sys
 
+import pytest
 from hypothesis import settings
+
+from hack.toolchain import BINARIES, Reporter, Store, ToolchainError
 
 # No deadline: the machines that run this are shared, and a slow example is not a wrong one.
 settings.register_profile("dev", deadline=None)
@@ -14,3 +21,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # The loop-time plugin asks the policy for the current loop before every test, a synchronous one included. Where none
 # was ever set, Python makes one then, and nobody closes it; where it was set to none, there is none.
 asyncio.set_event_loop(None)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what the chosen tests run: that takes minutes, once, and must not count as the time of the first of them."""
+    marks = {mark.name for item in session.items for mark in item.iter_markers()}
+    needed = [*BINARIES] if "apiserver" in marks else ["helm"] if "chart" in marks else []
+    if session.config.option.collectonly or not needed:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(line, file=sys.stderr, flush=True)  # noqa: T201  a first build must show life
+
+    try:
+        Store().ensure(needed, Reporter(say))
+    except ToolchainError as error:
+        pytest.exit(f"the tests need programs that cannot be built: {error}", returncode=1)

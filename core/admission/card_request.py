@@ -8,11 +8,11 @@ from core.admission import outlook
 from core.admission.request import CREATE, AdmissionRequest
 from core.admission.view import Context
 from core.cards.ask import CardAsk, open_ask
-from core.cards.expression import split
+from core.cards.expression import every_alternative
 from core.cards.quota import CardJsonError, parse_request, request_findings
 from core.cards.rules import unknown_cards
 from core.objects import raw as read
-from core.objects.pod import aggregate
+from core.objects.pod_resources import aggregate
 from core.violations import Findings, Hint, child, show
 
 _PATH: Final = child("metadata.annotations", names.CARD_REQUEST_ANNOTATION)
@@ -64,7 +64,7 @@ def _changed(request: AdmissionRequest) -> bool:
 def _remarks(request: AdmissionRequest, text: str, context: Context) -> Iterator[Hint]:
     requested = parse_request(text)
     if context.view.inventory is not None:
-        cards = dict.fromkeys(card for cards in requested for card in split(cards))
+        cards = dict.fromkeys(card for cards in requested for card in every_alternative(cards))
         yield from unknown_cards(cards, context.view.inventory, _PATH)
     yield from outlook.request_hints(requested, _queue(request.object), _PATH, context)
 

@@ -14,7 +14,8 @@ from core.cards import expression
 from core.cards.ask import AskError, CardAsk, open_ask
 from core.objects import Job, Owner, Queue
 from core.objects import raw as read
-from core.objects.pod import aggregate, controlling_owner
+from core.objects.pod import controlling_owner
+from core.objects.pod_resources import aggregate
 from core.queues.attribution import attribute
 from core.queues.limits import limits_of
 from core.violations import Hint, child, show
@@ -83,7 +84,7 @@ def request_hints(requested: Mapping[str, int], queue: str, path: str, context: 
     quota = limits_of(found).cards
     for cards, count in requested.items():
         # A group may lie on several cards, so their quotas add up.
-        limit = sum(quota.get(card, 0) for card in expression.split(cards)) // 1000
+        limit = sum(quota.get(card, 0) for card in expression.every_alternative(cards)) // 1000
         if count > limit:
             yield _beyond(cards, count, limit, found, path)
 
@@ -115,7 +116,7 @@ def _pod_beyond(
     # What cannot be counted, since no node carries the card now, is at least one card.
     milli = asked.milli if isinstance(asked, CardAsk) else _ONE_CARD
     quota = limits_of(queue).cards
-    most = max(quota.get(card, 0) for card in expression.split(cards))
+    most = max(quota.get(card, 0) for card in expression.every_alternative(cards))
     if milli > most:
         yield _beyond(cards, milli // 1000, most // 1000, queue, path)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from core import names
 from core.cards import expression
@@ -35,6 +36,12 @@ class AskError:
     message: str
 
 
+TOO_MANY: Final = AskError(
+    f"{names.CARD_NAME_ANNOTATION} names more than {expression.MAX_ALTERNATIVES} cards, or has more than "
+    f"{expression.MAX_LENGTH} characters, which nobody counts; shorten it to the cards that matter most"
+)
+
+
 def card_ask(
     pod: Pod, resources_of: ResourcesOf, on_node: Mapping[str, CardStock] | None
 ) -> CardAsk | AskError | None:
@@ -43,9 +50,11 @@ def card_ask(
     `on_node` are the cards of the pod's node; None or empty when the node is unknown. A pod that is bound or lifted is
     counted even if its card has left the cluster: with its record, else by the only extended resource it asks for.
     """
-    alternatives = expression.split(pod.card_name)
-    if not alternatives:
+    if not pod.card_name:
         return None
+    if expression.is_excessive(pod.card_name):
+        return _by_record(pod)
+    alternatives = expression.split(pod.card_name)
     if pod.gated and not pod.bound:
         return open_ask(pod.card_name, pod.limits, pod.requests, resources_of)
     record = assignment_of(pod)
@@ -60,6 +69,12 @@ def card_ask(
     return CardAsk(pod.card_name, alternatives, card, *counted)
 
 
+def _by_record(pod: Pod) -> CardAsk | AskError:
+    """The count of a pod whose expression is not looked at: what it was admitted with, whatever the nodes say now."""
+    record = None if pod.gated and not pod.bound else assignment_of(pod)
+    return TOO_MANY if record is None else CardAsk(record[0], (record[0],), record[0], "", record[1] * 1000)
+
+
 def open_ask(
     cards: str, limits: Mapping[str, int], requests: Mapping[str, int], resources_of: ResourcesOf
 ) -> CardAsk | AskError:
@@ -67,6 +82,8 @@ def open_ask(
 
     The count is that by the first alternative that gives one; all share one resource, so it does not matter which.
     """
+    if expression.is_excessive(cards):
+        return TOO_MANY
     alternatives = expression.split(cards)
     problems: list[AskError] = []
     for card in alternatives:
@@ -78,9 +95,14 @@ def open_ask(
 
 
 def assignment_of(pod: Pod) -> tuple[str, int] | None:
-    """The card of the pod's record and how many; None without one, and where it names no card that the pod accepts."""
+    """The card of the pod's record and how many; None without one, and where it names no card that the pod accepts.
+
+    An excessive expression is not looked at: only the controller writes records.
+    """
     record = read_assigned(pod.annotations.get(names.ASSIGNED_ANNOTATION, ""))
-    return record if record is not None and record[0] in expression.split(pod.card_name) else None
+    if record is None or expression.is_excessive(pod.card_name):
+        return record
+    return record if record[0] in expression.split(pod.card_name) else None
 
 
 def _real_card(

@@ -16,6 +16,9 @@ from core import names
 from core.violations import show
 
 BAR: Final = "|"
+MAX_ALTERNATIVES: Final = 16
+MAX_LENGTH: Final = 4096
+"""Characters; the longest names of 16 cards are far shorter. What is beyond either limit is not taken apart."""
 _SHORT: Final = 256
 """Longest expression that is remembered once it was judged, so that odd ones cannot fill the memory."""
 
@@ -26,8 +29,25 @@ _BLANK: Final = re.compile(r"\s")
 _VISIBLE: Final = re.compile(r"[!-~]+")
 
 
+def is_excessive(expression: str) -> bool:
+    """Whether the expression is beyond the limits, so that nobody counts by it. Costs the same however long it is."""
+    return len(expression) > MAX_LENGTH or expression.count(BAR) >= MAX_ALTERNATIVES
+
+
 def split(expression: str) -> tuple[str, ...]:
-    """The alternatives from left (preferred) to right, as they stand; none for an empty expression."""
+    """The alternatives from left (preferred) to right, as they stand; none for an empty or an excessive expression."""
+    return _remembered_split(expression) if len(expression) <= _SHORT else _split(expression)
+
+
+def _split(expression: str) -> tuple[str, ...]:
+    return () if is_excessive(expression) else every_alternative(expression)
+
+
+_remembered_split = lru_cache(maxsize=4096)(_split)
+
+
+def every_alternative(expression: str) -> tuple[str, ...]:
+    """The alternatives of any expression, however many: for whoever judges the text."""
     return tuple(expression.split(BAR)) if expression else ()
 
 
@@ -80,7 +100,7 @@ def expression_errors(expression: str) -> list[str]:
 
 
 def _errors(expression: str) -> list[str]:
-    alternatives = split(expression) or ("",)
+    alternatives = every_alternative(expression) or ("",)
     if not all(alternatives):
         return (
             ["has an empty alternative: | stands between two card names"]
@@ -101,6 +121,6 @@ def reserved(expression: str) -> list[str]:
     """The alternatives that follow the grammar except that their kind of share is not known."""
     return [
         name
-        for name in dict.fromkeys(split(expression))
+        for name in dict.fromkeys(every_alternative(expression))
         if "/" in name and not name_errors(name) and not is_share(name)
     ]

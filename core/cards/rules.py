@@ -14,7 +14,7 @@ from core import names, quantity, reasons
 from core.cards import expression
 from core.cards.inventory import Inventory
 from core.objects import raw as read
-from core.objects.pod import aggregate
+from core.objects.pod_resources import aggregate
 from core.settings import Settings
 from core.violations import Findings, Hint, Violation, child, show
 
@@ -70,7 +70,7 @@ def judge(
     errors = _grammar(subject, cards)
     if errors or not isinstance(cards, str):
         return findings + Findings(tuple(errors))
-    alternatives = expression.split(cards)
+    alternatives = expression.every_alternative(cards)
     # Which resource is missing can only be said when all alternatives agree on one.
     violations = list(_different_resources(subject, cards)) or list(_missing_resource(subject, alternatives))
     return findings + Findings(tuple(violations), tuple(_remarks(subject, cards)))
@@ -118,7 +118,7 @@ def _different_resources(subject: _Subject, cards: str) -> Iterator[Violation]:
 
     A whole card that is not known yet still differs from a share: discovery never counts shares as whole cards.
     """
-    alternatives = expression.split(cards)
+    alternatives = expression.every_alternative(cards)
     served = {card: subject.inventory.resources_of(card) for card in alternatives}
     known = {card: resources for card, resources in served.items() if resources}
     shares = [card for card in known if expression.is_share(card)]
@@ -191,7 +191,7 @@ def _remarks(subject: _Subject, cards: str) -> Iterator[Hint]:
     for card in expression.reserved(cards):
         yield Hint(reasons.CARD_NAME_MALFORMED, path, f"{show(card)} is no kind of share that is known")
     if subject.complete:
-        yield from unknown_cards(expression.split(cards), subject.inventory, path)
+        yield from unknown_cards(expression.every_alternative(cards), subject.inventory, path)
 
 
 def unknown_cards(cards: Iterable[str], inventory: Inventory, path: str) -> Iterator[Hint]:

@@ -4,7 +4,7 @@ The scheduler's types have no JSON names of their own, so keys are written as Go
 nodes comes either as whole objects, which have to go back as they came, or as names; the answer has the form of the request.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +25,7 @@ from core.extender.shapes import Raw, ShapeError
 from core.mgpu.filter import Unfit
 from core.objects import Node, node, pod
 from core.objects import raw as read
+from core.steps import Steps
 
 Verdict = tuple[str, tuple[Refusal, ...]]
 """A node's name, and everything that rules it out."""
@@ -35,7 +36,7 @@ class Request:
     """A pod, and the nodes in one of the two forms, or in both."""
 
     pod: Raw
-    nodes: tuple[Raw, ...] | None
+    nodes: Sequence[Raw] | None
     names: tuple[str, ...] | None
 
 
@@ -52,13 +53,13 @@ def request_of(body: object) -> Request:
     return Request(found, _items(listed), _names(names))
 
 
-def _items(listed: object) -> tuple[Raw, ...] | None:
+def _items(listed: object) -> Sequence[Raw] | None:
     if listed is None:
         return None
     items = _lowered(listed).get("items") if isinstance(listed, dict) else listed
     if not isinstance(items, list | None) or not all(isinstance(item, dict) for item in items or ()):
         raise ShapeError("Nodes must be a list of nodes")
-    return tuple(items or ())
+    return items or ()
 
 
 def _names(names: object) -> tuple[str, ...] | None:
@@ -83,7 +84,7 @@ def verdicts(asked: Request, cluster: Cluster) -> Iterator[Verdict]:
             yield name, refusals(about, cluster.standing(view, about), cluster.settings)
 
 
-def filter_answer(asked: Request, found: Iterable[Verdict]) -> dict[str, Any]:
+def filter_answer(asked: Request, found: Iterable[Verdict]) -> Steps[dict[str, Any]]:
     """The nodes that fit, in the form of the request, and why each of the others does not."""
     fitting: set[str] = set()
     failed: dict[str, str] = {}
@@ -93,9 +94,14 @@ def filter_answer(asked: Request, found: Iterable[Verdict]) -> dict[str, Any]:
             fitting.add(name)
         else:
             (hopeless if unresolvable(against) else failed)[name] = told(against)
-    nodes = asked.nodes
+        yield
+    nodes: list[Raw] | None = None if asked.nodes is None else []
+    for raw in asked.nodes or ():
+        if nodes is not None and _name(raw) in fitting:
+            nodes.append(raw)
+        yield
     return _answer(
-        nodes=None if nodes is None else [raw for raw in nodes if _name(raw) in fitting],
+        nodes=nodes,
         names=None if asked.names is None else [name for name in asked.names if name in fitting],
         failed=failed,
         hopeless=hopeless,

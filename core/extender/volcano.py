@@ -31,6 +31,7 @@ from core.mgpu.filter import Unfit
 from core.mgpu.node import NodeModel, NodeState, model_of
 from core.objects import Node, Pod, node, pod
 from core.objects import raw as read
+from core.steps import Steps
 
 SUCCESS: Final = 0
 UNSCHEDULABLE: Final = 2
@@ -44,11 +45,13 @@ _THERE: Final = _USING | {_RELEASING, _UNKNOWN}
 _PODS: Final = "pods"
 
 
-def predicate(body: object, cluster: Cluster) -> tuple[Refusal, ...]:
+def predicate(body: object, cluster: Cluster) -> Steps[tuple[Refusal, ...]]:
     """Everything that rules the node out for the task. Raises ShapeError."""
     task, site = part(body, "task"), part(body, "node")
     about = _question(task, cluster)
-    return () if about.idle else _against(_Session.of(site, cluster), about, cluster)
+    if about.idle:
+        return ()
+    return (yield from _against(_Session.of(site, cluster), about, cluster))
 
 
 def predicate_answer(found: tuple[Refusal, ...]) -> dict[str, Any]:
@@ -58,24 +61,24 @@ def predicate_answer(found: tuple[Refusal, ...]) -> dict[str, Any]:
     return {"status": told(found), "code": UNRESOLVABLE if unresolvable(found) else UNSCHEDULABLE}
 
 
-def scored(body: object, cluster: Cluster) -> Iterator[tuple[str, float]]:
-    """The score of each node by its name; 0 for a node that is not known. One by one, so that the caller may pause.
-
-    Raises ShapeError.
-    """
+def scored(body: object, cluster: Cluster) -> Steps[list[tuple[str, float]]]:
+    """The score of each node by its name; 0 for a node that is not known. Raises ShapeError."""
     task, nodes = part(body, "task"), read.mapping({"body": body}, "body").get("nodes")
     if not isinstance(nodes, list | None):
         raise ShapeError("nodes must be a list")
     about = _question(task, cluster)
+    found: list[tuple[str, float]] = []
     for raw in nodes or ():
+        yield
         session = _Session.of(raw, cluster)
         if not session.name:
             continue
         score = 0.0
         if session.node is not None and not about.idle:
-            found = scores(about, session.standing(about, cluster), cluster.settings)
-            score = volcano_score(found, cluster.settings)
-        yield session.name, score
+            standing = yield from session.standing(about, cluster)
+            score = volcano_score(scores(about, standing, cluster.settings), cluster.settings)
+        found.append((session.name, score))
+    return found
 
 
 def prioritize_answer(found: Iterable[tuple[str, float]]) -> dict[str, Any]:
@@ -83,11 +86,12 @@ def prioritize_answer(found: Iterable[tuple[str, float]]) -> dict[str, Any]:
     return {"nodeScore": dict(found), "errorMessage": ""}
 
 
-def _against(session: "_Session", about: Question, cluster: Cluster) -> tuple[Refusal, ...]:
+def _against(session: "_Session", about: Question, cluster: Cluster) -> Steps[tuple[Refusal, ...]]:
     if session.node is None:
         text = f"node {session.name} is not known here"
         return (Unfit(reasons.NODE_NOT_FOUND, text, unresolvable=False),)
-    return refusals(about, session.standing(about, cluster), cluster.settings)
+    standing = yield from session.standing(about, cluster)
+    return refusals(about, standing, cluster.settings)
 
 
 def _question(task: Raw, cluster: Cluster) -> Question:
@@ -114,14 +118,20 @@ class _Session:
         name = read.text(entry, "Name") or (view.name if view is not None else "")
         return cls(name, view, read.mapping(entry, "Tasks"))
 
-    def standing(self, about: Question, cluster: Cluster) -> Standing:
-        """What of the node bears on the question."""
+    def standing(self, about: Question, cluster: Cluster) -> Steps[Standing]:
+        """What of the node bears on the question; its tasks are looked at one by one."""
         assert self.node is not None, "only asked for a node that is known"
-        quota = node_quota(self.node, cluster.settings) if about.guest is not None else None
+        quota = used = shares = None
+        if about.guest is not None:
+            quota = node_quota(self.node, cluster.settings)
+        if quota is not None:
+            used = yield from self._used(about.uid, cluster)
+        if about.shares is not None:
+            shares = yield from self._shares(self.node, about.uid, cluster)
         return Standing(
             quota=quota,
-            used=self._used(about.uid, cluster) if quota is not None else None,
-            shares=self._shares(self.node, about.uid, cluster) if about.shares is not None else None,
+            used=used,
+            shares=shares,
             cards=cluster.cards_of(self.node) if about.cards else (),
         )
 
@@ -135,19 +145,23 @@ class _Session:
             ):
                 yield task
 
-    def _used(self, uid: str, cluster: Cluster) -> dict[str, int]:
+    def _used(self, uid: str, cluster: Cluster) -> Steps[dict[str, int]]:
         used: dict[str, int] = {}
         for task in self._others(uid, _USING):
+            yield
             labels = read.texts(task, "Pod", "metadata", "labels") if cluster.labels_kept else {}
             visitor = guest_of(_requests(task), labels, {}, cluster.settings)
             for resource, milli in visitor.amounts.items() if visitor is not None else ():
                 used[resource] = used.get(resource, 0) + milli
         return used
 
-    def _shares(self, view: Node, uid: str, cluster: Cluster) -> tuple[NodeModel, NodeState]:
-        model = model_of(view)
-        tasks = self._others(uid, _THERE) if model.serves else ()
-        return model, cluster.free(model, [self._occupant(task, cluster) for task in tasks if _shares(task)])
+    def _shares(self, view: Node, uid: str, cluster: Cluster) -> Steps[tuple[NodeModel, NodeState]]:
+        model, occupants = model_of(view), list[Pod]()
+        for task in self._others(uid, _THERE) if model.serves else ():
+            if _shares(task):
+                occupants.append(self._occupant(task, cluster))
+            yield
+        return model, cluster.free(model, occupants)
 
     def _occupant(self, task: Raw, cluster: Cluster) -> Pod:
         """The pod of a task; as it is known here when it is bound, since only then its cards are."""

@@ -2,13 +2,15 @@
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
 from core import names, quantity
 from core.objects import raw as read
+from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
+from core.objects.pod_resources import aggregate, granted_by
 
 _KEPT_ANNOTATIONS: Final = frozenset(
     {
@@ -94,6 +96,8 @@ class Pod:
     """Since when the pod waits for a node alone, in microseconds since 1970; 0 at our gate and once it has a node."""
     labels: Mapping[str, str]
     """Those that `project` was told to keep."""
+    node_rules: NodeRules = field(default=ANYWHERE, compare=False)
+    """`node_selector` and the required node affinity, the same object for all pods that are alike in both."""
 
     @property
     def key(self) -> str:
@@ -165,6 +169,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
     gates = tuple(
         read.text(gate, "name") for gate in read.sequence(spec, "schedulingGates") if isinstance(gate, dict)
     )
+    rules, affinity = read_rules(spec) if waiting else (ANYWHERE, {})
     return Pod(
         namespace=read.text(metadata, "namespace") or "default",
         name=read.text(metadata, "name"),
@@ -182,7 +187,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         gates=gates,
         phase=phase,
         started=_started(status),
-        requests=aggregate(spec, "requests", _granted(status)),
+        requests=aggregate(spec, "requests", granted_by(status)),
         limits=aggregate(spec, "limits"),
         container_count=len(containers),
         shares=_shares(containers),
@@ -190,11 +195,12 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         claims=(*_claims(spec), *_implicit_claims(status)),
         generated_claims=_generated_claims(status),
         scheduling_group=read.text(read.mapping(spec, "schedulingGroup"), "podGroupName"),
-        node_selector=read.texts(spec, "nodeSelector") if waiting else {},
-        affinity=read.mapping(spec, "affinity") if waiting else {},
+        node_selector=rules.selector,
+        affinity=affinity,
         deployment=_deployment(owner, labels),
         released=_released(metadata) if waiting and names.GATE not in gates else 0,
         labels={key: labels[key] for key in labels_kept if key in labels} if labels_kept else _NO_LABELS,
+        node_rules=rules,
     )
 
 
@@ -261,70 +267,6 @@ def _started(status: Mapping[str, Any]) -> bool:
         or "terminated" in read.mapping(entry, "state")
         for entry in states
     )
-
-
-def aggregate(
-    spec: Mapping[str, Any], kind: str, granted: Mapping[str, Mapping[str, int]] = MappingProxyType({})
-) -> dict[str, int]:
-    """`limits` or `requests` of the whole pod in thousandths.
-
-    The sum over the containers and the sidecars (init containers that restart always), or the peak of the init
-    sequence where that is higher; what the pod itself names takes its place; then the overhead is added: the way kubectl
-    and the scheduler count. `granted` has what a container holds at least, by its name.
-    """
-    running: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container in read.sequence(spec, "initContainers"):
-        asked = _container(container, kind, granted)
-        if read.mapping({"c": container}, "c").get("restartPolicy") == "Always":
-            _add(running, asked)
-            _raise_to(peak, running)
-        else:
-            _raise_to(peak, {name: amount + running.get(name, 0) for name, amount in asked.items()})
-    for container in read.sequence(spec, "containers"):
-        _add(running, _container(container, kind, granted))
-    _raise_to(running, peak)
-    if kind == "requests":
-        # Those of the containers stand before a limit of the pod, as the API server defaults it.
-        running = read.resources(spec, "resources", "limits") | running
-    running |= read.resources(spec, "resources", kind)
-    for name, amount in read.resources(spec, "overhead").items():
-        # An overhead never turns "no limit" into a limit.
-        if kind == "requests" or name in running:
-            running[name] = running.get(name, 0) + amount
-    return running
-
-
-def _container(container: object, kind: str, granted: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """One container's amounts; a request that is missing equals the limit, as the API server defaults it."""
-    asked = read.resources(container, "resources", kind)
-    if kind == "requests":
-        asked = read.resources(container, "resources", "limits") | asked
-    if granted:
-        _raise_to(asked, granted.get(read.text(read.mapping({"c": container}, "c"), "name"), {}))
-    return asked
-
-
-def _granted(status: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """What the node holds for each container: more than is asked for while a resize in place is not done."""
-    found: dict[str, dict[str, int]] = {}
-    for key in ("initContainerStatuses", "containerStatuses"):
-        for entry in read.sequence(status, key):
-            held = read.resources(entry, "resources", "requests")
-            _raise_to(held, read.resources(entry, "allocatedResources"))
-            if held:
-                found[read.text(entry, "name")] = held
-    return found
-
-
-def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
-
-
-def _raise_to(total: dict[str, int], floor: Mapping[str, int]) -> None:
-    for name, amount in floor.items():
-        total[name] = max(total.get(name, amount), amount)
 
 
 def _shares(containers: Iterable[Any]) -> tuple[ContainerShare, ...]:

@@ -148,6 +148,15 @@ class Binder:
         self._ledger.assume(bound)
         return bound
 
+    def confirm(self, stored: Pod) -> None:
+        """Books a bind as it was found stored, in the place of what was granted, until the watch shows the pod."""
+        self._guests.take_back(stored.uid)
+        if self._guards and not stored.terminal:
+            self._guests.grant(stored)
+        if self._asks_cards(stored) or self._asks_shares(stored):
+            self._ledger.assume(stored)
+        self._let_go(stored.uid)
+
     def take_back(self, uid: str) -> None:
         """Takes a booking back: nobody believes any more that the bind will be stored."""
         self._ledger.forget(uid)

@@ -6,11 +6,12 @@ from dataclasses import replace
 from core import reasons
 from core.cards.ask import CardAsk
 from core.cards.expression import BAR
-from core.objects import Node, Pod
+from core.objects import Pod
+from core.plan.admitted import AdmittedNodes
 from core.plan.room import ShareRoom
 from core.plan.stock import CardStock
-from core.queues.account import Entry
 from core.queues.check import Balance
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
 from core.steps import Steps
@@ -21,8 +22,9 @@ class Choice:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._room = ShareRoom(ledger)
-        self._stock = CardStock(ledger)
+        admitted = AdmittedNodes(ledger)
+        self._room = ShareRoom(ledger, admitted)
+        self._stock = CardStock(ledger, admitted)
 
     def choose(
         self, entry: Entry, balance: Balance | None, common: Sequence[str] | None
@@ -54,11 +56,12 @@ class Choice:
         short = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.card_shortfall(
             card, asked.milli
         )
-        if short is None and len(asked.alternatives) > 1:
-            yield
-            nodes = self._stock.admitted_nodes(entry.pod, card)
-            if not self._stock.available(nodes, card, asked.milli):
-                short = _no_stock(balance.queue, card, asked.milli)
+        if (
+            short is None
+            and len(asked.alternatives) > 1
+            and not (yield from self._stock.available(entry.pod.node_rules, card, asked.milli))
+        ):
+            short = _no_stock(balance.queue, card, asked.milli)
         return short or (yield from self._other_shortfall(entry, balance))
 
     def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
@@ -69,20 +72,23 @@ class Choice:
         """
         if BAR not in asked.expression:
             return asked.alternatives[0]
-        yield
-        nodes: dict[str, Sequence[Node]] = {
-            card: self._stock.admitted_nodes(pod, card) for card in asked.alternatives
-        }
-        if not any(nodes.values()) and any(
-            self._ledger.inventory.nodes_with(card) for card in asked.alternatives
-        ):
+        excluded = yield from self._excluded(pod, asked)
+        if excluded:
             text = f"Queue <{balance.queue}>: the pod's node affinity excludes every node of <{asked.expression}>"
             return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
         for card in asked.alternatives:
-            fits = balance.card_shortfall(card, asked.milli) is None
-            if fits and self._stock.available(nodes[card], card, asked.milli):
+            if balance.card_shortfall(card, asked.milli) is None and (
+                yield from self._stock.available(pod.node_rules, card, asked.milli)
+            ):
                 return card
         return _no_stock(balance.queue, asked.expression, asked.milli)
+
+    def _excluded(self, pod: Pod, asked: CardAsk) -> Steps[bool]:
+        """Whether there are nodes of the cards, and the pod's own rules admit none of them."""
+        for card in asked.alternatives:
+            if (yield from self._stock.admits_any(pod.node_rules, card)):
+                return False
+        return any(self._ledger.inventory.nodes_with(card) for card in asked.alternatives)
 
     def _other_shortfall(self, entry: Entry, balance: Balance | None) -> Steps[Shortfall | None]:
         """Why the pod's mGPU shares and claims cannot be had now: the limits of queues first, then room on the nodes."""
@@ -90,8 +96,7 @@ class Choice:
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
         shortfall = shortfall or self._ledger.devices.excess(entry.pod, entry.queue)
         if shortfall is None and demand.mgpu is not None:
-            yield
-            shortfall = self._room.shortfall(entry.pod, demand.mgpu, entry.queue)
+            shortfall = yield from self._room.shortfall(entry.pod.node_rules, demand.mgpu, entry.queue)
         return shortfall
 
 

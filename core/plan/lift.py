@@ -7,68 +7,25 @@ A pass may be paused between any two of its steps, and the ledger may change mea
 decided is decided by what is there then, and what has changed since it was looked at is left to the next pass.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import TypeVar
 
-from core import names, reasons
-from core.affinity import NodeRequirement
-from core.cards.assigned import render_assigned
-from core.mgpu.affinity import node_requirement
 from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Cuts, Effort, limited
-from core.plan.placement import CardPlacement
-from core.plan.together import Gangs, Verdict, note
+from core.plan.judge import Judge
+from core.plan.together import Gangs
+from core.plan.turn import Turn
 from core.plan.uniform import common_cards
 from core.plan.units import Unit, has_unfinished, units_of
-from core.queues.account import Entry
-from core.queues.amounts import CPU, MEMORY
-from core.queues.check import balance_of
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
+from core.queues.line import Line
 from core.queues.share import share_of
-from core.queues.shortfall import queue_closed, queue_missing, uncountable
-from core.shortfall import Shortfall
 from core.steps import Steps
 
 T = TypeVar("T")
-
-_Wish = tuple[str, int, int, int]
-
-
-@dataclass(slots=True)
-class _Turn:
-    """One queue's turn in a pass. `effort` is its part of `of_pass`."""
-
-    queue: str
-    effort: Effort
-    of_pass: Effort
-    fifo: bool
-    head: Hold | None = None
-    """The first pod of a fifo queue that was held; nobody behind it is lifted."""
-    undecided_head: bool = False
-    """Whether the first pod of a fifo queue could not be decided on now."""
-    units: int = 0
-    """How many are still to be decided on."""
-    told: dict[_Wish, Hold] = field(default_factory=dict)
-    """What pods that ask for the same were told, until a lift changes what is left."""
-    told_gangs: dict[Hashable, Verdict] = field(default_factory=dict)
-    """The same of gangs."""
-
-    def heard(self, decisions: Iterable[Decision]) -> None:
-        """Takes in what was decided, in order."""
-        for decision in decisions:
-            if isinstance(decision, Lift):
-                self.told.clear()
-                self.told_gangs.clear()
-            elif self.fifo and self.head is None:
-                self.head = decision
-
-    def spend(self, steps: int) -> None:
-        """One unit more is decided on, in so many steps."""
-        self.units = max(1, self.units - 1)
-        self.effort.spend(steps)
-        self.of_pass.spend(steps)
 
 
 class Planner:
@@ -79,11 +36,10 @@ class Planner:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._judge = Judge(ledger)
         self._choice = Choice(ledger)
-        self._placement = CardPlacement(ledger)
-        self._gangs = Gangs(ledger, self._choice, self._obstacle, self._lift)
+        self._gangs = Gangs(ledger, self._choice, self._judge)
         self._cuts = Cuts()
-        self._refused: dict[str, str] = {}
 
     def run(self, queues: Iterable[str]) -> Iterator[Decision | None]:
         """One pass over these queues, in their order; None wherever it may be paused.
@@ -94,7 +50,7 @@ class Planner:
         order, effort = self.order(queues), Effort()
         for number, name in enumerate(order):
             part = effort.part(len(order) - number)
-            yield from self._decide(name, Effort(part), effort)
+            yield from self._decide(name, Effort(part), effort, everybody=False)
             yield None
 
     def order(self, queues: Iterable[str]) -> list[str]:
@@ -111,15 +67,16 @@ class Planner:
         What is lifted is assumed in the ledger.
         """
         without_end = Effort(1 << 40)
-        return [decision for decision in self._decide(name, without_end, without_end) if decision is not None]
+        decisions = self._decide(name, without_end, without_end, everybody=True)
+        return [decision for decision in decisions if decision is not None]
 
     def refuse(self, uid: str, why: str) -> None:
         """Holds a pod whose lift the API server refuses, with this reason, until `accept`."""
-        self._refused[uid] = why
+        self._judge.refused[uid] = why
 
     def accept(self, uid: str) -> None:
         """Lets a pod be lifted again."""
-        self._refused.pop(uid, None)
+        self._judge.refused.pop(uid, None)
 
     def stands(self, lift: Lift) -> bool:
         """Whether a lift that is not written yet may still be: the queue is the same, takes pods in and is within its quota.
@@ -128,7 +85,7 @@ class Planner:
         """
         ledger, queue = self._ledger, lift.queue
         entry = ledger.entry(lift.pod.uid)
-        if entry is None or entry.queue != queue or self._closed(entry) is not None:
+        if entry is None or entry.queue != queue or self._judge.closed(entry) is not None:
             return False
         limits = ledger.limits.get(queue)
         if limits is None:
@@ -146,17 +103,82 @@ class Planner:
         share = share_of(self._ledger, name)
         return (not has_unfinished(self._ledger, name), -queue.priority if queue else 0, share, name)
 
-    def _decide(self, name: str, effort: Effort, of_pass: Effort) -> Iterator[Decision | None]:
-        queue = self._ledger.queues.get(name)
-        units = yield from units_of(self._ledger, name)
-        turn = _Turn(name, effort, of_pass, fifo=queue is not None and queue.fifo)
-        turn.units = sum(1 if unit.group is not None else len(unit.entries) for unit in units)
+    def _decide(
+        self, name: str, effort: Effort, of_pass: Effort, *, everybody: bool
+    ) -> Iterator[Decision | None]:
+        queue, account = self._ledger.queues.get(name), self._ledger.accounts.get(name)
+        if account is None:
+            return
+        turn = Turn(name, effort, of_pass, fifo=queue is not None and queue.fifo)
+        if account.line.grouped:
+            yield from self._units(turn)
+        else:
+            yield from self._pods(turn, account.line, everybody=everybody)
+
+    # -- a queue of pods that belong to no group ---------------------------------------------------------------
+
+    def _pods(self, turn: Turn, line: Line, *, everybody: bool) -> Iterator[Decision | None]:
+        """Of pods that ask for the same one is looked at for all: where it has to wait, so have those behind it.
+
+        They are told what it is told, unless they were told already. With `everybody` each is looked at, so that the numbers
+        that it is told are those at its own turn.
+        """
+        tell = dict.fromkeys(line.uids()) if everybody else line.take_new()
+        heads = [(places[0], wish) for wish, places in line.by_wish.items()]
+        heapify(heads)
+        turn.units = len(heads)
+        held: dict[Hashable, Hold] = {}
+        try:
+            while heads and turn.head is None:
+                place, wish = heappop(heads)
+                entry = line.entry(place, wish)
+                decision = None
+                if entry is not None:
+                    decision = yield from self._alone(entry, turn)
+                    if decision is None and turn.fifo:
+                        return
+                if decision is not None:
+                    turn.heard((decision,))
+                    tell.pop(decision.pod.uid, None)
+                    yield decision
+                alone = everybody or (decision is not None and decision.pod.uid in self._judge.refused)
+                if isinstance(decision, Hold) and not alone:
+                    held[wish] = decision
+                elif entry is None or decision is not None:
+                    following = line.after(place, wish)
+                    if following is not None:
+                        heappush(heads, (following, wish))
+            for uid in line.in_order(tell):
+                hold = self._like_others(uid, line, held, turn)
+                if hold is not None:
+                    del tell[uid]
+                    yield hold
+        finally:
+            line.put_new(tell)
+
+    def _like_others(self, uid: str, line: Line, held: Mapping[Hashable, Hold], turn: Turn) -> Hold | None:
+        """What a pod is told that was not looked at itself; None where that is still to come."""
+        entry = line.pods.get(uid)
+        if entry is None:
+            return None
+        if turn.head is not None:
+            return _behind(entry, turn.head)
+        like = held.get(entry.wish)
+        return (
+            None if like is None else Hold(entry.pod, like.queue, like.reason, like.message, like.announced)
+        )
+
+    # -- a queue with groups -----------------------------------------------------------------------------------
+
+    def _units(self, turn: Turn) -> Iterator[Decision | None]:
+        units = yield from units_of(self._ledger, turn.queue)
+        turn.units = len(units)
         for unit in units:
             yield from self._unit(unit, turn)
             if turn.undecided_head:
                 return
 
-    def _unit(self, unit: Unit, turn: _Turn) -> Iterator[Decision | None]:
+    def _unit(self, unit: Unit, turn: Turn) -> Iterator[Decision | None]:
         decided: set[str] = set()
         if turn.head is None and unit.group is not None:
             together = yield from self._limited(unit.key, self._gangs.decide(unit, turn.told_gangs), turn)
@@ -172,7 +194,7 @@ class Planner:
             if now is None or now.pod.uid in decided:
                 continue
             decision = (
-                (yield from self._alone(now, common, turn)) if turn.head is None else _behind(now, turn.head)
+                (yield from self._alone(now, turn, common)) if turn.head is None else _behind(now, turn.head)
             )
             if decision is not None:
                 turn.heard((decision,))
@@ -183,7 +205,9 @@ class Planner:
                 turn.undecided_head = True
                 return
 
-    def _limited(self, key: Hashable, steps: Steps[T], turn: _Turn) -> Steps[T | None]:
+    # -- one pod or group, with the effort that is due ----------------------------------------------------------
+
+    def _limited(self, key: Hashable, steps: Steps[T], turn: Turn) -> Steps[T | None]:
         """What is decided within the part of the effort that is due; None when that is put off to the next pass.
 
         It is when the part does not suffice, or what was looked at has changed meanwhile.
@@ -196,107 +220,19 @@ class Planner:
             self._ledger.wakeups.look_at(turn.queue)
         return value
 
-    # -- one pod ---------------------------------------------------------------------------------------------
-
-    def _alone(self, entry: Entry, common: Sequence[str] | None, turn: _Turn) -> Steps[Decision | None]:
+    def _alone(self, entry: Entry, turn: Turn, common: Sequence[str] | None = None) -> Steps[Decision | None]:
         """Pods that ask for the same are held for the same reason until a lift changes what is left."""
-        wish = _wish(entry) if common is None and entry.pod.uid not in self._refused else None
-        known = turn.told.get(wish) if wish is not None else None
+        shared = common is None and entry.pod.uid not in self._judge.refused
+        known = turn.told.get(entry.wish) if shared else None
         if known is not None:
             return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
-        decision = yield from self._limited(entry.pod.uid, self._judge(entry, common), turn)
-        if isinstance(decision, Hold) and wish is not None:
-            turn.told[wish] = decision
+        judged = self._judge.judge(entry, self._choice, common)
+        decision = yield from self._limited(entry.pod.uid, judged, turn)
+        if isinstance(decision, Hold) and shared:
+            turn.told[entry.wish] = decision
         return decision
-
-    def _judge(self, entry: Entry, common: Sequence[str] | None) -> Steps[Decision | None]:
-        """What becomes of a pod; None when it is not any more what it was when this began."""
-        ledger = self._ledger
-        if not entry.pod.asks and entry.pod.uid not in self._refused:
-            # Gated by hand, or the card name was taken away while it waited.
-            return self._lift(entry, None)
-        while True:
-            changes = ledger.changes
-            obstacle = self._obstacle(entry)
-            if obstacle is not None:
-                return obstacle
-            card = yield from self._choice.choose(entry, balance_of(ledger, entry.queue), common)
-            if ledger.changes == changes:
-                break
-            now = ledger.current(entry)
-            if now is None:
-                return None
-            entry = now
-        if not isinstance(card, Shortfall):
-            return self._lift(entry, card)
-        note(ledger, (entry,), {card.reason})
-        return Hold(entry.pod, entry.queue, card.reason, card.message)
-
-    def _obstacle(self, entry: Entry) -> Hold | None:
-        """Why the pod cannot be lifted however much is left, None when it can."""
-        closed = self._closed(entry)
-        if closed is not None:
-            return closed
-        if entry.pod.uid in self._refused:
-            why: Shortfall | None = Shortfall(reasons.LIFT_REFUSED, self._refused[entry.pod.uid])
-        elif entry.demand.problem:
-            why = uncountable(entry.queue, entry.demand.problem)
-        else:
-            why = self._ledger.devices.obstacle(entry.pod, entry.queue)
-        return None if why is None else Hold(entry.pod, entry.queue, why.reason, why.message)
-
-    def _closed(self, entry: Entry) -> Hold | None:
-        """Why the queue as a whole takes nobody in, None when it does.
-
-        A missing default queue is no obstacle for a pod that nothing sent there and that needs no card quota.
-        """
-        queue = self._ledger.queues.get(entry.queue)
-        if queue is None:
-            if not entry.attribution.named and not entry.pod.card_name:
-                return None
-            why = queue_missing(entry.queue)
-            return Hold(entry.pod, entry.queue, why.reason, why.message)
-        if not queue.open:
-            why = queue_closed(queue)
-            return Hold(entry.pod, entry.queue, why.reason, why.message, announced=False)
-        if entry.queue == names.ROOT_QUEUE and entry.pod.card_name:
-            text = "Queue <root> stands above all queues; pods with cards need a queue of their own"
-            return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_OPEN, text)
-        return None
-
-    def _lift(self, entry: Entry, card: str | None) -> Lift:
-        pod, asked = entry.pod, entry.demand.card
-        assigned: dict[str, int] = {}
-        record = ""
-        if card is not None and asked is not None:
-            count = asked.milli // 1000
-            assigned[card] = count
-            record = render_assigned(card, count)
-        annotations = {**pod.annotations, names.ASSIGNED_ANNOTATION: record} if record else pod.annotations
-        lifted = pod.ungated(annotations)
-        with self._ledger.wakeups.muted():
-            # What it takes from the others of its queue helps none of them, and those behind it are decided on next.
-            self._ledger.assume(lifted)
-        self._ledger.wakeups.publish(entry.queue)
-        self._ledger.devices.tell_again((pod.uid,))
-        return Lift(pod, entry.queue, assigned, record, self._requirement(entry, card), lifted)
-
-    def _requirement(self, entry: Entry, card: str | None) -> NodeRequirement:
-        of_card = NodeRequirement() if card is None else self._placement.requirement(card)
-        share = entry.demand.mgpu
-        return of_card if share is None else of_card & node_requirement(share)
 
 
 def _behind(entry: Entry, head: Hold) -> Hold:
     text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.message}"
     return Hold(entry.pod, entry.queue, head.reason, text, announced=False)
-
-
-def _wish(entry: Entry) -> _Wish | None:
-    """What decides on a pod that wants cards and nothing else, on any node; None for all other pods."""
-    pod, demand = entry.pod, entry.demand
-    more = demand.mgpu is not None or demand.problem or pod.claims
-    if demand.card is None or more or pod.node_selector or pod.affinity:
-        return None
-    weight = demand.cpu_memory
-    return demand.card.expression, demand.card.milli, weight.get(CPU, 0), weight.get(MEMORY, 0)

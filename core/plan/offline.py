@@ -147,7 +147,7 @@ def _late_events(ledger: Ledger, pods: Iterable[Pod], now: int | None) -> Iterab
         return
     reservations = Reservations(ledger.settings.reservation)
     for pod in pods:
-        reservations.put_pod(pod)
+        reservations.put_pod(pod, pod.released, pod.released)
     for overdue in reservations.take_due(now):
         pod = overdue.pod
         reason, note = overdue_notice(overdue, ledger.attribution(pod).queue, ledger.settings.reservation)

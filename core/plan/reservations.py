@@ -12,10 +12,9 @@ from core.settings import ReservationSettings
 from core.stage import Stage, stage_of
 
 _SECOND: Final = 1_000_000
-_AGAIN: Final = 30 * _SECOND
-"""A pod that was to be deleted and is still there is due again after this time."""
 _SLACK: Final = 64
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST: Final = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp()) * _SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,45 +25,64 @@ class Overdue:
     evict: bool
 
 
-class Reservations:
-    """The reserved pods and when each of them is due, in microseconds since 1970.
+@dataclass(frozen=True, slots=True)
+class _Reserved:
+    """A pod, since when it has had its quota, and since when that is certain."""
 
-    Since when a pod is reserved stands in the pod itself, so a new leader comes to the same times. A change costs the
-    same however many there are; nobody is looked at before it is due.
+    pod: Pod
+    since: int
+    seen: int
+
+
+class Reservations:
+    """The reserved pods and when each of them is due, in microseconds of whatever clock the caller goes by.
+
+    A change costs the same however many there are; nobody is looked at before it is due.
     """
 
     def __init__(self, settings: ReservationSettings) -> None:
         self._settings = settings
-        self._pods: dict[str, Pod] = {}
+        self._pods: dict[str, _Reserved] = {}
         self._due: dict[str, int] = {}
         self._late: set[str] = set()
+        self._condemned: set[str] = set()
         self._heap: list[tuple[int, str]] = []
         """What is in `_due`, and entries that it has overtaken."""
 
-    def put_pod(self, pod: Pod) -> None:
-        """Takes in a pod as observed."""
+    def put_pod(self, pod: Pod, since: int, seen: int) -> None:
+        """Takes in a pod as observed: it is told about by `since`, and deleted by `seen`, which is never earlier.
+
+        Both count from the first time; a pod whose gate was taken away anew begins anew.
+        """
         if stage_of(pod) is not Stage.RESERVED or pod.released <= 0:
             self.drop_pod(pod.uid)
             return
         old = self._pods.get(pod.uid)
-        self._pods[pod.uid] = pod
-        if old is None or old.released != pod.released:
-            self._begin(pod)
+        if old is None or old.pod.released != pod.released:
+            self._begin(_Reserved(pod, since, max(since, seen)))
+        else:
+            self._pods[pod.uid] = _Reserved(pod, old.since, old.seen)
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod; one that is not there is no error."""
         if self._pods.pop(uid, None) is not None:
             self._due.pop(uid, None)
             self._late.discard(uid)
+            self._condemned.discard(uid)
 
     def restart(self) -> None:
         """Nothing has been said or done about anybody."""
-        for pod in self._pods.values():
-            self._begin(pod)
+        for reserved in tuple(self._pods.values()):
+            self._begin(reserved)
 
     def late(self) -> list[Pod]:
         """The pods that `take_due` has returned and that are still reserved."""
-        return [self._pods[uid] for uid in self._late]
+        return [self._pods[uid].pod for uid in self._late]
+
+    def condemned(self, uid: str) -> Pod | None:
+        """The pod as it is now, if `take_due` has returned it as to be deleted and it still is."""
+        reserved = self._pods.get(uid) if uid in self._condemned else None
+        return reserved.pod if reserved is not None and reserved.pod.owner is not None else None
 
     def next_due(self) -> int | None:
         """When somebody is due next, None for never."""
@@ -73,29 +91,34 @@ class Reservations:
         return self._heap[0][0] if self._heap else None
 
     def take_due(self, now: int) -> Iterator[Overdue]:
-        """The pods that are due, each once as late, and as to be deleted until it is gone.
+        """The pods that are due, each once as late and once as to be deleted.
 
         Pods may come and go between one and the next.
         """
         while (due := self.next_due()) is not None and due <= now:
             _, uid = heapq.heappop(self._heap)
-            pod = self._pods[uid]
+            reserved = self._pods[uid]
             self._late.add(uid)
-            deletion = self._deletion(pod)
+            deletion = self._deletion(reserved)
             evict = deletion is not None and deletion <= now
-            self._schedule(uid, now + _AGAIN if evict else deletion)
-            yield Overdue(pod, evict)
+            if evict:
+                self._condemned.add(uid)
+            self._schedule(uid, None if evict else deletion)
+            yield Overdue(reserved.pod, evict)
 
-    def _begin(self, pod: Pod) -> None:
-        self._late.discard(pod.uid)
-        warning, deletion = pod.released + self._settings.warn_after_s * _SECOND, self._deletion(pod)
-        self._schedule(pod.uid, warning if deletion is None else min(warning, deletion))
+    def _begin(self, reserved: _Reserved) -> None:
+        uid = reserved.pod.uid
+        self._pods[uid] = reserved
+        self._late.discard(uid)
+        self._condemned.discard(uid)
+        warning, deletion = reserved.since + self._settings.warn_after_s * _SECOND, self._deletion(reserved)
+        self._schedule(uid, warning if deletion is None else min(warning, deletion))
 
-    def _deletion(self, pod: Pod) -> int | None:
+    def _deletion(self, reserved: _Reserved) -> int | None:
         """When the pod is to be deleted. One without an owner never is: nobody would create it anew."""
-        if self._settings.evict_after_s is None or pod.owner is None:
+        if self._settings.evict_after_s is None or reserved.pod.owner is None:
             return None
-        return pod.released + self._settings.evict_after_s * _SECOND
+        return reserved.seen + self._settings.evict_after_s * _SECOND
 
     def _schedule(self, uid: str, due: int | None) -> None:
         if due is None:
@@ -124,4 +147,6 @@ def overdue_notice(overdue: Overdue, queue: str, settings: ReservationSettings) 
 
 
 def _text(moment: int) -> str:
+    """The moment as people read it. What nobody can have meant is shown as the last one that can be written."""
+    moment = max(0, min(moment, _LAST))
     return (_EPOCH + timedelta(microseconds=moment)).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -5,41 +5,33 @@ So an mGPU pod is lifted only while a node fits it whole, with every pod counted
 bound, or lifted before it. The last have no node yet; each is put on a node for this count alone.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Container
+from operator import attrgetter
+from typing import Final
 
 from core import reasons
-from core.affinity import admits
-from core.mgpu.allocation import SCORE_BUDGET, preferred
 from core.mgpu.ask import MgpuAsk
-from core.mgpu.filter import fits
-from core.mgpu.node import NodeModel, NodeState, after, canonical, model_of
-from core.mgpu.occupancy import occupancy
-from core.objects import Node, Pod
-from core.queues.account import Entry
+from core.mgpu.filter import Unfit, fits
+from core.objects.node_rules import NodeRules
+from core.plan.admitted import AdmittedNodes
+from core.plan.changed import ChangedNodes
+from core.plan.recent import Recent
+from core.plan.share_nodes import Kind, ShareNodes
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
+from core.steps import Steps
 
 _CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POLICY_MISMATCH)
 """Which node's reason is told: the one that comes closest to fitting."""
 
-_Kind = tuple[NodeModel, NodeState]
-"""Nodes of one kind have room for the same pods; the cards are in one order, whatever their numbers."""
+_JUDGED: Final = 50_000
+"""Answers about kinds of nodes that are kept."""
+_REFUSED: Final = 10_000
+"""Refusals that are kept."""
 
-_Wish = tuple[MgpuAsk, tuple[tuple[str, str], ...], str]
+_Wish = tuple[MgpuAsk, NodeRules]
 """What a pod asks, and its own rules about nodes."""
-
-
-class _NodeRoom:
-    """A node's cards as they would be once all that is lifted for it were bound. Not `open`: it takes no pod now."""
-
-    __slots__ = ("base", "model", "open", "state", "tentative")
-
-    def __init__(self) -> None:
-        self.open = False
-        self.model = NodeModel("", "", 0, 0)
-        self.base = NodeState(())
-        self.state = NodeState(())
-        self.tentative: dict[str, Entry] = {}
 
 
 class ShareRoom:
@@ -47,138 +39,147 @@ class ShareRoom:
 
     The cost of a change is that of the nodes it touches; a question costs as much as there are kinds of nodes, and
     next to nothing where the like has been refused since room was last freed.
+
+    Only one question is under way at a time. The ledger may change at every step of it, and the answer is right when it is
+    given; a question that is given up halfway leaves the rest of the work to the next one.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, admitted: AdmittedNodes) -> None:
         self._ledger = ledger
+        self._admitted = admitted
+        self._nodes = ShareNodes(ledger)
+        self._changed = ChangedNodes(ledger, self._nodes.known, ledger.nodes)
         self._seen = (-1, -1)
-        self._rooms: dict[str, _NodeRoom] = {}
-        self._kinds: dict[_Kind, dict[str, Node]] = {}
-        self._places: dict[str, str] = {}
+        self._evicted: dict[str, dict[str, None]] = {}
+        """The lifted pods whose node is counted anew and who are to be put there again, by that node."""
+        self._homeless: dict[str, None] = {}
+        """The lifted pods that are to be put on any node, in their order."""
         self._refused: dict[_Wish, str] = {}
+        self._judged: Recent[MgpuAsk, dict[Kind, Unfit | None]] = Recent(lambda _: {}, _JUDGED)
 
-    def shortfall(self, pod: Pod, ask: MgpuAsk, queue: str) -> Shortfall | None:
-        """None when a ready node that the pod's own rules admit has room; else why the closest one has not."""
-        self._refresh()
-        wish = ask, tuple(sorted(pod.node_selector.items())), str(pod.affinity)
-        refusal = self._refused.get(wish) or self._refusal(pod, ask)
+    def shortfall(self, rules: NodeRules, ask: MgpuAsk, queue: str) -> Steps[Shortfall | None]:
+        """None when a ready node that the rules admit has room; else why the closest one has not."""
+        refusal = yield from self._refusal(rules, ask)
         if not refusal:
             return None
-        self._refused[wish] = refusal
         return Shortfall(
             reasons.NO_FREE_CARD, f"Queue <{queue}> lets the pod in, but no node has room; {refusal}"
         )
 
-    def _refusal(self, pod: Pod, ask: MgpuAsk) -> str:
+    def _refusal(self, rules: NodeRules, ask: MgpuAsk) -> Steps[str]:
+        """Why no node has room, empty when one has."""
+        while True:
+            yield from self._refresh()
+            known = self._refused.get((ask, rules))
+            if known is not None:
+                return known
+            admitted = yield from self._admitted.admitted(rules, self._nodes.open)
+            judged = yield from self._judge(ask)
+            # What was found out stays known, so the next round has only to follow what has changed meanwhile.
+            if self._is_current():
+                return self._closest((ask, rules), judged, admitted)
+
+    def _judge(self, ask: MgpuAsk) -> Steps[dict[Kind, Unfit | None]]:
+        """Why the pod does not fit each kind of nodes, None where it does."""
+        judged, kinds = self._judged[ask], self._nodes.kinds
+        for kind in [kind for kind in kinds if kind not in judged]:
+            judged[kind] = fits(ask, kind.model, kind.state, self._ledger.settings)
+            yield
+        if len(judged) > 2 * len(kinds):
+            for kind in judged.keys() - set(kinds):
+                del judged[kind]
+        return judged
+
+    def _closest(self, wish: _Wish, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> str:
         """Why no node has room, empty when one has. Of nodes that are equally close the first name is told."""
         closest = (len(_CLOSENESS), "", "no node serves mGPU shares to this pod")
-        for (model, state), nodes in self._kinds.items():
-            unfit = fits(ask, model, state, self._ledger.settings)
+        for kind in self._nodes.kinds:
+            unfit = judged[kind]
             if unfit is None:
-                if any(_admitting(pod, nodes)):
+                if any(name in admitted for name in kind.nodes):
                     return ""
                 continue
             distance = _CLOSENESS.index(unfit.code)
-            if distance <= closest[0] and (name := min(_admitting(pod, nodes), default="")):
-                closest = min(closest, (distance, name, f"node {name}: {unfit.message}"))
+            if distance <= closest[0]:
+                name = min((name for name in kind.nodes if name in admitted), default="")
+                closest = min(closest, (distance, name, f"node {name}: {unfit.message}")) if name else closest
+        if len(self._refused) >= _REFUSED:
+            self._refused.clear()
+        self._refused[wish] = closest[2]
         return closest[2]
 
-    def _refresh(self) -> None:
+    # -- keeping up with the ledger ----------------------------------------------------------------------------
+
+    def _is_current(self) -> bool:
+        return not (self._changed or self._evicted or self._homeless) and self._seen == self._now()
+
+    def _now(self) -> tuple[int, int]:
+        return self._ledger.occupants.changes, self._ledger.reserved_shares_changes
+
+    def _refresh(self) -> Steps[None]:
         """Brings the rooms up to date; costs next to nothing while nothing has changed."""
-        reserved, seen = self._ledger.reserved_shares, self._seen
-        self._seen = self._ledger.occupants.changes, self._ledger.reserved_shares_changes
-        if self._seen == seen:
+        while not self._is_current():
+            self._take_note()
+            if self._changed:
+                name = self._changed.next()
+                self._changed.done(name)
+                self._evict(name, self._nodes.recount(name))
+            elif self._evicted:
+                yield from self._put_back(next(iter(self._evicted)))
+            elif self._homeless:
+                yield from self._place(next(iter(self._homeless)))
+            yield
+
+    def _take_note(self) -> None:
+        """Notices which lifted pods have come or gone, and forgets the refusals where room was freed."""
+        seen, self._seen = self._seen, self._now()
+        if seen == self._seen:
             return
-        gone = self._places.keys() - reserved.keys()
-        if gone or self._seen[0] != seen[0]:
+        reserved, expected = self._ledger.reserved_shares, self._nodes.expected
+        gone = expected.keys() - reserved.keys()
+        if gone or seen[0] != self._seen[0]:
             # Else there are only more pods that are lifted, and they take room away.
             self._refused.clear()
-        for name in self._rooms.keys() - self._ledger.nodes.keys():
-            self._drop(name)
-        stale = self._refresh_nodes(seen[0])
-        for uid in gone & self._places.keys():
-            name = self._places.pop(uid)
-            del self._rooms[name].tentative[uid]
-            stale.add(name)
-        for name in sorted(stale):
-            self._replay(name)
-        homeless = (reserved[uid] for uid in reserved.keys() - self._places.keys())
-        for entry in sorted(homeless, key=lambda entry: entry.order):
-            self._place(entry)
+        for name in {expected[uid]: None for uid in gone}:
+            self._evict(name, self._nodes.clear(name))
+        waiting = {uid for evicted in self._evicted.values() for uid in evicted}
+        new = [reserved[uid] for uid in reserved.keys() - expected.keys() - waiting]
+        self._homeless = {entry.pod.uid: None for entry in sorted(new, key=attrgetter("order"))}
 
-    def _refresh_nodes(self, seen: int) -> set[str]:
-        """Counts anew what is bound on the nodes that changed since; returns the names of those that are there."""
-        ledger = self._ledger
-        stale = set()
-        for name in ledger.occupants.changed_since(seen):
-            node = ledger.nodes.get(name)
-            if node is None:
-                self._drop(name)
-                continue
-            room = self._rooms.setdefault(name, _NodeRoom())
-            self._sort_out(name, room)
-            room.model = model_of(node)
-            room.open = room.model.serves and node.ready and not node.unschedulable
-            pods = ledger.pods_on(name) if room.open else []
-            room.base = canonical(occupancy(room.model, pods, ledger.settings.mgpu).state)
-            room.state = room.base
-            stale.add(name)
-        return stale
+    def _evict(self, name: str, uids: Collection[str]) -> None:
+        if uids:
+            self._evicted[name] = dict.fromkeys(uids) | self._evicted.get(name, {})
 
-    def _drop(self, name: str) -> None:
-        """Forgets a node that is gone, if it was known; the pods expected there are to be expected elsewhere."""
-        room = self._rooms.pop(name, None)
-        if room is not None:
-            self._sort_out(name, room)
-            for uid in room.tentative:
-                del self._places[uid]
+    def _put_back(self, name: str) -> Steps[None]:
+        """Expects the first of those who were evicted from a node there again; else it looks for another one."""
+        uid = next(iter(self._evicted[name]))
+        entry = self._ledger.reserved_shares.get(uid)
+        fitting = False
+        if entry is not None:
+            admitted = yield from self._admitted.admitted(entry.pod.node_rules, (name,))
+            fitting = name in admitted
+        del self._evicted[name][uid]
+        if not self._evicted[name]:
+            del self._evicted[name]
+        if entry is not None and not (fitting and self._nodes.put(entry, name)):
+            self._homeless[uid] = None
 
-    def _replay(self, name: str) -> None:
-        """Puts the tentative pods of a node onto its present state; those that fit no longer look for another node."""
-        room = self._rooms[name]
-        self._sort_out(name, room)
-        room.state = room.base
-        self._sort_in(name, room)
-        tentative, room.tentative = room.tentative, {}
-        for uid, entry in tentative.items():
-            if not self._put(entry, name):
-                del self._places[uid]
+    def _place(self, uid: str) -> Steps[None]:
+        """Expects a lifted pod on some node that fits; one that fits nowhere any more takes no room."""
+        entry = self._ledger.reserved_shares.get(uid)
+        if entry is not None and entry.demand.mgpu is not None:
+            yield from self._find_node(entry, (entry.demand.mgpu, entry.pod.node_rules))
+        del self._homeless[uid]
 
-    def _place(self, entry: Entry) -> None:
-        """Puts a lifted pod on some node that fits; one that fits nowhere any more takes no room."""
-        for nodes in tuple(self._kinds.values()):
-            name = next(_admitting(entry.pod, nodes), "")
-            if name and self._put(entry, name):
+    def _find_node(self, entry: Entry, wish: _Wish) -> Steps[None]:
+        if wish in self._refused:
+            return
+        ask, rules = wish
+        admitted = yield from self._admitted.admitted(rules, self._nodes.open)
+        judged = yield from self._judge(ask)
+        for kind in [kind for kind in self._nodes.kinds if judged[kind] is None]:
+            name = next((name for name in kind.nodes if name in admitted), "")
+            if name and self._nodes.put(entry, name):
                 return
-
-    def _put(self, entry: Entry, name: str) -> bool:
-        """Whether the node has room for the pod, which takes it then."""
-        ask, room, settings = entry.demand.mgpu, self._rooms[name], self._ledger.settings
-        if ask is None or not room.open or fits(ask, room.model, room.state, settings) is not None:
-            return False
-        placement = preferred(ask, room.model, room.state, settings.mgpu, SCORE_BUDGET)
-        if placement is None:
-            return False
-        self._sort_out(name, room)
-        room.state = canonical(after(room.state, room.model, ask, placement.indexes))
-        self._sort_in(name, room)
-        room.tentative[entry.pod.uid] = entry
-        self._places[entry.pod.uid] = name
-        return True
-
-    def _sort_in(self, name: str, room: _NodeRoom) -> None:
-        if room.open:
-            self._kinds.setdefault((room.model, room.state), {})[name] = self._ledger.nodes[name]
-
-    def _sort_out(self, name: str, room: _NodeRoom) -> None:
-        kind = room.model, room.state
-        nodes = self._kinds.get(kind)
-        if nodes is not None and nodes.pop(name, None) is not None and not nodes:
-            del self._kinds[kind]
-
-
-def _admitting(pod: Pod, nodes: Mapping[str, Node]) -> Iterator[str]:
-    """The names of the nodes that the pod's own rules admit."""
-    if not pod.node_selector and not pod.affinity:
-        return iter(nodes)
-    return (name for name, node in nodes.items() if admits(pod, node))
+            yield
+        self._closest(wish, judged, admitted)

@@ -1,10 +1,10 @@
 """What is decided on a PodGroup as a whole: its first admission, and the members that it lacks until its minimum."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from core import reasons
 from core.objects import Group
@@ -12,11 +12,11 @@ from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.declared import declared_shortfall
 from core.plan.gang import Member, Outcome, assign
-from core.plan.trial import LedgerTrial, OvertakenError, member_of
+from core.plan.trial import NO_CARD, LedgerTrial, OvertakenError, member_of
 from core.plan.uniform import choices
 from core.plan.units import Unit
-from core.queues.account import Entry
 from core.queues.check import balance_of
+from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
@@ -46,20 +46,31 @@ class _GivenUp:
     verdict: Verdict
 
 
+class Members(Protocol):
+    """What of core.plan.judge.Judge is asked about single members."""
+
+    def prepare(self, card: str) -> Steps[None]:
+        """See Judge.prepare."""
+
+    def obstacle(self, entry: Entry) -> Hold | None:
+        """See Judge.obstacle."""
+
+    def lift(self, entry: Entry, card: str | None) -> Lift:
+        """See Judge.lift."""
+
+
 class Gangs:
-    """`obstacle` says why an entry cannot be lifted however much is left, `lift` books it with a card or without."""
+    """Decides on groups: `judge` knows about their members one by one."""
 
     def __init__(
         self,
         ledger: Ledger,
         choice: Choice,
-        obstacle: Callable[[Entry], Hold | None],
-        lift: Callable[[Entry, str | None], Lift],
+        judge: Members,
     ) -> None:
         self._ledger = ledger
         self._choice = choice
-        self._obstacle = obstacle
-        self._lift = lift
+        self._judge = judge
         self._given_up: dict[str, _GivenUp] = {}
 
     def decide(self, unit: Unit, told: dict[Hashable, Verdict]) -> Steps[list[Decision] | None]:
@@ -95,7 +106,7 @@ class Gangs:
         held: list[Decision] = []
         ready: list[Entry] = []
         for number, entry in enumerate(unit.entries, 1):
-            hold = self._obstacle(entry)
+            hold = self._judge.obstacle(entry)
             if hold is None:
                 ready.append(entry)
             else:
@@ -128,6 +139,8 @@ class Gangs:
         if known is not None:
             return known
         members = yield from self._members(ready)
+        for card in {card for member in members for card in member.alternatives if card != NO_CARD}:
+            yield from self._judge.prepare(card)
         ways = list(choices(self._ledger, unit, members))
         wish = _wish(ways, wanted, progress)
         if wish in told:
@@ -161,7 +174,9 @@ class Gangs:
         def shortfall_of(entry: Entry, card: str) -> Steps[Shortfall | None]:
             return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card)
 
-        trial = LedgerTrial(ledger, ready, shortfall_of, lambda entry, card: self._lift(entry, card or None))
+        trial = LedgerTrial(
+            ledger, ready, shortfall_of, lambda entry, card: self._judge.lift(entry, card or None)
+        )
         try:
             for members in ways:
                 outcome = yield from assign(members, wanted, progress.missing_tasks, trial)
@@ -217,5 +232,5 @@ def _hold_all(entries: Iterable[Entry], group: Group, why: Shortfall) -> Iterabl
 
 def _wish(ways: Sequence[Sequence[Member]], wanted: int, progress: Progress) -> Hashable:
     """What decides about a gang besides what is left: gangs of an equal one are told the same."""
-    members = tuple(tuple(sorted(Counter(member.kind for member in way).items(), key=repr)) for way in ways)
+    members = tuple(frozenset(Counter(member.kind for member in way).items()) for way in ways)
     return wanted, tuple(sorted(progress.missing_tasks.items())), members

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from core.names import TASK_SPEC_ANNOTATION
 from core.plan.decision import Lift
 from core.plan.gang import Member
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
 from core.steps import Steps
@@ -115,7 +115,5 @@ def member_of(ledger: Ledger, entry: Entry) -> Member:
     # What a pod takes of its queue says all that it leaves to others, unless it takes something else besides.
     weight = milli, tuple(sorted(demand.cpu_memory.items()))
     more = demand.mgpu is not None or bool(pod.claims)
-    kind: Hashable = pod.uid
-    if not pod.node_selector and not pod.affinity:
-        kind = (task, alternatives, weight, demand.mgpu, ledger.devices.kind(pod))
-    return Member(pod.uid, task, alternatives, kind, pod.uid if more else weight)
+    kind: Hashable = (task, alternatives, weight, demand.mgpu, ledger.devices.kind(pod), pod.node_rules)
+    return Member(pod.uid, task, alternatives, kind, kind if more else weight)

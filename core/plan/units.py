@@ -6,7 +6,7 @@ from typing import Final
 
 from core import names
 from core.objects import Group
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.steps import Steps
@@ -52,9 +52,6 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     Then by priority, age and name, of the group where there is one. Inside a group, tasks with a minimum come first.
     """
     waiting = ledger.waiting(queue)
-    if waiting and not any(entry.pod.group_name for entry in waiting):
-        # By far most queues of services: the pods as they come, without an object for each.
-        return [Unit(waiting, (True, 0, 0, ""))]
     alone: list[Unit] = []
     grouped: dict[str, list[Entry]] = {}
     groups: dict[str, Group] = {}

@@ -8,6 +8,7 @@ open at all is asked before.
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from core import names
 from core.cards import expression
@@ -21,6 +22,11 @@ from core.queues.shortfall import card_shortage, uncountable
 from core.queues.usage import min_cpu_memory
 from core.settings import Settings
 from core.shortfall import Shortfall
+
+_TOO_MANY: Final = (
+    f"{names.CARD_REQUEST_ANNOTATION}: a key names more than {expression.MAX_ALTERNATIVES} cards, or has more than "
+    f"{expression.MAX_LENGTH} characters; shorten it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,8 @@ def declared_request(
         cards = {card: count * 1000 for card, count in parse_request(group.card_request).items()}
     except CardJsonError as error:
         return uncountable(queue, f"{names.CARD_REQUEST_ANNOTATION}: {error}")
+    if any(expression.is_excessive(card) for card in cards):
+        return uncountable(queue, _TOO_MANY)
     minimum = min_cpu_memory(group, known, settings, has_cards=bool(cards))
     return GroupRequest(cards, minimum or {})
 

@@ -3,8 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container
 
-from core.queues.account import Account, Entry
+from core.queues.account import Account
 from core.queues.amounts import add
+from core.queues.entry import Entry
 from core.queues.wakeups import Wakeups
 from core.stage import Stage
 

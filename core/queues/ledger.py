@@ -16,13 +16,13 @@ from core.cards.inventory import Inventory
 from core.index import Index
 from core.names import MGPU_RESOURCES
 from core.objects import Group, Job, Namespace, Node, Pod, Queue
-from core.queues.account import Entry
 from core.queues.attribution import Attribution
 from core.queues.capacity import Capacity
 from core.queues.cpu_memory_book import CpuMemoryBook
 from core.queues.demand import Demand, demand_of
 from core.queues.devices import Devices
 from core.queues.entries import Entries
+from core.queues.entry import Entry
 from core.queues.group_book import GroupBook
 from core.queues.limits import Limits, limits_of
 from core.queues.occupants import Occupants, occupies
@@ -132,7 +132,7 @@ class Ledger:
     def waiting(self, queue: str) -> list[Entry]:
         """The waiting pods of a queue in the order in which they are considered."""
         account = self.accounts.get(queue)
-        return account.in_order() if account is not None else []
+        return account.line.entries() if account is not None else []
 
     def group_of(self, pod: Pod) -> Group | None:
         """The PodGroup that a pod names, None while it does not exist."""

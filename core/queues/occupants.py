@@ -2,9 +2,12 @@
 
 from collections.abc import Collection
 from itertools import takewhile
+from typing import Final
 
 from core.index import Index
 from core.objects import Pod
+
+_GONE_KEPT: Final = 1000
 
 
 def occupies(pod: Pod) -> bool:
@@ -23,6 +26,8 @@ class Occupants:
         self._versions: dict[str, int] = {}
         """In the order of their numbers."""
         self._gone: set[str] = set()
+        self.epoch = 0
+        """Another one whenever nodes that have gone are not told of any more: who follows them begins anew."""
         self.changes = 0
         """Grows with every change of any node and of the pods on it."""
 
@@ -35,10 +40,7 @@ class Occupants:
         return self._versions.get(node, 0)
 
     def changed_since(self, changes: int) -> list[str]:
-        """The nodes that changed or came since `changes` was that number; costs as much as there are of them.
-
-        One that went is not told any more once it is empty.
-        """
+        """The nodes that changed, came or went since `changes` was that number; costs as much as there are of them."""
         return [*takewhile(lambda node: self._versions[node] > changes, reversed(self._versions))]
 
     def put(self, pod: Pod) -> str:
@@ -49,7 +51,6 @@ class Occupants:
         # The node that a pod leaves changes too: a bind that was assumed and taken back must give its room back.
         self._touch({*was_on, pod.node_name} - {""})
         left = self._pods.put(pod.uid, pod.node_name if pod.bound and not pod.terminal else None)
-        self._forget_empty(was_on)
         return was_on[0] if left else ""
 
     def drop(self, uid: str) -> str:
@@ -57,7 +58,6 @@ class Occupants:
         was_on = self._pods.values(uid)
         self._touch(was_on)
         left = self._pods.put(uid)
-        self._forget_empty(was_on)
         return was_on[0] if left else ""
 
     def node_changed(self, node: str) -> None:
@@ -66,16 +66,17 @@ class Occupants:
         self._touch((node,))
 
     def node_gone(self, node: str) -> None:
-        """Notes that a node has gone, and drops what is kept about it as soon as no pod is there any more."""
+        """Notes that a node has gone. Its version is kept for those who follow, until a great many have gone."""
         self._touch((node,))
         self._gone.add(node)
-        self._forget_empty((node,))
+        if len(self._gone) > _GONE_KEPT:
+            self._forget_gone()
 
-    def _forget_empty(self, nodes: Collection[str]) -> None:
-        for node in self._gone.intersection(nodes):
-            if not self._pods.get(node):
-                self._gone.discard(node)
-                del self._versions[node]
+    def _forget_gone(self) -> None:
+        self.epoch += 1
+        for node in [node for node in self._gone if not self._pods.get(node)]:
+            self._gone.discard(node)
+            self._versions.pop(node, None)
 
     def _touch(self, nodes: Collection[str]) -> None:
         for node in nodes:

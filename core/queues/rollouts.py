@@ -6,7 +6,7 @@ from core import reasons
 from core.cards.expression import split
 from core.index import Index
 from core.objects import Pod
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.stage import Stage, stage_of
 

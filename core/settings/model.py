@@ -117,7 +117,7 @@ class ReservationSettings(Section):
 class ExtenderSettings(Section):
     """The scheduler extender endpoints."""
 
-    max_body_bytes: Bytes = 64 * 2**20
+    max_body_bytes: Bytes = 16 * 2**20
 
 
 class Settings(Section):

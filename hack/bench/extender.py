@@ -15,6 +15,7 @@ from core.extender.cluster import Cluster
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
 from core.settings import parse
+from core.steps import finish
 from hack.bench import samples, servers
 from hack.bench.admission import compared
 from hack.bench.clock import cpu_ms, in_turns, settled
@@ -97,7 +98,7 @@ def _row(
 
 def _filtered(body: object, cluster: Cluster) -> object:
     asked = kube.request_of(body)
-    return kube.filter_answer(asked, kube.verdicts(asked, cluster))
+    return finish(kube.filter_answer(asked, kube.verdicts(asked, cluster)))
 
 
 def _prioritized(body: object, cluster: Cluster) -> object:

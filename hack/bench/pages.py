@@ -51,6 +51,7 @@ class Pages:
         field_selector: str | None = None,  # noqa: ARG002
         timeout_s: float,  # noqa: ARG002
         inactivity_s: float,  # noqa: ARG002
+        answer_s: float,  # noqa: ARG002
     ) -> AsyncGenerator[WatchEvent]:
         """The changed objects of the resource, each as a modification; then silence."""
         changes = self._changed.get(resource.plural)

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from core.plan.decision import Decision
 from core.plan.lift import Planner
-from core.queues.account import Entry
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from hack.bench import samples

@@ -9,7 +9,7 @@ with ControlPlane() as cp:
 
 from hack.controlplane.client import Answer, ApiClient, ApiError, WaitError, wait_for
 from hack.controlplane.plane import ControlPlane
-from hack.controlplane.processes import ManagedProcess, ProcessError
+from hack.controlplane.processes import ManagedProcess, ProcessError, check_processes
 
 __all__ = [
     "Answer",
@@ -19,5 +19,6 @@ __all__ = [
     "ManagedProcess",
     "ProcessError",
     "WaitError",
+    "check_processes",
     "wait_for",
 ]

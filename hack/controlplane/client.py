@@ -12,6 +12,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import yaml
 
+from hack.controlplane.exchange import Unanswered, exchange, has_ended, is_idempotent
+from hack.controlplane.processes import check_processes
+
 FIELD_MANAGER = "hack"
 
 _TIMEOUT_S = 30.0
@@ -58,7 +61,8 @@ class ApiClient:
     """Speaks JSON to one API server as one user; one kept-alive connection per thread.
 
     Every method that sends returns an `Answer` whatever the status; connection errors and time-outs are raised as the
-    standard library's `OSError`.
+    standard library's `OSError`. A request on a kept connection that turns out to be closed is sent once more, on a new
+    one, where that cannot do anything twice.
     """
 
     def __init__(
@@ -95,15 +99,14 @@ class ApiClient:
             headers["Content-Type"] = content_type
         payload = None if body is None else json.dumps(body).encode()
         connection = self._connection(timeout_s)
+        reused = connection.sock is not None
         try:
-            connection.request(method, path, payload, headers)
-            response = connection.getresponse()
-            text = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()  # the next request opens it again
-            if isinstance(error, OSError):
+            response, text = exchange(connection, method, path, payload, headers)
+        except Unanswered as error:
+            # Most likely the server had given up an idle connection while the request was on its way.
+            if not reused or not (error.unsent or is_idempotent(method, content_type)):
                 raise
-            raise ConnectionError(f"{method} {path}: {error!r}") from error
+            response, text = exchange(self._connection(timeout_s), method, path, payload, headers)
         is_json = (response.getheader("Content-Type") or "").startswith("application/json")
         return Answer(response.status, json.loads(text) if is_json else text.decode(errors="replace"))
 
@@ -173,6 +176,8 @@ class ApiClient:
             self._local.connection = connection
             self._connections.add(connection)
         connection.timeout = timeout_s
+        if connection.sock is not None and has_ended(connection.sock):
+            connection.close()
         if connection.sock is not None:
             connection.sock.settimeout(timeout_s)
         return connection
@@ -197,9 +202,13 @@ class ApiClient:
 
 
 def wait_for(what: str, check: Callable[[], T], timeout_s: float = _TIMEOUT_S) -> T:
-    """Call `check` until it returns something true and return that; `WaitError` names `what` after `timeout_s`."""
+    """Call `check` until it returns something true and return that; `WaitError` names `what` after `timeout_s`.
+
+    A program that ends by itself meanwhile ends the waiting at once, see `check_processes`.
+    """
     deadline = time.monotonic() + timeout_s
     while not (value := check()):
+        check_processes()
         if time.monotonic() > deadline:
             raise WaitError(f"not within {timeout_s:.0f} s: {what} (last seen: {value!r})")
         time.sleep(_POLL_S)

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.error import URLError
 
 from hack.controlplane.components import Component
-from hack.controlplane.processes import ManagedProcess, ProcessError, Supervisor
+from hack.controlplane.processes import ManagedProcess, ProcessError, Supervisor, log_file
 
 _HEALTH_TIMEOUT_S = 2.0
 _ATTEMPTS = 3
@@ -17,7 +17,8 @@ _PORT_TAKEN = "address already in use"
 class Launcher:
     """Starts programs under one supervisor; `processes` holds every one started so far, by name.
 
-    `binary` gives the path of a program of the toolchain. Each program logs to `<log_directory>/<name>.log`.
+    `binary` gives the path of a program of the toolchain. Each program logs to `<log_directory>/<name>.log`, one that
+    takes the place of another of that name to a file of its own beside it.
     """
 
     def __init__(
@@ -51,7 +52,6 @@ class Launcher:
     def _launch(self, name: str, component: Component) -> None:
         argv = (str(self._binary(component.binary)), *component.arguments)
         process = self._manage(name, argv, lambda: self._answers(component.ready_url))
-        process.log.unlink(missing_ok=True)
         process.launch()
 
     def _manage(
@@ -59,7 +59,7 @@ class Launcher:
     ) -> ManagedProcess:
         if name in self.processes and self.processes[name].running:
             raise ProcessError(f"{name} runs already")
-        log = self._log_directory / f"{name}.log"
+        log = log_file(self._log_directory, name)
         self.processes[name] = ManagedProcess(self._supervisor, name, argv, log=log, ready=ready, env=env)
         return self.processes[name]
 

@@ -1,5 +1,6 @@
 """The control plane as one context manager: programs started, waited for, handed out, and removed without a trace."""
 
+import itertools
 import subprocess
 import tempfile
 import time
@@ -219,6 +220,15 @@ class ControlPlane:
             self.api.create(item if self._kwok else nodes.made_ready(item)).expect()
         for item in new:
             self._wait_for_node(self.api.path_of(item))
+
+    def log_folder(self, name: str) -> Path:
+        """Make a folder of one's own among the logs: `name`, or the first of `name-2`, ... that is not there yet."""
+        for number in itertools.count(1):
+            folder = self.log_directory / (name if number == 1 else f"{name}-{number}")
+            if not folder.exists():
+                folder.mkdir()
+                return folder
+        raise AssertionError("there are enough numbers")
 
     def keep_logs(self) -> None:
         """Keep the logs when this ends, as after an exception; for callers that learn of failures otherwise."""

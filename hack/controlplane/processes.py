@@ -1,5 +1,6 @@
 """Starts, watches and stops the programs of a control plane through its supervisor."""
 
+import itertools
 import json
 import os
 import select
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 START_TIMEOUT_S = 90.0
 
@@ -27,6 +29,29 @@ _TAIL_BYTES = 8192
 
 class ProcessError(Exception):
     """A program did not start, ended by itself, or does not stop."""
+
+
+_WATCHED: "WeakSet[ManagedProcess]" = WeakSet()
+"""The programs that were ready and that nobody has asked to end, of whatever control plane."""
+
+
+def check_processes() -> None:
+    """Raise `ProcessError` with the end of its log for a program that ended by itself after it was ready.
+
+    Whoever waits for something calls this all along: what a dead program should have done will never happen. It is
+    raised anew until the program is started again or stopped, or its supervisor is closed.
+    """
+    for process in tuple(_WATCHED):
+        process.check()
+
+
+def log_file(folder: Path, name: str) -> Path:
+    """Return `<name>.log`, or the first of `<name>-2.log`, ... that nobody has written to."""
+    for number in itertools.count(1):
+        path = folder / (f"{name}.log" if number == 1 else f"{name}-{number}.log")
+        if not path.exists():
+            return path
+    raise AssertionError("there are enough numbers")
 
 
 class Supervisor:
@@ -49,6 +74,11 @@ class Supervisor:
     def pid(self) -> int:
         """The process id of the supervisor."""
         return self._process.pid
+
+    @property
+    def closed(self) -> bool:
+        """Whether all programs were asked to end."""
+        return self._closed
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], log: Path) -> int:
         """Start a program with its output appended to `log` and return its pid."""
@@ -130,6 +160,7 @@ class ManagedProcess:
         """Start the program without waiting for it; nothing happens when it runs already."""
         if self.running:
             return
+        _WATCHED.discard(self)
         self._collect()
         self.exit_status = None
         self._pid = self._supervisor.start(self.argv, self._env, self.log)
@@ -137,13 +168,28 @@ class ManagedProcess:
         self._pidfd = os.pidfd_open(self._pid)
 
     def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Return once the program is ready; `ProcessError` with the end of its log if it ends or takes longer."""
+        """Return once the program is ready; `ProcessError` with the end of its log if it ends or takes longer.
+
+        From then on its end is an error, see `check_processes`, unless it comes by a method of this object.
+        """
         deadline = time.monotonic() + timeout_s
         while not self._ready():
             if self.wait(_READY_POLL_S) is not None:
                 raise ProcessError(f"{self.name} ended with status {self.exit_status}:\n{self.log_tail()}")
             if time.monotonic() > deadline:
                 raise ProcessError(f"{self.name} is not ready after {timeout_s:.0f} s:\n{self.log_tail()}")
+        _WATCHED.add(self)
+
+    def check(self) -> None:
+        """Raise `ProcessError` if the program was ready and has ended by itself."""
+        if self not in _WATCHED or self._supervisor.closed or self.running:
+            return
+        self._collect()
+        raise ProcessError(f"{self.name} ended by itself with status {self.exit_status}:\n{self.log_tail()}")
+
+    def let_end(self) -> None:
+        """Make the end of the program no error from now on; for whoever ends it by other means than `stop` and `kill`."""
+        _WATCHED.discard(self)
 
     def start(self) -> None:
         """Start the program and return once it is ready."""
@@ -164,14 +210,19 @@ class ManagedProcess:
         self._end((signal.SIGKILL, _KILL_TIMEOUT_S))
 
     def wait(self, timeout_s: float) -> int | None:
-        """Return the exit status once the program has ended (negative for a signal), None after `timeout_s`."""
+        """Return the exit status once the program has ended (negative for a signal), None after `timeout_s`.
+
+        Who has been told of the end so is not told again by `check_processes`.
+        """
         if not self._ended(timeout_s):
             return None
+        self.let_end()
         self._collect()
         return self.exit_status
 
     def release(self) -> None:
         """Forget the program, which has ended with its supervisor."""
+        self.let_end()
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd, self._pid = None, None
@@ -193,6 +244,7 @@ class ManagedProcess:
         return bool(poller.poll(timeout_s * 1000))
 
     def _end(self, *signals: tuple[signal.Signals, float]) -> None:
+        self.let_end()
         for number, timeout_s in signals:
             if self._pidfd is not None and not self._ended(0):
                 signal.pidfd_send_signal(self._pidfd, number)

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.error import URLError
 
 from hack.controlplane import ManagedProcess
-from hack.controlplane.processes import Supervisor
+from hack.controlplane.processes import Supervisor, log_file
 from hack.installation import substitution
 from hack.installation.substitution import LOOPBACK, Object, Surroundings
 
@@ -45,13 +45,11 @@ def replica(deployment: Object, around: Surroundings, supervisor: Supervisor, lo
     probe = substitution.container_of(deployment)["readinessProbe"]["httpGet"]
     probed = around.ports[substitution.container_port(deployment, probe["port"])]
     address = f"http://{LOOPBACK}:{probed}{probe['path']}"
-    log = logs / f"{around.pod_name}.log"
-    log.unlink(missing_ok=True)
     process = ManagedProcess(
         supervisor,
         around.pod_name,
         substitution.command_line(deployment, around),
-        log=log,
+        log=log_file(logs, around.pod_name),
         ready=lambda: _answers(address),
         env={
             **os.environ,

@@ -3,18 +3,24 @@
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
+from typing import Final
 
 from aiohttp import web
 
 from core.admission.request import AdmissionRequest, Decision
+from kube import bigjson, intake
 from kube.admission import wire
 from kube.admission.metrics import DEFAULT, ReviewMetrics
+from kube.intake import Intake, RefusedError
+from kube.turns import Turns
 
 _LOG = logging.getLogger(__name__)
 
 _JSON = "application/json"
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
 
@@ -26,22 +32,30 @@ def add_review_route(
     serves: Callable[[AdmissionRequest], bool],
     answer: Answer,
     metrics: ReviewMetrics = DEFAULT,
+    bodies: Intake = intake.DEFAULT,
 ) -> None:
     """Serves `path` on POST with what `answer` decides; requests that `serves` refuses are a client's mistake.
 
     The body limit is that of the application.
     """
-    app.router.add_post(path, _Endpoint(path, serves, answer, metrics).handle)
+    app.router.add_post(path, _Endpoint(path, serves, answer, metrics, bodies).handle)
 
 
 class _Endpoint:
     def __init__(
-        self, path: str, serves: Callable[[AdmissionRequest], bool], answer: Answer, metrics: ReviewMetrics
+        self,
+        path: str,
+        serves: Callable[[AdmissionRequest], bool],
+        answer: Answer,
+        metrics: ReviewMetrics,
+        bodies: Intake,
     ) -> None:
         self._path = path
         self._serves = serves
         self._decide = answer
         self._metrics = metrics
+        self._bodies = bodies
+        self._turns = Turns()
         self._seconds = metrics.seconds.labels(path)
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -54,18 +68,17 @@ class _Endpoint:
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {_JSON}, not {request.content_type}"
             )
         try:
-            body = await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            limit = f"the body is larger than {request.client_max_size} bytes"
-            return self._failure(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
-        started = time.perf_counter()
-        response = await self._answer(body)
+            async with self._bodies.body(request, request.client_max_size) as body:
+                started = time.perf_counter()
+                response = await self._answer(body)
+        except RefusedError as refusal:
+            return self._failure(refusal.status, str(refusal), refusal.headers)
         self._seconds.observe(time.perf_counter() - started)
         return response
 
-    async def _answer(self, body: bytes) -> web.Response:
+    async def _answer(self, body: bigjson.Body) -> web.Response:
         try:
-            admission = wire.decode(body)
+            admission = await self._decoded(body)
         except wire.ReviewError as error:
             return self._failure(HTTPStatus.BAD_REQUEST, str(error))
         if not self._serves(admission):
@@ -80,15 +93,21 @@ class _Endpoint:
         self._count(decision)
         return web.Response(body=content, content_type=_JSON)
 
+    async def _decoded(self, body: bigjson.Body) -> AdmissionRequest:
+        """The request in a body; a large one is read in steps. Raises ReviewError."""
+        if len(body) <= bigjson.WHOLE:
+            return wire.decode(body)
+        return await self._turns.finish(wire.decode_large(body))
+
     def _count(self, decision: Decision) -> None:
         if decision.denial is not None:
             self._metrics.requests.labels(self._path, "denied", decision.denial.violations[0].code).inc()
         else:
             self._metrics.requests.labels(self._path, "patched" if decision.patch else "allowed", "").inc()
 
-    def _failure(self, status: HTTPStatus, text: str) -> web.Response:
+    def _failure(self, status: HTTPStatus, text: str, headers: Mapping[str, str] = _NONE) -> web.Response:
         self._metrics.requests.labels(self._path, "failed", str(status.value)).inc()
-        return web.Response(status=status, text=text + "\n")
+        return web.Response(status=status, text=text + "\n", headers=headers)
 
     def _log_crash(self, admission: AdmissionRequest, error: Exception) -> None:
         """Where it happened, but not the error's own text, which may quote the object."""

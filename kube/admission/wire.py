@@ -12,6 +12,8 @@ import orjson
 
 from core.admission import AdmissionRequest, Decision, Denial, resource_of
 from core.objects import raw as read
+from core.steps import Steps
+from kube import bigjson
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -25,7 +27,7 @@ class ReviewError(ValueError):
     """The bytes are no AdmissionReview that can be answered; `str()` names the place and what is wrong with it."""
 
 
-def decode(body: bytes) -> AdmissionRequest:
+def decode(body: bigjson.Body) -> AdmissionRequest:
     """The request in the body of an AdmissionReview of admission.k8s.io/v1. Raises ReviewError."""
     if not body.strip():
         raise ReviewError("the body is empty; it must be an AdmissionReview")
@@ -33,12 +35,24 @@ def decode(body: bytes) -> AdmissionRequest:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise ReviewError(f"the body is no JSON: {error.msg} at byte {error.pos}") from None
+    return _reviewed(review)
+
+
+def decode_large(body: bigjson.Body) -> Steps[AdmissionRequest]:
+    """As `decode`, for a body whose reading takes longer than anybody may keep the event loop."""
+    try:
+        review = yield from bigjson.loads(body)
+    except bigjson.JsonError as error:
+        raise ReviewError(f"the body is no JSON: {error}") from None
+    return _reviewed(review)
+
+
+def _reviewed(review: object) -> AdmissionRequest:
     if not isinstance(review, dict):
         raise ReviewError("the body must be a JSON object")
     _expect(review, "kind", KIND)
     _expect(review, "apiVersion", API_VERSION)
-    request = _object(review, "request")
-    return _request(request)
+    return _request(_object(review, "request"))
 
 
 def _request(request: Mapping[str, Any]) -> AdmissionRequest:

@@ -7,17 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from hack.controlplane import ControlPlane
+from hack.controlplane import ControlPlane, check_processes
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster
 
 _HERE = Path(__file__).parent
+_TIMEOUT_S = 300.0
+"""Seconds for a test that starts the control plane and an installation first, on a machine that has other work."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(_HERE):
             item.add_marker(pytest.mark.apiserver)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +43,13 @@ def control_plane(request: pytest.FixtureRequest, progress: Callable[[str], None
         yield plane
         if request.session.testsfailed:
             plane.keep_logs()
+
+
+@pytest.fixture(autouse=True)
+def nobody_ended_by_itself() -> Iterator[None]:
+    """No program of the control plane or of an installation has ended, but those that the test ended."""
+    yield
+    check_processes()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from kube import errors
 from kube.certificates import SelfSigned
 from kube.client import Client, PatchType
 from kube.election import Elector
-from kube.events import EventRecorder, Reference
+from kube.events import EventRecorder, Past, Reference
 from kube.lease import Durations, Term
 from kube.metrics import Metrics
 from kube.pki import Bundle
@@ -129,9 +129,13 @@ async def test_rbac_refusals_are_forbidden(tenant: Any, namespace: str) -> None:
 
 
 async def test_events_are_accepted_and_counted_up(client: Client, namespace: str) -> None:
-    """The server's own validation of events.k8s.io/v1, for a pod, for a node, for a long note and for a series."""
+    """The server's own validation of events.k8s.io/v1, for a pod, for a node, for a long note and for a series.
+
+    Another process finds all of them by the name of the reporter, and nothing else.
+    """
     metrics = Metrics(CollectorRegistry())
-    recorder = EventRecorder(client, "cardquota.io/test", "host-1", metrics=metrics)
+    controller = f"cardquota.io/{namespace}"
+    recorder = EventRecorder(client, controller, "host-1", metrics=metrics, repeat_s=0.0)
     pod = Reference("v1", "Pod", "p" * 250, namespace, "uid-1")
     node = Reference("v1", "Node", f"node-of-{namespace}")
 
@@ -144,6 +148,13 @@ async def test_events_are_accepted_and_counted_up(client: Client, namespace: str
         await _until(lambda: written("create") == 2.0)
         recorder.emit(pod, "Warning", "TestReason", "ä" * 2000, "Test")
         await _until(lambda: written("series") == 1.0)
+    past = list[Past]()
+    await EventRecorder(client, controller, "host-2", metrics=metrics).recall(past.append)
+    assert {(each.regarding, each.words.reason, each.count) for each in past} == {
+        (pod, "TestReason", 2),
+        (node, "TestReason", 1),
+    }
+    assert all(abs(datetime.now(UTC) - each.at).total_seconds() < 60 for each in past)
     pages = [page async for page in client.list(EVENTS, namespace)]
     (event,) = [raw for page in pages for raw in page.items if raw["reason"] == "TestReason"]
     assert event["series"]["count"] == 2

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http import HTTPStatus
 
+import pytest
+
 from core import names
 from hack.controlplane import wait_for
 from hack.install import Installation
@@ -21,6 +23,7 @@ def kill_the_controller(installation: Installation) -> None:
     installation.kill_controller(len(installation.controller_processes) - 1)
 
 
+@pytest.mark.timeout(600)
 def test_two_kills_while_twenty_pods_pass_through_a_quota_of_seven(
     cluster: Cluster, installation: Installation
 ) -> None:

@@ -1,11 +1,13 @@
 """Installations that end, or never come up: what stays and what does not."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from hack import install
-from hack.controlplane import ControlPlane, ProcessError, ports
+from hack.controlplane import ControlPlane, ProcessError, ports, wait_for
 from hack.install import Installation
 
 
@@ -68,3 +70,23 @@ def test_two_installations_exclude_each_other(control_plane: ControlPlane) -> No
             other.__enter__()
         path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/cardquota-mutating"
         assert control_plane.api.get(path).status == 200
+
+
+def test_a_process_that_ends_by_itself_is_told_at_once_and_its_log_is_kept_apart(
+    control_plane: ControlPlane,
+) -> None:
+    """The second installation has processes of the same names, and logs of its own."""
+    logs = []
+    for _ in range(2):
+        with Installation(control_plane, controller=0) as installed:
+            (process,) = installed.webhook_processes
+            logs.append(process.log)
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGTERM)
+            with pytest.raises(
+                ProcessError, match=r"(?s)cardquota-webhook-0 ended by itself with status 0:.*SIGTERM"
+            ):
+                wait_for("a miracle", lambda: None)
+    assert len(set(logs)) == 2
+    for log in logs:
+        assert log.read_text("utf-8").count("signal received") == 1

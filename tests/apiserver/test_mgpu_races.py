@@ -74,6 +74,7 @@ def run(cluster: Cluster, agent: NodeAgent, count: int) -> bool:
     return len(cluster.running()) >= count
 
 
+@pytest.mark.timeout(900)
 def test_no_card_is_shared_beyond_its_size_whoever_races_and_whoever_dies(
     cluster: Cluster, installation: Installation, schedulers: None
 ) -> None:

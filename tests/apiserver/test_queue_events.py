@@ -10,7 +10,7 @@ from core import names, reasons
 from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, Object, samples, unique
-from tests.apiserver.manifests import card_pod, deployment, queue
+from tests.apiserver.manifests import card_pod, deployment, in_group, podgroup, queue
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +165,41 @@ def _late(installation: Installation, team: Team) -> float:
     return samples(
         installation.metrics("controller", -1), "cardquota_reserved_too_long", queue_name=team.queue
     )
+
+
+def _stored(team: Team) -> dict[str, str]:
+    """Name and version of each of our events about pods, as a new leader asks for them."""
+    path = f"/apis/events.k8s.io/v1/namespaces/{team.cluster.namespace}/events"
+    found = team.cluster.api.get(path, fieldSelector="reportingController=cardquota").expect()["items"]
+    return {event["metadata"]["name"]: event["metadata"]["resourceVersion"] for event in found}
+
+
+def test_of_a_gang_whose_members_come_one_after_the_other_each_is_told_once(team: Team) -> None:
+    """What it lacks while they come is not said; the PodGroup and every member hear what it waits for in the end."""
+    members = [f"g-{number}" for number in range(4)]
+    team.cluster.create(podgroup("g", team.queue, 4))
+    team.cluster.create(*in_group("g", *(team.pod(name) for name in members)))
+    text = team.cluster.wait_said("g", reasons.INSUFFICIENT_SCALAR_QUOTA, "PodGroup")
+    assert "needs 4 more members at once, 2 fit" in text
+    for name in members:
+        assert team.cluster.wait_said(name, reasons.INSUFFICIENT_SCALAR_QUOTA) == text
+    assert len(_stored(team)) == 5
+
+
+def test_a_new_leader_says_nothing_again(team: Team, installation: Installation) -> None:
+    """It finds what was said by the name of the reporter, and goes on from there."""
+    waiting = [f"w{number}" for number in range(20)]
+    team.cluster.create(team.pod("a"), team.pod("b"), *(team.pod(name) for name in waiting))
+    for name in waiting:
+        team.cluster.wait_said(name, reasons.INSUFFICIENT_SCALAR_QUOTA)
+    team.quota(1)
+    wait_for("the queue is told", team.told)
+    before = _stored(team)
+    installation.start_controller()
+    installation.stop_controller(len(installation.controller_processes) - 2)
+    team.cluster.create(team.pod("new"))
+    team.cluster.wait_said("new", reasons.INSUFFICIENT_SCALAR_QUOTA)
+    after = _stored(team)
+    assert len(after) == len(before) + 1
+    assert after.items() >= before.items()
+    assert len(team.told()) == 1

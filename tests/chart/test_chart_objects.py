@@ -63,7 +63,7 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
                 "patch",
                 "watch",
             ),
-            "events.events.k8s.io": ("create", "patch"),
+            "events.events.k8s.io": ("create", "list", "patch"),
         },
         "ClusterRole/cardquota-certificates": {
             "mutatingwebhookconfigurations.admissionregistration.k8s.io/cardquota-mutating": ("get", "patch"),

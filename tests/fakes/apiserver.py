@@ -321,12 +321,13 @@ def answer_status(code: int, reason: str, message: str = "") -> Fault:
     return fault
 
 
-def silence() -> Fault:
-    """Headers (of a watch or any answer), and then nothing until the client goes away."""
+def silence(start: bytes = b"") -> Fault:
+    """Headers (of a watch or any answer), perhaps a start, and then nothing until the client goes away."""
 
     async def fault(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
+        await response.write(start)
         await asyncio.Event().wait()  # until the handler is cancelled, because the client has gone
         return response
 

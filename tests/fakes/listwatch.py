@@ -38,7 +38,7 @@ def bookmark(version: int) -> WatchEvent:
 
 
 class ScriptedSource:
-    """Each list and each watch plays the next script; when there is none, a watch stays open and silent.
+    """Each list and each watch plays the next script; when there is none, a watch is silent until it is given up.
 
     A list's script holds objects, or errors to raise; its version counts up from 10 in tens.
     """
@@ -50,6 +50,7 @@ class ScriptedSource:
         self.watches = list(watches)
         self.calls: list[tuple[str, float, str]] = []
         self.timeouts: list[float] = []
+        self.answer_limits: list[float] = []
         self.exhausted = asyncio.Event()
 
     async def list(
@@ -80,12 +81,15 @@ class ScriptedSource:
         field_selector: str | None = None,
         timeout_s: float,
         inactivity_s: float,
+        answer_s: float,
     ) -> AsyncGenerator[WatchEvent]:
         self._note("watch", resource_version)
         self.timeouts.append(timeout_s)
+        self.answer_limits.append(answer_s)
         if not self.watches:
             self.exhausted.set()
-            await asyncio.Event().wait()
+            await asyncio.sleep(inactivity_s)
+            return
         for step in self.watches.pop(0):
             if isinstance(step, Exception):
                 raise step

@@ -3,12 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.affinity import rules_of
 from core.mgpu import records
 from core.mgpu.ask import MgpuAsk, mgpu_ask
+from core.plan.admitted import AdmittedNodes
 from core.plan.room import ShareRoom
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.shortfall import Shortfall
+from core.steps import finish
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
 
@@ -61,7 +64,7 @@ def answers(room: ShareRoom) -> list[Shortfall | None]:
     for pod in (*WISHES, *WISHES):
         ask = mgpu_ask(pod)
         assert isinstance(ask, MgpuAsk)
-        found.append(room.shortfall(pod, ask, "q"))
+        found.append(finish(room.shortfall(rules_of(pod), ask, "q")))
     assert found[: len(WISHES)] == found[len(WISHES) :]
     return found
 
@@ -70,7 +73,7 @@ def answers(room: ShareRoom) -> list[Shortfall | None]:
 def test_what_is_remembered_is_never_out_of_date(changes: list[NodeBuilder | PodBuilder | str]) -> None:
     ledger = Ledger(Settings())
     ledger.put_queue(a_queue("default").view())
-    room = ShareRoom(ledger)
+    room = ShareRoom(ledger, AdmittedNodes(ledger))
     for change in changes:
         if isinstance(change, NodeBuilder):
             ledger.put_node(change.view())
@@ -80,4 +83,4 @@ def test_what_is_remembered_is_never_out_of_date(changes: list[NodeBuilder | Pod
             ledger.drop_node(change)
         else:
             ledger.drop_pod(change)
-        assert answers(room) == answers(ShareRoom(ledger))
+        assert answers(room) == answers(ShareRoom(ledger, AdmittedNodes(ledger)))

@@ -29,9 +29,11 @@ class Writer:
 
     `answers` to writes are used up first: an error to raise, or None; then `answer_to` by name; then success. Reads find what
     is in `stored`, by key.
+    What has one of the names in `stuck` hangs until the time-out, each time, and fails.
     """
 
     answers: deque[errors.KubeError | None] = field(default_factory=deque)
+    stuck: set[str] = field(default_factory=set)
     writes: list[Write] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
     failing_reads: deque[errors.KubeError] = field(default_factory=deque)
@@ -53,11 +55,10 @@ class Writer:
         field_manager: str | None = None,
         timeout_s: float = 10.0,
     ) -> Json:
-        assert (resource, patch_type, timeout_s) is not None
+        assert (resource, patch_type) is not None
         assert namespace is None or name
         self.writes.append(Write(asyncio.get_running_loop().time(), name, body, subresource, field_manager))
-        await asyncio.sleep(self.latency_s(name))
-        return self._answer(name)
+        return await self._answer(name, timeout_s)
 
     async def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
@@ -82,12 +83,15 @@ class Writer:
         resource_version: str | None = None,
         timeout_s: float = 10.0,
     ) -> Json:
-        assert (resource, timeout_s) is not None
+        assert resource is not None
         self.deletions.append((f"{namespace}/{name}", uid, resource_version))
-        await asyncio.sleep(0.001)
-        return self._answer(name)
+        return await self._answer(name, timeout_s)
 
-    def _answer(self, name: str) -> Json:
+    async def _answer(self, name: str, timeout_s: float) -> Json:
+        if name in self.stuck:
+            await asyncio.sleep(timeout_s)
+            raise errors.ConnectionFailed("timed out")
+        await asyncio.sleep(self.latency_s(name))
         answer = self.answers.popleft() if self.answers else self.answer_to(name)
         if answer is not None:
             raise answer
@@ -95,15 +99,28 @@ class Writer:
 
 
 class Recorder:
-    """Events as they were emitted: (object, reason, note)."""
+    """Events as they were emitted: (object, reason, note). What is named in `waiting` has not been written yet."""
 
     def __init__(self) -> None:
         self.emitted: list[tuple[str, str, str]] = []
+        self.waiting: set[str] = set()
+        self.retracted: list[tuple[str, str]] = []
 
-    def emit(self, regarding: Any, event_type: str, reason: str, note: str, action: str) -> bool:
-        assert (event_type, bool(action)) == ("Warning", True)
+    def emit(
+        self,
+        regarding: Any,
+        event_type: str,
+        reason: str,
+        note: str,
+        action: str,
+        topic: str | None = None,
+    ) -> None:
+        assert (event_type, bool(action), topic) != ("Warning", False, "")
         self.emitted.append((f"{regarding.kind} {regarding.name}", reason, note))
-        return True
+
+    def retract(self, identity: str, topic: str) -> bool:
+        self.retracted.append((identity, topic))
+        return identity in self.waiting
 
 
 def term() -> Term:

@@ -1,6 +1,9 @@
 """What people read in events: the exact words on pods and PodGroups, on change only, and nothing about closed queues."""
 
-from collections.abc import Sequence
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,10 +17,15 @@ from core.queues.ledger import Ledger
 from core.queues.notices import Notice
 from core.queues.rollouts import Rollouts
 from core.settings import Settings
-from kube.events import Reference
+from kube.event_store import Words
+from kube.events import Past, Reference
+from kube.resources import PODGROUPS, PODS, QUEUES
 from tests.builders import a_group, a_job, a_node, a_pod, a_queue
 from tests.builders.objects import GroupBuilder, JobBuilder, NodeBuilder, PodBuilder, QueueBuilder
+from tests.fakes.apiserver import background
 from tests.unit.controller.fakes import Recorder
+
+pytestmark = pytest.mark.looptime
 
 Thing = NodeBuilder | QueueBuilder | GroupBuilder | JobBuilder | PodBuilder
 
@@ -56,15 +64,21 @@ class World:
                     self.ledger.put_pod(pod)
                     self.rollouts.put_pod(pod)
 
-    def decides(self) -> list[tuple[str, str, str]]:
-        """One pass; the events that it added."""
-        before = len(self.recorder.emitted)
+    def passes(self) -> None:
+        """One pass."""
         for name in list(self.ledger.accounts):
             for decision in self.planner.decide(name):
                 if isinstance(decision, Hold):
                     self.announcements.held(decision)
                 else:
                     self.announcements.lifted(decision)
+
+    async def decides(self, after_s: float = 5.0) -> list[tuple[str, str, str]]:
+        """One pass; the events that were added by some time later."""
+        before = len(self.recorder.emitted)
+        async with background(self.announcements.run()):
+            self.passes()
+            await asyncio.sleep(after_s)
         return self.recorder.emitted[before:]
 
 
@@ -141,8 +155,8 @@ class World:
         "the last alternative",
     ],
 )
-def test_the_words_on_a_pod(things: Sequence[Thing], reason: str, message: str) -> None:
-    assert World(NODE, OTHER, *things).decides() == [("Pod p", reason, message)]
+async def test_the_words_on_a_pod(things: Sequence[Thing], reason: str, message: str) -> None:
+    assert await World(NODE, OTHER, *things).decides() == [("Pod p", reason, message)]
 
 
 @pytest.mark.parametrize(
@@ -193,21 +207,21 @@ def test_the_words_on_a_pod(things: Sequence[Thing], reason: str, message: str) 
     ],
     ids=["unreadable", "no capability", "cpu", "memory", "card", "the sums of a choice"],
 )
-def test_the_words_on_a_podgroup_whose_job_declares_too_much(
+async def test_the_words_on_a_podgroup_whose_job_declares_too_much(
     things: Sequence[Thing], reason: str, message: str
 ) -> None:
     """On the PodGroup and on each of its pods, never on the Volcano Job."""
     second = MEMBER.put("metadata", "name", value="p2").uid("p2")
-    said = World(NODE, OTHER, JOB, *things, MEMBER, second).decides()
+    said = await World(NODE, OTHER, JOB, *things, MEMBER, second).decides()
     assert [event[:2] for event in said] == [("PodGroup g", reason), ("Pod p", reason), ("Pod p2", reason)]
     assert all(text.startswith(message) for *_, text in said)
     assert message.endswith(": ") or all(text == message for *_, text in said)
 
 
-def test_a_gang_that_does_not_fit_is_told_what_is_short_and_how_many_it_needs() -> None:
+async def test_a_gang_that_does_not_fit_is_told_what_is_short_and_how_many_it_needs() -> None:
     gang = a_group("g").in_queue("q").min_member(2)
     members = [POD.in_group("g").uid(f"u{n}").put("metadata", "name", value=f"p{n}") for n in range(2)]
-    said = World(NODE, QUEUE.cards({H200: 3}), gang, *members).decides()
+    said = await World(NODE, QUEUE.cards({H200: 3}), gang, *members).decides()
     text = (
         "Queue <q> has insufficient <NVIDIA-H200> quota: requested <2000>, total would be <4000>, but capability is "
         "<3000>; PodGroup ml/g needs 2 more members at once, 1 fit"
@@ -217,63 +231,202 @@ def test_a_gang_that_does_not_fit_is_told_what_is_short_and_how_many_it_needs() 
 
 @pytest.mark.parametrize("state", ["Closed", "Closing", "Unknown"])
 @pytest.mark.parametrize("group", [None, GROUP.cards({H200: 9}), a_group("g").in_queue("q").min_member(3)])
-def test_a_queue_that_is_not_open_is_silent(state: str, group: GroupBuilder | None) -> None:
+async def test_a_queue_that_is_not_open_is_silent(state: str, group: GroupBuilder | None) -> None:
     things = (POD,) if group is None else (JOB, group, MEMBER)
     world = World(NODE, QUEUE.state(state), *things)
-    assert world.decides() == []
+    assert await world.decides() == []
     (decision,) = world.planner.decide("q")
     assert isinstance(decision, Hold)
 
 
-def test_the_same_words_are_said_once_and_new_ones_again() -> None:
+async def test_a_reason_is_said_once_whatever_its_numbers_and_another_one_again() -> None:
     world = World(NODE, QUEUE, POD)
-    assert len(world.decides()) == 1
-    assert world.decides() == []
+    assert len(await world.decides()) == 1
+    assert await world.decides() == []
     world.shows(QUEUE.cards({H200: 0}))
-    assert len(world.decides()) == 1
+    assert await world.decides() == []
+    world.shows(QUEUE.cards({H200: 2}).capability(cpu=1), POD.request("cpu", 2))
+    assert [event[1] for event in await world.decides()] == [reasons.INSUFFICIENT_CPU_QUOTA]
 
 
-def test_a_pod_that_was_lifted_or_is_gone_is_forgotten() -> None:
+async def test_a_reason_is_said_when_it_has_lasted_a_moment() -> None:
+    """With the numbers that it has then; a pod that is lifted before that has no event."""
     world = World(NODE, QUEUE, POD)
-    world.decides()
-    world.announcements.gone("uid-ml-p")
-    assert len(world.decides()) == 1
+    async with background(world.announcements.run()):
+        world.passes()
+        await asyncio.sleep(0.9)
+        assert world.recorder.emitted == []
+        world.shows(QUEUE.cards({H200: 0}))
+        world.passes()
+        await asyncio.sleep(0.2)
+        ((_, _, note),) = world.recorder.emitted
+        assert note.endswith("capability is <0>")
+        world.shows(POD.uid("q").put("metadata", "name", value="q"))
+        world.passes()
+        await asyncio.sleep(0.5)
+        world.shows(QUEUE.cards({H200: 8}))
+        world.passes()
+        await asyncio.sleep(10)
+    assert len(world.recorder.emitted) == 1
+
+
+async def test_a_pod_that_waits_has_two_events_an_hour_and_the_last_is_about_the_present() -> None:
+    """As many as can be seen of it at any time; in between the newest reason waits for its turn."""
+    cpu = QUEUE.cards({H200: 8}).capability(cpu=1)
+    world, loop = World(NODE, QUEUE, POD.request("cpu", 2)), asyncio.get_running_loop()
+    async with background(world.announcements.run()):
+        for _ in range(6):
+            for queue in (QUEUE, cpu, QUEUE.cards({H200: 8}).capability(memory=1), cpu):
+                world.shows(queue, POD.request("cpu", 2).request("memory", 2))
+                world.passes()
+                await asyncio.sleep(60)
+        said = [event[1] for event in world.recorder.emitted]
+        assert said == [reasons.INSUFFICIENT_SCALAR_QUOTA, reasons.INSUFFICIENT_CPU_QUOTA]
+        world.shows(QUEUE)
+        world.passes()
+        await asyncio.sleep(3601.5 - loop.time())
+        said = [event[1] for event in world.recorder.emitted]
+        assert said[2:] == [reasons.INSUFFICIENT_SCALAR_QUOTA]
+
+
+async def test_members_that_come_one_after_the_other_are_not_told_that_the_gang_is_incomplete() -> None:
+    """Not while they come, nor when it is complete and lifted; once it stands still each is told once."""
+    gang = a_group("g").in_queue("q").min_member(100)
+    members = [
+        POD.gpu(1).in_group("g").uid(f"u{n}").put("metadata", "name", value=f"p{n}") for n in range(100)
+    ]
+    world = World(NODE, QUEUE.cards({H200: 8}), gang)
+    async with background(world.announcements.run()):
+        for member in members[:-1]:
+            world.shows(member)
+            world.passes()
+            await asyncio.sleep(0.25)
+        assert world.recorder.emitted == []
+        await asyncio.sleep(3)
+        assert len(world.recorder.emitted) == 100
+        assert {event[1] for event in world.recorder.emitted} == {reasons.GANG_INCOMPLETE}
+        assert len({event[2] for event in world.recorder.emitted}) == 1
+        world.shows(members[-1])
+        world.passes()
+        await asyncio.sleep(2)
+        assert Counter(event[0] for event in world.recorder.emitted) == {
+            "PodGroup g": 2,
+            **{f"Pod p{number}": 2 for number in range(99)},
+            "Pod p99": 1,
+        }
+        world.passes()
+        await asyncio.sleep(10000)
+        assert len(world.recorder.emitted) == 201
+
+
+async def test_a_gang_that_never_stands_still_is_told_after_half_a_minute() -> None:
+    gang = a_group("g").in_queue("q").min_member(1000)
+    world = World(NODE, QUEUE.cards({H200: 8}), gang)
+    async with background(world.announcements.run()):
+        for number in range(40):
+            world.shows(POD.in_group("g").uid(f"u{number}").put("metadata", "name", value=f"p{number}"))
+            world.passes()
+            await asyncio.sleep(1)
+            assert bool(world.recorder.emitted) is (number >= 30)
+
+
+async def test_six_hundred_pods_of_three_hundred_jobs_have_two_events_at_most() -> None:
+    """Two members each, created by turns; eighty are lifted at once, and as quota comes others follow."""
+    world = World(NODE.card(H200, 600), QUEUE.cards({H200: 80}))
+    loop = asyncio.get_running_loop()
+    waited: dict[str, float] = {}
+    gone: set[str] = set()
+
+    def passes() -> None:
+        for decision in world.planner.decide("q"):
+            name = f"Pod {decision.pod.name}"
+            if isinstance(decision, Hold):
+                world.announcements.held(decision)
+                waited.setdefault(name, loop.time())
+            else:
+                world.announcements.lifted(decision)
+                waited[name] = loop.time() - waited.get(name, loop.time())
+                gone.add(name)
+
+    async with background(world.announcements.run()):
+        for first in range(0, 300, 10):
+            for member in range(2):
+                for job in range(first, first + 10):
+                    name = f"p{job}-{member}"
+                    pod = a_pod(name).gpu(1).card(H200).in_queue("q").gated().in_group(f"g{job}")
+                    world.shows(a_group(f"g{job}").in_queue("q").min_member(2), pod.uid(name))
+                passes()
+                await asyncio.sleep(0.2)
+        for quota in range(100, 400, 20):
+            world.shows(QUEUE.cards({H200: quota}))
+            passes()
+            await asyncio.sleep(0.5)
+        await asyncio.sleep(10)
+    counted = Counter(event[0] for event in world.recorder.emitted)
+    quick = {name for name in gone if waited[name] < 1.0}
+    assert len(quick) >= 80
+    assert not counted.keys() & quick
+    assert {name: counted[name] for name in waited if name not in gone} == dict.fromkeys(
+        waited.keys() - gone, 1
+    )
+    assert max(counted.values()) == 1
+
+
+async def test_what_a_lift_that_was_refused_leaves_behind_is_not_said_again() -> None:
+    """The pod still waits; it is forgotten when its gate is gone, or it is."""
+    world = World(NODE, QUEUE, POD)
+    await world.decides()
     (decision,) = world.planner.decide("q")
     world.announcements.lifted(Lift(decision.pod, "q", {}, "", NodeRequirement(), decision.pod))
-    assert len(world.decides()) == 1
+    assert await world.decides() == []
+    for new in (a_pod("p").gpu(2).card(H200).in_queue("q").view(), None):
+        world.announcements.pod_changed(POD.view(), new)
+        assert len(world.announcements._sayings) == 0
+        assert len(await world.decides()) == 1
 
 
-def test_a_rollout_that_waits_for_its_own_pods_is_told_beside_the_reason() -> None:
+async def test_a_podgroup_that_waits_as_a_whole_for_another_time_hears_it_again() -> None:
+    world = World(NODE, QUEUE.cards({H200: 9}), JOB, GROUP.cards({H200: 10}), MEMBER)
+    assert len(await world.decides()) == 2
+    (hold,) = world.planner.decide("q")
+    world.announcements.lifted(Lift(hold.pod, "q", {}, "", NodeRequirement(), hold.pod))
+    assert [event[0] for event in await world.decides()] == ["PodGroup g"]
+
+
+async def test_what_waits_to_be_written_is_taken_back_with_a_lift_and_then_counts_as_not_said() -> None:
+    world = World(NODE, QUEUE, POD)
+    await world.decides()
+    world.recorder.waiting.add("uid-ml-p")
+    (decision,) = world.planner.decide("q")
+    world.announcements.lifted(Lift(decision.pod, "q", {}, "", NodeRequirement(), decision.pod))
+    assert ("uid-ml-p", "Lift") in world.recorder.retracted
+    assert len(await world.decides()) == 1
+
+
+async def test_a_pod_behind_a_queue_that_closes_meanwhile_hears_nothing() -> None:
+    world = World(NODE, QUEUE, POD)
+    async with background(world.announcements.run()):
+        world.passes()
+        await asyncio.sleep(0.5)
+        world.shows(QUEUE.state("Closed"))
+        world.passes()
+        await asyncio.sleep(5)
+    assert world.recorder.emitted == []
+
+
+async def test_a_rollout_that_waits_for_its_own_pods_is_told_beside_the_reason() -> None:
     old = BOUND.of_deployment("web", "aaa")
     new = POD.gpu(1).of_deployment("web", "bbb")
     world = World(NODE, QUEUE, old, new)
-    said = world.decides()
+    said = await world.decides()
     assert [event[:2] for event in said] == [
         ("Pod p", reasons.INSUFFICIENT_SCALAR_QUOTA),
         ("Pod p", reasons.ROLLOUT_NEEDS_QUOTA),
     ]
-    assert world.decides() == []
+    assert await world.decides() == []
 
 
-class Deaf(Recorder):
-    """Takes nothing, as a full recorder does."""
-
-    full = True
-
-    def emit(self, regarding: Reference, event_type: str, reason: str, note: str, action: str) -> bool:
-        return not self.full and super().emit(regarding, event_type, reason, note, action)
-
-
-def test_what_could_not_be_taken_is_said_the_next_time() -> None:
-    world, recorder = World(NODE, QUEUE, POD), Deaf()
-    world.announcements = Announcements(recorder, world.rollouts)
-    world.decides()
-    recorder.full = False
-    world.decides()
-    assert [event[0] for event in recorder.emitted] == ["Pod p"]
-
-
-def test_a_queue_is_told_what_is_news_and_again_after_it_was_right() -> None:
+async def test_a_queue_is_told_what_is_news_and_again_after_it_was_right() -> None:
     recorder, queue = Recorder(), QUEUE.view()
     announcements = Announcements(recorder)
     for notices in (
@@ -288,3 +441,137 @@ def test_a_queue_is_told_what_is_news_and_again_after_it_was_right() -> None:
     announcements.gone(queue.uid)
     announcements.about_queue(queue, [Notice("R", "of another queue under the name", "2")])
     assert len(recorder.emitted) == 5
+
+
+# -- what leaders before have said ---------------------------------------------------------------------------------
+
+
+class Records:
+    """What the API server has of earlier leaders; `slow_s` until it has told all of it."""
+
+    def __init__(self, *past: Past, slow_s: float = 0.0) -> None:
+        self.past = past
+        self.slow_s = slow_s
+        self.reads = 0
+
+    def recall(self, take: Callable[[Past], None]) -> Awaitable[None]:
+        self.reads += 1
+        return self._recall(take)
+
+    async def _recall(self, take: Callable[[Past], None]) -> None:
+        await asyncio.sleep(self.slow_s)
+        for past in self.past:
+            take(past)
+
+
+def stored(event: tuple[str, str, str], action: str = "Lift", age_s: float = 60.0) -> Past:
+    """An emitted event as the next leader finds it."""
+    about, reason, note = event
+    kind, _, name = about.partition(" ")
+    resource = {"Pod": PODS, "PodGroup": PODGROUPS, "Queue": QUEUES}[kind]
+    uid = {"Pod": f"uid-ml-{name}", "PodGroup": f"uid-ml-{name}", "Queue": f"uid-{name}"}[kind]
+    regarding = Reference.of(resource, name, "" if kind == "Queue" else "ml", uid)
+    return Past(
+        "e",
+        regarding,
+        Words("Warning", reason, note, action),
+        1,
+        datetime.now(UTC) - timedelta(seconds=age_s),
+    )
+
+
+def next_leader(world: World, records: Records, exists: Callable[[Reference], bool] = lambda _: True) -> None:
+    world.recorder = Recorder()
+    world.announcements = Announcements(world.recorder, world.rollouts, records.recall, exists)
+
+
+async def test_a_new_leader_says_nothing_again_about_six_hundred_pods_that_wait() -> None:
+    """Whatever the numbers are by then; what is new it says, once it knows what was said."""
+    pods = [POD.uid(f"uid-ml-p{n}").put("metadata", "name", value=f"p{n}") for n in range(600)]
+    world = World(NODE, QUEUE, *pods)
+    said = await world.decides()
+    assert len(said) == 600
+    next_leader(world, Records(*map(stored, said), slow_s=8.0))
+    world.shows(QUEUE.cards({H200: 0}), POD.uid("new").put("metadata", "name", value="new"))
+    async with background(world.announcements.run()):
+        for _ in range(3):
+            world.passes()
+            await asyncio.sleep(3)
+        assert [event[0] for event in world.recorder.emitted] == ["Pod new"]
+        await asyncio.sleep(10)
+    assert [event[0] for event in world.recorder.emitted] == ["Pod new"]
+
+
+async def test_the_limit_on_events_outlives_a_leader_and_the_latest_event_is_what_was_said_last() -> None:
+    world = World(NODE, QUEUE, POD)
+    (said,) = await world.decides()
+    other = ("Pod p", reasons.QUEUE_NOT_FOUND, "Queue <q> does not exist; the pod waits until it is created")
+    next_leader(world, Records(stored(other, age_s=300.0), stored(said, age_s=1000.0)))
+    async with background(world.announcements.run()):
+        world.passes()
+        await asyncio.sleep(2500)
+        assert world.recorder.emitted == []
+        await asyncio.sleep(200)
+        assert [event[1] for event in world.recorder.emitted] == [reasons.INSUFFICIENT_SCALAR_QUOTA]
+
+
+async def test_events_about_what_does_not_exist_any_more_are_not_remembered() -> None:
+    world = World(NODE, QUEUE, POD)
+    (said,) = await world.decides()
+    next_leader(world, Records(stored(said)), lambda _: False)
+    assert len(await world.decides()) == 1
+    assert len(world.announcements._sayings) == 1
+
+
+async def test_a_new_leader_says_of_a_queue_what_is_news_alone() -> None:
+    """That less is used is none, a quota that was cut is, and so is what was right in between."""
+    text = "Queue <q> uses more than its quota: <A> used <4000>, but capability is <1000>; nothing is evicted"
+    less = Notice(reasons.QUOTA_EXCEEDED, text.replace("4000", "3000"), "A=1000")
+    cut = Notice(reasons.QUOTA_EXCEEDED, text.replace("<1000>", "<0>"), "A=0")
+    for notices, expected in (([less], 0), ([cut], 1), ([less, less], 0), ([], 0)):
+        world = World()
+        past = stored(("Queue q", reasons.QUOTA_EXCEEDED, text), "ReadQuota")
+        next_leader(world, Records(past))
+        async with background(world.announcements.run()):
+            await asyncio.sleep(1)
+            world.announcements.about_queue(QUEUE.view(), notices)
+            await asyncio.sleep(1)
+            assert len(world.recorder.emitted) == expected
+            world.announcements.about_queue(QUEUE.view(), [])
+            world.announcements.about_queue(QUEUE.view(), [less])
+            assert len(world.recorder.emitted) == expected + 1
+
+
+async def test_what_a_leader_leaves_unwritten_is_left_to_the_next_and_said_again_when_it_leads_again() -> (
+    None
+):
+    world, records = World(NODE, QUEUE, POD), Records()
+    next_leader(world, records)
+    assert len(await world.decides()) == 1
+    world.recorder.waiting.add("uid-ml-p")
+    assert await world.decides() == []
+    world.recorder.waiting.clear()
+    assert len(await world.decides()) == 1
+    assert await world.decides() == []
+    assert records.reads == 4
+
+
+async def test_nothing_is_said_by_a_replica_that_does_not_lead() -> None:
+    world = World(NODE, QUEUE, POD)
+    next_leader(world, Records())
+    world.passes()
+    world.announcements.about_queue(QUEUE.view(), [Notice("R", "text", "1")])
+    await asyncio.sleep(100)
+    assert world.recorder.emitted == []
+
+
+async def test_an_eviction_is_said_at_once_and_a_late_pod_once() -> None:
+    recorder, pod = Recorder(), BOUND.view()
+    announcements = Announcements(recorder)
+    for _ in range(2):
+        announcements.overdue(pod, reasons.RESERVED_TOO_LONG, "since 2030-01-01T00:00:00Z, more than 600 s")
+    announcements.overdue(pod, reasons.RESERVATION_EVICTED, "deleted")
+    assert [event[1] for event in recorder.emitted] == [
+        reasons.RESERVED_TOO_LONG,
+        reasons.RESERVATION_EVICTED,
+    ]

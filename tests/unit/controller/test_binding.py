@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller.binding import ASSUMED_FOR_S, BindingHook
+from controller.binding import BindingHook
+from controller.grants import HOOK_TIMEOUT_S, settled_after
 from controller.metrics import Metrics
 from core import names, reasons
 from core.admission.request import AdmissionRequest, Decision
@@ -14,8 +15,11 @@ from core.settings import Settings
 from kube import errors
 from tests.builders import a_node, a_pod
 from tests.builders.objects import PodBuilder
+from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import Pods, caches, show
+from tests.unit.controller.fakes import term
 
+SETTLED_S = settled_after(HOOK_TIMEOUT_S)
 NODE = a_node("m1").mgpu(2, memory=16384)
 INDEX = names.GPU_INDEX_PREFIX + "main"
 FORGED = {INDEX: "1", names.ASSUMED_ANNOTATION: "true", names.ASSIGNED_ANNOTATION: '{"A":1}'}
@@ -33,7 +37,7 @@ class World:
         self.reader = Pods(*(pod.build() for pod in pods))
         metrics = Metrics(CollectorRegistry())
         self.hook = BindingHook(self.reader, self.caches, settings or Settings(), metrics)
-        self.hook.leading = True
+        self.hook.start(term())
 
     def show(self, pod: PodBuilder) -> None:
         self.reader.stored[pod.view().key] = pod.build()
@@ -78,6 +82,13 @@ def records(decision: Decision) -> dict[str, str]:
     return dict(operation.value)
 
 
+def stored(pod: PodBuilder, decision: Decision, node: str = "m1") -> PodBuilder:
+    """The pod as it is once its bind has gone through."""
+    for key, value in records(decision).items():
+        pod = pod.annotation(key, value)
+    return pod.bound_to(node, phase="Pending")
+
+
 def code(decision: Decision) -> str:
     assert decision.denial is not None
     return decision.denial.violations[0].code
@@ -114,23 +125,9 @@ async def test_a_pod_goes_to_another_node_only_when_its_first_bind_cannot_be_sto
     assert code(await world.bind("a", node="m2", dry_run=True)) == reasons.POD_ALREADY_BOUND
     await world.bind("b")
     assert code(await world.bind("c")) == reasons.MGPU_NO_ROOM
-    await asyncio.sleep(ASSUMED_FOR_S)
-    world.hook.expire()
+    async with background(world.hook.run()):
+        await asyncio.sleep(SETTLED_S + 1)
     assert records(await world.bind("a", node="m2"))[INDEX] == "0"
-
-
-@pytest.mark.looptime
-async def test_a_grant_that_is_asked_for_again_runs_out_a_minute_after_that() -> None:
-    world = World(share("a", 200))
-    await world.bind("a")
-    await asyncio.sleep(ASSUMED_FOR_S / 2)
-    await world.bind("a")
-    await asyncio.sleep(ASSUMED_FOR_S * 3 / 4)
-    world.hook.expire()
-    assert len(world.caches.ledger.pods_on("m1")) == 1
-    await asyncio.sleep(ASSUMED_FOR_S)
-    world.hook.expire()
-    assert world.caches.ledger.pods_on("m1") == []
 
 
 async def test_a_pod_that_the_watch_shows_bound_meanwhile_stays_booked_where_it_is() -> None:
@@ -221,7 +218,7 @@ async def test_a_dry_run_answers_and_books_nothing() -> None:
 
 async def test_a_replica_that_does_not_lead_lets_others_pass_and_refuses_ours_for_now() -> None:
     world = World(share("p"), a_pod("cpu"))
-    world.hook.leading = False
+    world.hook.stop()
     assert code(await world.bind("p")) == reasons.NO_LEADER
     assert await world.bind("cpu") == Decision()
     world.reader.stored["ml/unseen"] = a_pod("unseen").build()
@@ -231,32 +228,6 @@ async def test_a_replica_that_does_not_lead_lets_others_pass_and_refuses_ours_fo
 async def test_with_the_feature_off_nothing_is_ours() -> None:
     settings = Settings.model_validate({"features": {"mgpu": False}})
     assert await World(share("p"), settings=settings).bind("p") == Decision()
-
-
-@pytest.mark.looptime
-async def test_a_grant_whose_bind_never_shows_is_taken_back_after_a_minute_and_not_before() -> None:
-    world = World(share("a", 200))
-    await world.bind("a")
-    await asyncio.sleep(ASSUMED_FOR_S / 2)
-    await world.bind("a")
-    world.hook.expire()
-    assert len(world.caches.ledger.pods_on("m1")) == 1
-    await asyncio.sleep(ASSUMED_FOR_S)
-    world.hook.expire()
-    assert world.caches.ledger.pods_on("m1") == []
-
-
-@pytest.mark.looptime
-async def test_a_grant_that_the_watch_has_shown_stays() -> None:
-    world = World(share("a"))
-    granted = records(await world.bind("a"))
-    bound = share("a").bound_to("m1", phase="Pending")
-    for key, value in granted.items():
-        bound = bound.annotation(key, value)
-    world.show(bound)
-    await asyncio.sleep(2 * ASSUMED_FOR_S)
-    world.hook.expire()
-    assert [pod.name for pod in world.caches.ledger.pods_on("m1")] == ["a"]
 
 
 async def test_a_pod_deleted_after_its_grant_gives_the_cards_back_at_once() -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller.binding import ASSUMED_FOR_S, BindingHook
+from controller.binding import BindingHook
 from controller.metrics import Metrics
 from core import names, reasons
 from core.admission.bindings import refuse
@@ -13,8 +13,10 @@ from core.admission.request import AdmissionRequest, Decision
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder, QueueBuilder
+from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import Pods, caches, show
-from tests.unit.controller.test_binding import binding, code, records
+from tests.unit.controller.fakes import term
+from tests.unit.controller.test_binding import SETTLED_S, binding, code, records
 
 NODES = {"a1": "A", "a2": "A", "b1": "B"}
 QUEUE = a_queue("q").cards({"A": 2, "B": 1})
@@ -42,7 +44,7 @@ class World:
         self.asked: list[str] = []
         self.metrics = Metrics(CollectorRegistry())
         self.hook = BindingHook(self.reader, self.caches, Settings(), self.metrics, self.ask_leader)
-        self.hook.leading = True
+        self.hook.start(term())
 
     async def ask_leader(self, request: AdmissionRequest) -> Decision:
         self.asked.append(request.name)
@@ -67,7 +69,8 @@ class World:
 async def test_a_lifted_pod_is_bound_whatever_became_of_its_queue(pod: PodBuilder, *, leading: bool) -> None:
     """Nobody is asked, leader or API server: its own record and the node's labels are enough."""
     world = World(pod, lifted("other"), lifted("third"))
-    world.hook.leading = leading
+    if not leading:
+        world.hook.stop()
     world.put_queue(a_queue("q").cards({"A": 0}).state("Closed"))
     assert await world.bind("p") == Decision()
     assert (world.asked, world.reader.reads) == ([], 0)
@@ -77,7 +80,7 @@ async def test_a_lifted_pod_is_bound_whatever_became_of_its_queue(pod: PodBuilde
 
 async def test_a_standby_leaves_every_decision_to_the_leader() -> None:
     world = World(card_pod("never"), lifted("moved", "A|B"), lifted("both").mgpu(core=30, memory=1024))
-    world.hook.leading = False
+    world.hook.stop()
     for name, node in (("never", "a1"), ("moved", "b1"), ("both", "a1")):
         assert code(await world.bind(name, node)) == reasons.NO_LEADER
     assert world.asked == ["never", "moved", "both"]
@@ -169,7 +172,7 @@ async def test_a_pod_that_the_watch_shows_bound_stays_booked_where_it_is() -> No
 
 async def test_the_cache_lagging_behind_a_lift_is_made_good_by_a_read() -> None:
     world = World(card_pod("p").gated())
-    world.hook.leading = False
+    world.hook.stop()
     world.reader.stored["ml/p"] = lifted("p").build()
     assert await world.bind("p") == Decision()
     assert world.reader.reads == 1
@@ -185,20 +188,42 @@ async def test_a_pod_not_seen_yet_is_judged_by_a_read_as_well() -> None:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize(("pod", "node"), [(card_pod("p"), "a1"), (lifted("p", "A|B"), "b1")])
-async def test_a_grant_whose_bind_never_shows_is_taken_back_after_a_minute_and_not_before(
+async def test_a_grant_whose_bind_was_never_stored_is_taken_back_once_it_cannot_be_any_more(
     pod: PodBuilder, node: str
 ) -> None:
     world = World(pod)
-    await world.bind("p", node)
-    await asyncio.sleep(ASSUMED_FOR_S / 2)
-    await world.bind("p", node)
-    await asyncio.sleep(ASSUMED_FOR_S * 3 / 4)
-    world.hook.expire()
-    assert len(world.caches.ledger.pods_on(node)) == 1
-    await asyncio.sleep(ASSUMED_FOR_S / 2)
-    world.hook.expire()
+    async with background(world.hook.run()):
+        await world.bind("p", node)
+        await asyncio.sleep(SETTLED_S / 2)
+        await world.bind("p", node)
+        await asyncio.sleep(SETTLED_S * 3 / 4)
+        assert len(world.caches.ledger.pods_on(node)) == 1
+        await asyncio.sleep(SETTLED_S / 2)
     assert world.caches.ledger.pods_on(node) == []
     assert (world.used("A"), world.used("B")) == (1, 0)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("found", "used"),
+    [
+        (lifted("p", "A|B", for_="B").bound_to("b1", phase="Pending"), (0, 1)),
+        (lifted("p", "A|B").bound_to("a2", phase="Pending"), (1, 0)),
+        (lifted("p", "A|B", for_="B").bound_to("b1").terminating(), (0, 0)),
+    ],
+)
+async def test_a_choice_that_moved_is_charged_with_what_is_stored_although_the_watch_is_silent(
+    found: PodBuilder, used: tuple[int, int]
+) -> None:
+    """With both cards until it is known, then with the one of its record."""
+    world = World(lifted("p", "A|B"))
+    async with background(world.hook.run()):
+        await world.bind("p", "b1")
+        assert (world.used("A"), world.used("B")) == (1, 1)
+        world.reader.stored["ml/p"] = found.build()
+        await asyncio.sleep(SETTLED_S + 1)
+    assert (world.used("A"), world.used("B")) == used
+    assert [pod.name for pod in world.caches.ledger.pods_on(found.view().node_name)] == ["p"]
 
 
 async def test_passed_granted_and_denied_binds_are_counted() -> None:

@@ -22,8 +22,12 @@ from core import reasons
 from core.extender.enqueue import REJECT, Vote
 from core.settings import Settings, parse
 from core.shortfall import Shortfall
+from kube.intake import Intake
 from kube.serving import application
+from kube.turns import Turns
 from tests.builders.objects import a_group, a_queue
+from tests.fakes.apiserver import background
+from tests.fakes.bodies import Sending, sent
 from tests.unit.controller.cluster import caches, show
 from tests.unit.controller.fakes import Recorder
 from tests.unit.core.crossquota.ruling import gpu_node, ruled
@@ -79,9 +83,15 @@ class Asked:
 
 
 @asynccontextmanager
-async def serving(held: Caches, told: Callable[[Vote], None] = lambda _: None) -> AsyncIterator[Asked]:
+async def serving(
+    held: Caches,
+    told: Callable[[Vote], None] = lambda _: None,
+    *,
+    intake: Intake | None = None,
+    turns: Turns | None = None,
+) -> AsyncIterator[Asked]:
     registry, app = CollectorRegistry(), application()
-    extender = Extender(held, ExtenderMetrics(registry), told)
+    extender = Extender(held, ExtenderMetrics(registry), told, intake=intake or Intake(), turns=turns)
     extender.add_kube_routes(app)
     extender.add_volcano_routes(app)
     async with TestClient(TestServer(app)) as client:
@@ -147,6 +157,27 @@ async def test_a_body_beyond_the_limit_is_refused_by_the_name_of_the_setting() -
         assert (status, text) == (413, "the body is larger than extender.maxBodyBytes, 1048576 bytes\n")
 
 
+async def test_beyond_what_may_be_here_at_a_time_a_scheduler_is_asked_to_come_again() -> None:
+    intake = Intake(MIB)
+    async with serving(filled(), intake=intake) as asked, intake.body(sent(b"x" * MIB), MIB):
+        async with asked.client.post("/volcano/predicate", data=b"{}") as answer:
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+        assert asked.counted("requests_total", path="/volcano/predicate", outcome="failed") == 1
+    async with serving(filled(), intake=intake) as asked:
+        assert (await asked.post("/volcano/predicate", PREDICATE))[0] == 200
+    assert intake.held == 0
+
+
+@pytest.mark.looptime
+async def test_a_scheduler_that_does_not_send_its_body_is_given_up() -> None:
+    app = application()
+    Extender(filled(), ExtenderMetrics(CollectorRegistry())).add_kube_routes(app)
+    handle = next(route.handler for route in app.router.routes())
+    async with asyncio.timeout(60.0):
+        answer: Any = await handle(Sending(100).sends(b"{").request)
+    assert answer.status == 408
+
+
 async def test_a_thousand_questions_at_once_are_all_answered_over_a_few_connections() -> None:
     passing = {**PREDICATE, "task": task(cpu_pod("q"), amounts=resreq(1000))}
     async with serving(filled()) as asked:
@@ -169,27 +200,6 @@ async def test_a_thousand_questions_at_once_are_all_answered_over_a_few_connecti
             answers = await asyncio.gather(*(one(PREDICATE if n % 2 else passing) for n in range(1000)))
     assert [answer["code"] for answer in answers] == [0, 2] * 500
     assert connections <= 16
-
-
-async def test_others_are_served_while_many_nodes_are_judged() -> None:
-    names = [f"n{number}" for number in range(1000)]
-    held = filled()
-    for name in names:
-        show(held.nodes, name, gpu_node(name).view())
-    extender, ticks, done = Extender(held, ExtenderMetrics(CollectorRegistry())), 0, asyncio.Event()
-
-    async def tick() -> None:
-        nonlocal ticks
-        while not done.is_set():
-            ticks += 1
-            await asyncio.sleep(0)
-
-    ticking = asyncio.create_task(tick())
-    answer = await extender._filter(by_name(cpu_pod(cpu=2), *names))
-    done.set()
-    await ticking
-    assert len(answer["NodeNames"]) == 1000
-    assert ticks >= 10
 
 
 async def test_an_error_of_ours_takes_no_more_than_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,19 +258,46 @@ def short(text: str) -> Vote:
     return Vote(REJECT, a_group("g").view(), Shortfall(reasons.INSUFFICIENT_SCALAR_QUOTA, text))
 
 
-def test_the_reason_is_said_once_on_the_group_until_it_changes() -> None:
+@pytest.mark.looptime
+async def test_the_reason_is_said_once_on_the_group_until_it_changes() -> None:
+    """The scheduler asks each second; a job that is let in right afterwards hears nothing, nor does any twice an hour."""
     recorder = Recorder()
     notes = VoteNotes(recorder)
-    for vote in (short("a"), short("a"), short("b"), Vote(1, a_group("g").view()), short("b")):
-        notes.told(vote)
     said = ("PodGroup g", reasons.INSUFFICIENT_SCALAR_QUOTA)
-    assert recorder.emitted == [(*said, "a"), (*said, "b"), (*said, "b")]
+    permit = Vote(1, a_group("g").view())
+    async with background(notes.run()):
+        for vote in (short("a 1"), permit, short("a 1"), short("a 2"), short("a 3"), short("b 1"), permit):
+            notes.told(vote)
+            await asyncio.sleep(0.9)
+        assert recorder.emitted == [(*said, "a 2")]
+        for vote in (short("b 1"), short("b 2"), short("b 3"), permit, short("b 4"), short("b 4")):
+            notes.told(vote)
+            await asyncio.sleep(0.9)
+        assert recorder.emitted == [(*said, "a 2"), (*said, "b 2")]
+        await asyncio.sleep(3600)
+        assert recorder.emitted[2:] == [(*said, "b 4")]
 
 
-def test_a_group_that_is_made_anew_hears_it_again() -> None:
+@pytest.mark.looptime
+async def test_a_group_that_is_made_anew_hears_it_again() -> None:
     recorder = Recorder()
     notes = VoteNotes(recorder)
+    async with background(notes.run()):
+        notes.told(short("a"))
+        await asyncio.sleep(2)
+        notes.group_changed(a_group("g").view(), None)
+        notes.told(short("a"))
+        await asyncio.sleep(2)
+    assert len(recorder.emitted) == 2
+
+
+@pytest.mark.looptime
+async def test_a_vote_on_a_group_that_is_gone_leaves_nothing_behind() -> None:
+    recorder, there = Recorder(), True
+    notes = VoteNotes(recorder, exists=lambda _: there)
     notes.told(short("a"))
+    assert len(notes._sayings) == 1
+    there = False
     notes.group_changed(a_group("g").view(), None)
     notes.told(short("a"))
-    assert len(recorder.emitted) == 2
+    assert len(notes._sayings) == 0

@@ -77,7 +77,7 @@ async def test_a_standby_hook_answers_with_the_leaders_cards() -> None:
     bundle, world = a_bundle(), World(share("a"))
     async with leader(world, bundle) as address:
         standby = World(share("a"))
-        standby.hook.leading = False
+        standby.hook.stop()
         standby.hook._ask_leader = link(address, bundle).ask
         assert records(await standby.bind("a"))
     assert len(world.caches.ledger.pods_on("m1")) == 1
@@ -126,7 +126,7 @@ async def test_before_there_is_a_certificate_nobody_is_asked() -> None:
 
 async def test_a_leader_that_has_just_lost_its_lease_does_not_ask_further() -> None:
     bundle, world = a_bundle(), World(share("a"))
-    world.hook.leading = False
+    world.hook.stop()
 
     async def loop(_: object) -> Decision:
         raise AssertionError("asked again")

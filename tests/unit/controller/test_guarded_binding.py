@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller.binding import ASSUMED_FOR_S, BindingHook
+from controller.binding import BindingHook
 from controller.metrics import Metrics
 from core import names, reasons
 from core.admission.bindings import refuse
@@ -14,8 +14,10 @@ from core.objects import pod
 from core.settings import Settings
 from tests.builders import a_node, a_pod
 from tests.builders.objects import PodBuilder
+from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import Pods, caches, show
-from tests.unit.controller.test_binding import binding, code, records
+from tests.unit.controller.fakes import term
+from tests.unit.controller.test_binding import SETTLED_S, binding, code, records
 from tests.unit.core.crossquota.ruling import gpu_node, ruled
 
 GUARDED = ruled(quota={"cpu": 4}, guardBind=True)
@@ -39,7 +41,7 @@ class World:
         self.leader: BindingHook | None = None
         self.metrics = Metrics(CollectorRegistry())
         self.hook = BindingHook(self.reader, self.caches, settings, self.metrics, self.ask_leader)
-        self.hook.leading = True
+        self.hook.start(term())
 
     async def ask_leader(self, request: AdmissionRequest) -> Decision:
         self.asked.append(request.name)
@@ -103,7 +105,8 @@ async def test_what_the_rule_is_not_about_passes_and_nobody_is_asked(
     asking: PodBuilder, node: str, *, leading: bool
 ) -> None:
     world = World(asking)
-    world.hook.leading = leading
+    if not leading:
+        world.hook.stop()
     assert await world.bind("p", node) == Decision()
     assert (world.asked, world.reader.reads, world.used()) == ([], 0, (0, 0))
     assert world.counted("passed") == 1
@@ -173,17 +176,41 @@ async def test_a_dry_run_answers_and_books_nothing() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_grant_whose_bind_never_shows_is_taken_back_after_a_minute_and_not_before() -> None:
+async def test_a_grant_whose_bind_was_never_stored_is_taken_back_once_it_cannot_be_any_more() -> None:
     world = World(*two())
-    await world.bind("p", "g1")
-    await world.bind("p", "g2")
-    await asyncio.sleep(ASSUMED_FOR_S - 1)
-    world.hook.expire()
-    assert world.used() == (3, 3)
-    await asyncio.sleep(1)
-    world.hook.expire()
+    async with background(world.hook.run()):
+        await world.bind("p", "g1")
+        await world.bind("p", "g2")
+        await asyncio.sleep(SETTLED_S - 1)
+        assert world.used() == (3, 3)
+        await asyncio.sleep(2)
     assert world.used() == (0, 0)
     assert (await world.bind("q")).allowed
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("found", "used"),
+    [
+        (cpu_pod("p", 3).bound_to("g2", phase="Pending"), (0, 3)),
+        (cpu_pod("p", 3).bound_to("g2").terminating(), (0, 3)),
+        (cpu_pod("p", 3).bound_to("g2").phase("Succeeded"), (0, 0)),
+    ],
+)
+async def test_a_grant_that_was_stored_stays_where_it_is_although_the_watch_is_silent(
+    found: PodBuilder, used: tuple[int, int]
+) -> None:
+    world = World(*two())
+    async with background(world.hook.run()):
+        await world.bind("p", "g1")
+        await world.bind("p", "g2")
+        world.reader.stored["ml/p"] = found.build()
+        await asyncio.sleep(SETTLED_S + 1)
+        assert world.used() == used
+        world.show("p", found)
+        assert world.used() == used
+        world.show("p", None)
+    assert world.used() == (0, 0)
 
 
 @pytest.mark.looptime
@@ -191,22 +218,23 @@ async def test_a_grant_that_the_watch_has_shown_stays() -> None:
     world = World(cpu_pod("p"))
     await world.bind("p")
     world.show("p", cpu_pod("p").bound_to("g1", phase="Pending"))
-    await asyncio.sleep(2 * ASSUMED_FOR_S)
-    world.hook.expire()
-    assert world.used() == (2, 0)
+    async with background(world.hook.run()):
+        await asyncio.sleep(2 * SETTLED_S)
+    assert (world.used(), world.reader.reads) == ((2, 0), 0)
 
 
 async def test_what_a_leader_granted_is_forgotten_when_it_leads_no_more() -> None:
     """The next leader lists what became of it; here nobody would ever take it back."""
     world = World(cpu_pod("p"))
     await world.bind("p")
-    world.hook.leading = False
+    world.hook.stop()
     assert world.used() == (0, 0)
 
 
 async def test_a_standby_leaves_it_to_the_leader() -> None:
     leader, standby = World(*two()), World(*two())
-    standby.leader, standby.hook.leading = leader.hook, False
+    standby.leader = leader.hook
+    standby.hook.stop()
     assert (await standby.bind("p")).allowed
     assert code(await standby.bind("q")) == reasons.CROSS_QUOTA_EXCEEDED
     assert (standby.asked, leader.used(), standby.used()) == (["p", "q"], (3, 0), (0, 0))
@@ -216,7 +244,7 @@ async def test_a_standby_leaves_it_to_the_leader() -> None:
 async def test_without_a_leader_a_pod_that_only_this_rule_is_about_passes_unasked(*, here: bool) -> None:
     """Also where the one that was taken for the leader does not lead."""
     world = World(cpu_pod("p", 9), cpu_pod("share").mgpu(core=30, memory=1024))
-    world.hook.leading = False
+    world.hook.stop()
     review = world.hook.review_here if here else world.hook.review
     assert await review(binding("p", node="g1")) == Decision()
     assert code(await review(binding("share", node="g1"))) == reasons.NO_LEADER

@@ -17,6 +17,7 @@ from core import reasons
 from kube import errors
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
+from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import caches, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 
@@ -51,14 +52,15 @@ class World:
         for each in pods:
             self.stores(each)
         self.metrics = Metrics(CollectorRegistry())
-        announcements = Announcements(self.recorder)
-        self.lifter = Lifter(self.writer, self.caches, announcements, self.metrics)
+        self.announcements = Announcements(self.recorder)
+        self.lifter = Lifter(self.writer, self.caches, self.announcements, self.metrics)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         task = asyncio.create_task(self.lifter.run(term()))
-        await asyncio.sleep(0.1)
-        yield
+        async with background(self.announcements.run()):
+            await asyncio.sleep(0.1)
+            yield
         task.cancel()
         await asyncio.wait({task})
         assert task.cancelled()

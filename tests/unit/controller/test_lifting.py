@@ -15,6 +15,7 @@ from core import reasons
 from kube.lease import Term
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
+from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import caches, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 
@@ -32,13 +33,15 @@ class World:
         show(self.caches.queues, "q", a_queue("q").cards({"A": quota}).view())
         self.writer, self.recorder = Writer(), Recorder()
         metrics = Metrics(CollectorRegistry())
-        self.lifter = Lifter(self.writer, self.caches, Announcements(self.recorder), metrics)
+        self.announcements = Announcements(self.recorder)
+        self.lifter = Lifter(self.writer, self.caches, self.announcements, metrics)
 
     @asynccontextmanager
     async def running(self, led: Term | None = None) -> AsyncIterator[None]:
         task = asyncio.create_task(self.lifter.run(led or term()))
-        await asyncio.sleep(0.1)
-        yield
+        async with background(self.announcements.run()):
+            await asyncio.sleep(0.1)
+            yield
         task.cancel()
         await asyncio.wait({task})
         assert task.cancelled()
@@ -55,6 +58,7 @@ async def test_each_lift_is_one_patch_under_our_name_and_the_rest_is_told_why() 
     async with world.running():
         assert world.names() == ["a", "b"]
         assert {write.field_manager for write in world.writer.writes} == {"cardquota"}
+        await asyncio.sleep(1)
         assert [event[:2] for event in world.recorder.emitted] == [
             ("Pod c", reasons.INSUFFICIENT_SCALAR_QUOTA)
         ]
@@ -65,11 +69,14 @@ async def test_the_same_reason_is_said_once_and_a_new_one_again() -> None:
     async with world.running():
         show(world.caches.queues, "q", a_queue("q").cards({"A": 1}).priority(3).view())
         show(world.caches.queues, "q", a_queue("q").cards({"A": 1}).fifo().view())
-        await asyncio.sleep(1)
+        await asyncio.sleep(2)
         assert len(world.recorder.emitted) == 1
-        show(world.caches.queues, "q", a_queue("q").cards({"A": 0}).view())
-        await asyncio.sleep(1)
-        assert [event[1] for event in world.recorder.emitted] == [reasons.INSUFFICIENT_SCALAR_QUOTA] * 2
+        show(world.caches.queues, "q", a_queue("q").cards("{").view())
+        await asyncio.sleep(2)
+        assert [event[1] for event in world.recorder.emitted] == [
+            reasons.INSUFFICIENT_SCALAR_QUOTA,
+            reasons.CARD_QUOTA_MALFORMED,
+        ]
 
 
 async def test_quota_that_comes_back_lifts_the_next_one() -> None:

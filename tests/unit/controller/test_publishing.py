@@ -3,22 +3,29 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller import publishing
 from controller.announcements import Announcements
 from controller.metrics import Metrics
 from controller.publishing import Publisher
 from core import reasons
+from core.queues.ledger import Ledger
+from core.queues.notices import Notice, queue_notices
 from kube import errors
+from kube.lease import Term
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_claim
 from tests.builders.objects import QueueBuilder
 from tests.unit.controller.cluster import caches, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 
-pytestmark = pytest.mark.looptime
+START = 1_000_000
+pytestmark = pytest.mark.looptime(start=START)
+"""Far from 0, which would pass for a moment at which nothing has been written yet."""
 
 QUEUE = a_queue("q").cards({"A": 4})
 RUNNING = a_pod("a").gpu(2).card("A").in_queue("q").bound_to("n")
@@ -36,13 +43,23 @@ class World:
         show(self.caches.queues, "q", queue.view())
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.publisher.run(term()))
+    async def running(self, led: Term | None = None) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.publisher.run(led or term()))
         await asyncio.sleep(1)
         yield
         task.cancel()
         await asyncio.wait({task})
         assert task.cancelled()
+
+    def uses(self, queue: str, cards: int, name: str = "") -> None:
+        """Has a pod run in a queue of eight cards of its own."""
+        show(self.caches.queues, queue, a_queue(queue).cards({"A": 8}).view())
+        pod = a_pod(name or queue).gpu(cards).card("A").in_queue(queue).bound_to("n").view()
+        show(self.caches.pods, pod.key, pod)
+
+    def written(self, queue: str) -> list[float]:
+        """When the status of a queue was written, or tried to be, in seconds since the start."""
+        return [write.at - START for write in self.writer.writes if write.name == queue]
 
     def patches(self) -> list[object]:
         return [write.body for write in self.writer.writes]
@@ -73,14 +90,25 @@ async def test_a_right_status_is_not_written_and_a_card_that_fell_to_nothing_is_
 
 
 async def test_somebody_who_drops_our_keys_every_second_is_not_fought_at_that_pace() -> None:
+    """Each time the wait doubles, up to five minutes; when the keys stood for long enough, it begins anew."""
     world = World()
     async with world.running():
-        for _ in range(600):
+        for _ in range(1500):
             written = len(world.writer.writes)
             world.shows(QUEUE.allocated({"A": "2"}))
             world.shows(QUEUE.allocated({"cpu": str(written)}))
             await asyncio.sleep(1)
-        assert 5 <= len(world.writer.writes) <= 14
+        at = world.written("q")
+        gaps = [later - earlier for earlier, later in pairwise(at)]
+        expected = [2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
+        assert [round(gap) for gap in gaps] == expected
+        world.shows(QUEUE.allocated({"A": "2"}))
+        await asyncio.sleep(1300)
+        before = len(world.writer.writes)
+        for _ in range(5):
+            world.shows(QUEUE)
+            await asyncio.sleep(1)
+        assert len(world.writer.writes) == before + 2
 
 
 async def test_a_new_usage_is_written_at_once_even_in_a_fight() -> None:
@@ -100,6 +128,104 @@ async def test_a_failed_write_is_repeated_later_without_any_further_event() -> N
     async with world.running():
         await asyncio.sleep(10)
         assert world.patches()[:2] == [allocated(A="2"), allocated(A="2")]
+
+
+async def test_one_queue_whose_write_hangs_and_fails_delays_no_other() -> None:
+    """It hangs for 4 s, each time; 200 others are written within moments, at the start and with every change."""
+    world = World()
+    world.writer.stuck.add("bad")
+    world.uses("bad", 1)
+    others = [f"o{number}" for number in range(200)]
+    for other in others:
+        world.uses(other, 1)
+    async with world.running():
+        assert {write.name for write in world.writer.writes} == {"bad", "q", *others}
+        for round_ in range(1, 6):
+            await asyncio.sleep(5)
+            changed = asyncio.get_running_loop().time() - START
+            world.uses("bad", 1, f"bad-{round_}")
+            for other in others:
+                world.uses(other, 1, f"{other}-{round_}")
+            await asyncio.sleep(0.5)
+            assert all(changed <= world.written(other)[-1] < changed + 0.5 for other in others)
+        assert 3 <= len(world.written("bad")) <= 6
+
+
+async def test_queues_that_are_known_to_hang_delay_no_other_however_many_they_are() -> None:
+    world = World()
+    stuck = [f"s{number}" for number in range(200)]
+    world.writer.stuck.update(stuck)
+    for name in stuck:
+        world.uses(name, 1)
+    async with world.running():
+        await asyncio.sleep(110)
+        for number in range(20):
+            world.uses("late", 1, f"p{number}")
+            changed = asyncio.get_running_loop().time() - START
+            await asyncio.sleep(1)
+            assert changed <= world.written("late")[-1] < changed + 1
+
+
+async def test_a_server_that_asks_to_be_left_alone_is_left_alone_whatever_changes() -> None:
+    world = World()
+    world.writer.answers.append(errors.Throttled(429, "TooManyRequests", "later", None, 60.0))
+    async with world.running():
+        for number in range(50):
+            world.uses("q", 1, f"more-{number}")
+            await asyncio.sleep(1)
+        assert len(world.writer.writes) == 1
+        await asyncio.sleep(9.5)
+        assert len(world.writer.writes) == 2
+        assert world.patches()[-1] == allocated(A="52")
+
+
+async def test_after_its_term_nothing_more_is_written() -> None:
+    """Asked right before each request: the lease is lost while some are under way and others wait for a slot."""
+    world, over = World(), term()
+    for number in range(100):
+        world.uses(f"o{number}", 1)
+    world.writer.stuck.update(f"o{number}" for number in range(100))
+    async with world.running(over):
+        begun = len(world.writer.writes)
+        assert begun == publishing.SIDE_BY_SIDE
+        over.end()
+        await asyncio.sleep(100)
+        assert len(world.writer.writes) == begun
+
+
+async def test_changes_of_one_burst_are_written_together_and_only_what_changed_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, looked = World(), list[str]()
+
+    def notices(ledger: Ledger, name: str) -> list[Notice]:
+        looked.append(name)
+        return queue_notices(ledger, name)
+
+    monkeypatch.setattr(publishing, "queue_notices", notices)
+    for number in range(300):
+        world.uses(f"o{number}", 1)
+        show(world.caches.queues, f"o{number}", a_queue(f"o{number}").allocated({"A": "1"}).view())
+    async with world.running():
+        assert len(looked) == 301
+        await asyncio.sleep(10)
+        looked.clear()
+        for number in range(50):
+            world.uses("o7", 1, f"p{number}")
+            await asyncio.sleep(0.003)
+        await asyncio.sleep(1)
+        assert set(looked) == {"o7"}
+        assert len(looked) <= 3
+        assert len(world.written("o7")) <= 2
+        assert world.patches()[-1] == allocated(A="51")
+
+
+async def test_a_new_term_looks_at_every_queue_again_and_remembers_no_fight() -> None:
+    world = World()
+    async with world.running():
+        assert len(world.writer.writes) == 1
+    async with world.running():
+        assert len(world.writer.writes) == 2
 
 
 async def test_a_queue_that_goes_is_forgotten() -> None:

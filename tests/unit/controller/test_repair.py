@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller import repair
 from controller.binding import BindingHook
 from controller.metrics import Metrics
 from controller.repair import Repairer
 from core import names, reasons
 from core.mgpu import records
+from core.mgpu.repair import Findings, examine
+from core.objects import Node
 from core.settings import Settings
 from kube import errors
 from kube.lease import Term
@@ -22,7 +25,8 @@ from tests.unit.controller.cluster import Pods, caches, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 from tests.unit.controller.test_binding import binding
 
-pytestmark = pytest.mark.looptime
+pytestmark = pytest.mark.looptime(start=1_000_000)
+"""Far from 0, which would pass for a moment at which nothing has been written yet."""
 
 INDEX = records.key("main")
 CONFLICT = errors.Conflict(409, "Conflict", "changed", None, None)
@@ -46,7 +50,7 @@ class World:
         metrics = Metrics(self.registry)
         self.repairer = Repairer(self.writer, self.caches, self.recorder, metrics, settings)
         self.hook = BindingHook(Pods(), self.caches, settings, metrics)
-        self.hook.leading = True
+        self.hook.start(term())
 
     @asynccontextmanager
     async def leading(self, led: Term | None = None) -> AsyncIterator[None]:
@@ -64,6 +68,11 @@ class World:
     def written(self) -> list[tuple[str, str]]:
         """Name and index of `main` of each write."""
         return [(w.name, w.body["metadata"]["annotations"][INDEX]) for w in self.writer.writes]
+
+    def without(self, *names: str, node: str = "m1") -> None:
+        """Has pods appear on a node, bound and without records."""
+        show(self.caches.nodes, node, a_node(node).mgpu(2, memory=16384).view())
+        self.shows(*(bound(name, 1).bound_to(node, phase="Pending") for name in names))
 
     def said(self) -> list[tuple[str, str]]:
         return [event[:2] for event in self.recorder.emitted]
@@ -178,6 +187,17 @@ async def test_one_that_started_first_is_only_told_about() -> None:
         assert await world.bind("q") == ""
 
 
+async def test_one_that_starts_right_before_a_repeated_write_gets_no_record() -> None:
+    """It came with the last event, and the node is not looked at again yet."""
+    world = World(bound("p"))
+    world.writer.answers.append(errors.ConnectionFailed("cut"))
+    async with world.leading():
+        await asyncio.sleep(0.106)
+        world.shows(bound("p", version=2).started())
+        await asyncio.sleep(60)
+        assert len(world.writer.writes) == 1
+
+
 async def test_without_room_nothing_is_written_until_there_is_some() -> None:
     world = World(bound("a", 200, "0,1"), bound("p", 100))
     async with world.leading():
@@ -218,6 +238,113 @@ async def test_what_is_refused_for_good_is_not_tried_in_a_hot_loop() -> None:
         await asyncio.sleep(600)
         assert 10 <= len(world.writer.writes) <= 25
         assert world.said() == []
+
+
+async def test_a_pod_whose_write_hangs_and_fails_delays_no_other() -> None:
+    """It hangs for 4 s, each time; 200 others, its neighbours on the node among them, are written within moments."""
+    world = World()
+    world.writer.stuck.add("bad")
+    world.without("bad", "neighbour")
+    for number in range(100):
+        world.without(f"a{number}", f"b{number}", node=f"n{number}")
+    async with world.leading():
+        assert len({name for name, _ in world.written()}) == 202
+        for number in range(7):
+            await asyncio.sleep(2)
+            world.without(f"late{number}", f"c{number}")
+            world.without(f"elsewhere{number}", node=f"n{number}")
+            await asyncio.sleep(0.1)
+            late = {name for name, _ in world.written()} & {
+                f"late{number}",
+                f"c{number}",
+                f"elsewhere{number}",
+            }
+            assert len(late) == 3
+        assert 2 <= len([name for name, _ in world.written() if name == "bad"]) <= 5
+
+
+async def test_pods_that_are_known_to_hang_delay_no_other_however_many_they_are() -> None:
+    world = World()
+    for number in range(100):
+        names = (f"x{number}", f"y{number}")
+        world.writer.stuck.update(names)
+        world.without(*names, node=f"n{number}")
+    async with world.leading():
+        await asyncio.sleep(100)
+        for number in range(8):
+            world.without(f"late{number}")
+            await asyncio.sleep(1)
+            assert world.written().count((f"late{number}", "0")) == 1
+
+
+async def test_a_server_that_asks_to_be_left_alone_is_left_alone_whatever_changes() -> None:
+    world = World(bound("p"))
+    world.writer.answers.append(errors.Throttled(429, "TooManyRequests", "later", None, 20.0))
+    async with world.leading():
+        for version in range(2, 19):
+            world.shows(bound("p", version=version).annotation("cardquota.io/x", str(version)))
+            await asyncio.sleep(1)
+        assert len(world.writer.writes) == 1
+        await asyncio.sleep(4)
+        assert [w.body["metadata"]["resourceVersion"] for w in world.writer.writes] == ["1", "18"]
+
+
+async def test_a_lease_that_is_lost_in_between_ends_the_writes() -> None:
+    """Asked right before each request: some are under way, others wait for a slot."""
+    world, over = World(), term()
+    for number in range(50):
+        world.without(f"a{number}", node=f"n{number}")
+        world.writer.stuck.add(f"a{number}")
+    async with world.leading(over):
+        assert len(world.writer.writes) == repair.SIDE_BY_SIDE
+        over.end()
+        await asyncio.sleep(100)
+        assert len(world.writer.writes) == repair.SIDE_BY_SIDE
+
+
+async def test_a_record_that_was_undone_before_the_watch_showed_it_is_written_again() -> None:
+    world = World(bound("p"))
+    async with world.leading():
+        assert len(world.writer.writes) == 1
+        await asyncio.sleep(10)
+        assert len(world.writer.writes) == 1
+        world.shows(bound("p", version=3))
+        await asyncio.sleep(1)
+        assert len(world.writer.writes) == 2
+
+
+async def test_a_node_is_looked_at_once_for_a_burst_and_others_not_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, looked = World(), list[str]()
+    for number in range(50):
+        world.without(node=f"n{number}")
+
+    def examined(node: Node, *rest: Any) -> Findings:
+        looked.append(node.name)
+        return examine(node, *rest)
+
+    monkeypatch.setattr(repair, "examine", examined)
+    async with world.leading():
+        assert sorted(looked) == sorted(["m1", *(f"n{number}" for number in range(50))])
+        looked.clear()
+        for number in range(30):
+            world.shows(bound(f"p{number}", 1, "0").started())
+            await asyncio.sleep(0)
+        await asyncio.sleep(1)
+        assert looked == ["m1"]
+
+
+async def test_a_standby_keeps_no_list_of_what_changed_and_of_what_was_to_be_written() -> None:
+    world = World(bound("p"))
+    world.writer.answers.append(errors.ConnectionFailed("cut"))
+    async with world.leading():
+        pass
+    repairer = world.repairer
+    assert (repairer._repairs, repairer._attempts, len(repairer._writes)) == ({}, {}, 0)
+    for number in range(100):
+        world.without(f"a{number}", node=f"n{number}")
+    assert len(world.repairer._looks) == 0
 
 
 async def test_an_irregular_record_is_said_once_and_again_after_it_was_right() -> None:

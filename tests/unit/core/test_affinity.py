@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from core.affinity import REQUIRED, Expression, NodeRequirement, admits, narrowing
+from core.affinity import Expression, NodeRequirement, admits, narrowing
+from core.objects.node_rules import REQUIRED
 from tests.builders import a_node, a_pod
 
 PRODUCT = Expression("nvidia.com/gpu.product", "In", ("A",))

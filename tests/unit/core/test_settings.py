@@ -65,7 +65,7 @@ class TestDefaults:
             ("queue.default", "default"),
             ("reservation.warn_after_s", 600),
             ("reservation.evict_after_s", None),
-            ("extender.max_body_bytes", 64 * 2**20),
+            ("extender.max_body_bytes", 16 * 2**20),
             ("scheduler_names", ("volcano", "default-scheduler")),
         ],
     )

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hack.controlplane.processes import ManagedProcess, ProcessError, Supervisor
+from hack.controlplane import wait_for
+from hack.controlplane.processes import ManagedProcess, ProcessError, Supervisor, check_processes, log_file
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -204,3 +205,58 @@ def test_a_program_sees_its_own_environment(supervisor: Supervisor, directory: P
     process.start()
     assert process.wait(20) == 0
     assert process.log_tail() == "blue\n"
+
+
+@pytest.fixture
+def ready(supervisor: Supervisor, directory: Path) -> Iterator[ManagedProcess]:
+    """A program that was ready and ends, with 3, once the file `end` is there."""
+    script = f"touch {directory}/up; while [ ! -e {directory}/end ]; do sleep 0.02; done; echo lost; exit 3"
+    process = managed(supervisor, directory, script, "up")
+    process.start()
+    yield process
+    process.release()
+
+
+def test_one_that_ends_by_itself_is_told_to_whoever_waits_with_the_end_of_its_log(
+    ready: ManagedProcess, directory: Path
+) -> None:
+    check_processes()
+    (directory / "end").touch()
+    for _ in range(2):
+        with pytest.raises(ProcessError, match=r"(?s)script ended by itself with status 3:.*lost"):
+            wait_for("a miracle", lambda: None)
+    (directory / "end").unlink()
+    ready.start()
+    check_processes()
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "release", "let_end", "wait"])
+def test_one_that_was_to_end_is_not(ready: ManagedProcess, directory: Path, how: str) -> None:
+    (directory / "end").touch()
+    if how == "wait":
+        assert ready.wait(20) == 3
+    else:
+        getattr(ready, how)()
+    wait_for("it has ended", lambda: not ready.running, 20)
+    check_processes()
+
+
+def test_one_that_ends_with_its_supervisor_is_not(ready: ManagedProcess, supervisor: Supervisor) -> None:
+    supervisor.close()
+    assert not ready.running
+    check_processes()
+
+
+def test_one_that_was_never_ready_is_not(supervisor: Supervisor, directory: Path) -> None:
+    process = managed(supervisor, directory, "exit 1", "never")
+    process.launch()
+    wait_for("it has ended", lambda: not process.running, 20)
+    check_processes()
+    process.release()
+
+
+def test_each_log_has_a_file_of_its_own(tmp_path: Path) -> None:
+    for name in ("a.log", "a-2.log", "a-3.log"):
+        path = log_file(tmp_path, "a")
+        assert path == tmp_path / name
+        path.touch()

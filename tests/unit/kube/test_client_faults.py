@@ -1,11 +1,12 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import orjson
 import pytest
+from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from kube import connection, errors
@@ -37,9 +38,16 @@ def pod(name: str, **extra: Any) -> dict[str, Any]:
     }
 
 
-async def watch(client: Client, version: str = "0", inactivity_s: float = 5.0) -> list[WatchEvent]:
-    stream = client.watch(PODS, resource_version=version, timeout_s=5.0, inactivity_s=inactivity_s)
-    return [event async for event in stream]
+async def watch(
+    client: Client, version: str = "0", inactivity_s: float = 5.0, answer_s: float = 5.0
+) -> list[WatchEvent]:
+    """What a watch says after its opening."""
+    stream = client.watch(
+        PODS, resource_version=version, timeout_s=5.0, inactivity_s=inactivity_s, answer_s=answer_s
+    )
+    opening, *events = [event async for event in stream]
+    assert opening == WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": version}})
+    return events
 
 
 async def test_every_verb_reaches_its_object(server: FakeApiServer, client: Client) -> None:
@@ -229,12 +237,47 @@ async def test_a_damaged_stream_is_a_connection_failure(
         await watch(client)
 
 
-async def test_a_silent_watch_ends_after_the_inactivity_limit(server: FakeApiServer, client: Client) -> None:
-    """A half-open connection does not keep a cache stale for ever."""
-    server.fail("watch", apiserver.silence())
+@pytest.mark.parametrize("fault", [apiserver.silence(), apiserver.silence(b'{"type":"AD')])
+async def test_a_silent_watch_ends_after_the_inactivity_limit(
+    server: FakeApiServer, client: Client, fault: apiserver.Fault
+) -> None:
+    """As if the server had ended it: a quiet cluster is no failure, and a half-open connection looks like one."""
+    server.fail("watch", fault)
     async with asyncio.timeout(2.0):
+        assert await watch(client, inactivity_s=0.2) == []
+
+
+async def test_a_watch_that_is_not_answered_is_a_failure_long_before_its_silence_is(
+    server: FakeApiServer,
+) -> None:
+    """Where nobody answers there is nobody; it counts like any request that failed."""
+    metrics = Metrics(CollectorRegistry())
+    server.fail("watch", apiserver.no_answer())
+    async with server.client(metrics) as client, asyncio.timeout(2.0):
         with pytest.raises(errors.ConnectionFailed):
-            await watch(client, inactivity_s=0.2)
+            await watch(client, inactivity_s=60.0, answer_s=0.2)
+    labels = {"verb": "watch", "resource": "pods", "code": "error"}
+    assert metrics.registry.get_sample_value("cardquota_api_requests_total", labels) == 1.0
+
+
+async def test_each_watch_has_a_new_connection_whatever_lies_in_the_pool(
+    server: FakeApiServer, client: Client
+) -> None:
+    """A kept connection may be dead without anybody knowing; the kernel looks after the new one."""
+    peers: list[str | None] = []
+
+    async def note(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        peers.append(str(request.transport.get_extra_info("peername")))
+        return web.StreamResponse()
+
+    server.put(PODS, pod("p"))
+    for verb in ("get", "watch", "watch", "get"):
+        server.fail(verb, note)
+        with suppress(errors.ConnectionFailed):  # no JSON
+            await (client.get(PODS, "p", "a") if verb == "get" else watch(client))
+    assert peers[0] == peers[3]
+    assert len(set(peers)) == 3
 
 
 async def test_a_watch_ended_early_gives_its_connection_back(server: FakeApiServer, client: Client) -> None:

@@ -18,7 +18,7 @@ from kube.reflector import Timing
 from kube.resources import PODS
 from tests.fakes import apiserver
 from tests.fakes.apiserver import FakeApiServer, background
-from tests.fakes.listwatch import ScriptedSource, added, deleted, modified, raw
+from tests.fakes.listwatch import ScriptedSource, added, bookmark, deleted, modified, raw
 
 GONE = Gone(410, "Expired")
 
@@ -141,14 +141,16 @@ async def test_garbage_is_absent_counted_and_logged_once(caplog: pytest.LogCaptu
 
 @pytest.mark.looptime
 async def test_staleness_grows_while_the_server_is_silent() -> None:
-    """From the last word of any kind; there is none before the first."""
+    """From the last word of any kind, the opening of a watch too; there is none before the first."""
     metrics = Metrics(CollectorRegistry())
-    source = ScriptedSource(lists=[[raw("p", 1, node="x")]])
+    source = ScriptedSource(
+        lists=[[raw("p", 1, node="x")]], watches=[[bookmark(10), 11.0], [bookmark(10), 80.0]]
+    )
     informer = informer_of(source, metrics)
     assert informer.staleness_s() is None
     async with background(informer.run()):
         await informer.wait_synced()
-        await asyncio.sleep(70.0)
+        await asyncio.sleep(11.0 + 70.0)
         assert informer.staleness_s() == pytest.approx(70.0)
         shown = metrics.registry.get_sample_value(
             "cardquota_informer_staleness_seconds", {"resource": "pods"}

@@ -75,3 +75,11 @@ def test_an_error_event_without_a_usable_code_counts_as_a_server_error() -> None
     """The watch then goes on as after any 5xx."""
     assert isinstance(errors.from_status({"code": "many"}), errors.ServerError)
     assert isinstance(errors.from_status({"code": 410}), errors.Gone)
+
+
+def test_how_long_the_server_asked_to_be_left_alone() -> None:
+    """Nothing where it named no time, and never a day because something in between said so."""
+    assert errors.retry_after_s(errors.from_response(429, {"Retry-After": "7"}, b"")) == 7.0
+    assert errors.retry_after_s(errors.from_response(503, {"Retry-After": "86400"}, b"")) == 300.0
+    assert errors.retry_after_s(errors.from_response(503, {}, b"")) == 0.0
+    assert errors.retry_after_s(errors.ConnectionFailed("cut")) == 0.0

@@ -10,7 +10,7 @@ from kube.errors import ConnectionFailed, Forbidden, Gone, NotFound, ServerError
 from kube.metrics import Metrics
 from kube.reflector import Reflector
 from kube.resources import PODS
-from tests.fakes.listwatch import ScriptedSource, added, bookmark, deleted, modified, raw
+from tests.fakes.listwatch import ScriptedSource, Step, added, bookmark, deleted, modified, raw
 
 pytestmark = pytest.mark.looptime
 
@@ -27,11 +27,12 @@ def words(event: reflector.Event) -> str:
             return type(event).__name__
 
 
-async def play(source: ScriptedSource, *, optional: bool = False, seed: int = 1) -> list[str]:
+async def play(
+    source: ScriptedSource, *, optional: bool = False, seed: int = 1, metrics: Metrics | None = None
+) -> list[str]:
     """What the reflector says until the script is over and nothing more comes."""
-    following = Reflector(
-        source, PODS, optional=optional, rng=Random(seed), metrics=Metrics(CollectorRegistry())
-    )
+    metrics = metrics or Metrics(CollectorRegistry())
+    following = Reflector(source, PODS, optional=optional, rng=Random(seed), metrics=metrics)
     said: list[str] = []
 
     async def follow() -> None:
@@ -127,7 +128,7 @@ async def test_failures_are_paced_from_under_two_to_thirty_seconds() -> None:
 async def test_the_pace_starts_over_after_a_watch_that_held() -> None:
     """One cut after hours costs a second or two, whatever happened before."""
     lost = ConnectionFailed("cut")
-    source = ScriptedSource(watches=[*[[lost]] * 8, [3600.0, lost]])
+    source = ScriptedSource(watches=[*[[lost]] * 8, [bookmark(10), 3600.0, lost]])
     await play(source)
     assert source.pauses[-2] >= 15.0
     assert 3600.8 <= source.pauses[-1] <= 3601.6
@@ -157,12 +158,51 @@ async def test_a_server_of_one_event_and_a_410_is_not_hammered() -> None:
     assert listed[-1] - listed[-2] >= 15.0
 
 
+async def test_the_pace_does_not_start_over_for_a_server_that_takes_long_to_fail() -> None:
+    """A watch that was never answered has not held, however long it was waited for."""
+    lost = ConnectionFailed("timed out")
+    source = ScriptedSource(watches=[[28.0, lost]] * 12)
+    await play(source)
+    assert all(pause >= 28.0 + 15.0 for pause in source.pauses[8:13])
+
+
 async def test_watches_end_at_different_times() -> None:
     """Each asks for a length of its own between its bounds."""
-    source = ScriptedSource(watches=[[300.0]] * 5)
+    source = ScriptedSource(watches=[[added("p", 11), 300.0]] * 5)
     await play(source)
     assert len(set(source.timeouts)) == 6
     assert all(290 <= timeout <= 580 for timeout in source.timeouts)
+
+
+async def test_while_nothing_changes_watches_are_short_and_nothing_has_failed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The server sends a bookmark before the end of each, so the version moves; the next change makes them long again."""
+    metrics = Metrics(CollectorRegistry())
+    quiet: list[list[Step]] = [[8.5, bookmark(version), 1.5] for version in (11, 12, 13)]
+    source = ScriptedSource(watches=[[11.0], *quiet, [added("p", 14), 11.0], [11.0]])
+    with caplog.at_level("INFO"):
+        await play(source, metrics=metrics)
+    assert source.order == ["list", *(f"watch@{version}" for version in (10, 10, 11, 12, 13, 14, 14))]
+    assert [timeout < 15 for timeout in source.timeouts] == [False, True, True, True, True, False, True]
+    assert all(pause >= 10.0 for pause in source.pauses[1:])
+    assert sum(sample.value for family in metrics.watch_failures.collect() for sample in family.samples) == 0
+    assert caplog.records == []
+
+
+async def test_a_dead_connection_is_noticed_within_fifteen_seconds() -> None:
+    """By default: silence, and then the time for an answer to the watch that is taken up again."""
+    source = ScriptedSource(watches=[[bookmark(11), 11.0]])
+    await play(source)
+    assert reflector.Timing().inactivity_s + source.answer_limits[1] < 15
+
+
+async def test_a_slow_server_is_given_more_time_after_each_failure() -> None:
+    """Up to half a minute; once it has answered, the time is as short as before."""
+    lost = ConnectionFailed("timed out")
+    source = ScriptedSource(watches=[*[[lost]] * 5, [bookmark(11)]])
+    await play(source)
+    assert source.answer_limits == [3.5, 7.0, 14.0, 28.0, 30.0, 30.0, 3.5]
 
 
 async def test_an_optional_resource_that_is_missing_counts_as_empty() -> None:

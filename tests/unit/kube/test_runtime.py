@@ -79,6 +79,24 @@ async def test_a_failing_runnable_ends_the_others() -> None:
     assert cancelled.is_set()
 
 
+async def test_what_failed_is_logged_before_the_others_have_ended(caplog: pytest.LogCaptureFixture) -> None:
+    """Who is killed while it ends in order has said why."""
+    logged: list[str] = []
+
+    async def slow_to_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            logged.extend(str(record.exc_info) for record in caplog.records if record.levelname == "CRITICAL")
+
+    async def fail() -> None:
+        raise ZeroDivisionError("by zero")
+
+    with pytest.raises(ExceptionGroup):
+        await runtime.run_until(asyncio.Event(), slow_to_end, fail)
+    assert [("by zero" in text) for text in logged] == [True]
+
+
 @pytest.fixture(autouse=True)
 def collector() -> Iterator[None]:
     threshold = gc.get_threshold()
@@ -119,3 +137,39 @@ async def test_what_is_listed_is_set_aside_while_the_list_goes_on() -> None:
     assert gc.get_freeze_count() - before >= len(kept)
     # The collector sees no more than what came last, not what has been listed so far.
     assert max(collections) < 1000
+
+
+class _GivenUpError(Exception):
+    """What one of two raises."""
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_of_two_the_one_that_ends_ends_the_other_and_its_error_comes_out_as_it_is(order: int) -> None:
+    ended = []
+
+    async def forever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("cleaned up")
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise _GivenUpError
+
+    async def short() -> None:
+        await asyncio.sleep(0)
+
+    first, second = (forever(), fails())[::order]
+    with pytest.raises(_GivenUpError):
+        await runtime.run_both(first, second)
+    first, second = (forever(), short())[::order]
+    await runtime.run_both(first, second)
+    task = asyncio.create_task(runtime.run_both(forever(), forever()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["cleaned up"] * 4

@@ -42,7 +42,7 @@ async def listed(best: BestVersion) -> list[Any]:
 
 
 async def watch(best: BestVersion) -> None:
-    stream = best.watch(RESOURCE_CLAIMS, resource_version="1", timeout_s=1, inactivity_s=1)
+    stream = best.watch(RESOURCE_CLAIMS, resource_version="1", timeout_s=1, inactivity_s=1, answer_s=1)
     assert [event.type async for event in stream] == ["BOOKMARK"]
 
 

@@ -234,3 +234,35 @@ async def test_an_exception_of_the_work_ends_the_queue() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await queue.run()
     assert caught.group_contains(LookupError, match="broken")
+
+
+async def test_a_timer_that_fires_a_hair_early_makes_no_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock here knows microseconds; the moments that are computed from it, such as 14.001 + 16.01, are finer."""
+    desk, looks, take_due = Desk(), 0, WorkQueue._take_due
+
+    def counted(queue: WorkQueue[str], now: float) -> None:
+        nonlocal looks
+        looks += 1
+        assert looks < 1000
+        take_due(queue, now)
+
+    monkeypatch.setattr(WorkQueue, "_take_due", counted)
+    queue = _queue(desk.work)
+    for number in range(50):
+        await asyncio.sleep(1.001)
+        queue.add(f"a/{number}", 16.01)
+        await _during(queue, 17)
+    assert len(desk.begun) == 50
+
+
+async def test_what_waits_is_kept_once_however_often_it_is_asked_for() -> None:
+    """Somebody who changes an object every second, which is due in five minutes only, fills no memory."""
+    desk = Desk()
+    queue = _queue(desk.work)
+    for _ in range(1000):
+        queue.add("a/1", 300)
+        queue.add("a/1")
+        await _during(queue, 0.01)
+    queue.add("a/2", 300)
+    assert len(desk.begun) == 1000
+    assert len(queue._timers) < 100

@@ -146,3 +146,31 @@ class TestCardsThatLeftTheCluster:
         pod = a_pod().card("A").limit("rdma/hca", 4).bound_to("n")
         assert refused(pod).startswith("no resource <nvidia.com/gpu> defined")
         assert booked(pod.assigned({"A": 2})) == ("A", "", 2)
+
+
+class TestExcessive:
+    """An expression beyond the limits is not looked at: what was admitted counts by its record, and nothing else."""
+
+    POD = a_pod().gpu(2).card("|".join(f"C{number}" for number in range(37_000)))
+
+    @pytest.mark.parametrize(
+        "pod",
+        [
+            POD.gated(),
+            POD,
+            POD.bound_to("n"),
+            POD.gated().assigned({"A": 2}),
+            POD.assigned("{}").bound_to("n"),
+        ],
+    )
+    def test_without_a_record_that_counts_it_is_a_problem(self, pod: PodBuilder) -> None:
+        message = refused(pod, "A", "C1")
+        assert "volcano.sh/card.name names more than 16 cards, or has more than 4096 characters" in message
+        assert "shorten it" in message
+
+    @pytest.mark.parametrize("pod", [POD, POD.bound_to("n"), POD.bound_to("n").gated()])
+    def test_what_was_admitted_stays_counted_whatever_the_nodes_carry(self, pod: PodBuilder) -> None:
+        assert booked(pod.assigned({"A": 3})) == booked(pod.assigned({"A": 3}), "C1", "A") == ("A", "", 3)
+        asked = ask(pod.assigned({"A": 3}))
+        assert isinstance(asked, CardAsk)
+        assert asked.alternatives == ("A",)

@@ -101,6 +101,37 @@ def test_the_resource_of_a_share_follows_from_its_name(card: str, resource: str 
     assert expression.is_share(card) is (resource is not None)
 
 
+SIXTEEN = "|".join(f"C{number}" for number in range(16))
+
+
+@pytest.mark.parametrize(
+    ("text", "taken_apart"),
+    [(SIXTEEN, True), (f"{SIXTEEN}|D", False), ("A" * 4096, True), ("A" * 4097, False), ("|" * 16, False)],
+)
+def test_what_is_beyond_the_limits_is_not_taken_apart(text: str, taken_apart: bool) -> None:
+    assert expression.is_excessive(text) is not taken_apart
+    assert expression.split(text) == (expression.every_alternative(text) if taken_apart else ())
+
+
+class Endless(str):
+    """An expression that nobody may look at."""
+
+    __slots__ = ()
+
+    def split(self, *_: object) -> list[str]:
+        raise AssertionError
+
+    count = find = index = partition = __iter__ = __contains__ = split  # type: ignore[assignment]
+
+
+def test_a_long_expression_costs_nothing() -> None:
+    endless = Endless("|".join(f"C{number}" for number in range(37_000)))
+    assert expression.is_excessive(endless)
+    assert expression.split(endless) == ()
+    with pytest.raises(AssertionError):
+        expression.every_alternative(endless)
+
+
 def test_alternatives_come_as_they_stand_from_left_to_right() -> None:
     assert expression.split("B|A") == ("B", "A")
     assert expression.split("A") == ("A",)

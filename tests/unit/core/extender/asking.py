@@ -11,6 +11,7 @@ from core.extender.cluster import Cluster
 from core.objects import Group, Node, Pod, Queue
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.steps import finish
 from tests.builders.objects import a_pod
 from tests.builders.pods import PodBuilder
 from tests.unit.core.crossquota.ruling import ruled
@@ -69,7 +70,7 @@ def by_node(pod: PodBuilder, *nodes: Mapping[str, Any]) -> dict[str, Any]:
 
 def filtered(body: Any, asked: Cluster) -> dict[str, Any]:
     request = kube.request_of(body)
-    return kube.filter_answer(request, kube.verdicts(request, asked))
+    return finish(kube.filter_answer(request, kube.verdicts(request, asked)))
 
 
 def prioritized(body: Any, asked: Cluster) -> dict[str, int]:
@@ -117,9 +118,9 @@ def predicated(
     asking: Mapping[str, Any], node: Mapping[str, Any], asked: Cluster | None = None
 ) -> dict[str, Any]:
     body = {"task": asking, "node": node}
-    return volcano.predicate_answer(volcano.predicate(body, asked or cluster()))
+    return volcano.predicate_answer(finish(volcano.predicate(body, asked or cluster())))
 
 
 def scored(asking: Mapping[str, Any], *nodes: Any, asked: Cluster | None = None) -> Any:
     body = {"task": asking, "nodes": list(nodes)}
-    return volcano.prioritize_answer(volcano.scored(body, asked or cluster()))
+    return volcano.prioritize_answer(finish(volcano.scored(body, asked or cluster())))

@@ -8,6 +8,7 @@ import pytest
 
 from core import names
 from core.extender.shapes import ShapeError
+from core.steps import finish
 from tests.builders.objects import GPU, a_node, a_pod
 from tests.unit.core.crossquota.ruling import gpu_node, ruled
 from tests.unit.core.extender.asking import (
@@ -200,7 +201,7 @@ def test_scores_are_never_null(nodes: Any) -> None:
     """The scheduler would not place the task at all, and give no reason."""
     from core.extender import volcano
 
-    answer = volcano.prioritize_answer(volcano.scored({"task": asking(), "nodes": nodes}, cluster()))
+    answer = volcano.prioritize_answer(finish(volcano.scored({"task": asking(), "nodes": nodes}, cluster())))
     assert answer == {"nodeScore": {}, "errorMessage": ""}
 
 
@@ -211,9 +212,9 @@ def test_what_is_no_request_is_refused(body: Any) -> None:
     from core.extender import volcano
 
     with pytest.raises(ShapeError):
-        volcano.predicate(body, cluster())
+        finish(volcano.predicate(body, cluster()))
     with pytest.raises(ShapeError):
-        list(volcano.scored({"task": {}, "nodes": "n"}, cluster()))
+        finish(volcano.scored({"task": {}, "nodes": "n"}, cluster()))
 
 
 # -- mGPU in a session ----------------------------------------------------------------------------------------------

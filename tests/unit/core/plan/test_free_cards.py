@@ -2,14 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
+from core.affinity import rules_of
 from core.objects import Pod
+from core.plan.admitted import AdmittedNodes
 from core.plan.stock import CardStock
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.steps import finish
 from tests.builders import a_node, a_pod
+from tests.builders.objects import NodeBuilder
+from tests.unit.core.plan.stepping import stepped
 
 NODE = a_node("n").card("A100", 8)
 BOUND = a_pod("bound").gpu(2).card("A100").bound_to("n").view()
@@ -37,8 +43,10 @@ def taken_back(ledger: Ledger) -> None:
 
 def free(stock: CardStock) -> int:
     """The cards that a pod which may run anywhere finds free."""
-    nodes = stock.admitted_nodes(ANYWHERE, "A100")
-    return max((cards for cards in range(1, 9) if stock.available(nodes, "A100", cards * 1000)), default=0)
+    found = (
+        cards for cards in range(1, 9) if finish(stock.available(rules_of(ANYWHERE), "A100", cards * 1000))
+    )
+    return max(found, default=0)
 
 
 CHANGES: dict[str, tuple[Change, int]] = {
@@ -54,15 +62,15 @@ CHANGES: dict[str, tuple[Change, int]] = {
 @pytest.mark.parametrize(("change", "cards"), CHANGES.values(), ids=CHANGES)
 def test_a_change_on_the_node_is_seen(change: Change, cards: int) -> None:
     ledger = started()
-    stock = CardStock(ledger)
+    stock = CardStock(ledger, AdmittedNodes(ledger))
     assert free(stock) == 6
     change(ledger)
-    assert free(stock) == free(CardStock(ledger)) == cards
+    assert free(stock) == free(CardStock(ledger, AdmittedNodes(ledger))) == cards
 
 
 def test_a_grant_that_is_taken_back_is_seen() -> None:
     ledger = started()
-    stock = CardStock(ledger)
+    stock = CardStock(ledger, AdmittedNodes(ledger))
     granted(ledger)
     assert free(stock) == 3
     taken_back(ledger)
@@ -71,7 +79,7 @@ def test_a_grant_that_is_taken_back_is_seen() -> None:
 
 def test_a_second_node_is_seen() -> None:
     ledger = started()
-    stock = CardStock(ledger)
+    stock = CardStock(ledger, AdmittedNodes(ledger))
     assert free(stock) == 6
     ledger.put_node(a_node("larger").card("A100", 8).view())
     assert free(stock) == 8
@@ -79,7 +87,7 @@ def test_a_second_node_is_seen() -> None:
 
 def test_nodes_that_are_gone_are_forgotten() -> None:
     ledger = Ledger(Settings())
-    stock = CardStock(ledger)
+    stock = CardStock(ledger, AdmittedNodes(ledger))
     for number in range(20):
         ledger.put_node(a_node(f"n{number}").card("A100", 8).view())
         assert free(stock) == 8
@@ -88,10 +96,84 @@ def test_nodes_that_are_gone_are_forgotten() -> None:
 
 
 def test_what_one_pod_may_use_says_nothing_about_another() -> None:
-    stock = CardStock(started())
+    ledger = started()
+    stock = CardStock(ledger, AdmittedNodes(ledger))
 
     def available(pod: Pod) -> bool:
-        return stock.available(stock.admitted_nodes(pod, "A100"), "A100", 3000)
+        return finish(stock.available(rules_of(pod), "A100", 3000))
 
     nowhere = OTHER.selects("zone", "a").view()
     assert [available(pod) for pod in (ANYWHERE, nowhere, ANYWHERE)] == [True, False, True]
+
+
+NODES, WAITING = 1000, 500
+EITHER = a_pod("either").gpu(1).card("A|B").selects("pool", "x")
+
+
+def full(number: int) -> NodeBuilder:
+    card = "AB"[number % 2]
+    return a_node(f"n{number:04}").card(card, 1).label("pool", "x")
+
+
+def on(number: int) -> Pod:
+    card = "AB"[number % 2]
+    return a_pod(f"on{number:04}").gpu(1).card(card).bound_to(f"n{number:04}").view()
+
+
+class Asked:
+    """A thousand full nodes, and five hundred pods that accept either card on nodes of one label."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger(Settings())
+        for number in range(NODES):
+            self.ledger.put_node(full(number).view())
+        for number in range(NODES):
+            self.ledger.put_pod(on(number))
+        self.pods = [EITHER.uid(f"either-{number}").view() for number in range(WAITING)]
+        self.nodes = AdmittedNodes(self.ledger)
+        self.stock = CardStock(self.ledger, self.nodes)
+
+    def found(self) -> set[tuple[bool, ...]]:
+        """What all pods are told: whether there is room on A, and on B."""
+        return {
+            tuple(finish(self.stock.available(rules_of(pod), card, 1000)) for card in "AB")
+            for pod in self.pods
+        }
+
+
+def test_pods_alike_look_at_each_node_once_and_then_at_what_changes() -> None:
+    asked = Asked()
+    assert asked.found() == {(False, False)}
+    assert asked.stock.counted == asked.nodes.evaluations == NODES
+    asked.ledger.drop_pod(on(7).uid)
+    assert asked.found() == {(False, True)}
+    assert asked.stock.counted == NODES + 2, "once for each card"
+    asked.ledger.put_pod(on(7))
+    assert asked.found() == {(False, False)}
+    assert asked.stock.counted == NODES + 4
+    assert asked.nodes.evaluations == NODES
+    asked.ledger.put_node(full(8).label("pool", "y").view())
+    asked.ledger.drop_pod(on(8).uid)
+    assert asked.found() == {(False, False)}
+    assert asked.nodes.evaluations == NODES + 1
+    assert asked.stock.counted <= NODES + 8
+
+
+def test_nodes_are_counted_in_steps() -> None:
+    asked, seen = Asked(), [0]
+    stepped(
+        asked.stock.available(rules_of(asked.pods[0]), "A", 1000),
+        lambda: seen.append(asked.stock.counted - 1),
+    )
+    assert max(now - before for before, now in pairwise([*seen, NODES // 2])) <= 100
+
+
+def test_whether_any_node_is_admitted_does_not_depend_on_its_state() -> None:
+    ledger = started()
+    stock = CardStock(ledger, AdmittedNodes(ledger))
+    elsewhere = rules_of(OTHER.selects("zone", "a").view())
+    assert not finish(stock.admits_any(elsewhere, "A100"))
+    ledger.put_node(NODE.label("zone", "a").cordoned().view())
+    assert finish(stock.admits_any(elsewhere, "A100"))
+    assert not finish(stock.available(elsewhere, "A100", 0))
+    assert not finish(stock.admits_any(elsewhere, "B100"))

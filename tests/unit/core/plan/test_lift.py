@@ -1,10 +1,12 @@
 """Who is lifted, in which order, and what is said to those who wait."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from core import names, reasons
+from core.objects import Pod
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
@@ -273,3 +275,38 @@ def test_the_root_queue_takes_in_no_pod_with_cards_whatever_quota_is_written_on_
     ledger = books(a_queue("root").cards({"H200": 8}))
     hold = held(decide(ledger, one("p").in_queue("root"), queue="root")["p"])
     assert (hold.reason, hold.announced) == (reasons.QUEUE_NOT_OPEN, True)
+
+
+class Endless(str):
+    """An expression of a quarter of a megabyte that nobody may take apart."""
+
+    __slots__ = ()
+
+    def split(self, *_: object) -> list[str]:
+        raise AssertionError
+
+
+def endless(built: PodBuilder) -> Pod:
+    view = built.view()
+    card = Endless("|".join(f"H{number}" for number in range(37_000)))
+    return replace(view, annotations={**view.annotations, names.CARD_NAME_ANNOTATION: card})
+
+
+def test_a_card_name_without_end_is_held_and_never_taken_apart_by_any_event() -> None:
+    ledger = books(a_queue("q").cards({"H200": 8}))
+    ledger.put_pod(endless(one("waiting", second=1)))
+    ledger.put_pod(endless(one("lifted").put("spec", "schedulingGates", value=[]).assigned({"H200": 2})))
+    ledger.put_pod(endless(one("bound").assigned({"H200": 3}).bound_to("h1")))
+    ledger.put_pod(endless(one("lost").bound_to("h1")))
+    for _ in range(2):
+        decisions = decide(ledger, one("small", count=1))
+        hold = held(decisions["waiting"])
+        assert (hold.reason, hold.announced) == (reasons.GET_TASK_REQUEST_RESOURCE_FAILED, True)
+        assert "names more than 16 cards" in hold.message
+        assert len(hold.message) < 300
+        account = ledger.accounts["q"]
+        assert (account.reserved["H200"], account.allocated["H200"]) == (2000 + 1000, 3000)
+        assert [entry.pod.name for entry in account.uncounted_pods.values()] == ["lost"]
+        ledger.put_node(a_node("h1").card("H200", 4).view())
+        ledger.put_pod(endless(one("waiting", second=1).label("seen", "again")))
+        ledger.forget("uid-ml-small")

@@ -24,10 +24,16 @@ def at(seconds: int) -> int:
     return START + seconds * SECOND
 
 
+def put(reservations: Reservations, pod: PodBuilder) -> None:
+    """As one who saw it when it was lifted."""
+    view = pod.view()
+    reservations.put_pod(view, view.released, view.released)
+
+
 def of(*pods: PodBuilder, settings: ReservationSettings = WARN) -> Reservations:
     made = Reservations(settings)
     for pod in pods:
-        made.put_pod(pod.view())
+        put(made, pod)
     return made
 
 
@@ -47,9 +53,9 @@ def test_a_pod_is_late_once_when_its_time_is_over() -> None:
 
 def test_other_writes_to_the_pod_do_not_begin_its_time_anew() -> None:
     reservations = of(POD)
-    reservations.put_pod(POD.put("metadata", "resourceVersion", value="2").view())
+    put(reservations, POD.put("metadata", "resourceVersion", value="2"))
     assert due(reservations, 600) == [("p", False)]
-    reservations.put_pod(POD.put("metadata", "resourceVersion", value="3").view())
+    put(reservations, POD.put("metadata", "resourceVersion", value="3"))
     assert due(reservations, 601) == []
 
 
@@ -60,11 +66,11 @@ def test_other_writes_to_the_pod_do_not_begin_its_time_anew() -> None:
 )
 def test_a_pod_that_is_not_reserved_any_more_is_never_late(after: PodBuilder) -> None:
     reservations = of(POD)
-    reservations.put_pod(after.view())
+    put(reservations, after)
     assert due(reservations, 10**6) == []
     late = of(POD)
     assert due(late, 600) == [("p", False)]
-    late.put_pod(after.view())
+    put(late, after)
     assert late.late() == []
 
 
@@ -87,15 +93,34 @@ def test_a_new_leader_goes_on_where_the_other_one_stopped() -> None:
     assert due(of(POD, settings=EVICT), 3600) == [("p", True)]
 
 
-def test_a_pod_that_is_to_be_deleted_is_due_until_it_is_gone() -> None:
+def test_a_pod_is_to_be_deleted_until_it_is_gone_or_begins_anew() -> None:
     reservations = of(POD, settings=EVICT)
     assert due(reservations, 600) == [("p", False)]
     assert due(reservations, 3599) == []
+    assert reservations.condemned("uid-ml-p") is None
     assert due(reservations, 3600) == [("p", True)]
-    assert due(reservations, 3601) == []
-    assert due(reservations, 3640) == [("p", True)]
-    reservations.put_pod(POD.terminating().view())
     assert due(reservations, 10**6) == []
+    later = POD.put("metadata", "resourceVersion", value="8")
+    put(reservations, later)
+    assert reservations.condemned("uid-ml-p") == later.view()
+    put(reservations, POD.put("metadata", "ownerReferences", value=[]))
+    assert reservations.condemned("uid-ml-p") is None
+    put(reservations, POD.written_by("cardquota", "2024-01-01T00:02:00Z"))
+    assert reservations.condemned("uid-ml-p") is None
+    assert due(reservations, 3000) == [("p", False)]
+    put(reservations, POD.terminating())
+    assert reservations.condemned("uid-ml-p") is None
+    assert due(reservations, 10**6) == []
+
+
+def test_only_the_time_that_is_certain_counts_towards_a_deletion() -> None:
+    """By the API server's times it has been reserved for a day; it has been seen for no more than an hour."""
+    reservations, pod = Reservations(EVICT), POD.view()
+    reservations.put_pod(pod, at(0) - 86_400 * SECOND, at(0))
+    reservations.put_pod(pod, at(0) - 10**9 * SECOND, at(0) - 10**9 * SECOND)
+    assert due(reservations, 0) == [("p", False)]
+    assert due(reservations, 3599) == []
+    assert due(reservations, 3600) == [("p", True)]
 
 
 def test_nobody_is_deleted_whom_nobody_would_create_anew() -> None:
@@ -124,6 +149,12 @@ def test_the_words_name_the_queue_and_the_time_of_the_lift() -> None:
     )
 
 
+def test_a_time_that_nobody_can_have_meant_is_no_error() -> None:
+    pod = POD.written_by("cardquota", "9999-12-31T23:59:59-23:00").view()
+    _, note = overdue_notice(Overdue(pod, evict=False), "q", WARN)
+    assert "since 9999-01-01T00:00:00Z" in note
+
+
 def test_the_words_name_gates_of_others() -> None:
     pod = POD.put("spec", "schedulingGates", value=[{"name": "example.com/licence"}]).view()
     _, note = overdue_notice(Overdue(pod, evict=False), "q", WARN)
@@ -150,7 +181,7 @@ def test_each_pod_is_due_at_its_time_and_at_no_other(steps: list[tuple[str, int,
         elif step[2]:
             name, second, _ = step
             pod = a_pod(name).gpu(1).card("A").written_by("cardquota", f"1970-01-01T00:00:{second:02}Z")
-            reservations.put_pod(pod.view())
+            put(reservations, pod)
             if lifted.get(name) != second:
                 lifted[name] = second
                 said.discard(name)
@@ -165,9 +196,12 @@ def test_each_pod_is_due_at_its_time_and_at_no_other(steps: list[tuple[str, int,
 
 def test_what_pods_leave_behind_is_bounded_by_those_that_are_there() -> None:
     """Thousands are lifted and bound within the time after which they would be late."""
-    reservations = Reservations(WARN)
+    reservations = Reservations(EVICT)
     for number in range(5000):
-        reservations.put_pod(POD.uid(f"u{number}").view())
+        put(reservations, POD.uid(f"u{number}"))
+        if number % 10 == 0:
+            due(reservations, 3600)
         if number >= 10:
             reservations.drop_pod(f"u{number - 10}")
     assert len(reservations._heap) < 100
+    assert len(reservations._condemned) <= 10

@@ -1,18 +1,28 @@
 """mGPU pods are lifted only while some node has room for them, everything that is under way counted."""
 
+from collections.abc import Collection, Container
 from typing import Any
 
 import pytest
 
 from core import reasons
+from core.affinity import rules_of
+from core.mgpu.allocation import Placement, preferred
+from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.filter import Unfit, fits
-from core.plan import room
+from core.objects.node_rules import NodeRules
+from core.plan import room, share_nodes
+from core.plan.admitted import AdmittedNodes
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
+from core.plan.room import ShareRoom
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.shortfall import Shortfall
+from core.steps import Steps
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.unit.core.plan.stepping import stepped
 
 NODE = a_node("m1").mgpu(2, memory=16384)
 
@@ -236,3 +246,99 @@ def test_a_cordoned_node_gives_up_the_pods_that_were_expected_there() -> None:
     assert run(ledger, planner, share("a"), huge) == {"a": True, "huge": False}
     ledger.put_node(a_node("m1").mgpu(1, memory=16384).cordoned().view())
     assert run(ledger, planner, share("b", second=1)) == {"b": False, "huge": False}, "a needs m2"
+
+
+class Searches:
+    """A gang's worth of lifts of one kind of pod, and what they cost in searches and in evaluations of node rules."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, pod: PodBuilder, nodes: int = 60) -> None:
+        self.ledger = books(
+            *(a_node(f"m{n:02}").mgpu(8, memory=16384).label("zone", "a") for n in range(nodes))
+        )
+        self.nodes = AdmittedNodes(self.ledger)
+        self.room = ShareRoom(self.ledger, self.nodes)
+        self.pods = [pod.uid(f"uid-{n}") for n in range(400)]
+        self.made = 0
+        self.at_once = 0
+
+        def search(*question: Any) -> Placement | None:
+            self.made += 1
+            self._in_this_step += 1
+            self.at_once = max(self.at_once, self._in_this_step)
+            return preferred(*question)
+
+        monkeypatch.setattr(share_nodes, "preferred", search)
+
+    def lift(self, pod: PodBuilder) -> None:
+        view = pod.view()
+        self.ledger.put_pod(view.ungated(view.annotations))
+
+    def ask(self, pod: PodBuilder) -> Shortfall | None:
+        view = pod.view()
+        ask = mgpu_ask(view)
+        assert isinstance(ask, MgpuAsk)
+        self.paused()
+        return stepped(self.room.shortfall(rules_of(view), ask, "q"), self.paused)
+
+    def run(self) -> None:
+        for pod in self.pods:
+            assert self.ask(pod) is None
+            self.lift(pod)
+
+    def paused(self) -> None:
+        self._in_this_step = 0
+
+
+def test_a_gang_with_node_rules_costs_what_one_without_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = Searches(monkeypatch, share("p"))
+    free.run()
+    bound_to_zone = Searches(monkeypatch, share("p").needs_node("zone", "a", "b").selects("zone", "a"))
+    asked = Asked(monkeypatch)
+    bound_to_zone.run()
+    assert bound_to_zone.made == free.made == 399
+    assert asked.times <= 400, "each lift makes one more kind of nodes"
+    # The selector, the keys of the term and its one expression.
+    assert (free.nodes.evaluations, bound_to_zone.nodes.evaluations) == (0, 3 * 60)
+
+
+def test_each_search_is_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new leader finds many that are lifted; then a node of theirs changes."""
+    searches = Searches(monkeypatch, share("p"), nodes=1)
+    for pod in searches.pods[:7]:
+        searches.lift(pod)
+    assert searches.ask(searches.pods[7]) is None
+    assert (searches.made, searches.at_once) == (7, 1)
+    searches.ledger.put_node(a_node("m00").mgpu(8, memory=16384).label("zone", "b").view())
+    assert searches.ask(searches.pods[7]) is None
+    assert (searches.made, searches.at_once) == (14, 1)
+
+
+def test_a_pod_is_not_expected_any_more_on_a_node_that_its_rules_do_not_admit() -> None:
+    ledger = books(NODE.label("zone", "a"), a_node("m2").mgpu(1, memory=16384).label("zone", "a"))
+    planner = Planner(ledger)
+    huge = share("huge", 99).selects("zone", "a")
+    assert run(ledger, planner, huge) == {"huge": True}
+    assert run(ledger, planner, share("b", 99, second=1).selects("zone", "b")) == {"b": False}
+    ledger.put_node(NODE.label("zone", "b").view())
+    assert run(ledger, planner) == {"b": True}
+    ledger.put_node(a_node("m3").mgpu(1, memory=16384).label("zone", "b").view())
+    more = [share(f"c{n}", 99, second=2 + n).selects("zone", "b") for n in range(3)]
+    assert list(run(ledger, planner, *more).values()) == [True, True, False], "huge is expected on m2 now"
+
+
+def test_pods_that_fit_nowhere_are_looked_at_once_for_all_that_are_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ledger = books(*(a_node(f"m{n}").mgpu(1, memory=16384, policy="native-burst-share") for n in range(3)))
+    for number in range(50):
+        ledger.put_pod(a_pod(f"lifted{number}").mgpu(core=60, memory=2048).view())
+    asked, looked = Asked(monkeypatch), []
+    admitted = AdmittedNodes.admitted
+
+    def look(self: AdmittedNodes, rules: NodeRules, names: Collection[str]) -> Steps[Container[str]]:
+        looked.append(rules)
+        return admitted(self, rules, names)
+
+    monkeypatch.setattr(AdmittedNodes, "admitted", look)
+    assert run(ledger, Planner(ledger), share("p")) == {"p": False}
+    assert asked.times == len(looked) == 1

@@ -231,6 +231,14 @@ def test_no_other_group_declares_anything(group: GroupBuilder) -> None:
     assert declared_request(group.view(), "q", KNOWN, Settings()) is None
 
 
+def test_a_declaration_with_a_key_of_too_many_cards_is_told() -> None:
+    cards = "|".join(f"C{number}" for number in range(17))
+    found = declared_request(of_a_job(a_group()).cards({"A": 1, cards: 4}).view(), "q", KNOWN, Settings())
+    assert isinstance(found, Shortfall)
+    assert found.reason == "GetTaskRequestResourceFailed"
+    assert "more than 16 cards" in found.message
+
+
 def test_with_the_feature_off_nothing_is_declared() -> None:
     off = Settings.model_validate({"features": {"cards": False}})
     assert declared_request(of_a_job(a_group()).cards({"A": 4}).view(), "q", KNOWN, off) is None

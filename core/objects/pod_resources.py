@@ -1,0 +1,71 @@
+"""What all containers of a pod ask for together, counted the way kubectl and the scheduler count."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from core.objects import raw as read
+
+
+def aggregate(
+    spec: Mapping[str, Any], kind: str, granted: Mapping[str, Mapping[str, int]] = MappingProxyType({})
+) -> dict[str, int]:
+    """`limits` or `requests` of the whole pod in thousandths.
+
+    The sum over the containers and the sidecars (init containers that restart always), or the peak of the init
+    sequence where that is higher; what the pod itself names takes its place; then the overhead is added: the way kubectl
+    and the scheduler count. `granted` has what a container holds at least, by its name.
+    """
+    running: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in read.sequence(spec, "initContainers"):
+        asked = _container(container, kind, granted)
+        if read.mapping({"c": container}, "c").get("restartPolicy") == "Always":
+            _add(running, asked)
+            _raise_to(peak, running)
+        else:
+            _raise_to(peak, {name: amount + running.get(name, 0) for name, amount in asked.items()})
+    for container in read.sequence(spec, "containers"):
+        _add(running, _container(container, kind, granted))
+    _raise_to(running, peak)
+    if kind == "requests":
+        # Those of the containers stand before a limit of the pod, as the API server defaults it.
+        running = read.resources(spec, "resources", "limits") | running
+    running |= read.resources(spec, "resources", kind)
+    for name, amount in read.resources(spec, "overhead").items():
+        # An overhead never turns "no limit" into a limit.
+        if kind == "requests" or name in running:
+            running[name] = running.get(name, 0) + amount
+    return running
+
+
+def _container(container: object, kind: str, granted: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """One container's amounts; a request that is missing equals the limit, as the API server defaults it."""
+    asked = read.resources(container, "resources", kind)
+    if kind == "requests":
+        asked = read.resources(container, "resources", "limits") | asked
+    if granted:
+        _raise_to(asked, granted.get(read.text(read.mapping({"c": container}, "c"), "name"), {}))
+    return asked
+
+
+def granted_by(status: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """What the node holds for each container: more than is asked for while a resize in place is not done."""
+    found: dict[str, dict[str, int]] = {}
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for entry in read.sequence(status, key):
+            held = read.resources(entry, "resources", "requests")
+            _raise_to(held, read.resources(entry, "allocatedResources"))
+            if held:
+                found[read.text(entry, "name")] = held
+    return found
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for name, amount in floor.items():
+        total[name] = max(total.get(name, amount), amount)

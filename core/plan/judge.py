@@ -1,0 +1,111 @@
+"""What becomes of one waiting pod, and the booking of one that is lifted."""
+
+from collections.abc import Sequence
+
+from core import names, reasons
+from core.affinity import NodeRequirement
+from core.cards.assigned import render_assigned
+from core.mgpu.affinity import node_requirement
+from core.plan.choice import Choice
+from core.plan.decision import Decision, Hold, Lift
+from core.plan.placement import CardPlacement
+from core.plan.together import note
+from core.queues.check import balance_of
+from core.queues.entry import Entry
+from core.queues.ledger import Ledger
+from core.queues.shortfall import queue_closed, queue_missing, uncountable
+from core.shortfall import Shortfall
+from core.steps import Steps
+
+
+class Judge:
+    """Decides on single pods. `refused` are those whose lift the API server refuses, by UID, and why."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.refused: dict[str, str] = {}
+        self._ledger = ledger
+        self._placement = CardPlacement(ledger)
+
+    def judge(self, entry: Entry, choice: Choice, common: Sequence[str] | None) -> Steps[Decision | None]:
+        """What becomes of a pod; None when it is not any more what it was when this began."""
+        ledger = self._ledger
+        if not entry.pod.asks and entry.pod.uid not in self.refused:
+            # Gated by hand, or the card name was taken away while it waited.
+            return self.lift(entry, None)
+        while True:
+            changes = ledger.changes
+            obstacle = self.obstacle(entry)
+            if obstacle is not None:
+                return obstacle
+            card = yield from choice.choose(entry, balance_of(ledger, entry.queue), common)
+            if isinstance(card, str):
+                yield from self.prepare(card)
+            if ledger.changes == changes:
+                break
+            now = ledger.current(entry)
+            if now is None:
+                return None
+            entry = now
+        if not isinstance(card, Shortfall):
+            return self.lift(entry, card)
+        note(ledger, (entry,), {card.reason})
+        return Hold(entry.pod, entry.queue, card.reason, card.message)
+
+    def prepare(self, card: str) -> Steps[None]:
+        """Finds out what nodes of a card look like, so that `lift` has it at hand."""
+        yield from self._placement.find(card)
+
+    def obstacle(self, entry: Entry) -> Hold | None:
+        """Why the pod cannot be lifted however much is left, None when it can."""
+        closed = self.closed(entry)
+        if closed is not None:
+            return closed
+        if entry.pod.uid in self.refused:
+            why: Shortfall | None = Shortfall(reasons.LIFT_REFUSED, self.refused[entry.pod.uid])
+        elif entry.demand.problem:
+            why = uncountable(entry.queue, entry.demand.problem)
+        else:
+            why = self._ledger.devices.obstacle(entry.pod, entry.queue)
+        return None if why is None else Hold(entry.pod, entry.queue, why.reason, why.message)
+
+    def closed(self, entry: Entry) -> Hold | None:
+        """Why the queue as a whole takes nobody in, None when it does.
+
+        A missing default queue is no obstacle for a pod that nothing sent there and that needs no card quota.
+        """
+        queue = self._ledger.queues.get(entry.queue)
+        if queue is None:
+            if not entry.attribution.named and not entry.pod.card_name:
+                return None
+            why = queue_missing(entry.queue)
+            return Hold(entry.pod, entry.queue, why.reason, why.message)
+        if not queue.open:
+            why = queue_closed(queue)
+            return Hold(entry.pod, entry.queue, why.reason, why.message, announced=False)
+        if entry.queue == names.ROOT_QUEUE and entry.pod.card_name:
+            text = "Queue <root> stands above all queues; pods with cards need a queue of their own"
+            return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_OPEN, text)
+        return None
+
+    def lift(self, entry: Entry, card: str | None) -> Lift:
+        """Books a pod as lifted, for this card, None for one without cards."""
+        pod, asked = entry.pod, entry.demand.card
+        assigned: dict[str, int] = {}
+        record = ""
+        if card is not None and asked is not None:
+            count = asked.milli // 1000
+            assigned[card] = count
+            record = render_assigned(card, count)
+        annotations = {**pod.annotations, names.ASSIGNED_ANNOTATION: record} if record else pod.annotations
+        lifted = pod.ungated(annotations)
+        with self._ledger.wakeups.muted():
+            # What it takes from the others of its queue helps none of them, and those behind it are decided on next.
+            self._ledger.assume(lifted)
+        self._ledger.wakeups.publish(entry.queue)
+        self._ledger.devices.tell_again((pod.uid,))
+        return Lift(pod, entry.queue, assigned, record, self._requirement(entry, card), lifted)
+
+    def _requirement(self, entry: Entry, card: str | None) -> NodeRequirement:
+        of_card = NodeRequirement() if card is None else self._placement.requirement(card)
+        share = entry.demand.mgpu
+        return of_card if share is None else of_card & node_requirement(share)

@@ -1,0 +1,78 @@
+"""What one pod is booked with."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from core.cards.ask import assignment_of
+from core.objects import Pod
+from core.queues.amounts import CPU, MEMORY
+from core.queues.attribution import Attribution
+from core.queues.demand import Demand
+from core.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One pod in the books."""
+
+    pod: Pod
+    stage: Stage
+    attribution: Attribution
+    demand: Demand
+    charged: Mapping[str, int]
+    unlifted: bool
+    """Whether no gate holds the pod back and yet nobody has granted it its cards: its gate was forced off, or it never had
+    one. A scheduler may bind it any moment, so it is reserved; but its bind is still to be judged."""
+
+    @classmethod
+    def of(cls, pod: Pod, stage: Stage, attribution: Attribution, demand: Demand) -> Self:
+        """The entry of a pod that charges this queue with this demand."""
+        unlifted = stage is Stage.RESERVED and pod.card_name != "" and assignment_of(pod) is None
+        return cls(pod, stage, attribution, demand, demand.amounts, unlifted)
+
+    @property
+    def queue(self) -> str:
+        """The queue that is charged."""
+        return self.attribution.queue
+
+    @property
+    def uncounted(self) -> bool:
+        """Whether the pod names a card and cannot be counted."""
+        return self.demand.card is None and self.demand.problem != "" and self.pod.card_name != ""
+
+    @property
+    def holds_share(self) -> bool:
+        """Whether the pod is about to take mGPU shares of a node that nobody knows yet."""
+        return self.stage is Stage.RESERVED and self.demand.mgpu is not None
+
+    @property
+    def charge(self) -> tuple[Attribution, Demand]:
+        """Who is charged, and with what."""
+        return self.attribution, self.demand
+
+    def alike(self, later: "Entry") -> bool:
+        """Whether a later state of the pod differs in nothing that decides about this pod or any other.
+
+        Of a pod with mGPU shares the records count too: they say which cards have room left.
+        """
+        if self.stage is not later.stage or self.charge != later.charge:
+            return False
+        settled = self.stage is not Stage.WAITING and self.demand.mgpu is None
+        return settled or replace(self.pod, resource_version=later.pod.resource_version) == later.pod
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """Place among the waiting pods of a queue: priority, age, name."""
+        return (-self.pod.priority, self.pod.created, self.pod.key)
+
+    @property
+    def wish(self) -> Hashable:
+        """What decides about a waiting pod besides what is left: pods of an equal wish get the same answer."""
+        pod, demand = self.pod, self.demand
+        if demand.problem or pod.claims or not pod.asks:
+            return pod.uid
+        asked = demand.card
+        card = (asked.expression, asked.milli) if asked is not None else None
+        weight = demand.cpu_memory
+        return card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu, pod.node_rules

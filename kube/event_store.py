@@ -1,0 +1,192 @@
+"""Events as the API server takes and gives them (events.k8s.io/v1)."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple, Protocol
+
+from kube import errors
+from kube.client import Json, JsonPatch, Page, PatchType
+from kube.resources import EVENTS, Resource
+from kube.times import micro_time
+
+NOTE_LIMIT = 1024
+"""Bytes of UTF-8 that the API server accepts as an event's note."""
+
+TIMEOUT_S = 5.0
+"""For one request."""
+
+PAGE = 250
+"""Events that are decoded in one piece: a few milliseconds of work."""
+
+_PAGES = 200
+
+EventType = Literal["Normal", "Warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The object that an event is about."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+    @classmethod
+    def of(cls, resource: Resource, name: str, namespace: str = "", uid: str = "") -> "Reference":
+        """The reference to an object of a known resource."""
+        return cls(resource.api_version, resource.kind, name, namespace, uid)
+
+    @property
+    def identity(self) -> str:
+        """The UID; where only a name is known, what makes up the name."""
+        return self.uid or f"{self.kind}/{self.namespace}/{self.name}"
+
+    @property
+    def event_namespace(self) -> str:
+        """Events about cluster-scoped objects live in `default`: the API server accepts them nowhere else."""
+        return self.namespace or "default"
+
+
+class Words(NamedTuple):
+    """What makes two events about an object the same one."""
+
+    type: str
+    reason: str
+    note: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An event as it is stored: about what, the words, how often they were said, and when last."""
+
+    name: str
+    regarding: Reference
+    words: Words
+    count: int
+    at: datetime
+
+
+class EventClient(Protocol):
+    """The calls of kube.client.Client that are made about events."""
+
+    async def create(
+        self, resource: Resource, body: Json, namespace: str | None = None, *, timeout_s: float = TIMEOUT_S
+    ) -> Json:
+        """See Client.create."""
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Json | JsonPatch,
+        namespace: str | None = None,
+        *,
+        patch_type: PatchType,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Json:
+        """See Client.patch."""
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        field_selector: str | None = None,
+        limit: int = PAGE,
+        timeout_s: float = TIMEOUT_S,
+    ) -> AsyncGenerator[Page]:
+        """See Client.list."""
+
+
+class EventStore:
+    """Writes and reads the events of one reporter: `controller` is a qualified name, `instance` this process.
+
+    Every method raises what the client raises.
+    """
+
+    def __init__(self, client: EventClient, controller: str, instance: str) -> None:
+        self._client = client
+        self._controller = controller
+        self._instance = instance[:128]
+
+    async def create(self, name: str, regarding: Reference, words: Words, count: int, at: datetime) -> None:
+        """Stores an event of this name; one that is there already was stored by an attempt whose answer was lost."""
+        when = micro_time(at)
+        about = {
+            "apiVersion": regarding.api_version,
+            "kind": regarding.kind,
+            "name": regarding.name,
+            "namespace": regarding.namespace,
+            "uid": regarding.uid,
+        }
+        body: Json = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": name, "namespace": regarding.event_namespace},
+            "eventTime": when,
+            **words._asdict(),
+            "regarding": {field: value for field, value in about.items() if value},
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+        }
+        if count > 1:
+            body["series"] = {"count": count, "lastObservedTime": when}
+        try:
+            await self._client.create(EVENTS, body, regarding.event_namespace, timeout_s=TIMEOUT_S)
+        except errors.AlreadyExists:
+            return
+
+    async def count_up(self, name: str, regarding: Reference, count: int, at: datetime) -> None:
+        """Notes on an event that it has happened `count` times by now. Raises NotFound when it has expired."""
+        body = {"series": {"count": count, "lastObservedTime": micro_time(at)}}
+        await self._client.patch(
+            EVENTS,
+            name,
+            body,
+            regarding.event_namespace,
+            patch_type=PatchType.MERGE,
+            timeout_s=TIMEOUT_S,
+        )
+
+    async def pages(self) -> AsyncGenerator[list[Past]]:
+        """The events that were stored under the name of this controller; of very many not all of them."""
+        read = 0
+        selector = f"reportingController={self._controller}"
+        pages = self._client.list(EVENTS, field_selector=selector, limit=PAGE, timeout_s=TIMEOUT_S)
+        async with aclosing(pages):
+            async for page in pages:
+                yield [_project(raw) for raw in page.items]
+                read += 1
+                if read == _PAGES:
+                    return
+
+
+def cut(note: str) -> str:
+    """The note as far as the API server takes it."""
+    raw = note.encode("utf-8", errors="replace")
+    if len(raw) <= NOTE_LIMIT:
+        return raw.decode("utf-8")
+    return raw[: NOTE_LIMIT - 3].decode("utf-8", errors="ignore") + "..."
+
+
+def _project(raw: Json) -> Past:
+    """What the API server has validated is read as it is; any of it may be missing."""
+    series, about = raw.get("series") or {}, raw.get("regarding") or {}
+    last = series.get("lastObservedTime") or raw.get("eventTime") or raw["metadata"]["creationTimestamp"]
+    return Past(
+        raw["metadata"]["name"],
+        Reference(*(_text(about, key) for key in ("apiVersion", "kind", "name", "namespace", "uid"))),
+        Words(*(_text(raw, key) for key in Words._fields)),
+        int(series.get("count") or 1),
+        datetime.fromisoformat(last).astimezone(UTC),
+    )
+
+
+def _text(raw: dict[str, Any], key: str) -> str:
+    value = raw.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,89 @@
+"""The metrics page of a process, made in steps.
+
+prometheus_client renders a registry in one go: half a second for the series of two thousand queues.
+"""
+
+import asyncio
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Final
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric, Sample
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from core.steps import Steps
+from kube import answers
+from kube.turns import Turns
+
+Encoder = Callable[[Collector], bytes]
+
+_ESCAPING: Final = re.compile(r"escaping=(?:dots|values)\b")
+"""Ways to write names beyond letters, digits and underscores. There are none of these here, so nothing has to be escaped."""
+
+
+class LongFamily(Metric, ABC):
+    """A family of gauges that has so many samples that its lines are made in steps."""
+
+    def __init__(self, name: str, documentation: str) -> None:
+        super().__init__(name, documentation, "gauge")
+        del self.samples
+
+    @cached_property
+    def samples(self) -> list[Sample]:  # type: ignore[override] # nobody but the base class ever sets it
+        """All samples in one go, for whoever collects the registry by other means than a `Page`."""
+        return self.all_samples()
+
+    @abstractmethod
+    def all_samples(self) -> list[Sample]:
+        """What the lines show."""
+
+    @abstractmethod
+    def lines(self) -> Steps[list[str]]:
+        """The lines below those of help and type, many in each text."""
+
+
+class Page:
+    """The page of one registry. One is made at a time; whoever asks meanwhile waits."""
+
+    def __init__(self, registry: CollectorRegistry, turns: Turns | None = None) -> None:
+        self._registry = registry
+        self._turns = turns or Turns()
+        self._making = asyncio.Lock()
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answers in the format (text or OpenMetrics) that the scraper asks for."""
+        accepted = _ESCAPING.sub("escaping=underscores", request.headers.get("Accept", ""))
+        encode, content_type = choose_encoder(accepted)
+        return await answers.in_parts(request, await self.made(encode), {"Content-Type": content_type})
+
+    async def made(self, encode: Encoder) -> list[bytes]:
+        """The page in parts. It shows what there is while it is made, so its series may differ by some milliseconds."""
+        async with self._making:
+            return await self._turns.finish(_page(self._registry, encode))
+
+
+def _page(registry: Collector, encode: Encoder) -> Steps[list[bytes]]:
+    """What the encoder makes of the registry, family by family."""
+    end, parts = encode(_Families()), list[bytes]()
+    for family in registry.collect():
+        if isinstance(family, LongFamily):
+            head = GaugeMetricFamily(family.name, family.documentation)
+            parts.append(encode(_Families(head)).removesuffix(end))
+            parts.extend(text.encode() for text in (yield from family.lines()))
+        else:
+            parts.append(encode(_Families(family)).removesuffix(end))
+        yield
+    return [*parts, end]
+
+
+class _Families(Collector):
+    def __init__(self, *families: Metric) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        return iter(self._families)

@@ -1,0 +1,48 @@
+"""Long work on the event loop in slices, so that whatever else runs there is never kept waiting for long."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from core.steps import Steps
+
+T = TypeVar("T")
+
+SLICE_S: Final = 0.005
+"""How long a slice goes on before others come to their turn; it ends with the step that reaches it."""
+
+
+class Turns:
+    """Works of several tasks, which share one slice in each round of the loop.
+
+    Were each of them to take its own, twenty tasks would keep the loop from its sockets twenty slices long. What is short
+    is done at once as long as there is time left; longer work takes turns, first come, first served. For one event loop.
+    """
+
+    def __init__(self, slice_s: float = SLICE_S, clock: Callable[[], float] | None = None) -> None:
+        self._slice_s = slice_s
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._until: float | None = None
+        """The end of the slice of this round; None while nobody has begun it."""
+
+    async def finish(self, steps: Steps[T]) -> T:
+        """Runs the steps to their end and returns their value."""
+        loop = asyncio.get_running_loop()
+        clock = self._clock or loop.time
+        while True:
+            async with self._turn:
+                if self._until is None:
+                    self._until = clock() + self._slice_s
+                    loop.call_soon(self._new_round)
+                try:
+                    while clock() < self._until:
+                        next(steps)
+                except StopIteration as end:
+                    value: T = end.value
+                    return value
+                # Within the turn, so that nobody else goes on before the loop has served everybody once.
+                await asyncio.sleep(0)
+
+    def _new_round(self) -> None:
+        self._until = None

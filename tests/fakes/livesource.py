@@ -1,0 +1,110 @@
+"""A cluster in memory that lists, watches and reads like kube.client.Client, in virtual time; its watches can die."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from kube import errors
+from kube.client import Page, WatchEvent
+from kube.resources import Resource
+
+Json = dict[str, Any]
+
+
+class LiveSource:
+    """Objects by resource and key. What is stored reaches the watches that live, in the order of the writes."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[str, Json]] = {}
+        self._history: list[tuple[str, WatchEvent]] = []
+        self._version = 10
+        self._watches: list[asyncio.Queue[None]] = []
+        self.silent = False
+        """Whether nobody answers any more: neither lists nor watches nor reads."""
+        self.opened: list[tuple[str, float]] = []
+        self.lists = 0
+
+    def put(self, resource: Resource, raw: Json) -> None:
+        """Stores an object and tells the watches."""
+        self._version += 1
+        head = {**raw["metadata"], "resourceVersion": str(self._version)}
+        known = self._objects.setdefault(str(resource), {})
+        key = _key(head)
+        kind = "MODIFIED" if key in known else "ADDED"
+        known[key] = {**raw, "metadata": head}
+        self._tell(resource, WatchEvent(kind, known[key]))
+
+    def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
+        """Deletes an object and tells the watches."""
+        self._version += 1
+        gone = self._objects[str(resource)].pop(f"{namespace}/{name}")
+        head = {**gone["metadata"], "resourceVersion": str(self._version)}
+        self._tell(resource, WatchEvent("DELETED", {**gone, "metadata": head}))
+
+    def cut_off(self) -> None:
+        """The watches that there are say nothing any more, as when a connection has died without a word."""
+        self._watches.clear()
+
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
+    ) -> Json:
+        if self.silent:
+            await asyncio.sleep(timeout_s)
+            raise errors.ConnectionFailed("timed out")
+        found = self._objects.get(str(resource), {}).get(f"{namespace or ''}/{name}")
+        if found is None:
+            raise errors.NotFound(404)
+        return found
+
+    async def list(self, resource: Resource, namespace: str | None = None, **_: Any) -> AsyncGenerator[Page]:
+        await self._answered(60.0)
+        assert namespace is None
+        self.lists += 1
+        yield Page(list(self._objects.get(str(resource), {}).values()), str(self._version))
+
+    async def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        timeout_s: float,
+        inactivity_s: float,
+        answer_s: float,
+        **_: Any,
+    ) -> AsyncGenerator[WatchEvent]:
+        await self._answered(answer_s)
+        loop = asyncio.get_running_loop()
+        self.opened.append((str(resource), loop.time()))
+        yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": resource_version}})
+        ends, last, woken = loop.time() + timeout_s, int(resource_version), asyncio.Queue[None]()
+        self._watches.append(woken)
+        while loop.time() < ends:
+            for event in self._since(resource, last):
+                last = int(event.object["metadata"]["resourceVersion"])
+                yield event
+            try:
+                async with asyncio.timeout(min(inactivity_s, ends - loop.time())):
+                    await woken.get()
+            except TimeoutError:
+                return
+
+    async def _answered(self, within_s: float) -> None:
+        if self.silent:
+            await asyncio.sleep(within_s)
+            raise errors.ConnectionFailed("timed out")
+
+    def _since(self, resource: Resource, version: int) -> Sequence[WatchEvent]:
+        return tuple(
+            event
+            for kind, event in self._history
+            if kind == str(resource) and int(event.object["metadata"]["resourceVersion"]) > version
+        )
+
+    def _tell(self, resource: Resource, event: WatchEvent) -> None:
+        self._history.append((str(resource), event))
+        for woken in self._watches:
+            woken.put_nowait(None)
+
+
+def _key(head: Json) -> str:
+    return f"{head.get('namespace', '')}/{head['name']}"

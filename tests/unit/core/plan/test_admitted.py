@@ -1,0 +1,157 @@
+"""A node is asked about once for all pods that say the same, and again only when its labels change."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from core.affinity import admits, rules_of
+from core.objects import Pod
+from core.objects.node_rules import ANYWHERE, REQUIRED, NodeRules
+from core.plan import admitted as module
+from core.plan.admitted import EVALUATED_IN_A_STEP, AdmittedNodes
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from core.steps import finish
+from tests.builders import a_node, a_pod
+from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.unit.core.plan.stepping import stepped
+
+TERMS, EXPRESSIONS = 400, 41
+
+
+def named(number: int) -> str:
+    return f"n{number:04}"
+
+
+def a_zoned(number: int) -> NodeBuilder:
+    return a_node(named(number)).label("zone", "ab"[number % 2])
+
+
+def books(nodes: int) -> Ledger:
+    ledger = Ledger(Settings())
+    for number in range(nodes):
+        ledger.put_node(a_zoned(number).view())
+    return ledger
+
+
+def hostile(name: str, *, size: int = TERMS, seed: int = 0) -> Pod:
+    """Terms without end, of which every node has to be asked every expression: only the last one of each fails."""
+    holding = [{"key": f"none-{n}", "operator": "NotIn", "values": ["x"]} for n in range(EXPRESSIONS - 1)]
+    failing = [{"key": "zone", "operator": "NotIn", "values": ["a", "b", f"{seed}-{n}"]} for n in range(size)]
+    terms = [{"matchExpressions": [*holding, last]} for last in failing]
+    return (
+        a_pod(name)
+        .put("spec", "affinity", "nodeAffinity", REQUIRED, value={"nodeSelectorTerms": terms})
+        .view()
+    )
+
+
+def ask(nodes: AdmittedNodes, ledger: Ledger, rules: NodeRules) -> set[str]:
+    found = finish(nodes.admitted(rules, ledger.nodes.keys()))
+    return {name for name in ledger.nodes if name in found}
+
+
+def test_a_pod_without_rules_is_admitted_everywhere_at_no_cost() -> None:
+    ledger = books(5)
+    nodes = AdmittedNodes(ledger)
+    assert ask(nodes, ledger, ANYWHERE) == set(ledger.nodes)
+    assert nodes.evaluations == 0
+
+
+def test_eight_pods_with_four_hundred_terms_over_sixty_nodes_cost_what_one_costs() -> None:
+    """As they come from different events, each with an affinity of its own that says the same."""
+    ledger = books(60)
+    nodes = AdmittedNodes(ledger)
+    for number in range(8):
+        assert ask(nodes, ledger, rules_of(hostile(f"p{number}"))) == set()
+        # One for the selector of a pod, and for each term its keys and its expressions.
+        assert nodes.evaluations == 60 * (1 + TERMS * (1 + EXPRESSIONS))
+
+
+def test_other_rules_cost_each_node_once() -> None:
+    ledger = books(1000)
+    nodes = AdmittedNodes(ledger)
+    pods = [hostile(f"p{number}", size=4, seed=number) for number in range(5)]
+    for _ in range(3):
+        for pod in pods:
+            assert ask(nodes, ledger, rules_of(pod)) == set()
+    assert nodes.evaluations == 5 * 1000 * (1 + 4 * (1 + EXPRESSIONS))
+
+
+def test_work_is_done_in_steps_and_goes_on_where_it_stopped() -> None:
+    ledger = books(20)
+    nodes, pod = AdmittedNodes(ledger), hostile("p")
+    seen = [0]
+    # What comes next is counted already.
+    stepped(
+        nodes.admitted(rules_of(pod), ledger.nodes.keys()), lambda: seen.append(max(0, nodes.evaluations - 1))
+    )
+    total = 20 * (1 + TERMS * (1 + EXPRESSIONS))
+    assert max(now - before for before, now in pairwise([*seen, total])) <= EVALUATED_IN_A_STEP
+    assert nodes.evaluations == total
+
+    given_up = AdmittedNodes(ledger)
+    steps = given_up.admitted(rules_of(pod), ledger.nodes.keys())
+    while given_up.evaluations < total // 2:
+        next(steps)
+    steps.close()
+    assert ask(given_up, ledger, rules_of(pod)) == set()
+    assert given_up.evaluations <= total + TERMS * (1 + EXPRESSIONS), (
+        "at most the node in hand is asked again"
+    )
+
+
+def in_zone(zone: str) -> PodBuilder:
+    return a_pod().selects("zone", zone)
+
+
+def test_only_the_node_whose_labels_change_is_asked_again() -> None:
+    ledger = books(100)
+    nodes, rules = AdmittedNodes(ledger), rules_of(in_zone("a").view())
+    before = ask(nodes, ledger, rules)
+    assert nodes.evaluations == 100
+    ledger.put_node(a_zoned(4).allocatable("cpu", 5).cordoned().view())
+    ledger.put_pod(a_pod("new").gpu(1).bound_to(named(4)).view())
+    assert ask(nodes, ledger, rules) == before
+    assert nodes.evaluations == 100
+    ledger.put_node(a_zoned(4).label("zone", "c").view())
+    assert ask(nodes, ledger, rules) == before - {named(4)}
+    assert nodes.evaluations == 101
+    ledger.drop_node(named(6))
+    assert ask(nodes, ledger, rules) == before - {named(4), named(6)}
+    ledger.put_node(a_zoned(6).label("zone", "b").view())
+    assert ask(nodes, ledger, rules) == before - {named(4), named(6)}
+    assert nodes.evaluations == 102
+
+
+def test_a_node_relabelled_while_it_is_asked_about_is_asked_again() -> None:
+    ledger = books(2)
+    terms = [
+        {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a", f"{n}"]}]}
+        for n in range(900)
+    ]
+    pod = a_pod().put("spec", "affinity", "nodeAffinity", REQUIRED, value={"nodeSelectorTerms": terms}).view()
+    nodes = AdmittedNodes(ledger)
+    relabelled = [a_zoned(0).label("zone", "z"), a_zoned(0).label("zone", "a")]
+
+    def relabel() -> None:
+        # Not while the rules are still read.
+        if nodes.evaluations and relabelled:
+            ledger.put_node(relabelled.pop(0).view())
+
+    found = stepped(nodes.admitted(rules_of(pod), ledger.nodes.keys()), relabel)
+    assert not relabelled
+    assert [name in found for name in ledger.nodes] == [admits(pod, node) for node in ledger.nodes.values()]
+
+
+def test_rules_that_nobody_asks_about_any_more_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_KEPT", 100)
+    ledger = books(10)
+    nodes = AdmittedNodes(ledger)
+    rules: list[Any] = [rules_of(a_pod().selects("zone", f"{number}").view()) for number in range(30)]
+    for each in rules:
+        ask(nodes, ledger, each)
+        ask(nodes, ledger, rules[0])
+    assert sum(1 + len(kept) for kept in nodes._verdicts.values()) <= 100 + 11
+    assert nodes.evaluations == 30 * 10, "the one that is used is kept"

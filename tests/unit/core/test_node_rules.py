@@ -1,0 +1,85 @@
+"""Pods that say the same about their nodes share one object that says it."""
+
+import gc
+from datetime import date
+from typing import Any
+from weakref import ref
+
+import pytest
+
+from core.affinity import rules_of
+from core.objects import Pod, pod
+from core.objects.node_rules import ANYWHERE, REQUIRED
+from tests.builders import a_pod
+from tests.builders.objects import PodBuilder
+
+
+def requiring(*values: Any) -> PodBuilder:
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": list(values)}]}
+    return a_pod().put("spec", "affinity", "nodeAffinity", REQUIRED, value={"nodeSelectorTerms": [term]})
+
+
+def view(built: PodBuilder) -> Pod:
+    return pod.project(built.raw)
+
+
+def test_equal_rules_are_one_object_whatever_else_differs() -> None:
+    one, other = requiring("a").selects("x", "y").view(), requiring("a").selects("x", "y").priority(5).view()
+    assert one is not other
+    assert rules_of(one) is rules_of(other)
+    assert one.affinity["nodeAffinity"][REQUIRED] is other.affinity["nodeAffinity"][REQUIRED]
+    preferring = requiring("a").selects("x", "y").put("spec", "affinity", "podAffinity", value={"any": 1})
+    assert rules_of(preferring.view()) is rules_of(one)
+    assert preferring.view().affinity["podAffinity"] == {"any": 1}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        requiring("b"),
+        requiring("a", "b"),
+        requiring("a").selects("x", "y"),
+        a_pod(),
+        requiring(None),
+        requiring(1),
+    ],
+)
+def test_other_rules_are_another_object(other: PodBuilder) -> None:
+    one = requiring("a").view()
+    assert rules_of(one) is not rules_of(other.view())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(float("nan"), None), (date(2024, 1, 1), "2024-01-01"), ("\ud800", "\ud801"), ({1: 2}, {"1": 2})],
+)
+def test_what_json_cannot_tell_apart_is_not_shared(one: Any, other: Any) -> None:
+    """Only a file can hold such values."""
+    left, right = view(requiring(one)), view(requiring(other))
+    assert rules_of(left) is not rules_of(right)
+    assert left.affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"][0]["matchExpressions"][0][
+        "values"
+    ] == [one]
+
+
+def test_a_pod_without_rules_may_run_anywhere() -> None:
+    for free in (a_pod(), a_pod().put("spec", "affinity", value={"nodeAffinity": {REQUIRED: {}}})):
+        assert rules_of(free.view()) is ANYWHERE
+    assert ANYWHERE.anywhere
+    assert not rules_of(requiring("a").view()).anywhere
+
+
+def test_what_has_a_node_needs_no_rules() -> None:
+    bound = requiring("a").selects("x", "y").bound_to("n").view()
+    assert (rules_of(bound), bound.affinity, bound.node_selector) == (ANYWHERE, {}, {})
+
+
+def test_rules_go_with_the_last_pod_that_has_them() -> None:
+    pods = [requiring("only here").view(), requiring("only here").view()]
+    rules = ref(rules_of(pods[0]))
+    pods.pop()
+    gc.collect()
+    assert rules() is rules_of(pods[0])
+    pods.clear()
+    gc.collect()
+    assert rules() is None

@@ -1,0 +1,108 @@
+"""Bodies that are let in: each within its limit, all together within theirs, none for ever."""
+
+import asyncio
+from http import HTTPStatus
+
+import pytest
+
+from kube.intake import DEFAULT, IN_FLIGHT, READ_S, Intake, RefusedError
+from tests.fakes.bodies import Sending, sent
+
+LIMIT = 100
+
+
+async def refused(intake: Intake, sending: Sending, limit: int = LIMIT, name: str = "") -> RefusedError:
+    with pytest.raises(RefusedError) as caught:
+        async with intake.body(sending.request, limit, name):
+            pass
+    return caught.value
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_body_is_counted_until_it_is_done_with(announced: bool) -> None:
+    intake = Intake(1000)
+    async with intake.body(sent(b"x" * 70, announced=announced), LIMIT) as body:
+        assert body == b"x" * 70
+        assert intake.held == 70
+    assert intake.held == 0
+
+
+async def test_an_announced_body_is_counted_before_it_comes() -> None:
+    intake, sending = Intake(1000), Sending(70)
+
+    async def read() -> bytearray:
+        async with intake.body(sending.request, LIMIT) as body:
+            return body
+
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(0)
+    assert intake.held == 70
+    sending.sends(b"x" * 70).ends()
+    assert await reading == b"x" * 70
+    assert intake.held == 0
+
+
+async def test_a_body_of_exactly_the_limit_is_let_in_and_one_byte_more_is_not() -> None:
+    intake = Intake(1000)
+    async with intake.body(sent(b"x" * LIMIT), LIMIT) as body:
+        assert len(body) == LIMIT
+    refusal = await refused(intake, Sending(LIMIT + 1))
+    assert (refusal.status, str(refusal)) == (413, "the body is larger than 100 bytes")
+    refusal = await refused(intake, Sending().sends(b"x" * 101), name="some.setting")
+    assert (refusal.status, str(refusal)) == (413, "the body is larger than some.setting, 100 bytes")
+    assert intake.held == 0
+
+
+async def test_beyond_what_may_be_here_at_a_time_a_client_is_asked_to_come_again() -> None:
+    intake = Intake(150)
+    async with intake.body(sent(b"x" * 90), LIMIT):
+        for late in (Sending(61), Sending().sends(b"x" * 61)):
+            refusal = await refused(intake, late)
+            assert refusal.status is HTTPStatus.SERVICE_UNAVAILABLE
+            assert refusal.headers == {"Retry-After": "1"}
+        async with intake.body(sent(b"x" * 60), LIMIT):
+            assert intake.held == 150
+    assert intake.held == 0
+    async with intake.body(sent(b"x" * 61), LIMIT):
+        assert intake.held == 61
+
+
+async def test_a_body_that_is_alone_is_let_in_up_to_its_own_limit() -> None:
+    """An operator may allow more for one than what is allowed for all."""
+    intake = Intake(50)
+    for announced in (True, False):
+        async with intake.body(sent(b"x" * LIMIT, announced=announced), LIMIT) as body:
+            assert len(body) == LIMIT
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("announced", [70, None])
+async def test_a_client_that_does_not_get_to_the_end_is_given_up(announced: int | None) -> None:
+    intake, sending = Intake(1000), Sending(announced).sends(b"x")
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    async with asyncio.timeout(60.0):
+        refusal = await refused(intake, sending)
+    assert (refusal.status, str(refusal)) == (408, "the body did not arrive within 10 s")
+    assert loop.time() - started == pytest.approx(READ_S)
+    assert intake.held == 0
+
+
+@pytest.mark.looptime
+async def test_work_on_a_body_may_take_longer_than_the_body() -> None:
+    async with Intake().body(sent(b"x"), LIMIT) as body:
+        await asyncio.sleep(2 * READ_S)
+        assert body == b"x"
+
+
+async def test_an_error_of_the_work_gives_the_bytes_back() -> None:
+    intake = Intake(1000)
+    with pytest.raises(ValueError, match="work"):
+        async with intake.body(sent(b"x" * 70), LIMIT):
+            raise ValueError("work")
+    assert intake.held == 0
+
+
+def test_a_process_lets_24_mebibytes_in_at_a_time() -> None:
+    assert IN_FLIGHT == 24 * 2**20
+    assert DEFAULT.held == 0
