@@ -27,4 +27,4 @@ class Effort:
 
 
 FULL = Effort()
-QUICK = Effort(rounds=3, limit_s=15.0, requests=1000, pods=20_000, pod_nodes=1000, changes=4000, share=0.05)
+QUICK = Effort(rounds=3, limit_s=15.0, requests=1000, pods=20_000, pod_nodes=1000, changes=4000, share=0.1)

@@ -3,6 +3,7 @@
 Each scene fills the store before the controller starts, makes ready what is to happen, and returns what lets it happen.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,7 +191,7 @@ def large_question(store: Store, scale: float) -> Act:
     question = orjson.dumps({"Pod": samples.training_pod("asking").build(), "Nodes": {"items": nodes}})
 
     async def act(stage: Stage) -> None:
-        await stage.ask("/kube/filter", body=stage.file(question), times=2)
+        await stage.ask("/kube/filter", body=await asyncio.to_thread(stage.file, question), times=2)
 
     return act
 
