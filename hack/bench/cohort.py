@@ -1,7 +1,6 @@
 """One cohort as Kueue publishes it, from end to end: real pods on a real control plane, and what the leader spends on each.
 
-With the environment variable `COHORT_PROFILE` the leader runs under cProfile, which writes to the file of that name; its
-processor time is of no use then.
+With the environment variable `COHORT_PROFILE` the file of that name tells where the leader's processor time went.
 """
 
 import heapq
@@ -277,10 +276,10 @@ def _unfinished(plane: ControlPlane) -> int:
 
 
 def _run_profiled(leader: ManagedProcess) -> None:
-    """Starts the leader again, under cProfile."""
+    """Starts the leader again, watched from within."""
     leader.stop(30.0)
-    program, *arguments = leader.argv
-    leader.argv = (program, "-m", "cProfile", "-o", str(Path(_PROFILE).resolve()), *arguments)
+    program, _module, _cli, *arguments = leader.argv
+    leader.argv = (program, "-m", "hack.bench.sampled", str(Path(_PROFILE).resolve()), *arguments)
     leader.start()
 
 
