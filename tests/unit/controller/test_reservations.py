@@ -309,7 +309,7 @@ async def test_a_pod_that_went_before_the_answer_came_leaves_no_trace() -> None:
         announcements.gone("uid-ml-p")
         await asyncio.sleep(10)
         assert world.said()[-1] == ("Pod p", reasons.RESERVATION_EVICTED)
-        assert announcements._said == {}
+        assert not announcements._sayings.topics("uid-ml-p")
 
 
 async def test_a_term_that_is_over_deletes_nobody() -> None:
