@@ -30,8 +30,8 @@ check: $(READY) ## Lint, format, types and the import rule
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(READY) ## Measure; every figure beside its floor
-	@$(BIN)/python -m hack.bench
+bench: $(READY) ## Measure; every figure beside its floor (ONLY='stalls cohort' narrows)
+	@$(BIN)/python -m hack.bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 fmt: $(READY) ## Format and apply safe fixes
 	@$(BIN)/ruff check --fix --exit-zero .

@@ -100,8 +100,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             await runtime.run_both(leader.lead(term), announcements.run())
 
         async def campaign() -> None:
-            await caches.wait_synced()
-            runtime.settle_gc()
+            await runtime.filled(caches.wait_synced())
             await elector.run(lead)
 
         async def note_votes() -> None:

@@ -13,6 +13,9 @@ _LOG = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
+_SET_ASIDE_S = 0.1
+"""While caches are filled no collection looks at more than came in this time."""
+
 _GC_THRESHOLDS = (50_000, 20, 50)
 """A page of raw objects holds tens of thousands of containers that live for milliseconds. With Python's own 700 the
 collector walks through them again and again: a list costs two to three times as much, in pauses of 70 ms, not 20."""
@@ -86,6 +89,22 @@ async def _coroutine(runnable: Callable[[], Awaitable[None]]) -> None:
     await runnable()
 
 
+async def filled(listed: Awaitable[None]) -> None:
+    """Returns when `listed` does, which fills the caches; garbage collections are short meanwhile and from then on.
+
+    A collection that looked at all that has been listed so far would be a pause of hundreds of milliseconds, so what exists
+    is taken out of its sight again and again, not only in the end.
+    """
+    await run_both(listed, _set_aside())
+    settle_gc()
+
+
+async def _set_aside() -> None:
+    while True:
+        gc.freeze()
+        await asyncio.sleep(_SET_ASIDE_S)
+
+
 def _log_failure(task: "asyncio.Task[None]") -> None:
     error = None if task.cancelled() else task.exception()
     if error is not None:
@@ -93,7 +112,7 @@ def _log_failure(task: "asyncio.Task[None]") -> None:
 
 
 def settle_gc() -> None:
-    """Makes garbage collections short from now on: to be called once the caches are filled.
+    """Makes garbage collections short from now on: to be called once the caches are filled, see `filled`.
 
     What exists now is taken out of all later collections, which would look at it in vain again and again.
     """

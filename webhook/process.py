@@ -27,5 +27,4 @@ async def _serve(settings: Settings, options: ProcessOptions, stop: asyncio.Even
 
 async def _settle(views: LiveViews) -> None:
     """What was listed stays for long: keeps later garbage collections from walking over it."""
-    await views.wait_listed()
-    runtime.settle_gc()
+    await runtime.filled(views.wait_listed())

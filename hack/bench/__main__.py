@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from hack.bench import admission, extender, memory, mgpu, quota
+from hack.bench import admission, cohort, extender, memory, mgpu, quota, stalls
 from hack.bench.effort import FULL, QUICK, Effort
 from hack.bench.peers import BenchError
 from hack.bench.report import Row, as_json, as_table
@@ -24,6 +24,8 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "mgpu": mgpu.run,
     "extender": extender.run,
     "memory": memory.run,
+    "stalls": stalls.run,
+    "cohort": cohort.run,
 }
 
 

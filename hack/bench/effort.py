@@ -22,7 +22,9 @@ class Effort:
     pods: int = 100_000
     pod_nodes: int = 5000
     changes: int = 20_000
+    share: float = 1.0
+    """The part of what happens to a controller in `stalls`, and of the pods of `cohort`."""
 
 
 FULL = Effort()
-QUICK = Effort(rounds=3, limit_s=15.0, requests=1000, pods=20_000, pod_nodes=1000, changes=4000)
+QUICK = Effort(rounds=3, limit_s=15.0, requests=1000, pods=20_000, pod_nodes=1000, changes=4000, share=0.1)

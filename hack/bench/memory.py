@@ -159,10 +159,9 @@ async def _measure(pods: int, nodes: int, changes: int) -> Start:
     try:
         started = time.process_time()
         with Pauses() as loading:
-            await caches.wait_synced()
+            await runtime.filled(caches.wait_synced())
             listed_s = time.process_time() - started
             plan_s = _seconds(lambda: _first_pass(caches))
-        runtime.settle_gc()
         with Pauses() as natural:
             source.start.set()
             await source.quiet.wait()

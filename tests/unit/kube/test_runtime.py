@@ -120,6 +120,25 @@ def test_a_process_collects_garbage_seldom() -> None:
     assert runtime.run(main) >= 50_000
 
 
+@pytest.mark.looptime
+async def test_what_is_listed_is_set_aside_while_the_list_goes_on() -> None:
+    """Else a collection in the middle of it, or the one in the end, would look at everything listed so far."""
+    kept: list[list[int]] = []
+    collections: list[int] = []
+
+    async def listed() -> None:
+        for _ in range(5):
+            kept.extend([] for _ in range(1000))
+            await asyncio.sleep(0.2)
+            collections.append(len(gc.get_objects()))
+
+    before = gc.get_freeze_count()
+    await runtime.filled(listed())
+    assert gc.get_freeze_count() - before >= len(kept)
+    # The collector sees no more than what came last, not what has been listed so far.
+    assert max(collections) < 1000
+
+
 class _GivenUpError(Exception):
     """What one of two raises."""
 
