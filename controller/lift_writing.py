@@ -46,6 +46,10 @@ _REFUSED_FIRST_S = 30.0
 _REFUSED_MAX_S = 300.0
 
 
+_Key = tuple[str, str]
+"""Namespace and UID: a pod that is made anew under a name is another one, whatever is still under way for the former."""
+
+
 @dataclass(slots=True)
 class _Flight:
     """A lift on its way."""
@@ -70,10 +74,12 @@ class LiftWriter:
         self._metrics = metrics
         self._planner: Planner | None = None
         self._term: Term | None = None
-        self._flights: dict[str, _Flight] = {}
-        self._refused: dict[str, float] = {}
-        """Pods whose lift is refused for now, by key, and how long the next one waits that is."""
-        self._queue = WorkQueue(self._work, slots=SLOTS, per_lane=PER_NAMESPACE, lane=_namespace)
+        self._flights: dict[_Key, _Flight] = {}
+        self._refused: dict[_Key, float] = {}
+        """Pods whose lift is refused for now, and how long the next time lasts."""
+        self._queue: WorkQueue[_Key] = WorkQueue(
+            self._work, slots=SLOTS, per_lane=PER_NAMESPACE, lane=lambda key: key[0]
+        )
         caches.pods.subscribe(self._pod_changed)
 
     async def run(self, planner: Planner, term: Term) -> None:
@@ -89,23 +95,26 @@ class LiftWriter:
 
     def write(self, lift: Lift) -> None:
         """Has a lift written that is booked in the ledger."""
-        self._flights[lift.pod.key] = _Flight(lift)
-        self._queue.add(lift.pod.key)
+        key = _key(lift.pod)
+        self._flights[key] = _Flight(lift)
+        self._queue.add(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Looks after the lift of a pod that has changed at once; forgets one that is gone."""
         pod = new or old
         if pod is None or self._planner is None:
             return
-        if pod.key in self._flights:
-            self._queue.add(pod.key)
-        elif pod.key in self._refused and (new is None or not new.gated):
-            del self._refused[pod.key]
+        key = _key(pod)
+        if key in self._flights:
+            self._queue.add(key)
+        elif key in self._refused and (new is None or not new.gated):
+            del self._refused[key]
+            self._queue.discard(key)
             self._planner.accept(pod.uid)
 
     # -- one lift ----------------------------------------------------------------------------------------------
 
-    async def _work(self, key: str) -> float | None:
+    async def _work(self, key: _Key) -> float | None:
         """One step for one pod. Returns after how many seconds it goes on, None when nothing is left to be done."""
         flight = self._flights.get(key)
         if flight is None:
@@ -128,7 +137,7 @@ class LiftWriter:
             return await self._look(key, flight)
         return await self._write(key, flight)
 
-    async def _write(self, key: str, flight: _Flight) -> float | None:
+    async def _write(self, key: _Key, flight: _Flight) -> float | None:
         lift = flight.lift
         flight.tries += 1
         try:
@@ -157,7 +166,7 @@ class LiftWriter:
         self._done(key)
         return None
 
-    async def _refuse(self, key: str, flight: _Flight, error: errors.ApiError) -> float | None:
+    async def _refuse(self, key: _Key, flight: _Flight, error: errors.ApiError) -> float | None:
         """The patch was not stored. The pod may be another one than was looked at, perhaps by an earlier try of this lift."""
         self._metrics.lifts.labels("refused").inc()
         changed = isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid)
@@ -169,7 +178,7 @@ class LiftWriter:
         flight.look = True
         return await self._look(key, flight)
 
-    async def _look(self, key: str, flight: _Flight) -> float | None:
+    async def _look(self, key: _Key, flight: _Flight) -> float | None:
         """What is stored decides."""
         lift = flight.lift
         try:
@@ -225,19 +234,19 @@ class LiftWriter:
         flight.delay_s = min(_RETRY_MAX_S, 2 * delay_s)
         return max(delay_s, errors.retry_after_s(error))
 
-    def _done(self, key: str) -> None:
+    def _done(self, key: _Key) -> None:
         """Nothing is to be written any more; the booking stays until the watch shows what became of the pod."""
         del self._flights[key]
         self._refused.pop(key, None)
 
-    def _take_back(self, key: str, flight: _Flight) -> None:
+    def _take_back(self, key: _Key, flight: _Flight) -> None:
         """The lift is not stored and never will be: the pod is decided on again."""
         del self._flights[key]
         self._caches.ledger.retract(flight.lift.lifted)
         self._caches.ledger.wakeups.look_at(flight.lift.queue)
         self._caches.notify()
 
-    def _hold(self, key: str, flight: _Flight) -> None:
+    def _hold(self, key: _Key, flight: _Flight) -> None:
         """The pod gives its quota back and waits, with the reason, until it is tried anew."""
         wait_s = self._refused.get(key, _REFUSED_FIRST_S)
         self._refused[key] = min(_REFUSED_MAX_S, 2 * wait_s)
@@ -246,16 +255,16 @@ class LiftWriter:
         self._take_back(key, flight)
         self._queue.add(key, wait_s)
 
-    def _try_anew(self, key: str) -> None:
-        pod = self._caches.pods.get(key)
+    def _try_anew(self, key: _Key) -> None:
+        pod = self._caches.ledger.observed(key[1])
         if pod is not None and key in self._refused and self._planner is not None:
             self._planner.accept(pod.uid)
             self._caches.ledger.wakeups.help(self._caches.ledger.attribution(pod).queue)
             self._caches.notify()
 
 
-def _namespace(key: str) -> str:
-    return key.partition("/")[0]
+def _key(pod: Pod) -> _Key:
+    return pod.namespace, pod.uid
 
 
 def _about(lift: Lift, error: errors.KubeError | None) -> dict[str, object]:

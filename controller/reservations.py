@@ -94,10 +94,6 @@ class ReservationWatch:
 
     def _say_evicted(self, pod: Pod) -> None:
         self._say(Overdue(pod, evict=True))
-        seen = self._caches.pods.get(pod.key)
-        if seen is None or seen.uid != pod.uid:
-            # It went before the answer came; nobody else has it forgotten any more.
-            self._announcements.gone(pod.uid)
 
 
 def _moment() -> int:

@@ -4,9 +4,7 @@ Raw JSON on purpose: the generated models cost 25 times the memory and the time 
 would drop fields that this version of the library does not know.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from importlib import metadata
@@ -22,7 +20,7 @@ from kube import connection, errors
 from kube.lines import LineSplitter
 from kube.metrics import DEFAULT, Metrics
 from kube.resources import Resource
-from kube.transport import Request, Transport, within
+from kube.transport import Request, Transport, next_piece, torn_off, within
 
 Json = dict[str, Any]
 JsonPatch = list[Json]
@@ -169,17 +167,17 @@ class Client:
             "GET", path, "watch", str(resource), timeout, query=query, answer_s=answer_s, unpooled=True
         )
         splitter = LineSplitter()
-        with _torn_off(await self._transport.open(request)) as response:
+        with torn_off(await self._transport.open(request)) as response:
             yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": resource_version}})
             try:
-                while chunk := await _next_chunk(response, inactivity_s):
-                    for line in splitter.feed(chunk):
+                while piece := await next_piece(response, inactivity_s):
+                    for line in splitter.feed(piece):
                         yield _watch_event(line)
             except errors.TRANSPORT_ERRORS as error:
                 raise request.failed(error) from error
             except orjson.JSONDecodeError as error:
                 raise errors.ConnectionFailed(f"watch {resource}: not JSON") from error
-        if chunk is not None and splitter.rest:
+        if piece is not None and splitter.rest:
             raise errors.ConnectionFailed(f"watch {resource}: ended in the middle of an event")
 
     async def create(
@@ -306,32 +304,6 @@ def _user_agent() -> str:
         return f"{names.FIELD_MANAGER}/{metadata.version('cardquota')}"
     except metadata.PackageNotFoundError:
         return names.FIELD_MANAGER  # run from a source tree
-
-
-async def _next_chunk(response: aiohttp.ClientResponse, limit_s: float) -> bytes | None:
-    """What has arrived, as soon as anything has: empty at the end of the answer, None when it does not come in time."""
-    silence = asyncio.timeout(limit_s)
-    try:
-        async with silence:
-            return await response.content.readany()
-    except TimeoutError:
-        if silence.expired():
-            return None
-        raise
-
-
-@contextmanager
-def _torn_off(response: aiohttp.ClientResponse) -> Iterator[aiohttp.ClientResponse]:
-    """Ends an answer with its connection, unless it is read to its end.
-
-    A watch that is ended early has more to send. A proper end of TLS waits for the other side, and perhaps there is none.
-    """
-    try:
-        yield response
-    finally:
-        if response.connection is not None and response.connection.transport is not None:
-            response.connection.transport.abort()
-        response.close()
 
 
 def _watch_event(line: bytes) -> WatchEvent:

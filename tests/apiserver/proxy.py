@@ -65,6 +65,11 @@ class Proxy:
         file.write_text(json.dumps(config), "utf-8")
         return file
 
+    @property
+    def open(self) -> int:
+        """How many connections there are. It falls to nothing once every client has ended its own."""
+        return len(self._links)
+
     def blackhole(self, *, new: bool = False) -> None:
         """From now on nothing passes on the connections that there are, and nobody is told; `new` ones are like that too."""
 
@@ -137,9 +142,10 @@ class Proxy:
         except OSError:
             return  # one side has broken off, or the server is away: the other side is told by the end of its connection
         finally:
-            self._links.discard(link)
             for each in writers:
                 each.transport.abort()
+            # What an abort does, it does in its turn; whoever sees that nothing is open finds it done.
+            self._loop.call_soon(self._links.discard, link)
 
     async def _requests(
         self, link: _Link, reader: asyncio.StreamReader, to_server: asyncio.StreamWriter

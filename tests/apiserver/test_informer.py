@@ -141,6 +141,7 @@ async def test_a_missed_delete_is_found_by_the_next_list(control_plane: ControlP
             await until(lambda: len(informer) == 4)
             assert informer.get("goes") is None
         stream = client.watch(LEASES, resource_version="1", timeout_s=5, inactivity_s=5)
+        assert (await anext(stream)).type == "BOOKMARK"
         with pytest.raises(errors.Gone):
             await anext(stream)
     labels = {"resource": str(LEASES)}

@@ -55,12 +55,22 @@ class Followed:
 
 
 @asynccontextmanager
+async def through(plane: ControlPlane, proxy: Proxy, folder: Path) -> AsyncIterator[Client]:
+    """A client that talks through the proxy; at the end none of its connections is left to the loop."""
+    async with await Client.connect(proxy.kubeconfig(plane.admin_kubeconfig, folder / "kubeconfig")) as far:
+        yield far
+    await until(lambda: proxy.open == 0)
+
+
+@asynccontextmanager
 async def followed(
     plane: ControlPlane, proxy: Proxy, folder: Path, namespace: str, timing: Timing
 ) -> AsyncIterator[Followed]:
     metrics = Metrics(CollectorRegistry())
-    file = proxy.kubeconfig(plane.admin_kubeconfig, folder / "kubeconfig")
-    async with await Client.connect(file) as far, await Client.connect(plane.admin_kubeconfig) as near:
+    async with (
+        through(plane, proxy, folder) as far,
+        await Client.connect(plane.admin_kubeconfig) as near,
+    ):
         informer = informer_of(far, namespace, metrics, timing=timing)
         await near.create(LEASES, lease("l", "first"), namespace)
         async with background(informer.run()):
@@ -142,9 +152,7 @@ async def test_a_lost_answer_hides_a_write_that_was_stored(
     control_plane: ControlPlane, proxy: Proxy, namespace: str, tmp_path: Path
 ) -> None:
     """What the proxy is for: the first request is carried out, the next one goes over a new connection."""
-    async with await Client.connect(
-        proxy.kubeconfig(control_plane.admin_kubeconfig, tmp_path / "kubeconfig")
-    ) as client:
+    async with through(control_plane, proxy, tmp_path) as client:
         await client.create(LEASES, lease("l", "first"), namespace)
         patch = {"spec": {"holderIdentity": "second"}}
         proxy.drop_answers()

@@ -173,6 +173,21 @@ async def test_another_pod_of_the_name_is_not_taken_for_the_one_that_was_lifted(
         assert world.used() == 1
 
 
+async def test_a_pod_made_anew_is_lifted_whatever_becomes_of_the_request_for_the_former_one() -> None:
+    """The answer about the former pod comes when the lift of the new one is under way, and then has to be repeated."""
+    world = World(pod("a", 1))
+    world.writer.latency_s = lambda _name: 2.0
+    world.writer.answers.extend([GONE, SLOW_DOWN])
+    async with world.running():
+        anew = pod("a", 5, version="9").uid("another")
+        show(world.caches.pods, "ml/a", None)
+        world.stores(anew)
+        world.shows(anew)
+        await asyncio.sleep(20)
+        assert world.names() == ["a", "a", "a"]
+        assert ["another" in str(write.body) for write in world.writer.writes] == [False, True, True]
+
+
 async def test_what_a_policy_forbids_gives_its_quota_back_is_told_and_is_tried_again_with_patience() -> None:
     world = World(pod("a", 1), pod("b", 2))
     world.writer.answer_to = lambda name: FORBIDDEN if name == "a" else None

@@ -299,19 +299,6 @@ async def test_a_lease_that_is_lost_in_between_ends_the_deletions() -> None:
         assert len(world.writer.deletions) == begun
 
 
-async def test_a_pod_that_went_before_the_answer_came_leaves_no_trace() -> None:
-    world = World(POD, settings=EVICT)
-    announcements = world.watch._announcements
-    async with world.running():
-        await asyncio.sleep(3599.0105)
-        assert len(world.writer.deletions) == 1
-        show(world.caches.pods, "ml/p", None)
-        announcements.gone("uid-ml-p")
-        await asyncio.sleep(10)
-        assert world.said()[-1] == ("Pod p", reasons.RESERVATION_EVICTED)
-        assert announcements._said == {}
-
-
 async def test_a_term_that_is_over_deletes_nobody() -> None:
     world, over = World(POD, settings=EVICT), term()
     over.end()

@@ -99,7 +99,7 @@ async def test_while_nobody_answers_no_card_is_granted_twice() -> None:
         assert not cluster.seen_bound("a")
         cluster.source.silent = False
         cluster.source.remove(PODS, "b", "ml")
-        await asyncio.sleep(35)
+        await asyncio.sleep(90)
         assert cluster.seen_bound("a")
         assert await cluster.bind(d) == "1"
 

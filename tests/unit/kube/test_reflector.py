@@ -112,6 +112,15 @@ async def test_a_server_that_keeps_failing_is_listed_anew() -> None:
     assert source.order == ["list", "watch@10", "watch@10", "watch@10", "list", "watch@20"]
 
 
+async def test_a_watch_that_is_opened_only_to_fail_is_no_recovery(caplog: pytest.LogCaptureFixture) -> None:
+    """The server answers, and then says by an event that it cannot: the version is as little worth, and one line is enough."""
+    source = ScriptedSource(watches=[[bookmark(10), ServerError(504)]] * 3)
+    with caplog.at_level("INFO"):
+        await play(source)
+    assert source.order[:6] == ["list", "watch@10", "watch@10", "watch@10", "list", "watch@20"]
+    assert [record.message for record in caplog.records] == ["list or watch failed"]
+
+
 async def test_failures_are_paced_from_under_two_to_thirty_seconds() -> None:
     """Growing, bounded on both sides, and different from process to process."""
     failing: list[list[Exception]] = [[ServerError(503)]] * 12
