@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from aiohttp import web
+from yarl import URL
 
 from kube import connection, pki, tls
 from kube.client import Client
@@ -87,3 +88,38 @@ async def test_a_missing_file_or_context_is_named(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", "t")
     with pytest.raises(ConfigurationError, match="other"):
         await connection.connect(path, "other")
+
+
+@pytest.mark.parametrize("exempt", [False, True])
+async def test_the_environment_is_asked_for_a_proxy_once(
+    exempt: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that looks into it at each request costs more than half of what the request does."""
+    heard: list[tuple[str, str | None]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        heard.append((str(request.url.host), request.headers.get("Proxy-Authorization")))
+        return web.json_response({})
+
+    app = application()
+    app.router.add_get("/version", answer)
+    server = Server(app, "127.0.0.1", 0)
+    await server.start()
+    monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{server.port}")
+    monkeypatch.setenv("no_proxy", "127.0.0.1" if exempt else "")
+    asked: list[URL] = []
+
+    def found(url: URL) -> None:
+        asked.append(url)
+        raise LookupError
+
+    monkeypatch.setattr("aiohttp.client.get_env_proxy_for_url", found)
+    host = f"http://127.0.0.1:{server.port}" if exempt else "http://api.example"
+    async with Client(connection.plain(host)) as client:
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        for _ in range(2):
+            assert await client.request_json("GET", "/version") == {}
+    await server.stop()
+    credentials = None if exempt else "Basic " + base64.b64encode(b"me:secret").decode()
+    assert heard == [("127.0.0.1" if exempt else "api.example", credentials)] * 2
+    assert not asked
