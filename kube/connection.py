@@ -4,7 +4,6 @@ kubernetes_asyncio reads the configuration and builds the TLS transport; this mo
 is and turns everything that can be wrong in one into a single error.
 """
 
-import base64
 import os
 import socket
 import ssl
@@ -115,9 +114,7 @@ def _api(configuration: Configuration) -> ApiClient:
     Its own session has aiohttp ask at each request, in another thread, which takes two fifths of all that a small request
     costs.
     """
-    if not configuration.proxy:
-        configuration.proxy, headers = _proxy_for(URL(configuration.host or ""))
-        configuration.proxy_headers = {**headers, **(configuration.proxy_headers or {})} or None
+    configuration.proxy = configuration.proxy or _proxy_for(URL(configuration.host or ""))
     api = ApiClient(configuration)
     rest = api.rest_client
     library_session, rest.pool_manager = (
@@ -128,18 +125,13 @@ def _api(configuration: Configuration) -> ApiClient:
     return api
 
 
-def _proxy_for(url: URL) -> tuple[str | None, dict[str, str]]:
-    """The proxy that the environment names for an address, and what it has to be told; None for the direct way."""
+def _proxy_for(url: URL) -> str | None:
+    """The proxy that the environment names for an address; None for the direct way."""
     named = getproxies().get(url.scheme)
     if not named or proxy_bypass(url.host or ""):
-        return None, {}
-    proxy = URL(named)
-    if proxy.scheme == "https":
-        return None, {}  # aiohttp passes these over, too
-    if proxy.user is None:
-        return str(proxy), {}
-    credentials = base64.b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
-    return str(proxy.with_user(None)), {"Proxy-Authorization": f"Basic {credentials}"}
+        return None
+    # aiohttp passes over those that are spoken to over TLS, too.
+    return None if named.startswith("https:") else named
 
 
 def _tls_context(configuration: Configuration) -> ssl.SSLContext:
