@@ -42,7 +42,7 @@ class Timing:
     answered within `answer_s`, or longer after each failure, for a server may be slow.
     While nothing changes a watch lasts for `quiet_s`: the server sends a bookmark two seconds before it ends one, else
     only each minute, so the version never grows too old to be taken up from.
-    A page of 250 pods is parsed in about ten milliseconds, during which nothing else runs.
+    A page of 125 pods is parsed in about five milliseconds, on a busy machine in twenty, during which nothing else runs.
     """
 
     watch_min_s: float = 290.0
@@ -52,7 +52,7 @@ class Timing:
     answer_s: float = 3.5
     backoff_base_s: float = 0.8
     backoff_cap_s: float = 30.0
-    page_size: int = 250
+    page_size: int = 125
 
 
 @dataclass(frozen=True, slots=True)

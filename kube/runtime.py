@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
@@ -16,10 +17,15 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SET_ASIDE_S = 0.1
 """While caches are filled no collection looks at more than came in this time."""
 
-_GC_THRESHOLDS = (25_000, 4, 50)
+_GC_THRESHOLDS = (25_000, 4, 3000)
 """A page of raw objects holds tens of thousands of containers that live for milliseconds. With Python's own 700 the
-collector walks through them again and again: a list costs two to three times as much. The second number says how many
-young collections go by before one that looks at what survived them, of which there may be a hundred thousand objects."""
+collector walks through them again and again: a list costs two to three times as much."""
+
+_COLLECT_S = 0.1
+"""Young objects are looked at this often, whatever the thresholds say. Python counts what comes less what goes: where ten
+thousand pods are booked anew, as much goes as comes, and a collection that waits for the count finds a hundred thousand."""
+_MIDDLE_EVERY = 4
+"""Every so many times also what survived the times before."""
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]], *, use_uvloop: bool = True) -> int:
@@ -47,11 +53,19 @@ async def _with_signals(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
+    collecting = asyncio.create_task(_collect(), name="collect young garbage")
     try:
         return await main(stop)
     finally:
+        collecting.cancel()
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
+
+
+async def _collect() -> None:
+    for number in itertools.count(1):
+        await asyncio.sleep(_COLLECT_S)
+        gc.collect(0 if number % _MIDDLE_EVERY else 1)
 
 
 async def run_until(stop: asyncio.Event, *runnables: Callable[[], Awaitable[None]]) -> None:

@@ -131,6 +131,32 @@ def test_no_collection_but_a_full_one_looks_at_more_than_a_pause_allows() -> Non
 
 
 @pytest.mark.looptime
+async def test_young_objects_are_looked_at_by_time_and_not_only_by_number() -> None:
+    """Where ten thousand pods are booked anew as much goes as comes, and Python counts the difference."""
+    seen: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            seen.append(info["generation"])
+
+    stop = asyncio.Event()
+    running = asyncio.create_task(runtime._with_signals(lambda _: _over(stop)))
+    gc.callbacks.append(note)
+    try:
+        await asyncio.sleep(0.85)
+    finally:
+        gc.callbacks.remove(note)
+    stop.set()
+    assert await running == 0
+    assert seen == [0, 0, 0, 1, 0, 0, 0, 1]
+
+
+async def _over(stop: asyncio.Event) -> int:
+    await stop.wait()
+    return 0
+
+
+@pytest.mark.looptime
 async def test_what_is_listed_is_set_aside_while_the_list_goes_on() -> None:
     """Else a collection in the middle of it, or the one in the end, would look at everything listed so far."""
     kept: list[list[int]] = []
