@@ -9,6 +9,7 @@ decided is decided by what is there then, and what has changed since it was look
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from core import names, reasons
@@ -17,8 +18,9 @@ from core.cards.assigned import render_assigned
 from core.mgpu.affinity import node_requirement
 from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
-from core.plan.effort import Cuts, Effort, limited
+from core.plan.effort import Cuts, Ration
 from core.plan.placement import CardPlacement
+from core.plan.remembered import Remembered
 from core.plan.together import Gangs, Verdict, note
 from core.plan.uniform import common_cards
 from core.plan.units import Unit, has_unfinished, units_of
@@ -38,18 +40,15 @@ _Wish = tuple[str, int, int, int]
 
 @dataclass(slots=True)
 class _Turn:
-    """One queue's turn in a pass. `effort` is its part of `of_pass`."""
+    """One queue's turn in a pass; without `ration` everybody is decided on, whatever that costs."""
 
     queue: str
-    effort: Effort
-    of_pass: Effort
     fifo: bool
+    ration: Ration | None
     head: Hold | None = None
     """The first pod of a fifo queue that was held; nobody behind it is lifted."""
     undecided_head: bool = False
     """Whether the first pod of a fifo queue could not be decided on now."""
-    units: int = 0
-    """How many are still to be decided on."""
     told: dict[_Wish, Hold] = field(default_factory=dict)
     """What pods that ask for the same were told, until a lift changes what is left."""
     told_gangs: dict[Hashable, Verdict] = field(default_factory=dict)
@@ -64,12 +63,6 @@ class _Turn:
             elif self.fifo and self.head is None:
                 self.head = decision
 
-    def spend(self, steps: int) -> None:
-        """One unit more is decided on, in so many steps."""
-        self.units = max(1, self.units - 1)
-        self.effort.spend(steps)
-        self.of_pass.spend(steps)
-
 
 class Planner:
     """Decides on waiting pods, one queue after the other, against the ledger as it is at that moment.
@@ -83,19 +76,24 @@ class Planner:
         self._placement = CardPlacement(ledger)
         self._gangs = Gangs(ledger, self._choice, self._obstacle, self._lift)
         self._cuts = Cuts()
+        self._remembered = Remembered(ledger)
         self._refused: dict[str, str] = {}
 
     def run(self, queues: Iterable[str]) -> Iterator[Decision | None]:
         """One pass over these queues, in their order; None wherever it may be paused.
 
         Each queue, and in it each pod or gang, has its part of the effort that a pass may cost; who needs more is looked at
-        again in the next pass, with twice as much.
+        again in the next pass, with twice as much. One that may need more than a whole pass has comes after all others.
         """
-        order, effort = self.order(queues), Effort()
+        self._remembered.drop_unused()
+        order, effort = self.order(queues), self._cuts.new_pass()
         for number, name in enumerate(order):
-            part = effort.part(len(order) - number)
-            yield from self._decide(name, Effort(part), effort)
+            yield from self._decide(name, Ration(effort, effort.part(len(order) - number)))
             yield None
+        costly = self._cuts.take_costly()
+        if costly is not None:
+            key, name = costly
+            yield from self._decide(name, Ration(effort, 0, key))
 
     def order(self, queues: Iterable[str]) -> list[str]:
         """The order in which queues are served: priority, then the smaller share in use, then name.
@@ -110,8 +108,7 @@ class Planner:
 
         What is lifted is assumed in the ledger.
         """
-        without_end = Effort(1 << 40)
-        return [decision for decision in self._decide(name, without_end, without_end) if decision is not None]
+        return [decision for decision in self._decide(name, None) if decision is not None]
 
     def refuse(self, uid: str, why: str) -> None:
         """Holds a pod whose lift the API server refuses, with this reason, until `accept`."""
@@ -146,20 +143,23 @@ class Planner:
         share = share_of(self._ledger, name)
         return (not has_unfinished(self._ledger, name), -queue.priority if queue else 0, share, name)
 
-    def _decide(self, name: str, effort: Effort, of_pass: Effort) -> Iterator[Decision | None]:
+    def _decide(self, name: str, ration: Ration | None) -> Iterator[Decision | None]:
         queue = self._ledger.queues.get(name)
         units = yield from units_of(self._ledger, name)
-        turn = _Turn(name, effort, of_pass, fifo=queue is not None and queue.fifo)
-        turn.units = sum(1 if unit.group is not None else len(unit.entries) for unit in units)
+        turn = _Turn(name, queue is not None and queue.fifo, ration)
+        if ration is not None:
+            ration.units = sum(1 if unit.group is not None else len(unit.entries) for unit in units)
+        self._remembered.begin(name)
         for unit in units:
             yield from self._unit(unit, turn)
             if turn.undecided_head:
-                return
+                break
+        self._remembered.end(whole=not turn.undecided_head)
 
     def _unit(self, unit: Unit, turn: _Turn) -> Iterator[Decision | None]:
         decided: set[str] = set()
         if turn.head is None and unit.group is not None:
-            together = yield from self._limited(unit.key, self._gangs.decide(unit, turn.told_gangs), turn)
+            together = yield from self._together(unit, turn)
             if together is None:
                 turn.undecided_head = turn.fifo
                 return
@@ -183,18 +183,33 @@ class Planner:
                 turn.undecided_head = True
                 return
 
-    def _limited(self, key: Hashable, steps: Steps[T], turn: _Turn) -> Steps[T | None]:
-        """What is decided within the part of the effort that is due; None when that is put off to the next pass.
+    def _limited(self, key: Hashable, steps: Steps[T], turn: _Turn) -> Steps[tuple[T | None, int]]:
+        """What is decided within the part of the effort that is due, and in how many steps; None when it is put off.
 
         It is when the part does not suffice, or what was looked at has changed meanwhile.
         """
-        most = self._cuts.part(key, turn.effort.part(turn.units), turn.of_pass.left)
-        value, taken = yield from limited(steps, most)
-        turn.spend(taken)
-        self._cuts.note(key, cut=value is None)
+        if turn.ration is None:
+            return (yield from steps), 0
+        waits = partial(self._others_wait, turn.queue)
+        value, taken = yield from self._cuts.limited(key, turn.queue, steps, turn.ration, waits)
         if value is None:
             self._ledger.wakeups.look_at(turn.queue)
-        return value
+        return value, taken
+
+    def _others_wait(self, queue: str) -> bool:
+        return any(name != queue for name in self._ledger.wakeups.pending)
+
+    def _together(self, unit: Unit, turn: _Turn) -> Steps[Sequence[Decision] | None]:
+        """What is decided on a group as a whole; None when that is put off."""
+        known = self._remembered.recall(unit.key, unit.entries) if turn.ration is not None else ()
+        if known:
+            return known
+        helped = self._ledger.wakeups.helped(turn.queue)
+        found, _ = yield from self._limited(unit.key, self._gangs.decide(unit, turn.told_gangs), turn)
+        holds = [decision for decision in found or () if isinstance(decision, Hold)]
+        if found and len(holds) == len(found):
+            self._remembered.keep(unit.key, unit.entries, helped, holds)
+        return found
 
     # -- one pod ---------------------------------------------------------------------------------------------
 
@@ -204,9 +219,21 @@ class Planner:
         known = turn.told.get(wish) if wish is not None else None
         if known is not None:
             return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
-        decision = yield from self._limited(entry.pod.uid, self._judge(entry, common), turn)
+        decision = yield from self._costing(entry, common, turn)
         if isinstance(decision, Hold) and wish is not None:
             turn.told[wish] = decision
+        return decision
+
+    def _costing(self, entry: Entry, common: Sequence[str] | None, turn: _Turn) -> Steps[Decision | None]:
+        """What becomes of a pod, as it was told before where nothing has happened since; None when that is put off."""
+        key = entry.pod.uid
+        known = self._remembered.recall(key, (entry,), common) if turn.ration is not None else ()
+        if known:
+            return known[0]
+        helped = self._ledger.wakeups.helped(turn.queue)
+        decision, steps = yield from self._limited(key, self._judge(entry, common), turn)
+        if isinstance(decision, Hold) and steps:
+            self._remembered.keep(key, (entry,), helped, (decision,), common)
         return decision
 
     def _judge(self, entry: Entry, common: Sequence[str] | None) -> Steps[Decision | None]:

@@ -5,7 +5,6 @@ is published. Queues whose waiting pods can be helped only by something rare (ro
 until just that happens, so that everything else costs them nothing.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -20,7 +19,8 @@ class Wakeups:
         self._figures: set[str] = set()
         self._room: dict[str, frozenset[str]] = {}
         self._cpu_memory: set[str] = set()
-        self._helped: Counter[str] = Counter()
+        self._helped: dict[str, int] = {}
+        self._help = 0
         self._muted = 0
 
     # -- what happened ---------------------------------------------------------------------------------------
@@ -34,7 +34,8 @@ class Wakeups:
         """Something happened that may let in a pod there that was held before."""
         if not self._muted:
             self._queues.update(dict.fromkeys(queues))
-            self._helped.update(queues)
+            self._help += 1
+            self._helped.update(dict.fromkeys(queues, self._help))
 
     def publish(self, *queues: str) -> None:
         """The sums, limits or stored status of these queues changed."""
@@ -104,7 +105,7 @@ class Wakeups:
 
     def helped(self, queue: str) -> int:
         """A number that differs after everything that may let in a pod of the queue that was held before."""
-        return self._helped[queue]
+        return self._helped.get(queue, 0)
 
     @property
     def pending(self) -> Collection[str]:
