@@ -7,10 +7,10 @@ A pass may be paused between any two of its steps, and the ledger may change mea
 decided is decided by what is there then, and what has changed since it was looked at is left to the next pass.
 """
 
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from core import names, reasons
 from core.affinity import NodeRequirement
@@ -21,47 +21,21 @@ from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Cuts, Ration
 from core.plan.placement import CardPlacement
 from core.plan.remembered import Remembered
-from core.plan.together import Gangs, Verdict, note
+from core.plan.together import Gangs, note
+from core.plan.turn import Turn, wish_of
 from core.plan.uniform import common_cards
-from core.plan.units import Unit, has_unfinished, units_of
+from core.plan.units import Unit, queues_to_finish, units_of
 from core.queues.account import Entry
-from core.queues.amounts import CPU, MEMORY
 from core.queues.check import balance_of
 from core.queues.ledger import Ledger
 from core.queues.share import share_of
 from core.queues.shortfall import queue_closed, queue_missing, uncountable
 from core.shortfall import Shortfall
-from core.steps import Steps
+from core.steps import Steps, finish
 
 T = TypeVar("T")
 
-_Wish = tuple[str, int, int, int]
-
-
-@dataclass(slots=True)
-class _Turn:
-    """One queue's turn in a pass; without `ration` everybody is decided on, whatever that costs."""
-
-    queue: str
-    fifo: bool
-    ration: Ration | None
-    head: Hold | None = None
-    """The first pod of a fifo queue that was held; nobody behind it is lifted."""
-    undecided_head: bool = False
-    """Whether the first pod of a fifo queue could not be decided on now."""
-    told: dict[_Wish, Hold] = field(default_factory=dict)
-    """What pods that ask for the same were told, until a lift changes what is left."""
-    told_gangs: dict[Hashable, Verdict] = field(default_factory=dict)
-    """The same of gangs."""
-
-    def heard(self, decisions: Iterable[Decision]) -> None:
-        """Takes in what was decided, in order."""
-        for decision in decisions:
-            if isinstance(decision, Lift):
-                self.told.clear()
-                self.told_gangs.clear()
-            elif self.fifo and self.head is None:
-                self.head = decision
+_RANKED_IN_ONE_STEP: Final = 50
 
 
 class Planner:
@@ -86,7 +60,7 @@ class Planner:
         again in the next pass, with twice as much. One that may need more than a whole pass has comes after all others.
         """
         self._remembered.drop_unused()
-        order, effort = self.order(queues), self._cuts.new_pass()
+        order, effort = (yield from self._ordered(queues)), self._cuts.new_pass()
         for number, name in enumerate(order):
             yield from self._decide(name, Ration(effort, effort.part(len(order) - number)))
             yield None
@@ -101,7 +75,7 @@ class Planner:
         Before all others those with a gang that stopped short of its minimum: what it lacks on the nodes, or of what it
         shares with other queues, must not go to them.
         """
-        return sorted(queues, key=self._rank)
+        return finish(self._ordered(queues))
 
     def decide(self, name: str) -> list[Decision]:
         """Decides on every waiting pod of a queue, in their order, without a pause or a limit.
@@ -127,26 +101,30 @@ class Planner:
         entry = ledger.entry(lift.pod.uid)
         if entry is None or entry.queue != queue or self._closed(entry) is not None:
             return False
-        limits = ledger.limits.get(queue)
-        if limits is None:
-            return True
-        over = any(ledger.used(queue, card) > limits.cards.get(card, 0) for card in lift.assigned) or any(
-            key in limits.shares and ledger.used(queue, key) > limits.shares[key]
-            for key in entry.demand.shares
+        balance = balance_of(ledger, queue)
+        return balance is None or not (
+            balance.overdrawn(lift.assigned, entry.demand.shares, entry.demand.cpu_memory)
+            or ledger.devices.overdrawn(lift.pod)
         )
-        return not over and not ledger.devices.overdrawn(lift.pod)
 
     # -- one queue -------------------------------------------------------------------------------------------
 
-    def _rank(self, name: str) -> tuple[bool, int, float, str]:
-        queue = self._ledger.queues.get(name)
-        share = share_of(self._ledger, name)
-        return (not has_unfinished(self._ledger, name), -queue.priority if queue else 0, share, name)
+    def _ordered(self, queues: Iterable[str]) -> Steps[list[str]]:
+        first = yield from queues_to_finish(self._ledger)
+        ranks: dict[str, tuple[bool, int, float, str]] = {}
+        for number, name in enumerate(queues, 1):
+            queue = self._ledger.queues.get(name)
+            priority = queue.priority if queue is not None else 0
+            ranks[name] = name not in first, -priority, share_of(self._ledger, name), name
+            if number % _RANKED_IN_ONE_STEP == 0:
+                yield
+        return sorted(ranks, key=ranks.__getitem__)
 
     def _decide(self, name: str, ration: Ration | None) -> Iterator[Decision | None]:
+        yield from self._ledger.settle()
         queue = self._ledger.queues.get(name)
         units = yield from units_of(self._ledger, name)
-        turn = _Turn(name, queue is not None and queue.fifo, ration)
+        turn = Turn(name, queue is not None and queue.fifo, ration)
         if ration is not None:
             ration.units = sum(1 if unit.group is not None else len(unit.entries) for unit in units)
         self._remembered.begin(name)
@@ -156,18 +134,20 @@ class Planner:
                 break
         self._remembered.end(whole=not turn.undecided_head)
 
-    def _unit(self, unit: Unit, turn: _Turn) -> Iterator[Decision | None]:
+    def _unit(self, unit: Unit, turn: Turn) -> Iterator[Decision | None]:
         decided: set[str] = set()
         if turn.head is None and unit.group is not None:
             together = yield from self._together(unit, turn)
             if together is None:
-                turn.undecided_head = turn.fifo
+                # What a gang lacks that holds something already must not go to those behind it.
+                turn.undecided_head = turn.fifo or unit.comes_first
                 return
             decided = {decision.pod.uid for decision in together}
-            turn.heard(together)
-            yield from together
+            turn.heard(together, of_gang=True)
+            yield from self._handed_out(together)
         common = common_cards(self._ledger, unit) if turn.head is None else None
         for entry in unit.entries:
+            yield from self._ledger.settle()
             now = self._ledger.current(entry)
             if now is None or now.pod.uid in decided:
                 continue
@@ -183,7 +163,18 @@ class Planner:
                 turn.undecided_head = True
                 return
 
-    def _limited(self, key: Hashable, steps: Steps[T], turn: _Turn) -> Steps[tuple[T | None, int]]:
+    def _handed_out(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
+        """These decisions; lifts that the caller does not ask for any more are taken back."""
+        left = deque(decisions)
+        try:
+            while left:
+                yield left.popleft()
+        finally:
+            for decision in left:
+                if isinstance(decision, Lift):
+                    self._ledger.retract(decision.lifted)
+
+    def _limited(self, key: Hashable, steps: Steps[T], turn: Turn) -> Steps[tuple[T | None, int]]:
         """What is decided within the part of the effort that is due, and in how many steps; None when it is put off.
 
         It is when the part does not suffice, or what was looked at has changed meanwhile.
@@ -199,7 +190,7 @@ class Planner:
     def _others_wait(self, queue: str) -> bool:
         return any(name != queue for name in self._ledger.wakeups.pending)
 
-    def _together(self, unit: Unit, turn: _Turn) -> Steps[Sequence[Decision] | None]:
+    def _together(self, unit: Unit, turn: Turn) -> Steps[Sequence[Decision] | None]:
         """What is decided on a group as a whole; None when that is put off."""
         known = self._remembered.recall(unit.key, unit.entries) if turn.ration is not None else ()
         if known:
@@ -213,9 +204,9 @@ class Planner:
 
     # -- one pod ---------------------------------------------------------------------------------------------
 
-    def _alone(self, entry: Entry, common: Sequence[str] | None, turn: _Turn) -> Steps[Decision | None]:
+    def _alone(self, entry: Entry, common: Sequence[str] | None, turn: Turn) -> Steps[Decision | None]:
         """Pods that ask for the same are held for the same reason until a lift changes what is left."""
-        wish = _wish(entry) if common is None and entry.pod.uid not in self._refused else None
+        wish = wish_of(entry) if common is None and entry.pod.uid not in self._refused else None
         known = turn.told.get(wish) if wish is not None else None
         if known is not None:
             return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
@@ -224,7 +215,7 @@ class Planner:
             turn.told[wish] = decision
         return decision
 
-    def _costing(self, entry: Entry, common: Sequence[str] | None, turn: _Turn) -> Steps[Decision | None]:
+    def _costing(self, entry: Entry, common: Sequence[str] | None, turn: Turn) -> Steps[Decision | None]:
         """What becomes of a pod, as it was told before where nothing has happened since; None when that is put off."""
         key = entry.pod.uid
         known = self._remembered.recall(key, (entry,), common) if turn.ration is not None else ()
@@ -250,7 +241,7 @@ class Planner:
             card = yield from self._choice.choose(entry, balance_of(ledger, entry.queue), common)
             if ledger.changes == changes:
                 break
-            now = ledger.current(entry)
+            now = ledger.current(entry) if ledger.settled else None
             if now is None:
                 return None
             entry = now
@@ -317,13 +308,3 @@ class Planner:
 def _behind(entry: Entry, head: Hold) -> Hold:
     text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.message}"
     return Hold(entry.pod, entry.queue, head.reason, text, announced=False)
-
-
-def _wish(entry: Entry) -> _Wish | None:
-    """What decides on a pod that wants cards and nothing else, on any node; None for all other pods."""
-    pod, demand = entry.pod, entry.demand
-    more = demand.mgpu is not None or demand.problem or pod.claims
-    if demand.card is None or more or pod.node_selector or pod.affinity:
-        return None
-    weight = demand.cpu_memory
-    return demand.card.expression, demand.card.milli, weight.get(CPU, 0), weight.get(MEMORY, 0)

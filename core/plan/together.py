@@ -144,13 +144,15 @@ class Gangs:
             return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card)
 
         trial = LedgerTrial(ledger, ready, shortfall_of, lambda entry, card: self._lift(entry, card or None))
+        cards = frozenset().union(*(entry.demand.cards for entry in ready))
         try:
-            for members in ways:
-                outcome = yield from assign(members, wanted, progress.missing_tasks, trial)
-                if outcome.chosen:
-                    ledger.wakeups.publish(unit.queue)
-                    ledger.devices.tell_again(trial.lifts)
-                    return [trial.lifts[each.member.uid] for each in outcome.chosen]
+            with ledger.wakeups.searching(unit.queue, cards):
+                for members in ways:
+                    outcome = yield from assign(members, wanted, progress.missing_tasks, trial)
+                    if outcome.chosen:
+                        ledger.wakeups.publish(unit.queue)
+                        ledger.devices.tell_again(trial.lifts)
+                        return [trial.lifts[each.member.uid] for each in outcome.chosen]
         finally:
             # Also when the pass is given up, or the members have changed.
             if not outcome.chosen:

@@ -22,6 +22,7 @@ class Wakeups:
         self._helped: dict[str, int] = {}
         self._help = 0
         self._muted = 0
+        self._search: tuple[str, frozenset[str]] | None = None
 
     # -- what happened ---------------------------------------------------------------------------------------
 
@@ -49,15 +50,17 @@ class Wakeups:
 
     def room_freed(self, cards: Collection[str]) -> None:
         """Some node may have room for these cards, or mGPU resources, that it had not before."""
-        if self._room and not self._muted:
+        if self.room_awaited and not self._muted:
             freed = [queue for queue, wanted in self._room.items() if not wanted.isdisjoint(cards)]
             for queue in freed:
                 del self._room[queue]
+            if self._search is not None and not self._search[1].isdisjoint(cards):
+                freed.append(self._search[0])
             self.help(*freed)
 
     def cpu_memory_freed(self, queue: str) -> None:
         """CPU or memory was given back in a queue; '' for in none."""
-        if queue in self._cpu_memory and not self._muted:
+        if not self._muted and (queue in self._cpu_memory or self._is_searched(queue)):
             self._cpu_memory.discard(queue)
             self.help(queue)
 
@@ -66,6 +69,8 @@ class Wakeups:
         if not self._muted:
             self.help(*self._cpu_memory)
             self._cpu_memory.clear()
+            if self._search is not None:
+                self.help(self._search[0])
 
     @contextmanager
     def muted(self) -> Iterator[None]:
@@ -75,6 +80,22 @@ class Wakeups:
             yield
         finally:
             self._muted -= 1
+
+    @contextmanager
+    def searching(self, queue: str, cards: Collection[str]) -> Iterator[None]:
+        """Within, anything that comes free and may help pods of the queue, which want these cards, has it looked at again.
+
+        What they are told in the end may have been found out before, and they do not wait for it by name yet. One search at
+        a time.
+        """
+        self._search = queue, frozenset(cards)
+        try:
+            yield
+        finally:
+            self._search = None
+
+    def _is_searched(self, queue: str) -> bool:
+        return self._search is not None and self._search[0] == queue
 
     # -- what is waited for ------------------------------------------------------------------------------------
 
@@ -89,7 +110,7 @@ class Wakeups:
     @property
     def room_awaited(self) -> bool:
         """Whether any queue waits for room."""
-        return bool(self._room)
+        return bool(self._room) or self._search is not None
 
     # -- what is to be done ------------------------------------------------------------------------------------
 
