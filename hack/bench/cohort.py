@@ -137,7 +137,7 @@ def ideal(born: list[Birth]) -> tuple[float, dict[str, float]]:
                     heapq.heappush(running, (now + birth.kind.runs_s, birth.kind.cards))
                     waits[birth.kind.name].append(now - birth.at_s)
                     ends.append(now + birth.kind.runs_s)
-    return max(ends), {name: mean(found) for name, found in waits.items()}
+    return max(ends), {name: mean(found or [0.0]) for name, found in waits.items()}
 
 
 def rows(seen: Seen, best: tuple[float, Mapping[str, float]], share: float) -> list[Row]:
@@ -298,7 +298,7 @@ def _requests(plane: ControlPlane, installed: Installation, offset: int) -> Coun
 
 def _admitted_s(leader: ManagedProcess, born: list[Birth], created: Mapping[str, float]) -> dict[str, float]:
     """The mean time from the answer of the creation to the lift, by class, as the leader's log tells."""
-    lifted = dict(_lifts(leader))
+    lifted = dict(lifts(leader.log))
     found: dict[str, list[float]] = {}
     for birth in born:
         if birth.name in lifted:
@@ -306,8 +306,9 @@ def _admitted_s(leader: ManagedProcess, born: list[Birth], created: Mapping[str,
     return {name: mean(waits) for name, waits in found.items()}
 
 
-def _lifts(leader: ManagedProcess) -> Iterator[tuple[str, float]]:
-    for line in leader.log.read_bytes().splitlines():
+def lifts(log: Path) -> Iterator[tuple[str, float]]:
+    """Each pod that was lifted, and when, by a controller's log."""
+    for line in log.read_bytes().splitlines():
         if b'"lifted"' in line:
             entry = orjson.loads(line)
             yield entry["pod"].partition("/")[2], datetime.fromisoformat(entry["time"]).timestamp()

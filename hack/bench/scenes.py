@@ -392,7 +392,7 @@ def _bound_or_waiting(pods: Iterable[PodBuilder], node: str) -> Iterable[PodBuil
 
 SCENES: Final[dict[str, Scene]] = {
     "join": Scene("45 nodes join and leave, 10,000 pods of their card", nodes_join),
-    "join-standby": Scene("the same, on a standby", nodes_join, standby=True),
+    "join-standby": Scene("45 nodes join and leave, on a standby", nodes_join, standby=True),
     "affinities-60": Scene("8 affinities of 400 x 41, 60 nodes", costly_affinities(8, 60), hostile=True),
     "affinities-1000": Scene(
         "5 affinities of 400 x 41, 1,000 nodes", costly_affinities(5, 1000), hostile=True
@@ -405,9 +405,9 @@ SCENES: Final[dict[str, Scene]] = {
     "lifts": Scene("10,000 lifts in one queue", many_lifts, hostile=True),
     "metrics": Scene("/metrics, 2,000 queues x 4 cards", metrics_page),
     "start": Scene("start over 100,000 pods on 5,000 nodes", start, starts=True),
-    "start-standby": Scene("the same, on a standby", start, starts=True, standby=True),
+    "start-standby": Scene("start over 100,000 pods, on a standby", start, starts=True, standby=True),
     "namespace": Scene("namespace of 10,000 pods changes its queue", namespace_queue),
-    "namespace-standby": Scene("the same, on a standby", namespace_queue, standby=True),
+    "namespace-standby": Scene("namespace of 10,000 pods, on a standby", namespace_queue, standby=True),
     "question": Scene("filter with a body of 16 MB", large_question),
 }
 """By name, in the order in which they are gone through."""

@@ -38,7 +38,7 @@ while time.monotonic() < end and os.getppid() == parent:
 def run(effort: Effort, progress: Callable[[str], None]) -> list[Row]:
     """All scenes, one after the other."""
     outcomes: list[tuple[Scene, Outcome]] = []
-    with _busy_core():
+    with busy_core():
         for name, scene in SCENES.items():
             outcome = measured(name, effort.share)
             progress(_told(scene, outcome))
@@ -123,11 +123,11 @@ def _told(scene: Scene, outcome: Outcome) -> str:
 
 
 @contextmanager
-def _busy_core() -> Iterator[None]:
-    """Another process keeps one core busy; it ends with this block, with this process, or after some minutes."""
+def busy_core() -> Iterator[int]:
+    """Another process, whose id is given, keeps one core busy; it ends with this block, with this process, or after some minutes."""
     spinner = subprocess.Popen([sys.executable, "-c", _SPINNER])
     try:
-        yield
+        yield spinner.pid
     finally:
         spinner.kill()
         spinner.wait()

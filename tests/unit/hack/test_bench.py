@@ -1,6 +1,8 @@
 """Every benchmark runs and reports, on clusters too small to take time; no figure is judged here."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import orjson
 import pytest
@@ -25,7 +27,10 @@ TINY = Effort(
     pods=60,
     pod_nodes=4,
     changes=20,
+    share=0.002,
 )
+BY_THEMSELVES = ("stalls", "cohort")
+"""Tried in parts: each scene is a process of its own, and a control plane is no unit."""
 
 
 def a_row(figure: float = 3.0, ratio: float = 1.5, target: Target | None = None, unit: str = "ms") -> Row:
@@ -45,7 +50,7 @@ def silent(_text: str) -> None:
     """Progress that nobody reads."""
 
 
-@pytest.mark.parametrize("name", bench.BENCHMARKS)
+@pytest.mark.parametrize("name", [name for name in bench.BENCHMARKS if name not in BY_THEMSELVES])
 def test_every_benchmark_reports_a_figure_and_a_floor_for_each_row(name: str) -> None:
     rows = bench.BENCHMARKS[name](TINY, silent)
     assert rows
@@ -176,6 +181,17 @@ def test_figure_and_floor_are_measured_by_turns_and_the_ratio_within_each_turn()
 def test_at_least_one_round_is_measured_when_the_time_is_up() -> None:
     assert list(bounded(5, -1.0)) == [0]
     assert list(bounded(3, 60.0)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments"),
+    [((), ""), (("ONLY=stalls cohort", "ARGS=--quick"), "--only stalls cohort --quick")],
+)
+def test_make_narrows_what_is_measured(given: tuple[str, ...], arguments: str) -> None:
+    command = ["make", "--no-print-directory", "-n", "-o", ".venv/.ready", "bench", *given]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout.split("hack.bench", 1)[1].strip() == arguments
 
 
 @pytest.mark.parametrize(("flags", "status"), [((), 0), (("--check",), 1)])

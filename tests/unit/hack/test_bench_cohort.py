@@ -1,0 +1,63 @@
+"""Kueue's shape: which pods come when, the least that they can take, and what is reported."""
+
+from pathlib import Path
+
+import pytest
+
+from hack.bench import cohort
+from hack.bench.cohort import Birth, Seen
+
+
+def test_the_shape_is_the_published_one() -> None:
+    born = cohort.births(1)
+    assert len(born) == 6 * (350 + 100 + 50)
+    assert born == sorted(born)
+    assert len({birth.name for birth in born}) == len(born)
+    assert max(birth.at_s for birth in born) == pytest.approx(49 * 1.2)
+    assert sum(birth.kind.cards for birth in born) == 6 * (350 + 500 + 1000)
+
+
+def test_without_anything_in_the_way_only_quota_is_waited_for() -> None:
+    """Two large pods take all quota of their queue one after the other; another queue does not wait."""
+    end_s, waits = cohort.ideal([Birth(0.0, 0, 2, 0), Birth(0.2, 0, 2, 1), Birth(0.2, 1, 0, 0)])
+    assert end_s == pytest.approx(2.0)
+    assert waits["large"] == pytest.approx(0.4)
+    assert waits["small"] == 0
+
+
+def seen(cpu_s: float) -> Seen:
+    waits = {"small": 1.0, "medium": 2.0, "large": 3.0}
+    return Seen(
+        pods=100,
+        wall_s=80.0,
+        cpu_s=cpu_s,
+        read_s=0.01,
+        events=150,
+        patches=100,
+        requests={},
+        admitted_s=waits,
+    )
+
+
+def test_what_the_leader_spends_on_each_pod_is_judged() -> None:
+    waits = {"small": 0.0, "medium": 1.0, "large": 2.0}
+    rows = {row.what.removeprefix("100 pods: "): row for row in cohort.rows(seen(0.6), (60.0, waits), 1)}
+    assert rows["leader's processor time for each"].figure == pytest.approx(6)
+    assert {what for what, row in rows.items() if row.reached is not None} == {
+        "leader's processor time for each",
+        "patches of pods for each",
+        "events for each",
+    }
+    assert [what for what, row in rows.items() if row.reached is False] == [
+        "leader's processor time for each"
+    ]
+    assert all(row.reached is None for row in cohort.rows(seen(0.6), (60.0, waits), 0.1))
+
+
+def test_lifts_are_read_off_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "controller.log"
+    log.write_text(
+        '{"time":"2024-01-01T00:00:01.500Z","message":"lifted","pod":"cohort/small-0-1"}\n'
+        '{"time":"2024-01-01T00:00:02.000Z","message":"deciding"}\n'
+    )
+    assert dict(cohort.lifts(log)) == {"small-0-1": 1704067201.5}
