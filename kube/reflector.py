@@ -7,7 +7,7 @@ the next attempt has to list again.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from random import Random
@@ -21,7 +21,12 @@ from kube.resources import Resource
 
 _LOG = logging.getLogger(__name__)
 
-_YIELD_EVERY = 50
+_SLICE_S = 0.005
+"""How long events are handled before others come to their turn: one may take a microsecond, or milliseconds ..."""
+_AT_ONCE = 50
+"""... and no more than so many in any case."""
+_SOUGHT_AT_ONCE = 5000
+"""So many known objects are looked for in a list before others come to their turn."""
 _ANSWER_CAP_S = 30.0
 _STABLE_S = 10.0
 _RETRY_AFTER_CAP_S = 120.0
@@ -133,8 +138,10 @@ class Reflector:
         timing: Timing | None = None,
         rng: Random | None = None,
         metrics: Metrics = DEFAULT,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._source = source
+        self._clock = clock
         self._resource = resource
         self._namespace = namespace
         self._label_selector = label_selector
@@ -165,9 +172,10 @@ class Reflector:
     async def run(self) -> AsyncGenerator[Event]:
         """The events of all attempts, for ever. Close the generator to stop.
 
-        Gives way to other tasks every few events, however large a burst is.
+        Gives way to other tasks every few milliseconds, however large a burst is or an event in it.
         """
-        count = 0
+        clock = self._clock or asyncio.get_running_loop().time
+        count, until = 0, clock() + _SLICE_S
         while True:
             failure: errors.KubeError | None = None
             try:
@@ -175,8 +183,9 @@ class Reflector:
                     async for event in events:
                         yield event
                         count += 1
-                        if count % _YIELD_EVERY == 0:
+                        if count == _AT_ONCE or clock() >= until:
                             await asyncio.sleep(0)
+                            count, until = 0, clock() + _SLICE_S
             except errors.KubeError as error:
                 failure = error
             delay_s = self._pause_after(failure)
@@ -222,9 +231,12 @@ class Reflector:
             if not self._optional:
                 raise
             missing = error
-        for key in [key for key in self._uids if key not in seen]:
-            del self._uids[key]
-            yield Removed(key)
+        for count, key in enumerate(tuple(self._uids), 1):
+            if key not in seen:
+                del self._uids[key]
+                yield Removed(key)
+            if count % _SOUGHT_AT_ONCE == 0:
+                await asyncio.sleep(0)
         yield Listed()
         if missing is not None:
             raise missing

@@ -16,9 +16,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SET_ASIDE_S = 0.1
 """While caches are filled no collection looks at more than came in this time."""
 
-_GC_THRESHOLDS = (50_000, 20, 50)
+_GC_THRESHOLDS = (25_000, 4, 50)
 """A page of raw objects holds tens of thousands of containers that live for milliseconds. With Python's own 700 the
-collector walks through them again and again: a list costs two to three times as much, in pauses of 70 ms, not 20."""
+collector walks through them again and again: a list costs two to three times as much. The second number says how many
+young collections go by before one that looks at what survived them, of which there may be a hundred thousand objects."""
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]], *, use_uvloop: bool = True) -> int:

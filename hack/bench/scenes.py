@@ -405,7 +405,6 @@ SCENES: Final[dict[str, Scene]] = {
     "lifts": Scene("10,000 lifts in one queue", many_lifts, hostile=True),
     "metrics": Scene("/metrics, 2,000 queues x 4 cards", metrics_page),
     "start": Scene("start over 100,000 pods on 5,000 nodes", start, starts=True),
-    "start-standby": Scene("start over 100,000 pods, on a standby", start, starts=True, standby=True),
     "namespace": Scene("namespace of 10,000 pods changes its queue", namespace_queue),
     "namespace-standby": Scene("namespace of 10,000 pods, on a standby", namespace_queue, standby=True),
     "question": Scene("filter with a body of 16 MB", large_question),

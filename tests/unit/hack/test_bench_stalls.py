@@ -66,7 +66,7 @@ async def test_every_scene_tells_the_controller_something_or_asks_it(name: str) 
 
 def outcomes(**seen: Any) -> list[tuple[Scene, Outcome]]:
     outcome = Outcome(deaf=Deaf(60.0, 20.0), quiet=Deaf(2.0, 1.0), took_s=3.0, read_s=0.5, problem="", **seen)
-    return [(SCENES["lifts"], outcome), (SCENES["start-standby"], outcome)]
+    return [(SCENES["lifts"], outcome), (SCENES["join-standby"], outcome)]
 
 
 def test_a_scene_is_reported_beside_the_quiet_loop() -> None:
@@ -77,7 +77,7 @@ def test_a_scene_is_reported_beside_the_quiet_loop() -> None:
     assert rows[f"{lifts}: less waiting"].reached is True
     assert rows[f"{lifts}: another's lift"].reached is False
     assert rows["scenes in which the lease changed hands"].reached is True
-    assert f"{SCENES['start-standby'].what}: another's lift" not in rows
+    assert f"{SCENES['join-standby'].what}: another's lift" not in rows
     assert len(rows) == len(stalls.rows(outcomes(), 1))
 
 

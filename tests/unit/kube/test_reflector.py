@@ -1,4 +1,5 @@
 import asyncio
+from collections import Counter
 from contextlib import aclosing
 from random import Random
 
@@ -254,3 +255,62 @@ async def test_one_failure_is_logged_once_while_it_lasts(caplog: pytest.LogCaptu
     with caplog.at_level("INFO"):
         await play(source)
     assert [record.message for record in caplog.records] == ["list or watch failed", "watching again"]
+
+
+@pytest.mark.parametrize(("event_s", "together"), [(0.001, 5), (0.006, 1), (0.0, 50)])
+async def test_a_burst_gives_way_by_what_its_events_cost(event_s: float, together: int) -> None:
+    """Fifty events of a megabyte each are half a second; none of them waits for the network in between."""
+    now, turns, said = 0.0, 0, []
+    source = ScriptedSource(watches=[[added(f"p{number}", 11 + number) for number in range(200)]])
+    following = Reflector(source, PODS, metrics=Metrics(CollectorRegistry()), clock=lambda: now)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    spinning = asyncio.create_task(others())
+    async with aclosing(following.run()) as events:
+        async for event in events:
+            now += event_s
+            said.append((words(event), turns))
+            if len(said) == 150:
+                break
+    spinning.cancel()
+    await asyncio.wait({spinning})
+    in_one_go = Counter(turn for word, turn in said if word.startswith("+"))
+    assert max(in_one_go.values()) == together
+
+
+async def test_objects_that_are_gone_are_looked_for_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a hundred thousand known ones."""
+    monkeypatch.setattr(reflector, "_SOUGHT_AT_ONCE", 2)
+    names = [f"p{number}" for number in range(6)]
+    lists = [[raw(name, 1) for name in names], [raw("p0", 1)]]
+    following = Reflector(
+        ScriptedSource(lists=lists, watches=[[GONE], [GONE]]), PODS, metrics=Metrics(CollectorRegistry())
+    )
+    turns = 0
+    gone: list[tuple[str, int]] = []
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async def listed() -> None:
+        async for event in following.attempt():
+            if isinstance(event, reflector.Removed):
+                gone.append((event.key, turns))  # noqa: PERF401 - each at its time
+
+    spinning = asyncio.create_task(others())
+    for _ in lists:
+        with pytest.raises(Gone):
+            await listed()
+        following.relist()
+    spinning.cancel()
+    await asyncio.wait({spinning})
+    assert [key for key, _ in gone] == [f"a/{name}" for name in names[1:]]
+    assert len({turn for _, turn in gone}) == 3
