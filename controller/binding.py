@@ -64,7 +64,7 @@ class BindingHook:
         self._metrics = metrics
         self._ask_leader = ask_leader or self._leaderless
         self._grants = Grants(
-            self._stored, self._binder, caches.notify, settled_after_s=settled_after(hook_timeout_s)
+            self._look_up, self._binder, caches.notify, settled_after_s=settled_after(hook_timeout_s)
         )
         caches.pods.subscribe(self._grants.observe)
         self._term: Term | None = None
@@ -132,6 +132,10 @@ class BindingHook:
         if self._binder.passes_unasked(known, target.node):
             return self._passed(target, missing.code)
         return self._refused(missing.code, missing.detail)
+
+    async def _look_up(self, granted: Pod) -> Pod | None:
+        """The same of a pod that was granted its bind; the books have it from then on. Raises KubeError, or GARBAGE."""
+        return await self._caches.look_up(granted, lambda pod: self._stored(pod.namespace, pod.name))
 
     async def _stored(self, namespace: str, name: str) -> Pod | None:
         """The pod as the API server has it now. Raises KubeError."""

@@ -1,10 +1,11 @@
 """The informers of the controller, and the ledger that follows them."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+from controller.readings import Readings
 from core.crossquota.book import GuestBook
 from core.crossquota.selector import keys
 from core.mgpu.booked import RecordBook
@@ -28,7 +29,6 @@ from core.objects import (
 )
 from core.queues.ledger import Ledger
 from core.settings import Settings
-from kube.client import Json
 from kube.informer import Informer
 from kube.reflector import ListWatch
 from kube.resources import (
@@ -57,10 +57,11 @@ class Caches:
     def __init__(self, client: ListWatch, settings: Settings) -> None:
         self.ledger = Ledger(settings)
         self._signals: list[asyncio.Event] = []
+        self._readings = Readings()
         ledger = self.ledger
         labels = keys(settings.cross_quota.label_selector)
-        self._project_pod = partial(pod.project, labels_kept=labels)
-        self.pods = _informer(client, PODS, self._project_pod, _namespaced)
+        self.project_pod = partial(pod.project, labels_kept=labels)
+        self.pods = _informer(client, PODS, self.project_pod, _namespaced)
         self.nodes = _informer(client, NODES, node.project, _named)
         self.queues = _informer(client, QUEUES, queue.project, _named, optional=True)
         self.groups = _informer(client, PODGROUPS, group.project, _namespaced, optional=True)
@@ -111,21 +112,33 @@ class Caches:
     def assign(self, bound: Pod, cards: Mapping[str, tuple[int, ...]]) -> None:
         """Books cards for a pod that is bound without them."""
         self.records.assign(bound, cards)
-        self._put_pod(bound)
+        self._book_pod(bound)
         self.notify()
 
-    def observe_pod(self, expected: Pod, raw: Json) -> None:
-        """Takes in a pod that was read, before the watch shows it. Another one of that name means that `expected` is gone."""
-        found = self._project_pod(raw)
-        if found.uid != expected.uid:
-            self.forget_pod(expected)
-        self._put_pod(found)
-        self.notify()
+    async def look_up(self, expected: Pod, read: Callable[[Pod], Awaitable[Pod | None]]) -> Pod | None:
+        """Reads a pod anew, and takes in what was found before the watch shows it; None for one that does not exist.
 
-    def forget_pod(self, gone: Pod) -> None:
-        """Drops a pod of which is known that it does not exist any more, before the watch shows it."""
-        self._drop_pod(gone)
+        Another pod of its name means that `expected` is gone. Where the watch has come further meanwhile its word stands.
+        Raises what `read` raises.
+        """
+        before = self.pods.get(expected.key)
+        found = await read(expected)
+        shown = self.pods.get(expected.key)
+        if shown is not before and (found is None or not self._readings.outdates(found, shown)):
+            return found
+        if found is None or found.uid != expected.uid:
+            self._forget_pod(expected, shown)
+        if found is not None:
+            self._readings.put(found)
+            self._book_pod(found)
         self.notify()
+        return found
+
+    def _forget_pod(self, gone: Pod, shown: Pod | None) -> None:
+        if shown is not None and shown.uid == gone.uid:
+            self._readings.put_gone(gone.uid)
+        self.records.drop(gone.uid)
+        self.ledger.drop_pod(gone.uid)
 
     def release_records(self) -> None:
         """From now on the ledger has the pods as they are observed."""
@@ -180,9 +193,14 @@ class Caches:
         yield from (self.namespaces, self.nodes, self.queues, self.groups, self.jobs, self.pods)
 
     def _put_pod(self, observed: Pod) -> None:
+        if self._readings.admit(observed):
+            self._book_pod(observed)
+
+    def _book_pod(self, observed: Pod) -> None:
         self.ledger.put_pod(self.records.as_booked(observed))
 
     def _drop_pod(self, gone: Pod) -> None:
+        self._readings.drop(gone.uid)
         self.records.drop(gone.uid)
         self.ledger.drop_pod(gone.uid)
 

@@ -31,8 +31,8 @@ _RETRY_AFTER_CAP_S = 120.0
 
 _SIDE_BY_SIDE = 8
 
-Read = Callable[[str, str], Awaitable[Pod | None]]
-"""The pod of this namespace and name as it is stored now, with a time-out of its own; None when there is none.
+Read = Callable[[Pod], Awaitable[Pod | None]]
+"""The pod of the same namespace and name as it is stored now, with a time-out of its own; None when there is none.
 
 Raises KubeError, or GARBAGE for what is no pod.
 """
@@ -110,7 +110,7 @@ class Grants:
             return None
         stored, failure = None, None
         try:
-            stored = await self._read(grant.pod.namespace, grant.pod.name)
+            stored = await self._read(grant.pod)
         except (errors.KubeError, *GARBAGE) as error:
             failure = error
         if self._grants.get(uid) is not grant:

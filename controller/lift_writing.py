@@ -19,9 +19,10 @@ from core.plan.decision import Lift
 from core.plan.lift import Planner
 from kube import errors
 from kube.client import PatchType
+from kube.informer import GARBAGE
 from kube.lease import Term
 from kube.resources import PODS
-from kube.workqueue import WorkQueue
+from kube.workqueue import IDLE, WorkQueue
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ UNANSWERED_S = 70.0
 FAILED_S = 15.0
 """The same of one that the API server has answered with 500: its database may have taken in what it gave up waiting for."""
 
+_PATIENCE_S = 30.0
+"""So long a lift may fail, or wait for its turn behind others that do, before it is given up for now."""
 _RETRY_FIRST_S = 0.2
 _RETRY_MAX_S = 5.0
 _TRIES = 6
@@ -61,8 +64,12 @@ class _Flight:
     """Whether the pod has to be read before it is written again."""
     open_until: float = float("-inf")
     """Until when a try may still be stored that failed, or was not answered."""
+    since: float = 0.0
+    """When it was decided, or first failed."""
     given_up: str = ""
     """Why it is not to be written any more."""
+    void: bool = False
+    """Whether its queue has changed so that the decision does not hold."""
 
 
 class LiftWriter:
@@ -86,7 +93,9 @@ class LiftWriter:
         """Writes until cancelled. What is refused is told to `planner`."""
         self._planner, self._term = planner, term
         try:
-            await self._queue.run()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._queue.run(), name="lift queue")
+                tasks.create_task(self._give_up_untried(), name="lifts that hang")
         finally:
             self._planner = self._term = None
             self._queue.clear()
@@ -96,7 +105,7 @@ class LiftWriter:
     def write(self, lift: Lift) -> None:
         """Has a lift written that is booked in the ledger."""
         key = _key(lift.pod)
-        self._flights[key] = _Flight(lift)
+        self._flights[key] = _Flight(lift, since=asyncio.get_running_loop().time())
         self._queue.add(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -115,25 +124,24 @@ class LiftWriter:
     # -- one lift ----------------------------------------------------------------------------------------------
 
     async def _work(self, key: _Key) -> float | None:
-        """One step for one pod. Returns after how many seconds it goes on, None when nothing is left to be done."""
+        """One step for one pod. Returns after how many seconds it goes on, None or IDLE when nothing is left to be done."""
         flight = self._flights.get(key)
         if flight is None:
             self._try_anew(key)
-            return None
+            return IDLE
         if self._overtaken(flight):
-            self._done(key)
-            return None
+            self._done(key, flight)
+            return IDLE
         if self._term is None or not self._term.valid():
             return _RETRY_MAX_S
         if self._is_another(flight):
             self._take_back(key, flight)
-            return None
-        if self._planner is not None and not flight.given_up and not self._planner.stands(flight.lift):
-            flight.given_up, flight.look = "its queue has changed", flight.look or self._open_s(flight) > 0
-            if not flight.look:
-                self._take_back(key, flight)
-                return None
-        if flight.look:
+            return IDLE
+        flight.void = self._planner is not None and not self._planner.stands(flight.lift)
+        if flight.void and self._open_s(flight) <= 0 and not flight.look:
+            self._take_back(key, flight)
+            return IDLE
+        if flight.look or flight.void:
             return await self._look(key, flight)
         return await self._write(key, flight)
 
@@ -150,21 +158,25 @@ class LiftWriter:
                 field_manager=FIELD_MANAGER,
                 timeout_s=WRITE_TIMEOUT_S,
             )
-        except errors.Throttled as error:
-            flight.tries -= 1
+        except (errors.Throttled, errors.Unauthorized) as error:
+            # Not taken in at all; as a rule it will be soon.
             return self._again(flight, error)
         except (errors.ServerError, errors.ConnectionFailed) as error:
-            flight.look = True
-            self._keep_open(flight, error)
-            if flight.tries >= _TRIES:
-                flight.given_up = errors.describe(error)
-            return self._again(flight, error)
+            return self._unknown(flight, error)
         except errors.ApiError as error:
+            if error.status == HTTPStatus.REQUEST_TIMEOUT:
+                return self._unknown(flight, error)
             return await self._refuse(key, flight, error)
         self._metrics.lifts.labels("done").inc()
         _LOG.info("lifted", extra=_about(lift, None))
-        self._done(key)
+        self._done(key, flight)
         return None
+
+    def _unknown(self, flight: _Flight, error: errors.KubeError) -> float:
+        """Nobody knows whether the patch was stored, or still will be."""
+        flight.look = True
+        self._keep_open(flight, error)
+        return self._again(flight, error)
 
     async def _refuse(self, key: _Key, flight: _Flight, error: errors.ApiError) -> float | None:
         """The patch was not stored. The pod may be another one than was looked at, perhaps by an earlier try of this lift."""
@@ -180,31 +192,51 @@ class LiftWriter:
 
     async def _look(self, key: _Key, flight: _Flight) -> float | None:
         """What is stored decides."""
-        lift = flight.lift
         try:
-            raw = await self._client.get(PODS, lift.pod.name, lift.pod.namespace, timeout_s=WRITE_TIMEOUT_S)
-        except errors.NotFound:
-            self._caches.forget_pod(lift.pod)
-            self._done(key)
-            return None
+            found = await self._caches.look_up(flight.lift.pod, self._read)
         except errors.KubeError as error:
             return self._again(flight, error)
-        self._caches.observe_pod(lift.pod, raw)
-        if self._overtaken(flight):
-            self._done(key)
+        except GARBAGE as error:
+            return self._again(
+                flight, errors.ConnectionFailed(f"no pod was answered: {type(error).__name__}")
+            )
+        if found is None or self._overtaken(flight):
+            self._done(key, flight)
             return None
         if self._is_another(flight):
             self._take_back(key, flight)
             return None
-        if not flight.given_up:
+        if not (flight.given_up or flight.void):
             # Nothing has been stored. Should an earlier try be under way still, only one of the two can be.
             flight.look = False
             return flight.delay_s
         open_s = self._open_s(flight)
         if open_s > 0:
-            return open_s
-        self._hold(key, flight)
+            return min(open_s, _RETRY_MAX_S)
+        if flight.given_up:
+            self._hold(key, flight)
+        else:
+            self._take_back(key, flight)
         return None
+
+    async def _read(self, pod: Pod) -> Pod | None:
+        try:
+            raw = await self._client.get(PODS, pod.name, pod.namespace, timeout_s=WRITE_TIMEOUT_S)
+        except errors.NotFound:
+            return None
+        _ = raw["metadata"]["uid"]
+        return self._caches.project_pod(raw)
+
+    async def _give_up_untried(self) -> None:
+        """What has not come to its turn in reasonable time, for all before it hangs, gives its quota back."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(_PATIENCE_S / 4)
+            late = clock() - _PATIENCE_S
+            for key, flight in tuple(self._flights.items()):
+                if not flight.tries and flight.since <= late:
+                    flight.given_up = f"lifts in namespace {key[0]} are not taken in at present"
+                    self._hold(key, flight)
 
     # -- how it stands -----------------------------------------------------------------------------------------
 
@@ -230,18 +262,25 @@ class LiftWriter:
     def _again(self, flight: _Flight, error: errors.KubeError) -> float:
         self._metrics.lifts.labels("retried").inc()
         _LOG.warning("lift not answered, trying again", extra=_about(flight.lift, error))
+        now = asyncio.get_running_loop().time()
+        if flight.tries == 1 and not flight.given_up:
+            flight.since = now
+        if flight.tries >= _TRIES or now - flight.since >= _PATIENCE_S:
+            flight.look, flight.given_up = True, flight.given_up or errors.describe(error)
         delay_s = flight.delay_s
         flight.delay_s = min(_RETRY_MAX_S, 2 * delay_s)
-        return max(delay_s, errors.retry_after_s(error))
+        return max(delay_s, min(errors.retry_after_s(error), _PATIENCE_S))
 
-    def _done(self, key: _Key) -> None:
+    def _done(self, key: _Key, flight: _Flight) -> None:
         """Nothing is to be written any more; the booking stays until the watch shows what became of the pod."""
-        del self._flights[key]
-        self._refused.pop(key, None)
+        if self._flights.get(key) is flight:
+            del self._flights[key]
+            self._refused.pop(key, None)
 
     def _take_back(self, key: _Key, flight: _Flight) -> None:
         """The lift is not stored and never will be: the pod is decided on again."""
-        del self._flights[key]
+        if self._flights.get(key) is flight:
+            del self._flights[key]
         self._caches.ledger.retract(flight.lift.lifted)
         self._caches.ledger.wakeups.look_at(flight.lift.queue)
         self._caches.notify()
@@ -253,6 +292,7 @@ class LiftWriter:
         if self._planner is not None:
             self._planner.refuse(flight.lift.pod.uid, flight.given_up)
         self._take_back(key, flight)
+        self._queue.discard(key)
         self._queue.add(key, wait_s)
 
     def _try_anew(self, key: _Key) -> None:

@@ -75,6 +75,8 @@ class Lifter:
 
     def _carry_out(self, decision: Decision) -> None:
         if isinstance(decision, Hold):
+            if self._caches.ledger.entry(decision.pod.uid) is None:
+                return  # gone while the pass gave way
             self._metrics.holds.labels(decision.reason).inc()
             self._announcements.held(decision)
             return

@@ -17,7 +17,7 @@ from kube import errors
 from kube.client import PatchType
 from kube.lease import Term
 from kube.resources import QUEUES
-from kube.workqueue import WorkQueue
+from kube.workqueue import IDLE, WorkQueue
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,6 +68,12 @@ class Publisher:
         self._queue: WorkQueue[str] = WorkQueue(self._publish, slots=SIDE_BY_SIDE)
         self._leads: Callable[[], bool] = bool
         self._written: dict[str, _Written] = {}
+        caches.queues.subscribe(self._queue_changed)
+
+    def _queue_changed(self, old: Queue | None, new: Queue | None) -> None:
+        """Forgets a queue that is gone: one of its name that is made anew is another one."""
+        if old is not None and new is None:
+            self._written.pop(old.name, None)
 
     async def run(self, term: Term) -> None:
         """Publishes until cancelled. At the start every queue is looked at once."""
@@ -97,17 +103,16 @@ class Publisher:
         for entry in account.uncounted_pods.values() if account else ():
             self._announcements.uncounted(entry)
         if queue is None:
-            self._written.pop(name, None)
-            return None
+            return IDLE
         self._announcements.about_queue(queue, queue_notices(ledger, name))
         wanted = {**published(account.allocated if account else {}), **ledger.devices.published(queue)}
         patch = status_patch(queue, wanted)
         if patch is None:
-            return None
+            return IDLE
         written, now = self._written.get(name), asyncio.get_running_loop().time()
         if written is not None and now < (due := written.due(wanted)):
             self._queue.add(name, due - now + _TICK_S)
-            return None
+            return IDLE
         if not self._leads():
             return _REPEAT_FIRST_S
         return await self._write(queue, wanted, patch)

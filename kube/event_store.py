@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from kube import errors
 from kube.client import Json, JsonPatch, Page, PatchType
+from kube.informer import GARBAGE
 from kube.resources import EVENTS, Resource
 from kube.times import micro_time
 
@@ -160,7 +161,7 @@ class EventStore:
         pages = self._client.list(EVENTS, field_selector=selector, limit=PAGE, timeout_s=TIMEOUT_S)
         async with aclosing(pages):
             async for page in pages:
-                yield [_project(raw) for raw in page.items]
+                yield [past for raw in page.items if (past := _readable(raw)) is not None]
                 read += 1
                 if read == _PAGES:
                     return
@@ -172,6 +173,14 @@ def cut(note: str) -> str:
     if len(raw) <= NOTE_LIMIT:
         return raw.decode("utf-8")
     return raw[: NOTE_LIMIT - 3].decode("utf-8", errors="ignore") + "..."
+
+
+def _readable(raw: Json) -> Past | None:
+    """None for an event that says nothing we could have said: anybody may write one under our name, with any time in it."""
+    try:
+        return _project(raw)
+    except GARBAGE:
+        return None
 
 
 def _project(raw: Json) -> Past:

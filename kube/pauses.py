@@ -53,8 +53,8 @@ class Pauses:
             pause = self._pauses[lane] = _Pause(Backoff(self._rng))
         if len(pause.failed) <= self._patience:
             pause.failed.add(key)
-        asked_s = error.retry_after if isinstance(error, errors.ApiError) else None
-        if asked_s is None:
+        asked_s = errors.retry_after_s(error)
+        if not asked_s:
             asked_s = pause.backoff.next_delay() if len(pause.failed) > self._patience else 0.0
         pause.until = max(pause.until, now + asked_s)
         return pause.until - now

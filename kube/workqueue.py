@@ -19,6 +19,9 @@ _SLACK = 64
 _TICK_S = 0.001
 """A timer may fire a hair before the clock shows its time; without this the queue would spin until it does."""
 
+IDLE = -1.0
+"""Returned by work that is done with a key and has tried nothing that could fail: its lane stays what it was."""
+
 Work = Callable[[K], Awaitable[float | None]]
 """Works on a key. Returns the seconds after which it has to be tried again, None when it is done with.
 
@@ -220,7 +223,7 @@ class WorkQueue(Generic[K]):
             if again_s is None:
                 self._failing.discard(lane)
                 self._retries.discard(key)
-            else:
+            elif again_s >= 0:
                 self._failing.add(lane)
                 self._retries.add(key)
                 # Work that failed is not repeated earlier because somebody asked: that is what the waiting is for.

@@ -3,8 +3,7 @@
 Work is counted in the steps of core.steps, about half a millisecond each. Whoever is decided on without a pause costs none.
 """
 
-from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, TypeVar
 
 from core.steps import Steps
@@ -14,7 +13,7 @@ T = TypeVar("T")
 OF_A_PASS: Final = 2_000
 """Steps, about a second: so long the last queue of a pass may have to wait for the costly ones before it."""
 
-_DOUBLINGS: Final = 20
+_DOUBLINGS: Final = 40
 _REMEMBERED: Final = 4096
 """Who was cut and has gone since is not told; so many are kept at the most."""
 
@@ -22,41 +21,100 @@ _REMEMBERED: Final = 4096
 class Effort:
     """Steps that may still be taken, dealt out in equal parts to those who have not had theirs; what one leaves is for all."""
 
-    def __init__(self, steps: int = OF_A_PASS) -> None:
+    def __init__(self, steps: int) -> None:
+        self.total = steps
         self.left = steps
 
     def part(self, among: int) -> int:
-        """The part of one of so many."""
-        return max(0, self.left) // max(1, among)
+        """The part of one of so many, a step at least while any is left: so each pass gets somewhere."""
+        return max(1, self.left // max(1, among)) if self.left > 0 else 0
 
     def spend(self, steps: int) -> None:
         """Takes off what was used."""
         self.left -= steps
 
 
+class Ration:
+    """What one queue may spend of a pass, on so many units.
+
+    `costly` may take as much as it needs while no other queue waits; it has its turn after all others have had theirs.
+    """
+
+    def __init__(self, of_pass: Effort, steps: int, costly: Hashable = None) -> None:
+        self.of_pass = of_pass
+        self.costly = costly
+        self.units = 0
+        """How many are still to be decided on."""
+        self._own = Effort(steps)
+
+    @property
+    def fair(self) -> int:
+        """The part of the next unit."""
+        return self._own.part(self.units)
+
+    def spend(self, steps: int) -> None:
+        """One unit more is decided on, in so many steps."""
+        self.units = max(1, self.units - 1)
+        self._own.spend(steps)
+        self.of_pass.spend(steps)
+
+
 class Cuts:
-    """Who was cut short, and how often in a row. The part of such a one is doubled each time, so that everybody ends one day."""
+    """Who was cut short, and how often in a row. The part of such a one is doubled each time, so that everybody ends one day.
+
+    Who may need more than a whole pass has is not begun before all others have been decided on (`costly`).
+    """
 
     def __init__(self) -> None:
-        self._times: Counter[Hashable] = Counter()
+        self._times: dict[Hashable, int] = {}
+        self._costly: dict[Hashable, str] = {}
 
-    def part(self, key: Hashable, fair: int, left: int) -> int:
-        """The steps that `key` may take, given its fair part and all that is left of the pass."""
-        times = self._times.get(key, 0)
-        return fair if not times else min(max(1, fair) << min(times, _DOUBLINGS), max(fair, left))
+    def new_pass(self) -> Effort:
+        """What a pass may cost."""
+        return Effort(OF_A_PASS)
 
-    def note(self, key: Hashable, *, cut: bool) -> None:
-        """How it ended."""
-        if cut:
-            if len(self._times) >= _REMEMBERED:
-                self._times.clear()
-            self._times[key] += 1
+    def take_costly(self) -> tuple[Hashable, str] | None:
+        """Who comes after all others of this pass, and its queue; of several the one that has waited longest."""
+        key = next(iter(self._costly), None)
+        return None if key is None else (key, self._costly.pop(key))
+
+    def limited(
+        self, key: Hashable, queue: str, steps: Steps[T], ration: Ration, waits: Callable[[], bool]
+    ) -> Steps[tuple[T | None, int]]:
+        """What is decided within the part that is due, and in how many steps; None when that does not suffice.
+
+        `waits` says whether any other queue has to be decided on.
+        """
+        most = self._part(key, ration.fair)
+        if key == ration.costly:
+            value, taken = yield from _limited(steps, most, waits)
         else:
+            if most > ration.of_pass.total:
+                self._costly[key] = queue
+                most = 0
+            most = min(most, max(ration.fair, ration.of_pass.left))
+            value, taken = yield from _limited(steps, most, lambda: True)
+        ration.spend(taken)
+        if value is not None:
             self._times.pop(key, None)
+            self._costly.pop(key, None)
+        elif 0 < most < taken:
+            self._cut(key)
+        return value, taken
+
+    def _part(self, key: Hashable, fair: int) -> int:
+        times = self._times.get(key, 0)
+        return max(1, fair) << min(times, _DOUBLINGS) if times else fair
+
+    def _cut(self, key: Hashable) -> None:
+        times = self._times.pop(key, 0)
+        if len(self._times) >= _REMEMBERED:
+            del self._times[next(iter(self._times))]
+        self._times[key] = times + 1
 
 
-def limited(steps: Steps[T], most: int) -> Steps[tuple[T | None, int]]:
-    """What the steps come to, and how many they were; None as the first when they are more than `most`."""
+def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tuple[T | None, int]]:
+    """What the steps come to, and how many they were; None as the first when they are more than `most`, and others wait."""
     taken = 0
     try:
         while True:
@@ -66,7 +124,7 @@ def limited(steps: Steps[T], most: int) -> Steps[tuple[T | None, int]]:
                 value: T = end.value
                 return value, taken
             taken += 1
-            if taken > most:
+            if taken > most and waits():
                 return None, taken
             yield
     finally:

@@ -42,7 +42,7 @@ class Judge:
                 yield from self.prepare(card)
             if ledger.changes == changes:
                 break
-            now = ledger.current(entry)
+            now = ledger.current(entry) if ledger.settled else None
             if now is None:
                 return None
             entry = now

@@ -23,8 +23,6 @@ from core.shortfall import Shortfall
 from core.steps import Steps
 
 _IN_ONE_STEP: Final = 50
-_REMEMBERED: Final = 4096
-"""Gangs whose search was given up; beyond that, which nobody has seen, all of them are searched again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +33,6 @@ class Verdict:
     most: int
     exhausted: bool
     obstacles: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _GivenUp:
-    """The gang as it was when its search was given up, and what had been of help to its queue until then."""
-
-    entries: Sequence[Entry]
-    helped: int
-    verdict: Verdict
 
 
 class Members(Protocol):
@@ -71,7 +60,6 @@ class Gangs:
         self._ledger = ledger
         self._choice = choice
         self._judge = judge
-        self._given_up: dict[str, _GivenUp] = {}
 
     def decide(self, unit: Unit, told: dict[Hashable, Verdict]) -> Steps[list[Decision] | None]:
         """What is decided on the group; the members left over are looked at one by one.
@@ -135,9 +123,6 @@ class Gangs:
         told: dict[Hashable, Verdict],
     ) -> Steps[list[Lift] | Verdict]:
         """The lifts of the members that fit together, or why they do not, as far as known without another search."""
-        known = self._known(unit)
-        if known is not None:
-            return known
         members = yield from self._members(ready)
         for card in {card for member in members for card in member.alternatives if card != NO_CARD}:
             yield from self._judge.prepare(card)
@@ -145,12 +130,9 @@ class Gangs:
         wish = _wish(ways, wanted, progress)
         if wish in told:
             return told[wish]
-        helped = self._ledger.wakeups.helped(unit.queue)
         found = yield from self._searched(unit, ready, ways, wanted, progress)
         if isinstance(found, Verdict):
             told[wish] = found
-            if found.exhausted:
-                self._remember(unit, helped, found)
         return found
 
     def _members(self, ready: Sequence[Entry]) -> Steps[list[Member]]:
@@ -177,13 +159,15 @@ class Gangs:
         trial = LedgerTrial(
             ledger, ready, shortfall_of, lambda entry, card: self._judge.lift(entry, card or None)
         )
+        cards = frozenset[str]().union(*(entry.demand.cards for entry in ready))
         try:
-            for members in ways:
-                outcome = yield from assign(members, wanted, progress.missing_tasks, trial)
-                if outcome.chosen:
-                    ledger.wakeups.publish(unit.queue)
-                    ledger.devices.tell_again(trial.lifts)
-                    return [trial.lifts[each.member.uid] for each in outcome.chosen]
+            with ledger.wakeups.searching(unit.queue, cards):
+                for members in ways:
+                    outcome = yield from assign(members, wanted, progress.missing_tasks, trial)
+                    if outcome.chosen:
+                        ledger.wakeups.publish(unit.queue)
+                        ledger.devices.tell_again(trial.lifts)
+                        return [trial.lifts[each.member.uid] for each in outcome.chosen]
         finally:
             # Also when the pass is given up, or the members have changed.
             if not outcome.chosen:
@@ -191,21 +175,6 @@ class Gangs:
         mixed = f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
         shortfall = trial.shortfall or Shortfall(reasons.MIXED_CARDS, mixed)
         return Verdict(shortfall, trial.most, outcome.exhausted, frozenset(trial.obstacles))
-
-    def _known(self, unit: Unit) -> Verdict | None:
-        """What is remembered of a gang that is as it was, and that nothing has been of help to since."""
-        known = self._given_up.get(str(unit.key))
-        if known is None or known.helped != self._ledger.wakeups.helped(unit.queue):
-            return None
-        same = len(known.entries) == len(unit.entries) and all(
-            old is new or old.alike(new) for old, new in zip(known.entries, unit.entries, strict=True)
-        )
-        return known.verdict if same else None
-
-    def _remember(self, unit: Unit, helped: int, verdict: Verdict) -> None:
-        if len(self._given_up) >= _REMEMBERED:
-            self._given_up.clear()
-        self._given_up[str(unit.key)] = _GivenUp(unit.entries, helped, verdict)
 
 
 def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) -> None:

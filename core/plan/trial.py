@@ -93,17 +93,25 @@ class LedgerTrial:
         return entry
 
     def _check(self) -> None:
-        """Raises OvertakenError unless every member still is what it was, those that were taken as they were booked."""
+        """Raises OvertakenError unless every member still is what it was, those that were taken as they were booked.
+
+        Also while pods are left to be booked anew, for nobody knows what is left before that.
+        """
         ledger = self._ledger
         if ledger.changes == self._changes:
             return
         self._changes = ledger.changes
-        stands = all(ledger.assumed(uid) is lift.lifted for uid, lift in self.lifts.items()) and all(
+        stands = all(self._stands(lift) for lift in self.lifts.values()) and all(
             ledger.current(entry) is not None for uid, entry in self._entries.items() if uid not in self.lifts
         )
         queue = next(iter(self._entries.values())).queue if self._entries else ""
-        if not stands or ledger.queues.get(queue) is not self._queue:
+        if not stands or not ledger.settled or ledger.queues.get(queue) is not self._queue:
             raise OvertakenError
+
+    def _stands(self, lift: Lift) -> bool:
+        """Whether a member that was taken can still be lifted so: another state of it than the booked one never can."""
+        uid = lift.pod.uid
+        return self._ledger.assumed(uid) is lift.lifted and self._ledger.observed(uid) == lift.pod
 
 
 def member_of(ledger: Ledger, entry: Entry) -> Member:

@@ -1,6 +1,7 @@
 """Who is looked at together, and in which order: pods alone, and the members of a PodGroup."""
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +10,7 @@ from core.objects import Group
 from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
+from core.stage import Stage
 from core.steps import Steps
 
 _IN_ONE_STEP: Final = 250
@@ -35,6 +37,11 @@ class Unit:
         return self.group.uid if self.group is not None else self.entries[0].pod.uid
 
     @property
+    def comes_first(self) -> bool:
+        """Whether it has precedence over all others, see `units_of`."""
+        return not self.rank[0]
+
+    @property
     def lacks_members(self) -> bool:
         """Whether some members have to be lifted together before any other one is of use."""
         progress = self.progress
@@ -48,7 +55,8 @@ class Unit:
 def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     """The waiting pods of a queue in the order in which they are considered.
 
-    A group that was let in and stopped short of its minimum comes before all others: what it holds is of no use yet.
+    A group that was let in and stopped short of its minimum comes before all others: what it holds is of no use yet. Not
+    one that cannot get there, because members are missing or their queue's quota would never suffice.
     Then by priority, age and name, of the group where there is one. Inside a group, tasks with a minimum come first.
     """
     waiting = ledger.waiting(queue)
@@ -72,14 +80,69 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     return sorted([*alone, *together], key=lambda unit: unit.rank)
 
 
-def has_unfinished(ledger: Ledger, queue: str) -> bool:
-    """Whether a group with waiting pods in the queue was let in and stopped short of its minimum."""
-    return any(queue in ledger.queues_with(group) for group in ledger.groups.unfinished)
+def queues_to_finish(ledger: Ledger) -> Steps[set[str]]:
+    """The queues in which a group waits that comes before all others."""
+    found: set[str] = set()
+    for key in tuple(ledger.groups.unfinished):
+        if ledger.queues_with(key) and _may_finish(ledger, key):
+            found.update(ledger.queues_with(key))
+        yield
+    return found
+
+
+def _may_finish(ledger: Ledger, group: str) -> bool:
+    """Whether the limits of the queues leave room for what an unfinished group lacks, were all others gone.
+
+    They do when enough members fit each by itself, and those that ask for least fit into what is left of all the cards
+    that serve any of them. That is not to say that all fit together: a gang with choices may still be let down.
+    """
+    held: Counter[tuple[str, str]] = Counter()
+    waiting: list[Entry] = []
+    for entry in ledger.entries_of(group):
+        if entry.stage is Stage.WAITING:
+            waiting.append(entry)
+        else:
+            held.update({(entry.queue, key): milli for key, milli in entry.charged.items()})
+    free: dict[tuple[str, str], int] = {}
+    asked: list[int] = []
+    for entry in waiting:
+        cards = _within_limits(ledger, entry, held)
+        if cards is not None:
+            free |= cards
+            asked.append(entry.demand.card.milli if entry.demand.card is not None else 0)
+    missing = ledger.groups.lacks(group)
+    return len(asked) >= missing and sum(sorted(asked)[:missing]) <= sum(
+        max(0, milli) for milli in free.values()
+    )
+
+
+def _within_limits(
+    ledger: Ledger, entry: Entry, held: Mapping[tuple[str, str], int]
+) -> dict[tuple[str, str], int] | None:
+    """What its queue has, beyond what the group holds, of the cards that may serve a waiting member; None when none may."""
+    queue, limits, demand = ledger.queues.get(entry.queue), ledger.limits.get(entry.queue), entry.demand
+    if demand.problem or (queue is not None and not queue.open):
+        return None
+    if queue is None or limits is None:
+        # Without cards it may be let in all the same.
+        return None if demand.card is not None else {}
+    for key, milli in demand.shares.items():
+        if key in limits.shares and held.get((queue.name, key), 0) + milli > limits.shares[key]:
+            return None
+    if demand.card is None:
+        return {}
+    free = {
+        (queue.name, card): limits.cards.get(card, 0) - held.get((queue.name, card), 0)
+        for card in demand.card.alternatives
+    }
+    fitting = {key: milli for key, milli in free.items() if milli >= demand.card.milli}
+    return fitting or None
 
 
 def _unit(ledger: Ledger, group: Group, entries: list[Entry]) -> Unit:
     progress = ledger.groups.progress(group)
-    rank = (not progress.unfinished, -ledger.groups.priority(group), group.created, group.key)
+    first = progress.unfinished and progress.possible and _may_finish(ledger, group.key)
+    rank = (not first, -ledger.groups.priority(group), group.created, group.key)
     if progress.minimum.tasks:
         entries.sort(
             key=lambda entry: (

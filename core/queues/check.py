@@ -1,6 +1,6 @@
 """Whether what a pod asks for fits its queue."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -63,6 +63,18 @@ class Balance:
             if milli > 0 and key in self.limits.shares and total > self.limits.shares[key]:
                 return scalar_shortage(self.queue, key, str(milli), str(total), str(self.limits.shares[key]))
         return None
+
+    def overdrawn(self, cards: Iterable[str], shares: Iterable[str], cpu_memory: Iterable[str]) -> bool:
+        """Whether more is used than there is of any of these."""
+        limits = self.limits
+        return (
+            any(self.used(card) > limits.cards.get(card, 0) for card in cards)
+            or any(key in limits.shares and self.used(key) > limits.shares[key] for key in shares)
+            or any(
+                key in self.cpu_memory and self.cpu_memory_used(key) > self.cpu_memory[key]
+                for key in cpu_memory
+            )
+        )
 
     def _short(self, card: str, milli: int, total: int, limit: int) -> Shortfall:
         return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="allocate")

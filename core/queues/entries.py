@@ -47,6 +47,9 @@ class Entries:
             self.accounts[new.queue].book(new)
             self._count(new, 1)
             self._wakeups.publish(new.queue)
+        if old is not None:
+            # Only now: a queue that nobody charges for a moment has not lost whom it is to be looked at for.
+            self.forget_unused(old.queue)
         self._wake(old, new)
 
     def _unbook(self, entry: Entry) -> None:
@@ -54,7 +57,6 @@ class Entries:
         self.accounts[entry.queue].unbook(entry)
         self._count(entry, -1)
         self._wakeups.publish(entry.queue)
-        self.forget_unused(entry.queue)
 
     def _count(self, entry: Entry, sign: int) -> None:
         """Adds an entry to what is kept beside the sums of its queue, or takes it out."""

@@ -17,13 +17,21 @@ class GroupBook:
 
     @property
     def unfinished(self) -> Collection[str]:
-        """The groups that were let in and stopped short of their minimum, as `namespace/name`."""
+        """The groups that were let in, stopped short of their minimum, and have the members for it, as `namespace/name`."""
         return self._unfinished.keys()
 
     def progress(self, group: Group) -> Progress:
         """How far a group is from its minimum."""
         tally = self._tallies.get(group.key) or Tally()
         return tally.progress(self._minimums.get(group.key) or minimum_of(group))
+
+    def lacks(self, key: str) -> int:
+        """How many members a group lacks until its minimum, those of tasks with a minimum of their own among them."""
+        minimum, tally = self._minimums.get(key), self._tallies.get(key)
+        if minimum is None or tally is None:
+            return 0
+        progress = tally.progress(minimum)
+        return max(progress.missing, sum(progress.missing_tasks.values()))
 
     def priority(self, group: Group) -> int:
         """The highest priority of its members that have not ended; 0 where there is none."""
@@ -69,7 +77,9 @@ class GroupBook:
 
     def _judge(self, key: str) -> None:
         minimum, tally = self._minimums.get(key), self._tallies.get(key)
-        if minimum is not None and tally is not None and tally.progress(minimum).unfinished:
-            self._unfinished[key] = None
-        else:
-            self._unfinished.pop(key, None)
+        if minimum is not None and tally is not None:
+            progress = tally.progress(minimum)
+            if progress.unfinished and progress.possible:
+                self._unfinished[key] = None
+                return
+        self._unfinished.pop(key, None)

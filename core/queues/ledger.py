@@ -147,6 +147,11 @@ class Ledger:
         found = (self.pod(uid) for uid in self._sources.members(group.key))
         return [pod for pod in found if pod is not None]
 
+    def entries_of(self, group: str) -> Iterable[Entry]:
+        """The books' view of the members of a PodGroup, `namespace/name`; of those that are in the books."""
+        found = (self.entry(uid) for uid in self._sources.members(group))
+        return (entry for entry in found if entry is not None)
+
     def attribution(self, pod: Pod) -> Attribution:
         """The queue that a pod charges, by the objects known now."""
         return self._sources.attribution(pod)

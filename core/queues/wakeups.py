@@ -5,7 +5,6 @@ is published. Queues whose waiting pods can be helped only by something rare (ro
 until just that happens, so that everything else costs them nothing.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -20,8 +19,10 @@ class Wakeups:
         self._figures: set[str] = set()
         self._room: dict[str, frozenset[str]] = {}
         self._cpu_memory: set[str] = set()
-        self._helped: Counter[str] = Counter()
+        self._helped: dict[str, int] = {}
+        self._help = 0
         self._muted = 0
+        self._search: tuple[str, frozenset[str]] | None = None
 
     # -- what happened ---------------------------------------------------------------------------------------
 
@@ -34,7 +35,8 @@ class Wakeups:
         """Something happened that may let in a pod there that was held before."""
         if not self._muted:
             self._queues.update(dict.fromkeys(queues))
-            self._helped.update(queues)
+            self._help += 1
+            self._helped.update(dict.fromkeys(queues, self._help))
 
     def publish(self, *queues: str) -> None:
         """The sums, limits or stored status of these queues changed."""
@@ -48,15 +50,17 @@ class Wakeups:
 
     def room_freed(self, cards: Collection[str]) -> None:
         """Some node may have room for these cards, or mGPU resources, that it had not before."""
-        if self._room and not self._muted:
+        if self.room_awaited and not self._muted:
             freed = [queue for queue, wanted in self._room.items() if not wanted.isdisjoint(cards)]
             for queue in freed:
                 del self._room[queue]
+            if self._search is not None and not self._search[1].isdisjoint(cards):
+                freed.append(self._search[0])
             self.help(*freed)
 
     def cpu_memory_freed(self, queue: str) -> None:
         """CPU or memory was given back in a queue; '' for in none."""
-        if queue in self._cpu_memory and not self._muted:
+        if not self._muted and (queue in self._cpu_memory or self._is_searched(queue)):
             self._cpu_memory.discard(queue)
             self.help(queue)
 
@@ -65,6 +69,8 @@ class Wakeups:
         if not self._muted:
             self.help(*self._cpu_memory)
             self._cpu_memory.clear()
+            if self._search is not None:
+                self.help(self._search[0])
 
     @contextmanager
     def muted(self) -> Iterator[None]:
@@ -74,6 +80,22 @@ class Wakeups:
             yield
         finally:
             self._muted -= 1
+
+    @contextmanager
+    def searching(self, queue: str, cards: Collection[str]) -> Iterator[None]:
+        """Within, anything that comes free and may help pods of the queue, which want these cards, has it looked at again.
+
+        What they are told in the end may have been found out before, and they do not wait for it by name yet. One search at
+        a time.
+        """
+        self._search = queue, frozenset(cards)
+        try:
+            yield
+        finally:
+            self._search = None
+
+    def _is_searched(self, queue: str) -> bool:
+        return self._search is not None and self._search[0] == queue
 
     # -- what is waited for ------------------------------------------------------------------------------------
 
@@ -88,7 +110,7 @@ class Wakeups:
     @property
     def room_awaited(self) -> bool:
         """Whether any queue waits for room."""
-        return bool(self._room)
+        return bool(self._room) or self._search is not None
 
     # -- what is to be done ------------------------------------------------------------------------------------
 
@@ -104,7 +126,7 @@ class Wakeups:
 
     def helped(self, queue: str) -> int:
         """A number that differs after everything that may let in a pod of the queue that was held before."""
-        return self._helped[queue]
+        return self._helped.get(queue, 0)
 
     @property
     def pending(self) -> Collection[str]:

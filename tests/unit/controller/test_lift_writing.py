@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -231,6 +232,117 @@ async def test_a_refused_pod_that_is_lifted_by_somebody_else_is_forgotten() -> N
         world.shows(lifted("a"))
         await asyncio.sleep(200)
         assert world.names() == ["a"]
+
+
+# -- reads that are late, and watches that are -------------------------------------------------------------------
+
+
+def answers_late(world: World, seconds: float) -> None:
+    """What is read is what was stored so long before the answer comes."""
+    read = world.writer.get
+
+    async def late(*args: Any, **more: Any) -> Any:
+        answer = await read(*args, **more)
+        await asyncio.sleep(seconds)
+        return answer
+
+    world.writer.get = late  # type: ignore[method-assign]
+
+
+async def test_an_answer_that_is_older_than_the_watch_brings_no_pod_back() -> None:
+    """A pod that was deleted meanwhile held quota for ever."""
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.append(CUT)
+    answers_late(world, 1.0)
+    async with world.running():
+        world.stores(lifted("a"))
+        await asyncio.sleep(0.5)
+        world.shows(lifted("a"))
+        show(world.caches.pods, "ml/a", None)
+        await asyncio.sleep(10)
+        assert world.caches.ledger.observed("uid-ml-a") is None
+        assert world.names() == ["a", "b"]
+
+
+async def test_an_answer_that_is_older_than_the_watch_unbinds_no_pod() -> None:
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.append(CUT)
+    answers_late(world, 1.0)
+    async with world.running():
+        world.stores(lifted("a"))
+        await asyncio.sleep(0.5)
+        world.shows(lifted("a", "3").bound_to("n"))
+        await asyncio.sleep(10)
+        assert world.caches.ledger.accounts["q"].allocated == {"A": 1000}
+
+
+async def test_a_late_watch_does_not_undo_what_was_read() -> None:
+    """The stored lift was taken for none, and its card given to another pod."""
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.extend([CHANGED, CUT])
+    world.stores(pod("a", 1, version="2"))
+    world.writer.latency_s = lambda _name: 0.02
+    async with world.running():
+        world.stores(lifted("a", "3"))
+        await asyncio.sleep(2)
+        world.stores(pod("c", 0))
+        world.shows(pod("c", 0))
+        await asyncio.sleep(1)
+        world.shows(pod("a", 1, version="2"))
+        await asyncio.sleep(5)
+        assert "c" not in world.names()
+        world.shows(lifted("a", "3"))
+        world.shows(lifted("a", "4").terminating())
+        await asyncio.sleep(1)
+        assert "c" in world.names()
+
+
+async def test_a_state_from_before_the_read_does_not_void_a_lift_that_may_be_stored() -> None:
+    world = World(pod("a", 1))
+    world.writer.answers.extend([CHANGED, CUT])
+    world.stores(pod("a", 1, version="3"))
+    world.writer.latency_s = lambda _name: 0.02
+    async with world.running():
+        assert len(world.writer.writes) == 2
+        world.stores(lifted("a", "4"))
+        world.stores(pod("c", 0))
+        world.shows(pod("c", 0))
+        world.shows(pod("a", 1, version="2"))
+        await asyncio.sleep(5)
+        assert "c" not in world.names()
+
+
+@pytest.mark.parametrize(
+    "answer", [SLOW_DOWN, errors.Throttled(429, "TooManyRequests", "policy", None, 3600.0)]
+)
+async def test_a_pod_that_is_put_off_without_end_gives_its_quota_back(answer: errors.KubeError) -> None:
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answer_to = lambda name: answer if name == "a" else None
+    async with world.running():
+        await asyncio.sleep(90)
+        assert "b" in world.names()
+
+
+async def test_quota_is_not_held_by_those_who_wait_behind_hanging_lifts() -> None:
+    """Two hundred pods in one namespace, each of whose lifts hangs for 4 s: a pod elsewhere has its quota in minutes."""
+    world = World(*(pod(f"bad{n:03}", 1, namespace="broken") for n in range(200)), pod("good", 2), quota=200)
+    world.writer.answer_to = lambda name: BROKEN if name.startswith("bad") else None
+    world.writer.latency_s = lambda name: 4.0 if name.startswith("bad") else 0.001
+    async with world.running():
+        await asyncio.sleep(60)
+        assert "good" in world.names()
+
+
+async def test_a_queue_that_is_closed_for_a_moment_costs_nobody_a_refusal() -> None:
+    world = World(pod("a", 1))
+    world.writer.answers.append(CUT)
+    async with world.running():
+        world.shows_queue(1, "Closed")
+        await asyncio.sleep(2.5)
+        world.shows_queue(1)
+        await asyncio.sleep(10)
+        assert world.names() == ["a", "a"]
+        assert not world.recorder.emitted
 
 
 # -- whether it still holds ------------------------------------------------------------------------------------

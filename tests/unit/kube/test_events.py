@@ -502,3 +502,22 @@ def test_a_note_fits_its_limit_in_bytes(note: str) -> None:
     else:
         assert note.startswith(cut.removesuffix("..."))
         assert len(cut.encode()) > event_store.NOTE_LIMIT - 4
+
+
+@pytest.mark.parametrize(
+    "time", ["0000-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.000000-10:00", "10000-01-01T00:00:00Z", 7]
+)
+async def test_an_event_with_an_absurd_time_is_passed_over_and_ends_nobody(time: object) -> None:
+    """The API server stores them, and whoever may write events may put our name on one."""
+    sink = Sink()
+    recorder, _ = recorder_of(sink)
+    known = {"metadata": {"name": "x", "namespace": "a", "creationTimestamp": "2024-01-01T00:00:00Z"}}
+    sink.stored += [
+        known | {"eventTime": time, "regarding": {}},
+        known | {"series": {"lastObservedTime": time}},
+    ]
+    sink.stored.append(known | {"regarding": {"uid": "u"}, "reason": "Sound"})
+    found: list[str] = []
+
+    await recorder.recall(lambda past: found.append(past.words.reason))
+    assert found == ["Sound"]

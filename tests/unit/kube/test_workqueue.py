@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kube.workqueue import Work, WorkQueue
+from kube.workqueue import IDLE, Work, WorkQueue
 
 pytestmark = pytest.mark.looptime
 
@@ -171,6 +171,30 @@ async def test_the_earlier_of_two_delays_counts() -> None:
     queue.add("a/1", 20)
     await _during(queue, 60)
     assert [round(time - started) for time in at] == [10]
+
+
+async def test_work_that_tried_nothing_leaves_a_failing_lane_what_it_is() -> None:
+    """Else each change of a pod that waits to be tried again would take a slot from those who can be helped."""
+    begun: list[str] = []
+
+    async def work(key: str) -> float | None:
+        if key == "a/idle":
+            return IDLE
+        begun.append(key)
+        await asyncio.sleep(4)
+        return 1.0
+
+    queue = _queue(work, slots=4)
+    queue.add("a/0")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_during(queue, 7))
+        await asyncio.sleep(4.5)
+        queue.add("a/idle")
+        await asyncio.sleep(0.1)
+        for n in range(1, 4):
+            queue.add(f"a/{n}")
+        await asyncio.sleep(1)
+        assert begun == ["a/0", "a/1"]
 
 
 async def test_a_lane_that_works_again_has_all_its_slots_back() -> None:

@@ -298,6 +298,14 @@ def test_a_waiting_pod_that_was_written_is_lifted_by_its_newest_state(ledger: Le
     assert [entry.pod.resource_version for entry in ledger.waiting("q")] == ["9"]
 
 
+def test_a_waiting_pod_that_was_written_is_still_to_be_looked_at_where_its_queue_does_not_exist(
+    ledger: Ledger,
+) -> None:
+    ledger.put_pod(WAITING.in_queue("ghost").view())
+    ledger.put_pod(later(WAITING.in_queue("ghost")).view())
+    assert "ghost" in ledger.wakeups.pending
+
+
 def test_a_queue_of_nobody_leaves_no_account_behind(ledger: Ledger) -> None:
     ledger.put_pod(a_pod("p").gpu(1).card("H200").in_queue("ghost").view())
     assert "ghost" in ledger.accounts

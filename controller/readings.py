@@ -1,0 +1,43 @@
+"""What was read ahead of the watch: an older state of a pod, or one that is gone, is not put over a newer one."""
+
+from core.objects import Pod
+
+
+class Readings:
+    """Pods that were read and that the watch has not caught up with; as many as that, and no more."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, Pod] = {}
+        self._gone: set[str] = set()
+
+    def outdates(self, found: Pod, shown: Pod | None) -> bool:
+        """Whether what was read is later than what the watch shows now."""
+        return shown is not None and (found.uid != shown.uid or _version(found) > _version(shown))
+
+    def put(self, found: Pod) -> None:
+        """Takes note of a state that was read."""
+        self._read[found.uid] = found
+
+    def put_gone(self, uid: str) -> None:
+        """Takes note that a pod does not exist any more which the watch still shows."""
+        self._gone.add(uid)
+
+    def admit(self, observed: Pod) -> bool:
+        """Whether what the watch shows is no older than what was read."""
+        if observed.uid in self._gone:
+            return False
+        read = self._read.get(observed.uid)
+        if read is not None and _version(observed) < _version(read):
+            return False
+        self._read.pop(observed.uid, None)
+        return True
+
+    def drop(self, uid: str) -> None:
+        """The watch shows that the pod is gone."""
+        self._read.pop(uid, None)
+        self._gone.discard(uid)
+
+
+def _version(pod: Pod) -> int:
+    """Versions of objects of one kind are numbers that grow (Kubernetes has promised so since 1.35, and kept to it before)."""
+    return int(pod.resource_version) if pod.resource_version.isdecimal() else 0
