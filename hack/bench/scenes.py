@@ -15,7 +15,7 @@ from hack.bench import samples
 from hack.bench.store import Crowd, Store
 from kube.resources import NAMESPACES, NODES, PODGROUPS, PODS, QUEUES
 from tests.builders import a_group, a_namespace, a_node, a_pod, a_queue
-from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.builders.objects import NodeBuilder, PodBuilder, QueueBuilder
 
 Json = dict[str, Any]
 
@@ -283,10 +283,9 @@ def alike_on_full_nodes(store: Store, scale: float) -> Act:
 def varied_gangs(store: Store, scale: float) -> Act:
     """Gangs of 20 pods of which each asks for another amount of CPU and takes either card; there is never enough."""
     store.fill(NODES, (_node(f"n{number}", (A, B)[number % 2]).build() for number in range(20)))
-    quota = {A: 9, B: 10}
-    store.fill(QUEUES, [a_queue("gangs").cards(quota).capability(cpu=1000, memory="1Ti").build()])
     return _gangs(
         store,
+        a_queue("gangs").cards({A: 9, B: 10}).capability(cpu=1000, memory="1Ti"),
         sized(30, scale, 2),
         20,
         lambda name, number: (
@@ -299,8 +298,8 @@ def many_gangs(store: Store, scale: float) -> Act:
     """Gangs of ten alike, and quota for fifty of them."""
     count = sized(1000, scale, 4)
     store.fill(NODES, (_node(f"n{number}", A).build() for number in range(20)))
-    store.fill(QUEUES, [a_queue("gangs").cards({A: count // 2 + 5}).build()])
-    return _gangs(store, count, 10, lambda name, _: _pod(name, "gangs", A))
+    queue = a_queue("gangs").cards({A: count // 2 + 5})
+    return _gangs(store, queue, count, 10, lambda name, _: _pod(name, "gangs", A))
 
 
 def gang_of_shares(store: Store, scale: float) -> Act:
@@ -314,10 +313,10 @@ def gang_of_shares(store: Store, scale: float) -> Act:
             for number in range(nodes)
         ),
     )
-    store.fill(QUEUES, [a_queue("gangs").shares(core=_PLENTY, memory=_PLENTY).build()])
     store.fill(PODS, [_share("taken", "gangs").bound_to("n0").build()])
     return _gangs(
         store,
+        a_queue("gangs").shares(core=_PLENTY, memory=_PLENTY),
         1,
         nodes * 16,
         lambda name, _: _share(name, "gangs").needs_node(_ZONE, "z1", "z2"),
@@ -345,24 +344,27 @@ def endless_alternatives(store: Store, scale: float) -> Act:
     return act
 
 
-def _gangs(store: Store, count: int, size: int, member: Callable[[str, int], PodBuilder]) -> Act:
-    """PodGroups whose members arrive all at once."""
+def _gangs(
+    store: Store, queue: QueueBuilder, count: int, size: int, member: Callable[[str, int], PodBuilder]
+) -> Act:
+    """PodGroups that wait in a closed queue with all their members; it is opened."""
+    store.fill(QUEUES, [queue.state("Closed").build()])
     store.fill(
         PODGROUPS,
         (a_group(f"g{gang}").in_queue("gangs").min_member(size).build() for gang in range(count)),
     )
-    arriving = store.prepare(
+    store.fill(
         PODS,
-        "ADDED",
         (
             member(f"p-{gang}-{number}", number).in_group(f"g{gang}").gated().build()
             for gang in range(count)
             for number in range(size)
         ),
     )
+    opened = store.prepare(QUEUES, "MODIFIED", [queue.build()])
 
     async def act(stage: Stage) -> None:
-        store.tell(arriving)
+        store.tell(opened)
         await stage.calm()
 
     return act
