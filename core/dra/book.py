@@ -6,7 +6,7 @@ objects known now add up to. A change costs as much as the pods that it touches.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from core import reasons
@@ -15,7 +15,7 @@ from core.dra.charges import DeviceAccount
 from core.dra.check import device_shortfall
 from core.dra.cost import Cost, cost_of
 from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
-from core.dra.wants import Wants, claim_keys, template_keys, wants_of
+from core.dra.wants import Known, Wants, claim_keys, references, template_keys, wants_of
 from core.hierarchy import Chain, QueueTree
 from core.index import Index
 from core.objects import Claim, ClaimTemplate, Pod, Queue
@@ -52,20 +52,6 @@ class _Booking:
     wants: Wants
 
 
-@dataclass(slots=True)
-class _Known:
-    """The claims and templates that exist, with their costs."""
-
-    claims: dict[str, tuple[Claim, Cost]] = field(default_factory=dict)
-    templates: dict[str, tuple[ClaimTemplate, Cost]] = field(default_factory=dict)
-
-    def claim(self, key: str) -> tuple[Claim, Cost] | None:
-        return self.claims.get(key)
-
-    def template(self, key: str) -> tuple[ClaimTemplate, Cost] | None:
-        return self.templates.get(key)
-
-
 class DeviceBook:
     """The books of all queues. Not safe for use from several threads.
 
@@ -78,7 +64,7 @@ class DeviceBook:
         self.limits: dict[str, DeviceLimits] = {}
         self._tree = QueueTree()
         self._accounts: dict[str, DeviceAccount] = {}
-        self._known = _Known()
+        self._known = Known()
         self._bookings: dict[str, _Booking] = {}
         self._by_queue = Index()
         self._by_claim = Index()
@@ -158,11 +144,21 @@ class DeviceBook:
             return None
         chain, wants = self._standing(pod, queue)
         for name in chain.queues:
-            shortfall = self._shortfall_in(name, wants)
+            charged = self._accounts.get(name, _NOBODY).used
+            added = total(amounts for claim, amounts in wants.claims.items() if claim not in charged)
+            shortfall = self._beyond(name, added)
             if shortfall is not None:
                 below = "" if name == queue else f" (queue {queue} is below it)"
                 return Shortfall(shortfall.reason, f"{shortfall.message}{below}")
         return None
+
+    def breaks_quota(self, uid: str) -> bool:
+        """Whether a pod that does not wait any more holds claims, alone, that its queues' limits leave no room for."""
+        booking = self._bookings.get(uid)
+        if booking is None:
+            return False
+        held = {name: self._accounts[name].used.alone(booking.wants.claims) for name in booking.chain.queues}
+        return any(self._beyond(name, alone, alone) is not None for name, alone in held.items())
 
     def obstacle(self, pod: Pod, queue: str) -> Shortfall | None:
         """Why the claims of a waiting pod cannot be let into a queue however much is left; None when they can."""
@@ -174,15 +170,14 @@ class DeviceBook:
             return Shortfall(reasons.QUEUE_HIERARCHY_BROKEN, text)
         return Shortfall(wants.reason, f"queue {queue}: {wants.problem}") if wants.problem else None
 
-    def _shortfall_in(self, queue: str, wants: Wants) -> Shortfall | None:
-        limits = self.limits.get(queue, NO_LIMITS)
+    def _beyond(self, queue: str, added: Amounts, booked: Amounts = _NOTHING) -> Shortfall | None:
+        """Which limit of a queue these amounts would break; `booked` is what is used of them already."""
+        limits, used = self.limits.get(queue, NO_LIMITS), self.used(queue)
         if limits is NO_LIMITS:
             return None
-        account = self._accounts.get(queue, _NOBODY)
-        added = total(amounts for claim, amounts in wants.claims.items() if claim not in account.used)
         deny = self._settings.unlisted_dimension == "deny"
         return device_shortfall(
-            queue, limits, lambda key: account.used.sums.get(key, 0), added, deny_unlisted=deny
+            queue, limits, lambda key: used.get(key, 0) - booked.get(key, 0), added, deny_unlisted=deny
         )
 
     # -- pods ------------------------------------------------------------------------------------------------
@@ -261,7 +256,7 @@ class DeviceBook:
     def _wants(self, pod: Pod) -> Wants:
         """What a pod wants; that of a booked one is always up to date, so it serves as long as the pod refers to the same."""
         known = self._bookings.get(pod.uid)
-        if known is not None and (known.pod is pod or _references(known.pod) == _references(pod)):
+        if known is not None and (known.pod is pod or references(known.pod) == references(pod)):
             return known.wants
         return wants_of(pod, self._known)
 
@@ -341,8 +336,3 @@ def _held(bookings: Iterable[_Booking]) -> set[_Charge]:
         for queue in booking.chain.queues
         for claim in booking.wants.claims
     }
-
-
-def _references(pod: Pod) -> tuple[object, ...]:
-    """All of a pod that decides which claims it has."""
-    return pod.key, pod.claims, pod.generated_claims, pod.scheduling_group

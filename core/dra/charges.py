@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from core.dra.amounts import Amounts, DeviceKey
+from core.dra.amounts import Amounts, DeviceKey, total
 from core.stage import Stage
 
 
@@ -20,6 +20,10 @@ class Charges:
 
     def __contains__(self, claim: str) -> bool:
         return claim in self._holders
+
+    def alone(self, claims: Mapping[str, Amounts]) -> Amounts:
+        """What those of these claims cost to which a single pod refers."""
+        return total(amounts for claim, amounts in claims.items() if self._holders.get(claim) == 1)
 
     def add(self, claims: Mapping[str, Amounts]) -> None:
         """One more pod refers to these claims."""

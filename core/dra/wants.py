@@ -33,6 +33,22 @@ class ClaimSource(Protocol):
         """A template by `namespace/name`, None while it does not exist."""
 
 
+@dataclass(slots=True)
+class Known:
+    """The claims and templates that exist, with their costs."""
+
+    claims: dict[str, tuple[Claim, Cost]] = field(default_factory=dict)
+    templates: dict[str, tuple[ClaimTemplate, Cost]] = field(default_factory=dict)
+
+    def claim(self, key: str) -> tuple[Claim, Cost] | None:
+        """A claim by `namespace/name`, None while it does not exist."""
+        return self.claims.get(key)
+
+    def template(self, key: str) -> tuple[ClaimTemplate, Cost] | None:
+        """A template by `namespace/name`, None while it does not exist."""
+        return self.templates.get(key)
+
+
 def claim_keys(pod: Pod) -> Iterable[str]:
     """The claims that the pod refers to by name, or that its status names: `namespace/name`."""
     for entry, claim, _ in pod.claims:
@@ -122,3 +138,8 @@ class _Resolution:
 def _made_for(pod: Pod, claim: Claim) -> bool:
     """Whether a claim was made for the pod, or once for all of its group."""
     return pod.uid in claim.owners or (claim.group != "" and claim.group == pod.scheduling_group)
+
+
+def references(pod: Pod) -> tuple[object, ...]:
+    """All of a pod that decides which claims it has."""
+    return pod.key, pod.claims, pod.generated_claims, pod.scheduling_group

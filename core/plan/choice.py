@@ -1,6 +1,6 @@
 """Whether one pod could be lifted now, and with which card."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from core import reasons
@@ -63,6 +63,21 @@ class Choice:
         ):
             short = _no_stock(balance.queue, card, asked.milli)
         return short or (yield from self._other_shortfall(entry, balance))
+
+    def breaks_quota(self, balance: Balance | None, entry: Entry, assigned: Iterable[str]) -> bool:
+        """Whether a pod that is lifted with these cards has no place any more in its queue, room on nodes aside."""
+        demand = entry.demand
+        if self._ledger.devices.breaks_quota(entry.pod.uid):
+            return True
+        if balance is None:
+            return False
+        rest, asked = balance.without(entry), demand.card
+        shortfall = rest.share_shortfall(demand.shares)
+        if asked is not None:
+            shortfall = shortfall or rest.cpu_memory_shortfall(demand.cpu_memory)
+        cards = assigned if asked is not None else ()
+        milli = asked.milli if asked is not None else 0
+        return shortfall is not None or any(rest.card_shortfall(card, milli) for card in cards)
 
     def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
         """The first alternative with quota and free cards.

@@ -91,16 +91,16 @@ class Planner:
     def stands(self, lift: Lift) -> bool:
         """Whether a lift that is not written yet may still be: the queue is the same, takes pods in and is within its quota.
 
-        What is lifted is counted, so a quota that was cut meanwhile is found here.
+        What is lifted is counted, so a quota that was cut meanwhile is found here. Never is asked more than when it was
+        decided, or the same would be decided and taken back for ever.
         """
-        ledger, queue = self._ledger, lift.queue
-        entry = ledger.entry(lift.pod.uid)
-        if entry is None or entry.queue != queue or self._judge.closed(entry) is not None:
+        if not lift.pod.asks:
+            return True
+        entry = self._ledger.entry(lift.pod.uid)
+        if entry is None or entry.queue != lift.queue:
             return False
-        balance = balance_of(ledger, queue)
-        return balance is None or not (
-            balance.overdrawn(lift.assigned, entry.demand.shares, entry.demand.cpu_memory)
-            or ledger.devices.overdrawn(lift.pod)
+        return self._judge.closed(entry) is None and not self._choice.breaks_quota(
+            balance_of(self._ledger, lift.queue), entry, lift.assigned
         )
 
     # -- one queue -------------------------------------------------------------------------------------------

@@ -1,14 +1,15 @@
 """Whether what a pod asks for fits its queue."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
 from core.cards.ask import CardAsk
 from core.queues.amounts import CPU_AND_MEMORY, Amounts
 from core.queues.cpu_memory import cpu_memory_shortfall
 from core.queues.enqueue import GroupBalance
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
 from core.queues.shortfall import card_shortage, scalar_shortage
@@ -64,16 +65,13 @@ class Balance:
                 return scalar_shortage(self.queue, key, str(milli), str(total), str(self.limits.shares[key]))
         return None
 
-    def overdrawn(self, cards: Iterable[str], shares: Iterable[str], cpu_memory: Iterable[str]) -> bool:
-        """Whether more is used than there is of any of these."""
-        limits = self.limits
-        return (
-            any(self.used(card) > limits.cards.get(card, 0) for card in cards)
-            or any(key in limits.shares and self.used(key) > limits.shares[key] for key in shares)
-            or any(
-                key in self.cpu_memory and self.cpu_memory_used(key) > self.cpu_memory[key]
-                for key in cpu_memory
-            )
+    def without(self, entry: Entry) -> Self:
+        """The balance as it is without a pod that is lifted, or bound."""
+        charged, cpu_memory = entry.charged, entry.demand.cpu_memory
+        return replace(
+            self,
+            used=lambda key: self.used(key) - charged.get(key, 0),
+            cpu_memory_used=lambda key: self.cpu_memory_used(key) - cpu_memory.get(key, 0),
         )
 
     def _short(self, card: str, milli: int, total: int, limit: int) -> Shortfall:

@@ -84,9 +84,9 @@ class Devices:
         """Which limit the claims of a waiting pod without an obstacle would break now."""
         return self.book.excess(pod, queue) if self._on and self._served else None
 
-    def overdrawn(self, pod: Pod) -> bool:
-        """Whether a queue is beyond its limits that the claims of a pod which does not wait are charged to."""
-        return bool(pod.claims) and any(self.over(queue) for queue in self.book.effect_of(pod.uid).touched)
+    def breaks_quota(self, uid: str) -> bool:
+        """Whether the claims of a pod that does not wait any more are beyond a limit they are charged to."""
+        return self._on and self._served and self.book.breaks_quota(uid)
 
     def kind(self, pod: Pod) -> Hashable:
         """What decides about the claims of a pod; those of an equal kind are interchangeable."""
