@@ -18,8 +18,8 @@ WHOLE: Final = 256 * 1024
 """Documents up to this size are read in one go: about two milliseconds."""
 PIECE: Final = 64 * 1024
 """A container that is longer is read member by member."""
-LONGEST_TEXT: Final = 2 * 1024 * 1024
-"""A text is always read whole. Longer ones cannot come from an object that an API server has stored."""
+LONGEST_TEXT: Final = 4 * 1024 * 1024
+"""A text is always read whole. Longer ones cannot come from an object that an API server takes in, which is 3 MiB at most."""
 DEEPEST: Final = 16
 """How deep containers of more than `PIECE` bytes may be nested: each level costs another look at that many bytes."""
 MOST_MEMBERS: Final = 200_000

@@ -54,17 +54,19 @@ def schedulers(
         LENIENT: (away, {}),
     }
     for name, (address, changes) in wanted.items():
-        control_plane.start_scheduler(_configuration(address, authority, changes), name)
+        config = _configuration(address, authority, installation.namespace, changes)
+        control_plane.start_scheduler(config, name)
 
 
-def _configuration(address: str, authority: Path, changes: Mapping[str, Any]) -> str:
-    """The example, with another address for its Service, the authority where it lies here, and what the test changes."""
+def _configuration(address: str, authority: Path, namespace: str, changes: Mapping[str, Any]) -> str:
+    """The example, with another address for its Service, the authority and namespace as they are, and what the test changes."""
     config = yaml.safe_load(EXAMPLE.read_text("utf-8"))
     (extender,) = config["extenders"]
     service, slash, path = extender["urlPrefix"].removeprefix("https://").partition("/")
     assert service == extender["tlsConfig"]["serverName"]
     extender |= {"urlPrefix": address + slash + path, **changes}
-    extender["tlsConfig"] |= {"caFile": str(authority)}
+    served = service.replace(".cardquota-system.", f".{namespace}.")
+    extender["tlsConfig"] |= {"caFile": str(authority), "serverName": served}
     return yaml.safe_dump(config)
 
 
