@@ -127,8 +127,9 @@ class Caches:
         if shown is not before and (found is None or not self._readings.outdates(found, shown)):
             return found
         if found is None or found.uid != expected.uid:
+            # The other one is left to the watch: who is booked without it would never be found to be gone.
             self._forget_pod(expected, shown)
-        if found is not None:
+        else:
             self._readings.put(found)
             self._book_pod(found)
         self.notify()

@@ -169,6 +169,10 @@ async def test_another_pod_of_the_name_is_not_taken_for_the_one_that_was_lifted(
     world.stores(pod("a", 5, version="9").uid("another"))
     async with world.running():
         await asyncio.sleep(0.2)
+        assert (world.names(), world.used()) == (["a"], 0)
+        show(world.caches.pods, "ml/a", None)
+        world.shows(pod("a", 5, version="9").uid("another"))
+        await asyncio.sleep(0.2)
         assert world.names() == ["a", "a"]
         assert "another" in str(world.writer.writes[1].body)
         assert world.used() == 1
