@@ -125,6 +125,9 @@ def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tup
                 return value, taken
             taken += 1
             if taken > most and waits():
+                # Once nothing is left for anybody, those who are put off would follow each other without a pause.
+                steps.close()
+                yield
                 return None, taken
             yield
     finally:
