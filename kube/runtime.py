@@ -1,14 +1,13 @@
 """The frame of a process: the event loop, the signals that end it, and the garbage collector's pace."""
 
 import asyncio
+import faulthandler
 import gc
 import itertools
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
-
-import uvloop
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,15 +27,19 @@ _MIDDLE_EVERY = 4
 """Every so many times also what survived the times before."""
 
 
-def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]], *, use_uvloop: bool = True) -> int:
+def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]]) -> int:
     """Runs `main` on a new event loop and returns what it returns.
 
     The event that it is given is set by the first SIGTERM or SIGINT, and `main` is expected to end cleanly then; a
-    second signal cancels it. Garbage is collected less often from here on, for the whole process.
+    second signal cancels it. Garbage is collected less often from here on, for the whole process. A crash in native code
+    leaves the Python stack on the standard error.
+
+    The loop is Python's own. Under uvloop the process is aborted without a word when a TLS connection is given up at a bad
+    moment (libuv finds a file closed that it still watches): a leader behind a slow API server does that all day long.
     """
+    faulthandler.enable()
     gc.set_threshold(*_GC_THRESHOLDS)
-    factory = uvloop.new_event_loop if use_uvloop else None
-    with asyncio.Runner(loop_factory=factory) as runner:
+    with asyncio.Runner() as runner:
         return runner.run(_with_signals(main))
 
 

@@ -14,7 +14,6 @@ from math import ceil
 from typing import Final, cast
 
 import orjson
-import uvloop
 
 from hack.bench.clock import cpu_s_of
 from kube.tls import client_context
@@ -58,7 +57,7 @@ class Tally:
 def main() -> int:
     """Serves orders until the standard input is closed."""
     for line in sys.stdin:
-        tally = uvloop.run(measured(Order(**orjson.loads(line))))
+        tally = asyncio.run(measured(Order(**orjson.loads(line))))
         print(orjson.dumps(asdict(tally)).decode(), flush=True)
     return 0
 
@@ -164,7 +163,7 @@ class _Connection(asyncio.Protocol):
         self._sent = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's TLS transport has the methods of a WriteTransport without being a subclass.
+        # TLS or not, it can write; the protocol's signature does not say so.
         self._transport = cast("asyncio.WriteTransport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

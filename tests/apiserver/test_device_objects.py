@@ -34,10 +34,13 @@ def extended(progress: Any) -> Iterator[ControlPlane]:
         plane.apply(stock.read_text("utf-8"))
         plane.api.patch(CRD, extension(plane.api.get(CRD).expect()), "json").expect()
         probe = a_queue("probe").devices(QUOTA).build()
-        wait_for(
-            "the field is there",
-            lambda: "dra" in plane.api.request("POST", f"{QUEUES}?dryRun=All", probe).expect()["spec"],
-        )
+
+        def kept() -> bool:
+            # While the server takes up the changed definition it answers 503, "apiserver is shutting down".
+            answer = plane.api.request("POST", f"{QUEUES}?dryRun=All", probe)
+            return answer.status != 503 and "dra" in answer.expect()["spec"]
+
+        wait_for("the field is there", kept)
         yield plane
 
 

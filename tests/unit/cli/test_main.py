@@ -93,7 +93,6 @@ def test_start_imports_neither_servers_nor_clients() -> None:
         "prometheus_client",
         "cryptography",
         "kube",
-        "uvloop",
     }
 
 

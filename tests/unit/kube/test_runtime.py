@@ -2,6 +2,8 @@ import asyncio
 import gc
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -10,16 +12,41 @@ from kube import runtime
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("use_uvloop", [True, False])
-def test_the_first_signal_asks_for_a_clean_end(number: signal.Signals, use_uvloop: bool) -> None:
-    """`main` sees it and ends by itself, on either event loop."""
+def test_the_first_signal_asks_for_a_clean_end(number: signal.Signals) -> None:
+    """`main` sees it and ends by itself."""
 
     async def main(stop: asyncio.Event) -> int:
         os.kill(os.getpid(), number)
         await asyncio.wait_for(stop.wait(), 5)
         return 7
 
-    assert runtime.run(main, use_uvloop=use_uvloop) == 7
+    assert runtime.run(main) == 7
+
+
+def test_the_loop_is_pythons_own() -> None:
+    """Under another one the process is aborted when TLS connections are given up at a bad moment; `runtime.run` says more."""
+
+    async def main(_stop: asyncio.Event) -> int:
+        return int(type(asyncio.get_running_loop()).__module__.startswith("asyncio."))
+
+    assert runtime.run(main) == 1
+
+
+def test_a_crash_in_native_code_says_where() -> None:
+    """No Python handler runs any more, and the exit status alone helps nobody."""
+    crashes = (
+        "import os\n"
+        "from kube import runtime\n"
+        "async def crashes(stop):\n"
+        "    os.abort()\n"
+        "runtime.run(crashes)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", crashes], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == -signal.SIGABRT
+    assert "Fatal Python error" in done.stderr
+    assert "in crashes" in done.stderr
 
 
 def test_the_second_signal_ends_what_does_not_end() -> None:

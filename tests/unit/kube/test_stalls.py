@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import uvloop
 from prometheus_client import CollectorRegistry
 
 from kube.metrics import Metrics
@@ -75,16 +74,14 @@ async def watched(watch: StallWatch, block: Callable[[], None]) -> None:
         await asyncio.sleep(0.03)
 
 
-@pytest.mark.parametrize("factory", [asyncio.SelectorEventLoop, uvloop.new_event_loop])
 @pytest.mark.parametrize("block", [sleeps_in_the_loop, computes_in_the_loop, computes_in_c])
 def test_a_stall_is_measured_and_says_what_ran(
     metrics: Metrics,
     caplog: pytest.LogCaptureFixture,
-    factory: Callable[[], asyncio.AbstractEventLoop],
     block: Callable[[], None],
 ) -> None:
     watch = StallWatch(metrics)
-    with asyncio.Runner(loop_factory=factory) as runner:
+    with asyncio.Runner() as runner:
         runner.run(watched(watch, block))
     assert watch.longest_s >= LONG_S
     assert stalls(metrics) >= 1
