@@ -201,9 +201,13 @@ class Informer(Generic[V]):
         return view
 
     def _put(self, object_key: str, new: V | None) -> None:
-        """Makes `new` the view of the object, and tells the handlers when that changes anything."""
+        """Makes `new` the view of the object, and tells the handlers unless it equals the one before."""
         old = self._by_object.get(object_key)
         if old == new:
+            if new is not None:
+                # What is left out of comparisons, its version as a rule, is the latest all the same.
+                self._by_object[object_key] = new
+                self._add(self._key(new), new)
             return
         if old is not None:
             self._drop(self._key(old), old)

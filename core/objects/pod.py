@@ -27,6 +27,7 @@ _KEPT_ANNOTATIONS: Final = frozenset(
 _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 """One for all pods: there are as many as pods."""
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+_HAS_RUN: Final = frozenset({"running", "terminated"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,10 @@ class Pod:
     namespace: str
     name: str
     uid: str
-    resource_version: str
+    resource_version: str = field(compare=False)
+    revision: str
+    """The version while the pod waits for a node: each state counts, for a lift names it. Empty afterwards, so that a state
+    is no other one which differs in nothing that is read here, as most do that a kubelet writes."""
     created: int
     deleting: bool
     managed: bool
@@ -167,14 +171,15 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
     waiting = not node_name and phase not in _TERMINAL
     labels, owner = read.texts(metadata, "labels"), controlling_owner(metadata)
     gates = tuple(
-        read.text(gate, "name") for gate in read.sequence(spec, "schedulingGates") if isinstance(gate, dict)
+        [read.text(gate, "name") for gate in read.sequence(spec, "schedulingGates") if isinstance(gate, dict)]
     )
     rules, affinity = read_rules(spec) if waiting else (ANYWHERE, {})
     return Pod(
         namespace=read.text(metadata, "namespace") or "default",
         name=read.text(metadata, "name"),
         uid=read.text(metadata, "uid"),
-        resource_version=read.text(metadata, "resourceVersion"),
+        resource_version=(version := read.text(metadata, "resourceVersion")),
+        revision=version if waiting else "",
         created=read.timestamp(metadata.get("creationTimestamp")),
         deleting=metadata.get("deletionTimestamp") is not None,
         managed=labels.get(names.MANAGED_LABEL) == "true",
@@ -262,9 +267,7 @@ def _started(status: Mapping[str, Any]) -> bool:
         if isinstance(entry, dict)
     ]
     return any(
-        entry.get("started") is True
-        or "running" in read.mapping(entry, "state")
-        or "terminated" in read.mapping(entry, "state")
+        entry.get("started") is True or not read.mapping(entry, "state").keys().isdisjoint(_HAS_RUN)
         for entry in states
     )
 

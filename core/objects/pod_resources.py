@@ -20,14 +20,15 @@ def aggregate(
     peak: dict[str, int] = {}
     for container in read.sequence(spec, "initContainers"):
         asked = _container(container, kind, granted)
-        if read.mapping({"c": container}, "c").get("restartPolicy") == "Always":
+        if isinstance(container, dict) and container.get("restartPolicy") == "Always":
             _add(running, asked)
             _raise_to(peak, running)
         else:
             _raise_to(peak, {name: amount + running.get(name, 0) for name, amount in asked.items()})
     for container in read.sequence(spec, "containers"):
         _add(running, _container(container, kind, granted))
-    _raise_to(running, peak)
+    if peak:
+        _raise_to(running, peak)
     if kind == "requests":
         # Those of the containers stand before a limit of the pod, as the API server defaults it.
         running = read.resources(spec, "resources", "limits") | running

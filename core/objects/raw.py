@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from core import quantity
@@ -25,8 +26,9 @@ def entries(raw: object, *path: str) -> Iterator[tuple[str, Any]]:
 
 def sequence(raw: object, *path: str) -> list[Any]:
     """The list at `path`, or an empty one."""
-    value = mapping(raw, *path[:-1]).get(path[-1])
-    return value if isinstance(value, list) else []
+    for key in path:
+        raw = raw.get(key) if isinstance(raw, dict) else None
+    return raw if isinstance(raw, list) else []
 
 
 def text(raw: Mapping[str, Any], key: str) -> str:
@@ -43,17 +45,20 @@ def integer(raw: Mapping[str, Any], key: str, default: int = 0) -> int:
 
 def texts(raw: object, *path: str) -> dict[str, str]:
     """The string entries of the object at `path` (labels, annotations, a node selector)."""
-    return {key: value for key, value in entries(raw, *path) if isinstance(value, str)}
+    found: Mapping[Any, Any] = mapping(raw, *path)
+    return {key: value for key, value in found.items() if isinstance(value, str) and isinstance(key, str)}
 
 
 def resources(raw: object, *path: str) -> dict[str, int]:
     """The resource list at `path` in thousandths, rounded up; what is no quantity is left out."""
     result: dict[str, int] = {}
-    for name, value in entries(raw, *path):
-        try:
-            result[name] = quantity.milli(value)
-        except quantity.QuantityError:
-            continue
+    found: Mapping[Any, Any] = mapping(raw, *path)
+    for name, value in found.items():
+        if isinstance(name, str):
+            try:
+                result[name] = quantity.milli(value)
+            except quantity.QuantityError:
+                continue
     return result
 
 
@@ -62,10 +67,14 @@ def timestamp(value: object) -> int:
 
     An integer, so that two creation times compare exactly.
     """
-    if not isinstance(value, str) or not value:
-        return 0
+    return _microseconds(value) if isinstance(value, str) and value else 0
+
+
+@lru_cache(maxsize=4096)
+def _microseconds(text: str) -> int:
+    """Remembered, as the same moments are read over and over: with each state of an object, and of all made in a second."""
     try:
-        moment = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return 0
     if moment.tzinfo is None:

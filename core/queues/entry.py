@@ -59,7 +59,7 @@ class Entry:
         if self.stage is not later.stage or self.charge != later.charge:
             return False
         settled = self.stage is not Stage.WAITING and self.demand.mgpu is None
-        return settled or replace(self.pod, resource_version=later.pod.resource_version) == later.pod
+        return settled or replace(self.pod, revision=later.pod.revision) == later.pod
 
     @property
     def order(self) -> tuple[int, int, str]:

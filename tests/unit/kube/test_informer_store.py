@@ -2,7 +2,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -95,6 +95,38 @@ async def test_handlers_hear_of_every_change_and_of_nothing_else() -> None:
     async with background(informer.run()):
         await source.exhausted.wait()
     assert heard == [(None, "x"), ("x", "y"), (None, "x"), ("x", None), (None, "z"), ("y", None)]
+
+
+@dataclass(frozen=True, slots=True)
+class Versioned:
+    """A view that is another one by its node alone."""
+
+    node: str
+    version: str = field(compare=False)
+
+
+@pytest.mark.looptime
+async def test_of_views_that_are_equal_the_latest_is_kept_and_nobody_is_told() -> None:
+    """What is left out of comparisons, such as the version that the next write has to name, is never old."""
+    source = ScriptedSource(
+        lists=[[raw("p", 1, node="x")]], watches=[[modified("p", 11, node="x"), modified("p", 12, node="x")]]
+    )
+    informer = Informer(
+        source,
+        PODS,
+        lambda content: Versioned(content["node"], content["metadata"]["resourceVersion"]),
+        key=lambda view: view.node,
+        indices={"node": lambda view: [view.node]},
+        metrics=Metrics(CollectorRegistry()),
+    )
+    heard: list[Versioned | None] = []
+    informer.subscribe(lambda _old, new: heard.append(new))
+    async with background(informer.run()):
+        await source.exhausted.wait()
+    kept = informer.get("x")
+    assert (len(heard), kept is not None and kept.version) == (1, "12")
+    assert list(informer.by_index("node", "x")) == list(informer.values())
+    assert [view.version for view in informer.by_index("node", "x")] == ["12"]
 
 
 @pytest.mark.looptime
