@@ -58,7 +58,7 @@ def test_what_a_kubelet_writes_of_a_pod_that_runs_is_not_booked(
             signal.clear()
         conditions = [{"type": "Ready", "status": "True", "lastProbeTime": str(number)}]
         shown(cluster, running("p"), number, conditions=conditions, podIP=f"10.0.0.{number}")
-    view = cluster.pods.get("default/p")
+    view = cluster.pods.get("ml/p")
     assert (booked["p"], signal.is_set()) == (1, False)
     assert view is not None
     assert view.resource_version == "99"
