@@ -97,7 +97,7 @@ class BindingHook:
 
     async def _review(self, request: AdmissionRequest, elsewhere: Answer) -> Decision:
         target = target_of(request)
-        known = self._caches.pods.get(target.key)
+        known = self._caches.latest(target.key)
         if known is not None and target.uid in ("", known.uid) and self._binder.certain(known, target.node):
             return self._passed(target)
         with self._metrics.bind_seconds.time():
@@ -140,7 +140,7 @@ class BindingHook:
     async def _stored(self, namespace: str, name: str) -> Pod | None:
         """The pod as the API server has it now. Raises KubeError."""
         if self._reader is None:
-            return self._caches.pods.get(f"{namespace}/{name}")
+            return self._caches.latest(f"{namespace}/{name}")
         try:
             raw = await self._reader.get(PODS, name, namespace, timeout_s=READ_TIMEOUT_S)
         except errors.NotFound:

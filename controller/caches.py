@@ -29,7 +29,8 @@ from core.objects import (
 )
 from core.queues.ledger import Ledger
 from core.settings import Settings
-from kube.informer import Informer
+from kube.client import Json
+from kube.informer import GARBAGE, Informer
 from kube.reflector import ListWatch
 from kube.resources import (
     DEVICE_VERSIONS,
@@ -114,6 +115,25 @@ class Caches:
         self.records.assign(bound, cards)
         self._book_pod(bound)
         self.notify()
+
+    def latest(self, key: str) -> Pod | None:
+        """The latest state that is known of a pod: what the watch shows, or what was read or answered since."""
+        shown = self.pods.get(key)
+        return None if shown is None else self._readings.latest(shown)
+
+    def answered(self, written: Json) -> None:
+        """Takes in the pod that the API server answered a write of ours with, before the watch shows it.
+
+        An answer that cannot be read is left to the watch.
+        """
+        try:
+            found = self.project_pod(written)
+        except GARBAGE:
+            return
+        if self._readings.outdates(found, self.latest(found.key)):
+            self._readings.put(found)
+            self._book_pod(found)
+            self.notify()
 
     async def look_up(self, expected: Pod, read: Callable[[Pod], Awaitable[Pod | None]]) -> Pod | None:
         """Reads a pod anew, and takes in what was found before the watch shows it; None for one that does not exist.

@@ -149,7 +149,7 @@ class LiftWriter:
         lift = flight.lift
         flight.tries += 1
         try:
-            await self._client.patch(
+            answer = await self._client.patch(
                 PODS,
                 lift.pod.name,
                 lift.patch,
@@ -170,6 +170,8 @@ class LiftWriter:
         self._metrics.lifts.labels("done").inc()
         _LOG.info("lifted", extra=_about(lift, None))
         self._done(key, flight)
+        # The scheduler may see it sooner than we do, and is not to wait at the bind.
+        self._caches.answered(answer)
         return None
 
     def _unknown(self, flight: _Flight, error: errors.KubeError) -> float:

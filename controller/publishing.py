@@ -27,6 +27,9 @@ SETTLE_S = 0.2
 SIDE_BY_SIDE = 8
 """Status writes at a time, and as many again of queues whose last write failed."""
 
+_PACE_S = 1.0
+"""A queue is written so often at most, the first time after a while at once. The Volcano scheduler writes each at this pace."""
+
 _REPEAT_FIRST_S = 2.0
 _REPEAT_MAX_S = 300.0
 _TIMEOUT_S = 4.0
@@ -47,7 +50,7 @@ class _Written:
 
     def due(self, wanted: dict[str, str]) -> float:
         """From when on this may be written."""
-        return max(self.blocked_until, self.at + self.repeat_s if wanted == self.wanted else self.at)
+        return max(self.blocked_until, self.at + (self.repeat_s if wanted == self.wanted else _PACE_S))
 
 
 class Publisher:

@@ -1,10 +1,10 @@
-"""What was read ahead of the watch: an older state of a pod, or one that is gone, is not put over a newer one."""
+"""What is known ahead of the watch, by a read or by the answer to a write: an older state of a pod is not put over it."""
 
 from core.objects import Pod
 
 
 class Readings:
-    """Pods that were read and that the watch has not caught up with; as many as that, and no more."""
+    """Pods of which more is known than the watch has shown; as many as that, and no more."""
 
     def __init__(self) -> None:
         self._read: dict[str, Pod] = {}
@@ -13,6 +13,10 @@ class Readings:
     def outdates(self, found: Pod, shown: Pod | None) -> bool:
         """Whether what was read is later than what the watch shows now."""
         return shown is not None and (found.uid != shown.uid or _version(found) > _version(shown))
+
+    def latest(self, shown: Pod) -> Pod:
+        """The latest state that is known of a pod that the watch shows like this."""
+        return self._read.get(shown.uid, shown)
 
     def put(self, found: Pod) -> None:
         """Takes note of a state that was read."""
@@ -23,14 +27,16 @@ class Readings:
         self._gone.add(uid)
 
     def admit(self, observed: Pod) -> bool:
-        """Whether what the watch shows is no older than what was read."""
+        """Whether what the watch shows is news: neither older than what was read, nor that very state."""
         if observed.uid in self._gone:
             return False
         read = self._read.get(observed.uid)
-        if read is not None and _version(observed) < _version(read):
+        if read is None:
+            return True
+        if _version(observed) < _version(read):
             return False
-        self._read.pop(observed.uid, None)
-        return True
+        del self._read[observed.uid]
+        return observed != read
 
     def drop(self, uid: str) -> None:
         """The watch shows that the pod is gone."""

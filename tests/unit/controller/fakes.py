@@ -27,8 +27,8 @@ class Write:
 class Writer:
     """The get, patch and delete calls of kube.client.Client.
 
-    `answers` to writes are used up first: an error to raise, or None; then `answer_to` by name; then success. Reads find what
-    is in `stored`, by key.
+    `answers` to writes are used up first: an error to raise, or None; then `answer_to` by name; then success, with what is
+    in `answered` by name. Reads find what is in `stored`, by key.
     What has one of the names in `stuck` hangs until the time-out, each time, and fails.
     """
 
@@ -38,6 +38,7 @@ class Writer:
     reads: list[str] = field(default_factory=list)
     failing_reads: deque[errors.KubeError] = field(default_factory=deque)
     stored: dict[str, Json] = field(default_factory=dict)
+    answered: dict[str, Json] = field(default_factory=dict)
     answer_to: Callable[[str], errors.KubeError | None] = lambda _name: None
     latency_s: Callable[[str], float] = lambda _name: 0.001
     deletions: list[tuple[str, str | None, str | None]] = field(default_factory=list)
@@ -95,7 +96,7 @@ class Writer:
         answer = self.answers.popleft() if self.answers else self.answer_to(name)
         if answer is not None:
             raise answer
-        return {}
+        return self.answered.get(name, {})
 
 
 class Recorder:

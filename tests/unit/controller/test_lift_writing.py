@@ -388,6 +388,49 @@ async def test_a_lift_that_is_overtaken_by_its_bind_is_left_to_the_bind() -> Non
         assert world.caches.ledger.accounts["q"].allocated == {"A": 1000}
 
 
+# -- answers that say what is stored -----------------------------------------------------------------------------
+
+
+async def test_what_the_answer_shows_is_known_before_the_watch_shows_it() -> None:
+    """A scheduler that is faster than our watch binds at once, and the bind finds no gate and reads nothing."""
+    world = World(pod("a", 1))
+    world.writer.answered["a"] = lifted("a").build()
+    async with world.running():
+        latest = world.caches.latest("ml/a")
+        shown = world.caches.pods.get("ml/a")
+        assert latest is not None
+        assert shown is not None
+        assert (latest.gated, shown.gated) == (False, True)
+        assert world.caches.ledger.assumed(latest.uid) is None
+        world.shows(lifted("a"))
+        assert world.used() == 1
+
+
+async def test_an_answer_that_comes_after_the_watch_changes_nothing() -> None:
+    """The pod may even be bound by then."""
+    world = World(pod("a", 1))
+    world.writer.answered["a"] = lifted("a").build()
+    world.writer.latency_s = lambda _name: 1.0
+    async with world.running():
+        world.shows(lifted("a", "3").bound_to("n"))
+        await asyncio.sleep(2)
+        latest = world.caches.latest("ml/a")
+        assert latest is not None
+        assert latest.bound
+        assert [seen.name for seen in world.caches.ledger.pods_on("n")] == ["a"]
+
+
+@pytest.mark.parametrize("answer", [{}, {"metadata": []}, {"metadata": {"name": "a", "namespace": "ml"}}])
+async def test_an_answer_that_is_no_pod_is_left_to_the_watch(answer: dict[str, object]) -> None:
+    world = World(pod("a", 1))
+    world.writer.answered["a"] = answer
+    async with world.running():
+        assert world.used() == 1
+        latest = world.caches.latest("ml/a")
+        assert latest is not None
+        assert latest.gated
+
+
 # -- others ----------------------------------------------------------------------------------------------------
 
 

@@ -80,6 +80,19 @@ async def test_usage_is_written_once_as_a_merge_patch_on_the_status() -> None:
         assert len(world.writer.writes) == 1
 
 
+async def test_a_queue_whose_use_changes_all_the_time_is_written_once_a_second() -> None:
+    """The first change after a while at once."""
+    world = World(QUEUE.allocated({"A": "2"}))
+    async with world.running():
+        for number in range(50):
+            world.uses("busy", 1 + number % 7)
+            await asyncio.sleep(0.1)
+        at = world.written("busy")
+        assert at[0] < 1.3
+        assert [round(later - earlier) for earlier, later in pairwise(at)] == [1] * (len(at) - 1)
+        assert len(at) in (5, 6)
+
+
 async def test_a_right_status_is_not_written_and_a_card_that_fell_to_nothing_is_nulled() -> None:
     world = World(QUEUE.allocated({"A": "2"}))
     async with world.running():

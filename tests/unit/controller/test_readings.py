@@ -10,7 +10,13 @@ from tests.builders import a_pod
 
 
 def seen(version: str, uid: str = "u") -> Pod:
-    return replace(a_pod("p").bound_to("n").view(), uid=uid, resource_version=version)
+    """A state of a pod that waits for a node, of which each counts."""
+    return replace(a_pod("p").gated().view(), uid=uid, resource_version=version, revision=version)
+
+
+def running(version: str) -> Pod:
+    """A state of a pod that has a node, like every other one."""
+    return replace(a_pod("p").bound_to("n").view(), uid="u", resource_version=version)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +47,7 @@ def test_what_was_read_outdates_what_is_shown_only_where_it_is_later(
 
 @pytest.mark.parametrize(
     ("read", "shown", "admitted"),
-    [("10", "9", False), ("10", "10", True), ("10", "11", True), ("10", "", False), ("", "9", True)],
+    [("10", "9", False), ("10", "10", False), ("10", "11", True), ("10", "", False), ("", "9", True)],
 )
 def test_an_older_state_is_not_put_over_one_that_was_read(read: str, shown: str, admitted: bool) -> None:
     readings = Readings()
@@ -54,8 +60,24 @@ def test_once_the_watch_has_caught_up_its_word_stands() -> None:
     readings = Readings()
     readings.put(seen("10"))
     assert not readings.admit(seen("9"))
-    assert readings.admit(seen("10"))
+    assert not readings.admit(seen("10")), "it is booked already"
     assert readings.admit(seen("3"))
+
+
+def test_what_says_the_same_as_what_was_read_is_no_news_either() -> None:
+    readings = Readings()
+    readings.put(running("10"))
+    assert not readings.admit(running("12"))
+    assert readings.admit(seen("13"))
+
+
+def test_the_latest_state_is_the_one_that_was_read_until_the_watch_has_caught_up() -> None:
+    readings = Readings()
+    readings.put(seen("10"))
+    assert readings.latest(seen("9")).resource_version == "10"
+    assert readings.latest(seen("9", "other")).resource_version == "9"
+    readings.admit(seen("11"))
+    assert readings.latest(seen("11")).resource_version == "11"
 
 
 def test_a_pod_that_was_found_to_be_gone_is_not_shown_any_more() -> None:
