@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, Self
 
 import aiohttp
 
@@ -34,8 +34,9 @@ class Holder(Protocol):
 
 
 class LeaderLink:
-    """Asks the leader, over TLS with the pair that all replicas share.
+    """Asks the leader, over TLS with the pair that all replicas share, within an `async with`.
 
+    Connections are kept: where the API server's calls are spread over the replicas, most binds come this way.
     `timeout_s` has to leave the API server, which waits for us, time to hear our own answer.
     """
 
@@ -47,6 +48,16 @@ class LeaderLink:
         self._server_name = server_name
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._context: tuple[Bundle, ssl.SSLContext] | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(timeout=self._timeout)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
 
     async def ask(self, request: AdmissionRequest) -> Decision:
         """The leader's decision; a refusal that makes the scheduler try again where there is none to be had."""
@@ -67,17 +78,15 @@ class LeaderLink:
             return refuse(reasons.NO_LEADER, text)
 
     async def _post(self, url: str, body: bytes, bundle: Bundle) -> bytes:
-        async with (
-            aiohttp.ClientSession(timeout=self._timeout) as session,
-            session.post(
-                url,
-                data=body,
-                headers={"Content-Type": "application/json"},
-                ssl=self._trusting(bundle),
-                server_hostname=self._server_name,
-                raise_for_status=True,
-            ) as response,
-        ):
+        assert self._session is not None, "asked outside of `async with`"
+        async with self._session.post(
+            url,
+            data=body,
+            headers={"Content-Type": "application/json"},
+            ssl=self._trusting(bundle),
+            server_hostname=self._server_name,
+            raise_for_status=True,
+        ) as response:
             return await response.read()
 
     def _trusting(self, bundle: Bundle) -> ssl.SSLContext:

@@ -109,6 +109,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
 
         # The main port drains first, and with it readiness fails.
         async with (
+            link,
             plain_listening(extender, options.bind_address, extender_port),
             frame.listening(app, "binding"),
         ):

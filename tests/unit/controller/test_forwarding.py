@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import aiohttp
 import pytest
+from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from controller.app import add_leader_routes
@@ -36,12 +37,18 @@ class Election:
 
 
 @asynccontextmanager
-async def leader(world: World, bundle: Bundle) -> AsyncIterator[str]:
-    """A leader's port; its address."""
+async def leader(world: World, bundle: Bundle, peers: set[object] | None = None) -> AsyncIterator[str]:
+    """A leader's port; its address. `peers` gets the other ends of its connections."""
     certificate = ServingCertificate()
     certificate.load(bundle.leaf.certificate, bundle.leaf.key, bundle.ca_certificates)
     app = application()
     add_leader_routes(app, world.hook, ReviewMetrics(CollectorRegistry()))
+
+    async def note(request: web.Request, _: web.StreamResponse) -> None:
+        if peers is not None and request.transport is not None:
+            peers.add(request.transport.get_extra_info("peername"))
+
+    app.on_response_prepare.append(note)
     server = Server(app, "127.0.0.1", 0, certificate.context)
     await server.start()
     try:
@@ -56,10 +63,14 @@ def link(address: str, bundle: Bundle | None) -> LeaderLink:
     )
 
 
+async def asked(standby: LeaderLink) -> Decision:
+    async with standby:
+        return await standby.ask(binding("a"))
+
+
 async def test_the_leaders_answer_comes_back_as_it_was_given() -> None:
     bundle, world, beside = a_bundle(), World(share("a"), share("b"), share("c")), World(share("a"))
-    async with leader(world, bundle) as address:
-        standby = link(address, bundle)
+    async with leader(world, bundle) as address, link(address, bundle) as standby:
         assert await standby.ask(binding("a", annotations={"x/y~z": "kept"})) == await beside.bind(
             "a", annotations={"x/y~z": "kept"}
         )
@@ -75,10 +86,10 @@ async def test_the_leaders_answer_comes_back_as_it_was_given() -> None:
 
 async def test_a_standby_hook_answers_with_the_leaders_cards() -> None:
     bundle, world = a_bundle(), World(share("a"))
-    async with leader(world, bundle) as address:
+    async with leader(world, bundle) as address, link(address, bundle) as to_leader:
         standby = World(share("a"))
         standby.hook.stop()
-        standby.hook._ask_leader = link(address, bundle).ask
+        standby.hook._ask_leader = to_leader.ask
         assert records(await standby.bind("a"))
     assert len(world.caches.ledger.pods_on("m1")) == 1
     assert standby.caches.ledger.pods_on("m1") == []
@@ -97,7 +108,7 @@ async def test_whoever_cannot_show_the_shared_certificate_is_turned_away() -> No
             ) as response,
         ):
             assert response.status == 403
-        assert code(await link(address, stranger).ask(binding("a"))) == reasons.NO_LEADER
+        assert code(await asked(link(address, stranger))) == reasons.NO_LEADER
     assert world.caches.ledger.pods_on("m1") == []
 
 
@@ -114,14 +125,14 @@ async def test_whoever_cannot_show_the_shared_certificate_is_turned_away() -> No
 async def test_without_a_leader_to_ask_the_scheduler_is_told_to_try_again(
     holder: tuple[str, Mapping[str, str]] | None,
 ) -> None:
-    decision = await LeaderLink(Election(holder), a_bundle, NAME, timeout_s=3.0).ask(binding("a"))
+    decision = await asked(LeaderLink(Election(holder), a_bundle, NAME, timeout_s=3.0))
     assert code(decision) == reasons.NO_LEADER
     assert decision.denial is not None
     assert "try again" in decision.denial.message
 
 
 async def test_before_there_is_a_certificate_nobody_is_asked() -> None:
-    assert code(await link("https://127.0.0.1:1", None).ask(binding("a"))) == reasons.NO_LEADER
+    assert code(await asked(link("https://127.0.0.1:1", None))) == reasons.NO_LEADER
 
 
 async def test_a_leader_that_has_just_lost_its_lease_does_not_ask_further() -> None:
@@ -133,4 +144,16 @@ async def test_a_leader_that_has_just_lost_its_lease_does_not_ask_further() -> N
 
     world.hook._ask_leader = loop
     async with leader(world, bundle) as address:
-        assert code(await link(address, bundle).ask(binding("a"))) == reasons.NO_LEADER
+        assert code(await asked(link(address, bundle))) == reasons.NO_LEADER
+
+
+async def test_the_connection_to_the_leader_is_kept_and_made_anew_where_it_was_lost() -> None:
+    """A handshake for each bind would cost the leader more than the bind."""
+    bundle, world, peers = a_bundle(), World(share("a")), set[object]()
+    async with link("https://127.0.0.1:1", bundle) as standby:
+        for _ in range(2):
+            async with leader(world, bundle, peers) as address:
+                standby._elector = Election(("leader", {ADDRESS_ANNOTATION: address}))
+                for _ in range(5):
+                    assert (await standby.ask(binding("a"))).allowed
+    assert len(peers) == 2
