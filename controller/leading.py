@@ -9,6 +9,7 @@ from controller.lifting import Lifter
 from controller.metrics import QueueSeries
 from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
+from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from core.queues.ledger import Ledger
@@ -39,6 +40,7 @@ class Leader:
         repairer: Repairer,
         reservations: ReservationWatch,
         definition: QueueDefinitionKeeper,
+        queue_records: QueueRecords,
         hook: BindingHook,
         series: QueueSeries,
         *,
@@ -50,6 +52,7 @@ class Leader:
         self._repairer = repairer
         self._reservations = reservations
         self._definition = definition
+        self._queue_records = queue_records
         self._hook = hook
         self._series = series
         self._quiet_s = quiet_s
@@ -63,11 +66,14 @@ class Leader:
             # list comes after that time.
             await asyncio.sleep(self._quiet_s)
             await self._list_anew()
-        _LOG.info("deciding", extra={"epoch": term.epoch})
-        self._hook.start(term)
-        self._series.leading = True
         try:
+            await self._queue_records.begin(term)
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._queue_records.run(), name="queue records")
+                await self._queue_records.written()
+                _LOG.info("deciding", extra={"epoch": term.epoch})
+                self._hook.start(term)
+                self._series.leading = True
                 tasks.create_task(self._lifter.run(term), name="lifting")
                 tasks.create_task(self._publisher.run(term), name="publishing")
                 tasks.create_task(self._repairer.run(term), name="repair")
@@ -81,6 +87,7 @@ class Leader:
         finally:
             self._hook.stop()
             self._series.leading = False
+            self._queue_records.end()
 
     def stuck(self) -> str | None:
         """Why this process could not lead the last time and cannot now: a live condition, see Health."""

@@ -23,6 +23,7 @@ from controller.metrics import Metrics, QueueSeries
 from controller.options import Options
 from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
+from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from core.objects import Group, Node, Pod, Queue
@@ -82,6 +83,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             Repairer(client, caches, recorder, metrics, settings),
             reservations,
             definition,
+            QueueRecords(client, caches),
             hook,
             series,
             quiet_s=options.hook_timeout_s,

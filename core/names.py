@@ -6,8 +6,8 @@ from typing import Final
 GATE: Final = "cardquota.io/quota"
 MANAGED_LABEL: Final = "cardquota.io/managed"
 ASSIGNED_ANNOTATION: Final = "cardquota.io/assigned"
-LIFTED_ANNOTATION: Final = "cardquota.io/lifted"
-"""On pods whose lift writes nothing else, so that the API server notes when that was."""
+CHARGED_QUEUE_ANNOTATION: Final = "cardquota.io/queue"
+"""Which queue a pod was let in by: it is charged to that one, whatever the objects say that it refers to."""
 OWN_PREFIX: Final = "cardquota.io/"
 FIELD_MANAGER: Final = "cardquota"
 

@@ -95,6 +95,8 @@ class Binder:
         if over is not None:
             return Shortfall(over.code, f"{over.message} (node {node_name})")
         found: dict[str, str] = {}
+        if self._asks_cards(pod) or self._asks_shares(pod):
+            found[names.CHARGED_QUEUE_ANNOTATION] = self._ledger.attribution(pod).queue
         if self._asks_cards(pod):
             assigned = self._assigned(replace(pod, node_name=node_name))
             if isinstance(assigned, Shortfall):
@@ -115,7 +117,9 @@ class Binder:
         return {
             key: value
             for key, value in granted.annotations.items()
-            if records.is_result(key) or (key == names.ASSIGNED_ANNOTATION and self._asks_cards(granted))
+            if records.is_result(key)
+            or key == names.CHARGED_QUEUE_ANNOTATION
+            or (key == names.ASSIGNED_ANNOTATION and self._asks_cards(granted))
         }
 
     def may_move(self, granted: Pod, node_name: str) -> bool:
@@ -168,7 +172,7 @@ class Binder:
         kept = {
             names.CARD_NAME_ANNOTATION: pod.card_name,
             names.ASSIGNED_ANNOTATION: pod.annotations[names.ASSIGNED_ANNOTATION],
-            names.QUEUE_NAME_ANNOTATION: self._ledger.attribution(pod).queue,
+            names.CHARGED_QUEUE_ANNOTATION: self._ledger.attribution(pod).queue,
         }
         return replace(pod, uid=_stand_in_uid(pod.uid), annotations=kept, owner=None)
 

@@ -12,21 +12,21 @@ from core.plan.patch import lift_patch
 class Lift:
     """A pod that gets its quota now.
 
-    `assigned` counts whole cards, `record` is the annotation about them, `requirement` narrows the pod to nodes that
-    have them. `lifted` is the pod as it is booked from now on.
+    `assigned` counts whole cards, `records` are the annotations that say what it was let in for, `requirement` narrows the
+    pod to nodes that have it. `lifted` is the pod as it is booked from now on.
     """
 
     pod: Pod
     queue: str
     assigned: Mapping[str, int]
-    record: str
+    records: Mapping[str, str]
     requirement: NodeRequirement
     lifted: Pod
 
     @property
     def patch(self) -> Patch:
         """The write that lifts the pod; built when it is asked for, so that a pass over thousands stays short."""
-        return lift_patch(self.pod, self.requirement, self.record)
+        return lift_patch(self.pod, self.requirement, self.records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,19 +91,18 @@ class Judge:
         """Books a pod as lifted, for this card, None for one without cards."""
         pod, asked = entry.pod, entry.demand.card
         assigned: dict[str, int] = {}
-        record = ""
+        records = {names.CHARGED_QUEUE_ANNOTATION: entry.queue}
         if card is not None and asked is not None:
             count = asked.milli // 1000
             assigned[card] = count
-            record = render_assigned(card, count)
-        annotations = {**pod.annotations, names.ASSIGNED_ANNOTATION: record} if record else pod.annotations
-        lifted = pod.ungated(annotations)
+            records[names.ASSIGNED_ANNOTATION] = render_assigned(card, count)
+        lifted = pod.ungated({**pod.annotations, **records})
         with self._ledger.wakeups.muted():
             # What it takes from the others of its queue helps none of them, and those behind it are decided on next.
             self._ledger.assume(lifted)
         self._ledger.wakeups.publish(entry.queue)
         self._ledger.devices.tell_again((pod.uid,))
-        return Lift(pod, entry.queue, assigned, record, self._requirement(entry, card), lifted)
+        return Lift(pod, entry.queue, assigned, records, self._requirement(entry, card), lifted)
 
     def _requirement(self, entry: Entry, card: str | None) -> NodeRequirement:
         of_card = NodeRequirement() if card is None else self._placement.requirement(card)

@@ -96,8 +96,9 @@ class Planner:
         """
         if not lift.pod.asks:
             return True
-        entry = self._ledger.entry(lift.pod.uid)
-        if entry is None or entry.queue != lift.queue:
+        entry, seen = self._ledger.entry(lift.pod.uid), self._ledger.observed(lift.pod.uid)
+        # What is booked carries the record already; the pod as it is says which queue it would be decided for now.
+        if entry is None or seen is None or self._ledger.attribution(seen).queue != lift.queue:
             return False
         return self._judge.closed(entry) is None and not self._choice.breaks_quota(
             balance_of(self._ledger, lift.queue), entry, lift.assigned

@@ -1,11 +1,11 @@
-"""Which queue a pod charges."""
+"""Which queue a pod charges: until it is let in what the objects say that it refers to, afterwards its record alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from core import names
-from core.objects import Group, Job, Namespace, Owner
+from core.objects import Group, Job, Namespace, Owner, Pod
 
 
 class Charged(Protocol):
@@ -26,6 +26,16 @@ class Attribution:
 
     queue: str
     named: bool
+
+
+def recorded(pod: Pod) -> Attribution | None:
+    """The queue that a pod was let in by; None for one that waits at our gate, and where nothing is on record.
+
+    Only the controller writes records. Everything else that names a queue belongs to tenants: were a running pod charged by
+    it, who moves a reference would move the charge.
+    """
+    queue = "" if pod.gated else pod.annotations.get(names.CHARGED_QUEUE_ANNOTATION, "")
+    return Attribution(queue, named=True) if queue else None
 
 
 def attribute(

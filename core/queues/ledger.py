@@ -153,8 +153,16 @@ class Ledger:
         return (entry for entry in found if entry is not None)
 
     def attribution(self, pod: Pod) -> Attribution:
-        """The queue that a pod charges, by the objects known now."""
+        """The queue that a pod charges: by its record where it was let in, else by the objects known now."""
         return self._sources.attribution(pod)
+
+    def fix_queue(self, pod: Pod) -> str:
+        """From now on a pod that was let in without a record charges the queue that it does now, whatever changes."""
+        return self._sources.fix(pod)
+
+    def release_queues(self) -> None:
+        """Takes `fix_queue` back: the time of leading is over, and another leader has its own view of such pods."""
+        self._rebook(self._sources.release())
 
     # -- pods ------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from core.index import Index
 from core.objects import Group, Job, Namespace, Pod
-from core.queues.attribution import Attribution, attribute, owned_by_job
+from core.queues.attribution import Attribution, attribute, owned_by_job, recorded
 
 
 class QueueSources:
@@ -18,12 +18,26 @@ class QueueSources:
         self._groups: dict[str, Group] = {}
         self._jobs: dict[str, Job] = {}
         self._namespaces: dict[str, Namespace] = {}
+        self._fixed: dict[str, Attribution] = {}
         self._by_group = Index()
         self._by_job = Index()
         self._by_namespace = Index()
 
     def attribution(self, pod: Pod) -> Attribution:
-        """The queue that a pod charges, by the objects known now."""
+        """The queue that a pod charges: by its record, or as it was fixed, or by the objects known now."""
+        return recorded(pod) or self._fixed.get(pod.uid) or self._resolved(pod)
+
+    def fix(self, pod: Pod) -> str:
+        """From now on a pod that was let in without a record charges the queue that the objects known now name."""
+        return self._fixed.setdefault(pod.uid, self.attribution(pod)).queue
+
+    def release(self) -> Collection[str]:
+        """From now on the objects say again what the pods without record charge. Returns the UIDs of those."""
+        released = tuple(self._fixed)
+        self._fixed.clear()
+        return released
+
+    def _resolved(self, pod: Pod) -> Attribution:
         group, job_key = self.group_of(pod), _job_key(pod)
         job = self._jobs.get(job_key) if job_key is not None else None
         if job is not None and pod.owner is not None and pod.owner.uid and job.uid != pod.owner.uid:
@@ -48,6 +62,7 @@ class QueueSources:
 
     def unfollow(self, uid: str) -> None:
         """Forgets a pod."""
+        self._fixed.pop(uid, None)
         for index in (self._by_group, self._by_job, self._by_namespace):
             index.put(uid)
 

@@ -141,6 +141,11 @@ def unique(prefix: str) -> str:
     return f"{prefix}-{secrets.token_hex(4)}"
 
 
+def charged(pod: Mapping[str, Any]) -> str:
+    """The queue that a pod is on record for."""
+    return str(pod["metadata"].get("annotations", {}).get(names.CHARGED_QUEUE_ANNOTATION, ""))
+
+
 def gates(pod: Mapping[str, Any]) -> list[str]:
     """The names of a pod's scheduling gates."""
     return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]

@@ -1,9 +1,9 @@
-"""Which queue a pod is charged to, and that the booking moves when the answer changes."""
+"""Which queue a pod is charged to: it may change while the pod waits, and not afterwards."""
 
 import json
 
 from core import names
-from tests.apiserver.cluster import Cluster, unique
+from tests.apiserver.cluster import Cluster, charged, unique
 from tests.apiserver.manifests import GPU, Object, card_pod, in_group, pod, podgroup, queue
 
 
@@ -39,23 +39,38 @@ def test_a_waiting_pod_follows_its_podgroup_to_another_queue(cluster: Cluster) -
     assert cluster.allocated(none_path) == {}
 
 
-def test_the_booking_of_a_running_pod_moves_with_its_podgroup(cluster: Cluster) -> None:
-    """What it leaves behind serves the next one there, and where it goes to it counts, even beyond the quota."""
+def test_what_runs_stays_charged_to_the_queue_that_let_it_in_whatever_its_tenant_writes(
+    cluster: Cluster,
+) -> None:
+    """Its PodGroup is moved, made anew elsewhere and deleted, it gets another owner, its namespace names another queue."""
     card = cluster.add_card()
     (first, first_path), (second, second_path) = a_queue(cluster, card, 1), a_queue(cluster, card, 0)
-    (grouped,) = in_group("late", card_pod("a", card, first))
+    cluster.create(podgroup("g", first, 1))
+    (grouped,) = in_group("g", unqueued_pod("a", card))
     cluster.create(grouped)
     cluster.wait_running("a")
+    assert charged(cluster.pod("a")) == first
     cluster.create(card_pod("b", card, first))
     cluster.wait_said("b", "InsufficientScalarQuota")
-    cluster.create(podgroup("late", second, 1))
-    cluster.wait_running("a", "b")
-    cluster.wait_allocated(first_path, {card: 1})
-    cluster.wait_allocated(second_path, {card: 1})
-    path = cluster.api.path("scheduling.volcano.sh/v1beta1", "PodGroup", cluster.namespace, "late")
-    cluster.api.patch(path, {"spec": {"queue": first}}).expect()
-    cluster.wait_allocated(first_path, {card: 2})
-    cluster.wait_allocated(second_path, {})
+    group = cluster.api.path("scheduling.volcano.sh/v1beta1", "PodGroup", cluster.namespace, "g")
+    owner = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": "j",
+        "uid": "u",
+        "controller": True,
+    }
+    for other in (second, "nowhere"):
+        cluster.api.patch(group, {"spec": {"queue": other}}).expect()
+    cluster.api.delete(group).expect()
+    cluster.api.patch(cluster.path("a"), {"metadata": {"ownerReferences": [owner]}}).expect()
+    name_queue_of_namespace(cluster, second)
+    # The queue that nothing names any more is looked at last: by then all of it has been taken in.
+    cluster.create(unqueued_pod("c", card))
+    assert f"Queue <{second}>" in cluster.wait_said("c", "InsufficientScalarQuota")
+    assert cluster.allocated(first_path) == {card: "1"}
+    assert cluster.allocated(second_path) == {}
+    assert cluster.running() == {"a"}
 
 
 def test_a_namespace_names_the_queue_of_pods_that_name_none(cluster: Cluster) -> None:

@@ -30,10 +30,12 @@ HARMLESS = {"scheduling.k8s.io/group-name": "g", "example.com/note": "x"}
 
 
 def records(stored: Mapping[str, object]) -> dict[str, str]:
-    """The annotations of a pod that only the controller may write."""
+    """The annotations of a pod by which it has its cards."""
     metadata = stored["metadata"]
     assert isinstance(metadata, dict)
-    return {k: v for k, v in metadata.get("annotations", {}).items() if names.is_record(k)}
+    found = {k: v for k, v in metadata.get("annotations", {}).items() if names.is_record(k)}
+    found.pop(names.CHARGED_QUEUE_ANNOTATION, None)
+    return found
 
 
 def record(*cards: int) -> dict[str, str]:

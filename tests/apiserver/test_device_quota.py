@@ -36,7 +36,7 @@ def test_pods_with_a_template_are_held_and_lifted_one_by_one(cluster: Cluster, d
     devices.wait_lifted("a")
     assert devices.generated("b") != devices.generated("a")
     lifted = cluster.pod("a")
-    assert lifted["metadata"]["annotations"][names.LIFTED_ANNOTATION] == "true"
+    assert lifted["metadata"]["annotations"][names.CHARGED_QUEUE_ANNOTATION] == queue
     assert "cardquota" in {entry["manager"] for entry in lifted["metadata"]["managedFields"]}
     cluster.api.delete(cluster.path("a"), gracePeriodSeconds=0).expect()
     devices.wait_lifted("b")

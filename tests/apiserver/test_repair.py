@@ -8,7 +8,7 @@ from core import names, reasons
 from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
-from tests.apiserver.cluster import Cluster, samples, unique
+from tests.apiserver.cluster import Cluster, charged, samples, unique
 from tests.apiserver.leaders import hook_entry
 from tests.apiserver.manifests import Object, binding, share_pod
 from tests.apiserver.node_agent import tended
@@ -78,6 +78,10 @@ def test_what_was_bound_while_no_controller_ran_is_found_and_nobody_is_evicted(
     said = cluster.wait_said(loser, reasons.MGPU_RECORD_MISSING)
     assert "none can be assigned: not enough mGPU" in said
     assert [records(cluster.pod(name)) for name in (loser, "running")] == [{}, {}]
+    wait_for(
+        "their queue is on record",
+        lambda: {charged(cluster.pod(name)) for name in ("one", "two", "running")} == {"default"},
+    )
     assert irregularities(installation, "missing") == 1
     assert irregularities(installation, "no-room") == 1
     for stored in (one, two, running):

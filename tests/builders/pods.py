@@ -96,6 +96,17 @@ class PodBuilder(Builder):
         text = record if isinstance(record, str) else json.dumps(dict(record))
         return self.annotation(names.ASSIGNED_ANNOTATION, text)
 
+    def recorded(self, records: Mapping[str, str]) -> Self:
+        """With the annotations of a lift."""
+        built = self
+        for key, text in records.items():
+            built = built.annotation(key, text)
+        return built
+
+    def charged(self, queue: str) -> Self:
+        """On record for a queue."""
+        return self.annotation(names.CHARGED_QUEUE_ANNOTATION, queue)
+
     def in_queue(self, queue: str) -> Self:
         return self.annotation(names.QUEUE_NAME_ANNOTATION, queue)
 

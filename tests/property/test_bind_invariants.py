@@ -156,7 +156,7 @@ class Cluster(RuleBasedStateMachine):
         if pod is None or self.versions[name] != lift.pod.resource_version:
             self.replicas[0].caches.ledger.forget(lift.pod.uid)
         else:
-            self.store(name, pod.put("spec", "schedulingGates", value=[]).assigned(lift.record))
+            self.store(name, pod.put("spec", "schedulingGates", value=[]).recorded(lift.records))
 
     @rule(
         data=st.data(), node=st.sampled_from(sorted(NODES)), index=st.sampled_from((0, 1)), wait=st.booleans()

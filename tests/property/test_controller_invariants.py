@@ -234,8 +234,7 @@ class Controller(RuleBasedStateMachine):
         if not accepted or stored is None or stored.resource_version != lift.pod.resource_version:
             self.ledger.forget(lift.pod.uid)
             return
-        record = {names.ASSIGNED_ANNOTATION: lift.record} if lift.record else {}
-        self.store(replace(stored, gates=(), annotations={**stored.annotations, **record}))
+        self.store(replace(stored, gates=(), annotations={**stored.annotations, **lift.records}))
         self.is_within_quota(lift)
 
     def is_within_quota(self, lift: Lift) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from core import names
 from core.objects import Group, Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
@@ -85,8 +84,7 @@ class Gangs(RuleBasedStateMachine):
             stored = self.stored[lift.pod.uid]
             fresh = stored.resource_version == lift.pod.resource_version
             if fresh and accepted():
-                record = {names.ASSIGNED_ANNOTATION: lift.record}
-                self.store(replace(stored, gates=(), annotations={**stored.annotations, **record}))
+                self.store(replace(stored, gates=(), annotations={**stored.annotations, **lift.records}))
             elif forget:
                 self.ledger.forget(lift.pod.uid)
         return bool(lifts)

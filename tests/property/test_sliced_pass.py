@@ -222,8 +222,7 @@ class Sliced(Controller):
             ledger.retract(lift.lifted)
             ledger.wakeups.look_at(lift.queue)
             return
-        record = {names.ASSIGNED_ANNOTATION: lift.record} if lift.record else {}
-        self.store(replace(stored, gates=(), annotations={**stored.annotations, **record}))
+        self.store(replace(stored, gates=(), annotations={**stored.annotations, **lift.records}))
         self.is_within_quota(lift)
 
     def decide(self, accepted: Callable[[], bool]) -> bool:

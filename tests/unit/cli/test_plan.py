@@ -68,6 +68,7 @@ def test_the_json_shape_is_a_contract(run: Run) -> None:
                     {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "cardquota.io/quota"},
                     {"op": "remove", "path": "/spec/schedulingGates/0"},
                     {"op": "add", "path": "/spec/affinity", "value": NARROWED},
+                    {"op": "add", "path": "/metadata/annotations/cardquota.io~1queue", "value": "team"},
                     {
                         "op": "add",
                         "path": "/metadata/annotations/cardquota.io~1assigned",
@@ -105,7 +106,8 @@ def test_the_patch_tests_only_what_the_pod_has(run: Run) -> None:
         pod = (POD % ("p", "NVIDIA-H200", "team", GATED)).replace("  name: p\n", f"  name: p\n{given}")
         patch = planned(run, STATE.split("---\n")[0] + "---\n" + QUEUE % ("team", '{"NVIDIA-H200": 2}') + pod)
         operations = patch["pods"]["default/p"]["patch"]
-        assert [one["path"] for one in operations if one["path"].startswith("/metadata/")][:-1] == tested
+        paths = [one["path"] for one in operations if one["op"] == "test"]
+        assert [path for path in paths if path.startswith("/metadata/")] == tested
 
 
 def test_an_mgpu_pod_is_lifted_without_assigned(run: Run) -> None:
@@ -220,7 +222,7 @@ def test_devices_are_planned_for_the_queue_and_those_above(run: Run) -> None:
         "patch": [
             {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "cardquota.io/quota"},
             {"op": "remove", "path": "/spec/schedulingGates/0"},
-            {"op": "add", "path": "/metadata/annotations/cardquota.io~1lifted", "value": "true"},
+            {"op": "add", "path": "/metadata/annotations/cardquota.io~1queue", "value": "team"},
         ],
     }
     assert pods["default/second"]["reason"] == "InsufficientDeviceQuota"

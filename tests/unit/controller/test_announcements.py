@@ -377,7 +377,7 @@ async def test_what_a_lift_that_was_refused_leaves_behind_is_not_said_again() ->
     world = World(NODE, QUEUE, POD)
     await world.decides()
     (decision,) = world.planner.decide("q")
-    world.announcements.lifted(Lift(decision.pod, "q", {}, "", NodeRequirement(), decision.pod))
+    world.announcements.lifted(Lift(decision.pod, "q", {}, {}, NodeRequirement(), decision.pod))
     assert await world.decides() == []
     for new in (a_pod("p").gpu(2).card(H200).in_queue("q").view(), None):
         world.announcements.pod_changed(POD.view(), new)
@@ -389,7 +389,7 @@ async def test_a_podgroup_that_waits_as_a_whole_for_another_time_hears_it_again(
     world = World(NODE, QUEUE.cards({H200: 9}), JOB, GROUP.cards({H200: 10}), MEMBER)
     assert len(await world.decides()) == 2
     (hold,) = world.planner.decide("q")
-    world.announcements.lifted(Lift(hold.pod, "q", {}, "", NodeRequirement(), hold.pod))
+    world.announcements.lifted(Lift(hold.pod, "q", {}, {}, NodeRequirement(), hold.pod))
     assert [event[0] for event in await world.decides()] == ["PodGroup g"]
 
 
@@ -398,7 +398,7 @@ async def test_what_waits_to_be_written_is_taken_back_with_a_lift_and_then_count
     await world.decides()
     world.recorder.waiting.add("uid-ml-p")
     (decision,) = world.planner.decide("q")
-    world.announcements.lifted(Lift(decision.pod, "q", {}, "", NodeRequirement(), decision.pod))
+    world.announcements.lifted(Lift(decision.pod, "q", {}, {}, NodeRequirement(), decision.pod))
     assert ("uid-ml-p", "Lift") in world.recorder.retracted
     assert len(await world.decides()) == 1
 

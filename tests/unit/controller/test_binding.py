@@ -96,7 +96,11 @@ def code(decision: Decision) -> str:
 
 async def test_an_mgpu_pod_gets_its_cards_and_the_next_one_the_other_card() -> None:
     world = World(share("a"), share("b"), share("c"))
-    assert records(await world.bind("a")) == {INDEX: "0", names.ASSUMED_ANNOTATION: "true"}
+    assert records(await world.bind("a")) == {
+        names.CHARGED_QUEUE_ANNOTATION: "default",
+        INDEX: "0",
+        names.ASSUMED_ANNOTATION: "true",
+    }
     assert records(await world.bind("b"))[INDEX] == "1"
     denied = await world.bind("c")
     assert code(denied) == reasons.MGPU_NO_ROOM
@@ -154,6 +158,7 @@ async def test_forged_records_are_dropped_or_overwritten_and_other_annotations_k
     assert records(await world.bind("cpu", annotations=brought)) == {"scheduling.k8s.io/group-name": "g"}
     assert records(await world.bind("p", annotations=brought)) == {
         "scheduling.k8s.io/group-name": "g",
+        names.CHARGED_QUEUE_ANNOTATION: "default",
         INDEX: "0",
         names.ASSUMED_ANNOTATION: "true",
     }

@@ -20,8 +20,8 @@ from tests.unit.controller.test_binding import SETTLED_S, binding, code, records
 
 NODES = {"a1": "A", "a2": "A", "b1": "B"}
 QUEUE = a_queue("q").cards({"A": 2, "B": 1})
-ONE_A = {names.ASSIGNED_ANNOTATION: '{"A":1}'}
-ONE_B = {names.ASSIGNED_ANNOTATION: '{"B":1}'}
+ONE_A = {names.CHARGED_QUEUE_ANNOTATION: "q", names.ASSIGNED_ANNOTATION: '{"A":1}'}
+ONE_B = {names.CHARGED_QUEUE_ANNOTATION: "q", names.ASSIGNED_ANNOTATION: '{"B":1}'}
 
 
 def card_pod(name: str, card: str = "A", count: int = 1) -> PodBuilder:

@@ -11,6 +11,7 @@ from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
 from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
+from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from core import reasons
@@ -49,6 +50,7 @@ class Leading:
             Repairer(writer, self.world.caches, recorder, metrics, Settings()),
             ReservationWatch(writer, *parts[1:], Settings(), lambda: 0),
             QueueDefinitionKeeper(NoWrites(), self.world.caches, recorder, metrics, LEAVE),
+            QueueRecords(writer, self.world.caches),
             self.world.hook,
             QueueSeries(self.world.caches.ledger),
             quiet_s=QUIET_S,

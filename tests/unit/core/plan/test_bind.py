@@ -235,6 +235,7 @@ class TestNeverLifted:
         ledger.put_node(a_node("a").card("A", 8).mgpu(1, memory=16384).view())
         found = given(binder(ledger), pod, "a")
         assert found == {
+            names.CHARGED_QUEUE_ANNOTATION: "q",
             names.ASSIGNED_ANNOTATION: '{"A":1}',
             names.GPU_INDEX_PREFIX + "share": "0",
             names.ASSUMED_ANNOTATION: "true",

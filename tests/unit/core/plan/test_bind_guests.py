@@ -13,7 +13,7 @@ from tests.unit.core.crossquota.ruling import ruled
 
 GUARDED = ruled(gpuResourceNames=["example.com/gpu"], quota={"cpu": 4}, guardBind=True)
 NODES = [a_node(name).card("A", 8).allocatable("example.com/gpu", 8) for name in ("a1", "a2")]
-RECORD = {names.ASSIGNED_ANNOTATION: '{"A":1}'}
+RECORD = {names.CHARGED_QUEUE_ANNOTATION: "q", names.ASSIGNED_ANNOTATION: '{"A":1}'}
 
 
 def asking(name: str, cpu: int, *, lifted: bool = False) -> PodBuilder:

@@ -169,7 +169,7 @@ class TestGangs:
 
 
 class TestPatch:
-    """A lift that only takes the gate away would leave no note of its time."""
+    """What a pod was let in for is on record, whatever it asks for."""
 
     def added(self, built: PodBuilder, ledger: Ledger) -> list[Any]:
         decision = decide(ledger, built)["p"]
@@ -177,8 +177,8 @@ class TestPatch:
         return [op for op in decision.patch if op["op"] == "add"]
 
     def test_a_pod_with_claims_alone_gets_an_annotation(self) -> None:
-        path = "/metadata/annotations/cardquota.io~1lifted"
-        assert self.added(pod("p"), books(a_queue("q"))) == [{"op": "add", "path": path, "value": "true"}]
+        path = "/metadata/annotations/cardquota.io~1queue"
+        assert self.added(pod("p"), books(a_queue("q"))) == [{"op": "add", "path": path, "value": "q"}]
 
     def test_where_it_has_none_at_all_they_come_with_it(self) -> None:
         bare = a_pod("p").claim("dev", template="each").gated()
@@ -186,15 +186,15 @@ class TestPatch:
         ledger.put_pod(bare.view())
         (lift,) = Planner(ledger).decide("default")
         assert isinstance(lift, Lift)
-        value = {names.LIFTED_ANNOTATION: "true"}
+        value = {names.CHARGED_QUEUE_ANNOTATION: "default"}
         assert lift.patch[-1] == {"op": "add", "path": "/metadata/annotations", "value": value}
 
     def test_one_with_cards_has_its_record(self) -> None:
         ledger = books(a_queue("q").cards({"A": 1}))
         ledger.put_node(a_node("n").card("A", 1).view())
         paths = {op["path"] for op in self.added(pod("p").gpu(1).card("A"), ledger)}
-        assert "/metadata/annotations/cardquota.io~1assigned" in paths
-        assert not any("lifted" in path for path in paths)
+        records = {f"/metadata/annotations/cardquota.io~1{name}" for name in ("assigned", "queue")}
+        assert records <= paths
 
 
 def test_a_plan_shows_devices_under_the_names_of_the_status() -> None:

@@ -132,6 +132,7 @@ def test_the_patch_lifts_narrows_and_records_in_one_write() -> None:
             "path": "/spec/affinity",
             "value": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
         },
+        {"op": "add", "path": "/metadata/annotations/cardquota.io~1queue", "value": "q"},
         {"op": "add", "path": "/metadata/annotations/cardquota.io~1assigned", "value": '{"H200":2}'},
     ]
 

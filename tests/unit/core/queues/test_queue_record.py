@@ -1,0 +1,180 @@
+"""What was admitted is charged by its record: nothing that a tenant writes afterwards moves it to another queue."""
+
+from collections.abc import Callable
+
+import pytest
+
+from core import names
+from core.plan.decision import Lift
+from core.plan.lift import Planner
+from core.queues.ledger import Ledger
+from core.queues.queue_records import lacks_queue_record, queue_record_patch
+from core.settings import Settings
+from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
+from tests.builders.pods import PodBuilder
+
+GROUP = a_group("g").in_queue("q")
+ASSIGNED = {"A": 1}
+
+
+def one(name: str = "p") -> PodBuilder:
+    """A pod of one card, in the queue by its PodGroup."""
+    return a_pod(name).card("A").gpu(1).in_group("g")
+
+
+def books(*pods: PodBuilder) -> Ledger:
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("n").card("A", 8).view())
+    for queue in ("q", "other", "default"):
+        ledger.put_queue(a_queue(queue).cards({"A": 2}).view())
+    ledger.put_group(GROUP.view())
+    for pod in pods:
+        ledger.put_pod(pod.view())
+    return ledger
+
+
+def moved_by_annotation(ledger: Ledger, pod: PodBuilder) -> PodBuilder:
+    return pod.in_queue("other").in_group("")
+
+
+def moved_by_group(ledger: Ledger, pod: PodBuilder) -> PodBuilder:
+    ledger.put_group(a_group("g").in_queue("other").view())
+    return pod
+
+
+def moved_to_another_group(ledger: Ledger, pod: PodBuilder) -> PodBuilder:
+    ledger.put_group(a_group("h").in_queue("other").view())
+    return pod.in_group("h")
+
+
+def group_deleted(ledger: Ledger, pod: PodBuilder) -> PodBuilder:
+    ledger.drop_group("ml/g")
+    return pod
+
+
+def moved_by_namespace(ledger: Ledger, pod: PodBuilder) -> PodBuilder:
+    ledger.put_namespace(a_namespace().in_queue("other").view())
+    return group_deleted(ledger, pod)
+
+
+def moved_by_an_owner(ledger: Ledger, pod: PodBuilder) -> PodBuilder:
+    ledger.put_job(a_job("j").in_queue("other").view())
+    return group_deleted(ledger, pod.owned_by("Job", "j", api_version="batch.volcano.sh/v1alpha1"))
+
+
+def moved_to_a_queue_that_is_not_there(ledger: Ledger, pod: PodBuilder) -> PodBuilder:
+    ledger.put_group(a_group("g").in_queue("nowhere").view())
+    return pod.in_queue("nowhere")
+
+
+MOVES = [
+    moved_by_annotation,
+    moved_by_group,
+    moved_to_another_group,
+    group_deleted,
+    moved_by_namespace,
+    moved_by_an_owner,
+    moved_to_a_queue_that_is_not_there,
+]
+Move = Callable[[Ledger, PodBuilder], PodBuilder]
+
+
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("bound", [False, True], ids=["reserved", "bound"])
+def test_what_a_tenant_writes_after_the_lift_changes_nothing(move: Move, bound: bool) -> None:
+    pod = one().charged("q").assigned(ASSIGNED)
+    pod = pod.bound_to("n") if bound else pod
+    ledger = books(pod)
+    ledger.put_pod(move(ledger, pod).view())
+    assert [ledger.used(queue, "A") for queue in ("q", "other", "default", "nowhere")] == [1000, 0, 0, 0]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_pod_that_waits_goes_where_its_objects_send_it_whatever_record_it_brings(move: Move) -> None:
+    """A record before the lift is none of ours."""
+    pod = one().gated().charged("q")
+    ledger = books(pod)
+    changed = move(ledger, pod)
+    ledger.put_pod(changed.view())
+    assert ledger.attribution(changed.view()).queue != "q"
+    assert ledger.waiting("q") == []
+
+
+def test_the_lift_writes_the_queue_that_was_charged() -> None:
+    ledger = books(one().gated())
+    (lift,) = Planner(ledger).decide("q")
+    assert isinstance(lift, Lift)
+    assert lift.records == {names.CHARGED_QUEUE_ANNOTATION: "q", names.ASSIGNED_ANNOTATION: '{"A":1}'}
+    assert lift.lifted.annotations[names.CHARGED_QUEUE_ANNOTATION] == "q"
+
+
+def test_a_move_while_the_lift_is_on_its_way_voids_it_and_what_is_stored_all_the_same_is_charged_by_its_record() -> (
+    None
+):
+    ledger = books(one().gated())
+    planner = Planner(ledger)
+    (lift,) = planner.decide("q")
+    assert isinstance(lift, Lift)
+    moved_by_group(ledger, one())
+    assert not planner.stands(lift)
+    assert ledger.used("q", "A") == 1000
+    ledger.put_pod(one().recorded(lift.records).view())
+    assert [ledger.used(queue, "A") for queue in ("q", "other")] == [1000, 0]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_queue_that_was_fixed_stays_until_it_is_released(move: Move) -> None:
+    pod = one().assigned(ASSIGNED).bound_to("n")
+    ledger = books(pod)
+    assert ledger.fix_queue(pod.view()) == "q"
+    changed = move(ledger, pod)
+    ledger.put_pod(changed.view())
+    assert (ledger.used("q", "A"), ledger.fix_queue(changed.view())) == (1000, "q")
+    ledger.release_queues()
+    assert ledger.used("q", "A") == 0
+
+
+def test_a_fixed_queue_is_forgotten_with_its_pod() -> None:
+    pod = one().bound_to("n")
+    ledger = books(pod)
+    ledger.fix_queue(pod.view())
+    ledger.drop_pod(pod.view().uid)
+    moved_by_group(ledger, pod)
+    ledger.put_pod(pod.view())
+    assert ledger.used("other", "A") == 1000
+
+
+@pytest.mark.parametrize(
+    ("pod", "lacks"),
+    [
+        (one().bound_to("n"), True),
+        (one().assigned(ASSIGNED).bound_to("n"), True),
+        (one().assigned(ASSIGNED), True),
+        (one().annotation("cardquota.io/lifted", "true"), True),
+        (one(), False),
+        (one().charged("q"), False),
+        (one().charged("q").bound_to("n"), False),
+        (one().charged("").bound_to("n"), True),
+        (one().gated(), False),
+        (one().gated().charged("q"), False),
+        (one().bound_to("n", phase="Succeeded"), False),
+        (one().bound_to("n").terminating(), False),
+        (a_pod("cpu").bound_to("n"), False),
+        (a_pod("share").mgpu(core=10, memory=1).bound_to("n"), True),
+        (a_pod("claims").claim("c", name="c").bound_to("n"), True),
+    ],
+)
+def test_who_has_to_get_the_record_late(pod: PodBuilder, lacks: bool) -> None:
+    """What holds quota and was let in, by an older version, or past us with its node; nobody who waits or has ended."""
+    assert lacks_queue_record(pod.view()) is lacks
+
+
+def test_the_late_record_is_refused_for_any_other_state_of_the_pod() -> None:
+    pod = one().put("metadata", "resourceVersion", value="7").bound_to("n").view()
+    assert queue_record_patch(pod, "q") == {
+        "metadata": {
+            "uid": "uid-ml-p",
+            "resourceVersion": "7",
+            "annotations": {"cardquota.io/queue": "q"},
+        }
+    }
