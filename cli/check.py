@@ -118,7 +118,7 @@ def _in_object(source: str, found: manifests.Found, context: "Context") -> Itera
         yield Finding(source, line, "error", violation.code, violation.path, message, request.display)
     for hint in findings.hints:
         line = documents.line_of(found.place, hint.path)
-        yield Finding(source, line, "warning", hint.code, hint.path, hint.detail, request.display)
+        yield Finding(source, line, "warning", hint.code, hint.path, hint.text, request.display)
 
 
 def _text(finding: Finding) -> str:

@@ -56,6 +56,8 @@ QUEUE_DEFINITION_EXTENDED: Final = "QueueDefinitionExtended"
 OBJECT_MALFORMED: Final = "ObjectMalformed"
 MANIFEST_MALFORMED: Final = "ManifestMalformed"
 CARD_NAME_MALFORMED: Final = "CardNameMalformed"
+AFFINITY_TOO_LARGE: Final = "AffinityTooLarge"
+TOO_MANY_TEMPLATES: Final = "TooManyTemplates"
 CARD_REQUEST_MALFORMED: Final = "CardRequestMalformed"
 CARD_RESOURCES_DIFFER: Final = "CardResourcesDiffer"
 CARD_RESOURCE_MISSING: Final = "CardResourceMissing"
@@ -215,6 +217,16 @@ CATALOGUE: Final = _catalogue(
         CARD_NAME_MALFORMED,
         "the card name breaks the grammar",
         "write names as `cardquota cards` shows them, joined by | without blanks",
+    ),
+    Reason(
+        AFFINITY_TOO_LARGE,
+        "the required node affinity of a pod that waits at the gate has more than 2,000 expressions",
+        "label the nodes that are meant, and select that label",
+    ),
+    Reason(
+        TOO_MANY_TEMPLATES,
+        "one object has more than 500 new or changed pod templates",
+        "make several objects of it",
     ),
     Reason(
         CARD_REQUEST_MALFORMED,

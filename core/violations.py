@@ -1,12 +1,18 @@
 """What is wrong with an object, in the words and the form of the API server's own field errors."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 Kind = Literal[
-    "Invalid value", "Required value", "Forbidden", "Duplicate value", "Unsupported value", "Too long"
+    "Invalid value",
+    "Required value",
+    "Forbidden",
+    "Duplicate value",
+    "Unsupported value",
+    "Too long",
+    "Too many",
 ]
 
 _SHOWN: Final = 120
@@ -57,14 +63,28 @@ def message(violations: Sequence[Violation]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Something to say about an object that is admitted all the same: an admission warning, one line."""
+    """Something to say about an object that is admitted all the same: an admission warning, one line.
+
+    `advice` is found only where the hint is shown, for it may cost more than everything else, and of many hints few are.
+    """
 
     code: str
     path: str
     detail: str
+    advice: Callable[[], str] = field(default=str, compare=False)
+
+    @property
+    def text(self) -> str:
+        """All that it says about what stands at `path`."""
+        return self.detail + self.advice()
+
+    @property
+    def brief(self) -> str:
+        """One line without the advice."""
+        return f"{self.path}: {self.detail}"
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.detail}"
+        return self.brief + self.advice()
 
 
 @dataclass(frozen=True, slots=True)

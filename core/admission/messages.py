@@ -15,6 +15,8 @@ from core.violations import Findings, Hint, Violation
 WARNING_MAX: Final = 256
 """Longest warning, in characters; the API server cuts longer ones where it likes."""
 WARNINGS_MAX: Final = 16
+ADVISED_MAX: Final = 8
+"""So many of them come with advice, which may cost milliseconds each."""
 _NAME_MAX: Final = 320
 _PATH_MAX: Final = 512
 _DETAIL_MAX: Final = 1024
@@ -69,8 +71,13 @@ def _once(found: tuple[_Found, ...]) -> tuple[_Found, ...]:
 
 def warnings(findings: Findings) -> tuple[str, ...]:
     """The hints as admission warnings: each said once, on one line, the first sixteen of them."""
-    lines = dict.fromkeys(one_line(str(hint), WARNING_MAX) for hint in findings.hints)
-    return tuple(lines)[:WARNINGS_MAX]
+    lines: dict[str, None] = {}
+    for hint in findings.hints:
+        text = str(hint) if len(lines) < ADVISED_MAX else hint.brief
+        lines[one_line(text, WARNING_MAX)] = None
+        if len(lines) == WARNINGS_MAX:
+            break
+    return tuple(lines)
 
 
 def one_line(text: str, limit: int) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
 from core import names, reasons
-from core.admission import outlook
+from core.admission import limits, outlook
+from core.admission.asks import asks_of, counted
 from core.admission.request import AdmissionRequest
 from core.admission.view import Context
 from core.cards import rules as card_rules
@@ -79,6 +80,8 @@ def asked(subject: Subject, context: Context) -> Findings:
     ours = subject.scheduler in settings.scheduler_names
     if settings.features.mgpu and ours:
         findings += mgpu_rules.judge(subject.metadata, subject.spec, **place)
+    if settings.features.gates and ours and counted(asks_of(subject.metadata, subject.spec), settings):
+        findings += Findings(tuple(limits.expressions(subject.spec, subject.prefix)))
     if settings.features.cross_quota:
         findings += Findings(hints=crossquota_rules.pod_hints(subject.metadata, subject.prefix))
     if settings.features.gates and ours and not findings.violations:

@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from core import names, reasons
-from core.admission import card_request, shapes, templates
+from core.admission import card_request, limits, shapes, templates
 from core.admission.asks import asks_of, counted
 from core.admission.request import CREATE, UPDATE, AdmissionRequest
 from core.admission.shapes import Violations
 from core.admission.templates import Subject, namespace_of
 from core.admission.view import Context
-from core.objects import job
+from core.objects import Job, job
 from core.objects import raw as read
 from core.violations import Findings, Hint, child, show
 
 Judge = Callable[[AdmissionRequest, Context], Findings]
 
 _JOB_SCHEDULER: Final = "volcano"
+_FOUND_MOST: Final = 100
+"""More than anybody is shown of one object; the tasks after that are judged when these are mended."""
 
 
 def with_template(*path: str, shape: Callable[[Mapping[str, Any]], Violations]) -> Judge:
@@ -49,11 +51,15 @@ def judge_volcano_job(request: AdmissionRequest, context: Context) -> Findings:
     findings = card_request.judge(request, context)
     if request.operation == CREATE or _declared(request.object) != _declared(request.old_object):
         findings += Findings(hints=tuple(card_request.tasks_hints(request.object, context)))
-    stored = {read.text(task, "name"): task.get("template") for task in _tasks(request.old_object)}
-    for index, task in enumerate(_tasks(request.object)):
-        template, name = task.get("template"), read.text(task, "name")
-        if request.operation == CREATE or name not in stored or stored[name] != template:
-            findings += _judge_task(request, template, f"spec.tasks[{index}].template.", context)
+    changed = list(_changed_templates(request))
+    beyond = tuple(limits.templates(len(changed), "spec.tasks"))
+    if beyond:
+        return findings + Findings(beyond)
+    view = job.project(request.object)
+    for index, template in changed:
+        findings += _judge_task(request, view, template, f"spec.tasks[{index}].template.", context)
+        if len(findings.violations) + len(findings.hints) > _FOUND_MOST:
+            break
     return findings
 
 
@@ -67,8 +73,18 @@ def _tasks(job: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (read.mapping(task) for task in read.sequence(job, "spec", "tasks"))
 
 
-def _judge_task(request: AdmissionRequest, template: object, prefix: str, context: Context) -> Findings:
-    view = job.project(request.object)
+def _changed_templates(request: AdmissionRequest) -> Iterator[tuple[int, object]]:
+    """The templates that are new or not as they are stored, with the place of their task."""
+    stored = {read.text(task, "name"): task.get("template") for task in _tasks(request.old_object)}
+    for index, task in enumerate(_tasks(request.object)):
+        template, name = task.get("template"), read.text(task, "name")
+        if request.operation == CREATE or name not in stored or stored[name] != template:
+            yield index, template
+
+
+def _judge_task(
+    request: AdmissionRequest, view: Job, template: object, prefix: str, context: Context
+) -> Findings:
     # The job controller hands the job's scheduler to pods that name none.
     scheduler = read.text(read.mapping(request.object, "spec"), "schedulerName") or _JOB_SCHEDULER
     subject = Subject.of(template, prefix, namespace=namespace_of(request), scheduler=scheduler, job=view)

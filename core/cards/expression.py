@@ -100,6 +100,10 @@ def expression_errors(expression: str) -> list[str]:
 
 
 def _errors(expression: str) -> list[str]:
+    if is_excessive(expression):
+        size = f"{expression.count(BAR) + 1:,} alternatives in {len(expression):,} characters"
+        most = f"at most {MAX_ALTERNATIVES} alternatives in {MAX_LENGTH:,} characters are looked at"
+        return [f"has {size}; {most}, name fewer cards"]
     alternatives = every_alternative(expression) or ("",)
     if not all(alternatives):
         return (

@@ -7,6 +7,7 @@ object that is refused would be refused at any other time as well.
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -200,9 +201,13 @@ def unknown_cards(cards: Iterable[str], inventory: Inventory, path: str) -> Iter
     The inventory must have seen all nodes. A share is never unknown: its resource follows from its name.
     """
     for card in islice((card for card in cards if not inventory.resources_of(card)), _UNKNOWN_LISTED):
-        near = difflib.get_close_matches(card, inventory.cards(), n=1)
-        wanted = f"; did you mean {near[0]}?" if near else ""
-        yield Hint(reasons.CARD_UNKNOWN, path, f"no node carries the card {show(card)} now{wanted}")
+        advice = partial(_did_you_mean, card, inventory)
+        yield Hint(reasons.CARD_UNKNOWN, path, f"no node carries the card {show(card)} now", advice)
+
+
+def _did_you_mean(card: str, inventory: Inventory) -> str:
+    near = difflib.get_close_matches(card, inventory.cards(), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _unnamed(subject: _Subject, policy: str) -> Findings:

@@ -33,7 +33,7 @@ def said(queue: QueueBuilder, view: ClusterView, old: QueueBuilder | None = None
     findings = judge(request, Context(view, Settings()))
     assert findings.violations == ()
     assert {hint.path for hint in findings.hints} <= {PATH}
-    return [(hint.code, hint.detail) for hint in findings.hints]
+    return [(hint.code, hint.text) for hint in findings.hints]
 
 
 class TestCardsOfTheCluster:

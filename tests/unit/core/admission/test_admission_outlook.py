@@ -133,13 +133,6 @@ class TestPods:
         assert not decision.allowed
         assert decision.warnings == ()
 
-    def test_of_thousands_of_unknown_alternatives_a_handful_is_mentioned(self) -> None:
-        """Each is compared with all known cards, to suggest the one that was meant."""
-        pod = a_pod().card("|".join(f"X{number}" for number in range(5000))).gpu(1).in_queue("team")
-        findings = judge(creation(pod.build()), Context(cluster(TEAM), Settings()))
-        assert findings.violations == ()
-        assert 1 <= sum(hint.code == reasons.CARD_UNKNOWN for hint in findings.hints) < 20
-
     def test_a_card_that_changes_at_the_gate_is_compared_anew(self) -> None:
         old = a_pod().card("A").gpu(2).in_queue("team").gated()
         view = cluster(a_queue("team").cards({"A": 2, "B": 1}))
