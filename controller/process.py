@@ -84,7 +84,6 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             definition,
             hook,
             series,
-            quiet_s=options.hook_timeout_s,
         )
         frame.health.require_live("refresh", leader.stuck)
         app = application()

@@ -27,7 +27,7 @@ from kube.workqueue import WorkQueue
 _LOG = logging.getLogger(__name__)
 
 WRITE_TIMEOUT_S = 4.0
-"""As for lifts: no write of a leader that has lost its lease may arrive when the next one decides."""
+"""As for lifts: no write of a leader that has lost its lease may be stored when the next one decides."""
 
 SETTLE_S = 0.01
 """Changes of one burst are looked at together; hardly any time, for the node agent may be about to look."""

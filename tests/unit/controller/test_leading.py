@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller import lift_writing, repair
 from controller.announcements import Announcements
-from controller.leading import Leader
+from controller.leading import QUIET_S, Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
 from controller.publishing import Publisher
@@ -17,7 +18,7 @@ from core import reasons
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from kube.health import Health
-from kube.lease import Term
+from kube.lease import Durations, Term
 from tests.builders import a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.fakes.apiserver import background
@@ -28,7 +29,6 @@ from tests.unit.kube.leases import Network, Store, elector
 
 pytestmark = pytest.mark.looptime
 
-QUIET_S = 5.0
 LEAVE = Settings.model_validate({"dra": {"queueCRD": "leave"}})
 
 
@@ -51,7 +51,6 @@ class Leading:
             QueueDefinitionKeeper(NoWrites(), self.world.caches, recorder, metrics, LEAVE),
             self.world.hook,
             QueueSeries(self.world.caches.ledger),
-            quiet_s=QUIET_S,
         )
         forget_all = Ledger.forget_all
 
@@ -96,7 +95,7 @@ async def leads_after(leading: Leading, term: Term, quiet_s: float) -> None:
 
 
 @pytest.mark.parametrize(("epoch", "quiet_s"), [(0, 0.0), (1, QUIET_S + 1), (7, QUIET_S + 1)])
-async def test_after_another_leader_the_last_bind_it_allowed_is_waited_for_and_everything_listed_anew(
+async def test_after_another_leader_its_last_lift_is_waited_for_and_everything_listed_anew(
     monkeypatch: pytest.MonkeyPatch, epoch: int, quiet_s: float
 ) -> None:
     leading = Leading(monkeypatch, share("a").gated())
@@ -179,3 +178,12 @@ async def test_a_leader_that_was_stopped_grants_and_writes_nothing_when_it_wakes
     assert [write.name for write in leading.writer.writes] == ["b"]
     task.cancel()
     await asyncio.wait({task})
+
+
+def test_no_write_of_a_former_leader_is_stored_once_the_next_one_lists() -> None:
+    """Sent at the last moment of its term, and seconds on its way: the API server gives it up as it was told to."""
+    durations = Durations()
+    last_sent_s, listed_s = durations.renew_deadline_s, durations.lease_s + QUIET_S
+    for timeout_s in (lift_writing.WRITE_TIMEOUT_S, repair.WRITE_TIMEOUT_S):
+        assert listed_s - (last_sent_s + timeout_s) >= 5
+        assert timeout_s < QUIET_S, "a leader that gives the Lease back is followed at once"
