@@ -76,13 +76,11 @@ class Leader:
                 tasks.create_task(self._repairer.run(term), name="repair")
                 tasks.create_task(self._reservations.run(term), name="reservations")
                 tasks.create_task(self._definition.run(term), name="queue definition")
-                try:
-                    await self._hook.run()
-                finally:
-                    # Before the loops end: they take back what is assumed, and nobody may be granted it then.
-                    self._hook.stop()
+                await self._hook.run()
         finally:
+            # However a loop has ended: what the loops have booked is given back once nobody is granted it any more.
             self._hook.stop()
+            self._caches.give_back()
             self._series.leading = False
 
     def stuck(self) -> str | None:

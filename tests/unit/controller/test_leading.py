@@ -1,6 +1,7 @@
 """The order in which a replica begins and ends to lead."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -80,6 +81,33 @@ async def test_nobody_is_granted_cards_while_what_was_assumed_is_taken_back(
     await asyncio.wait({task})
     assert leading.order == [False]
     assert not leading.world.hook.leading
+
+
+@pytest.mark.parametrize("loop", [Lifter, Repairer, Publisher])
+async def test_a_loop_that_fails_gives_nothing_back_while_binds_are_granted(
+    monkeypatch: pytest.MonkeyPatch, loop: type[Lifter | Repairer | Publisher]
+) -> None:
+    """Neither quota nor cards, of which somebody else might be granted what was booked and is still to be stored."""
+    leading = Leading(monkeypatch, share("a").gated())
+    show(leading.world.caches.queues, "default", a_queue("default").view())
+    leading.writer.stuck.add("a")
+    run = loop.run
+
+    async def fail() -> None:
+        await asyncio.sleep(1)
+        raise RuntimeError("broken")
+
+    async def running(self: Any, term: Term) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(run(self, term))
+            tasks.create_task(fail())
+
+    monkeypatch.setattr(loop, "run", running)
+    with pytest.raises(ExceptionGroup):
+        await leading.leader.lead(term())
+    assert [write.name for write in leading.writer.writes] == ["a"]
+    assert leading.order == [False]
+    assert leading.world.caches.ledger.assumed("uid-ml-a") is None
 
 
 async def leads_after(leading: Leading, term: Term, quiet_s: float) -> None:
