@@ -7,12 +7,15 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from hack.controlplane import wait_for
 from kube import pki
 from tests.apiserver.cluster import Cluster, Object, unique
+from tests.apiserver.manifests import binding, pod
 
 LOOPBACK = "127.0.0.1"
 UPDATES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
@@ -102,12 +105,21 @@ def stranger(folder: Path) -> Iterator[Stranger]:
 
 
 @contextmanager
+def silent(folder: Path) -> Iterator[Stranger]:
+    """One that is there and says nothing for now."""
+    with stranger(folder) as there:
+        there.listen()
+        there.hold()
+        yield there
+
+
+@contextmanager
 def in_the_way(
     cluster: Cluster, client_config: Object, rule: Object = UPDATES, *, timeout_s: int = 10, only: str = ""
 ) -> Iterator[str]:
     """Meanwhile the API server asks there about every such request in the test's namespace, or about `only` one pod.
 
-    Yields the path of the configuration.
+    It does so from the beginning, where the webhook is away or silent then. Yields the path of the configuration.
     """
     named = {"name": "only", "expression": f"request.name in ['{only}', '{_PROBE}']"}
     webhook = {
@@ -124,9 +136,25 @@ def in_the_way(
     configuration = {**_CONFIGURATION, "metadata": {"name": unique("strangers")}, "webhooks": [webhook]}
     path = cluster.api.path_of(cluster.api.create(configuration).expect(201))
     try:
+        _wait_in_force(cluster, rule)
         yield path
     finally:
         cluster.api.delete(path).expect(200, 404)
+
+
+def _wait_in_force(cluster: Cluster, rule: Object) -> None:
+    """The API server's admission plugins notice a new configuration a moment later."""
+    cluster.create(pod(_PROBE, schedulerName="nobody"))
+
+    def fails() -> bool:
+        if rule == BINDS:
+            answer = cluster.bind(binding(_PROBE, "nowhere"), dryRun="All", timeout="1s")
+        else:
+            answer = cluster.api.patch(cluster.path(_PROBE), {}, dryRun="All", timeout="1s")
+        return answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+    wait_for("the webhook is called", fails)
+    cluster.api.delete(cluster.path(_PROBE), gracePeriodSeconds=0).expect()
 
 
 class _Server(ThreadingHTTPServer):

@@ -13,7 +13,7 @@ from hack.install import Installation
 from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.leaders import leader_index
 from tests.apiserver.manifests import card_pod, queue
-from tests.apiserver.stranger import Stranger, in_the_way, stranger
+from tests.apiserver.stranger import Stranger, in_the_way, silent
 from tests.apiserver.watching import Watch, admitted, within
 
 _LONGEST_S = 30
@@ -30,10 +30,7 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
 
 @pytest.fixture
 def third_party(tmp_path: Path) -> Iterator[Stranger]:
-    """Somebody's webhook that says nothing for now."""
-    with stranger(tmp_path) as there:
-        there.listen()
-        there.hold()
+    with silent(tmp_path) as there:
         yield there
 
 
@@ -53,8 +50,8 @@ def test_a_lift_that_hangs_when_its_leader_is_lost_is_not_stored_once_the_next_o
     cluster.create_queue(queue(name, json.dumps({card: 1})))
     offset = plane.audit_log.stat().st_size
     with (
-        Watch(plane, cluster.path(), within({card: 1})) as watch,
         in_the_way(cluster, third_party.client_config, timeout_s=_LONGEST_S, only="slow"),
+        Watch(plane, cluster.path(), within({card: 1})) as watch,
     ):
         leader = installation.controller_processes[leader_index(plane, installation)]
         cluster.create(card_pod("slow", card, name))
