@@ -25,7 +25,7 @@ A lift of the former leader may hang in the API server, in somebody's webhook fo
 cut off; its resourceVersion does not keep it from being stored while the pod is as it was. But the leader sent it before the
 renew deadline, 5 s before anybody else can lead, and nothing is stored WRITE_TIMEOUT_S after it has arrived, see kube.client.
 So 6 s are left for its way through the network. A leader that gives the Lease back has closed its connections by then.
-Binds are requests of others, and may take longer.
+Binds are requests of others and may take longer, see controller.inheritance.
 """
 
 _REFRESH_S = 60.0
@@ -61,11 +61,14 @@ class Leader:
 
     async def lead(self, term: Term) -> None:
         """Leads until cancelled. Raises Resigned when the cluster cannot be listed anew in reasonable time."""
+        self._hook.begin()
         if term.epoch > 0 or _anything_let_in(self._caches.ledger):
             # There was a leader before, even if somebody has deleted its Lease since. Its lifts may not have reached
             # our watches yet, so everything is listed anew, once no more of them can be stored.
+            begun = asyncio.get_running_loop().time()
             await asyncio.sleep(QUIET_S)
             await self._list_anew()
+            await self._hook.inherit(term, begun)
         _LOG.info("deciding", extra={"epoch": term.epoch})
         self._hook.start(term)
         self._series.leading = True

@@ -4,16 +4,20 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from hack.controlplane import ControlPlane, audit, wait_for
+from core import reasons
+from hack.controlplane import Answer, ControlPlane, audit, wait_for
+from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.leaders import leader_index
-from tests.apiserver.manifests import card_pod, queue
-from tests.apiserver.stranger import Stranger, in_the_way, silent
+from tests.apiserver.manifests import binding, card_pod, queue, share_pod
+from tests.apiserver.stranger import BINDS, Stranger, in_the_way, silent
+from tests.apiserver.test_binding import CARD_MIB, NOBODY, record, records
 from tests.apiserver.watching import Watch, admitted, within
 
 _LONGEST_S = 30
@@ -71,3 +75,39 @@ def test_a_lift_that_hangs_when_its_leader_is_lost_is_not_stored_once_the_next_o
     cluster.wait_running("urgent")
     cluster.finish("urgent")
     wait_for("the card goes to the one that waits", lambda: cluster.running() == {"slow"})
+
+
+def test_a_card_whose_bind_hangs_when_its_leader_is_lost_is_granted_to_nobody_else(
+    cluster: Cluster, installation: Installation, third_party: Stranger
+) -> None:
+    """There is one card. The leader has granted it and is killed while somebody's webhook thinks about the bind. Its
+    successor is asked for the card of that node by another pod, again and again, until the webhook has said yes.
+    """
+    plane, node = cluster.plane, unique("mgpu")
+    cluster.add_nodes(mgpu_node(node, cards=1, memory_mib=CARD_MIB))
+    with (
+        in_the_way(cluster, third_party.client_config, BINDS, timeout_s=_LONGEST_S, only="slow"),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        cluster.create(*(share_pod(name, 100, schedulerName=NOBODY) for name in ("slow", "other")))
+        slow = pool.submit(
+            plane.api.request, "POST", f"{cluster.path('slow')}/binding", binding("slow", node)
+        )
+        wait_for("the bind hangs", lambda: "slow" in third_party.asked)
+        former = leader_index(plane, installation)
+        installation.kill_controller(former)
+
+        def refused() -> Answer:
+            answer = cluster.bind(binding("other", node))
+            assert answer.status != 201, "there is one card"
+            return answer
+
+        def successor_answers() -> bool:
+            return "that the former leader allowed" in refused().body["message"]
+
+        wait_for("the successor answers", successor_answers, _TAKE_OVER_S)
+        third_party.answer()
+        assert slow.result().status == 201
+        assert records(cluster.pod("slow")) == record(0)
+        wait_for("it is seen", lambda: f"[{reasons.MGPU_NO_ROOM}]" in refused().body["message"])
+    installation.start_controller()
