@@ -5,19 +5,23 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from core import reasons
 from hack.controlplane import Answer, ControlPlane, audit, wait_for
+from hack.controlplane.components import OTHER_KUBELET
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, unique
-from tests.apiserver.leaders import leader_index
+from tests.apiserver.leaders import hook_entry, leader_index
 from tests.apiserver.manifests import binding, card_pod, queue, share_pod
+from tests.apiserver.proxy import Proxy
 from tests.apiserver.stranger import BINDS, Stranger, in_the_way, silent
-from tests.apiserver.test_binding import CARD_MIB, NOBODY, record, records
+from tests.apiserver.test_binding import CARD_MIB, NOBODY, record, records, refused
 from tests.apiserver.watching import Watch, admitted, within
 
 _LONGEST_S = 30
@@ -77,6 +81,57 @@ def test_a_lift_that_hangs_when_its_leader_is_lost_is_not_stored_once_the_next_o
     wait_for("the card goes to the one that waits", lambda: cluster.running() == {"slow"})
 
 
+@contextmanager
+def through(plane: ControlPlane, proxy: Proxy, failure_policy: str) -> Iterator[None]:
+    """Meanwhile the API server asks about binds through the proxy."""
+    entry = hook_entry(plane)
+    webhook = f"/webhooks/{entry.place}"
+    address = urlsplit(entry.client["url"])
+    led = address._replace(netloc=f"localhost:{urlsplit(proxy.url).port}").geturl()
+
+    def lead(url: str, policy: str) -> None:
+        values = {f"{webhook}/clientConfig/url": url, f"{webhook}/failurePolicy": policy}
+        patch = [{"op": "replace", "path": path, "value": value} for path, value in values.items()]
+        plane.api.patch(entry.path, patch, "json").expect()
+
+    lead(led, failure_policy)
+    try:
+        yield
+    finally:
+        lead(entry.client["url"], "Ignore")
+
+
+@pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
+def test_a_grant_whose_answer_is_lost_gives_no_card_twice(
+    cluster: Cluster, installation: Installation, failure_policy: str
+) -> None:
+    """Either nothing is stored, and the repetition gets the same card; or the pod is bound without it, and gets it then.
+    In between nobody else does.
+    """
+    plane, node = cluster.plane, unique("mgpu")
+    cluster.add_nodes(mgpu_node(node, cards=1, memory_mib=CARD_MIB))
+    for each in (share_pod(name, 100, schedulerName=NOBODY) for name in ("a", "b")):
+        each["metadata"]["annotations"][OTHER_KUBELET] = ""
+        cluster.create(each)
+    leader = installation.controller_url(leader_index(plane, installation))
+    with Proxy(leader) as proxy, through(plane, proxy, failure_policy):
+
+        def asked_through_here() -> bool:
+            return cluster.bind(binding("a", node), dryRun="All").status == 201 and proxy.open > 0
+
+        wait_for("the hook is asked through the proxy", asked_through_here)
+        proxy.drop_answers()
+        assert cluster.bind(binding("a", node)).status == (500 if failure_policy == "Fail" else 201)
+        assert proxy.lost == 1
+        refused(cluster.bind(binding("b", node)), 409, reasons.MGPU_NO_ROOM)
+        if failure_policy == "Fail":
+            assert records(cluster.pod("a")) == {}
+            cluster.bind(binding("a", node)).expect(201)
+            assert records(cluster.pod("a")) == record(0)
+        wait_for("the pod has its card", lambda: records(cluster.pod("a")) == record(0))
+        refused(cluster.bind(binding("b", node)), 409, reasons.MGPU_NO_ROOM)
+
+
 def test_a_card_whose_bind_hangs_when_its_leader_is_lost_is_granted_to_nobody_else(
     cluster: Cluster, installation: Installation, third_party: Stranger
 ) -> None:
@@ -97,17 +152,17 @@ def test_a_card_whose_bind_hangs_when_its_leader_is_lost_is_granted_to_nobody_el
         former = leader_index(plane, installation)
         installation.kill_controller(former)
 
-        def refused() -> Answer:
+        def denied() -> Answer:
             answer = cluster.bind(binding("other", node))
             assert answer.status != 201, "there is one card"
             return answer
 
         def successor_answers() -> bool:
-            return "that the former leader allowed" in refused().body["message"]
+            return "that the former leader allowed" in denied().body["message"]
 
         wait_for("the successor answers", successor_answers, _TAKE_OVER_S)
         third_party.answer()
         assert slow.result().status == 201
         assert records(cluster.pod("slow")) == record(0)
-        wait_for("it is seen", lambda: f"[{reasons.MGPU_NO_ROOM}]" in refused().body["message"])
+        wait_for("it is seen", lambda: f"[{reasons.MGPU_NO_ROOM}]" in denied().body["message"])
     installation.start_controller()
