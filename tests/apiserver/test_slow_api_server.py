@@ -20,6 +20,7 @@ from tests.apiserver.stranger import in_the_way, silent
 from tests.apiserver.watching import Watch, admitted, within
 
 QUOTA = 3
+RENEWALS = 6
 LATE_S = 1.5
 MINUTE_S = 60.0
 TAKE_OVER_S = 90.0
@@ -125,7 +126,9 @@ def epoch(cluster: Cluster, installation: Installation) -> int:
 def test_lost_answers_cost_nobody_the_leadership_and_let_nobody_in_twice(
     cluster: Cluster, installation: Installation, proxy: Proxy
 ) -> None:
-    """Again and again each connection breaks with the next answer, be it to a lift, to a renewal or to a read, or to a watch."""
+    """Again and again each connection breaks with the next answer: to lifts and reads, once to watches too, and to each
+    renewal of the Lease for longer than a term lasts.
+    """
     stream = Stream(cluster)
     leader, term = leader_index(cluster.plane, installation), epoch(cluster, installation)
     with stream.watch() as watch, Leaders(installation) as leaders:
@@ -135,6 +138,10 @@ def test_lost_answers_cost_nobody_the_leadership_and_let_nobody_in_twice(
             proxy.drop_answers("passed")
             stream.move_on()
         proxy.drop_answers()
+        stream.move_on()
+        for _ in range(RENEWALS):
+            proxy.drop_answers("passed")
+            wait_renewed(cluster, installation, 1)
         stream.move_on()
         watch.catch_up()
     assert watch.complaints == []
