@@ -1,16 +1,19 @@
 """The binding hook: a pod gets the record of its cards in the very write that gives it its node, or it gets neither."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from controller.caches import Caches
 from controller.grants import HOOK_TIMEOUT_S, Grants, settled_after
+from controller.inheritance import Inheritance
 from controller.metrics import Metrics
 from core import reasons
 from core.admission.bindings import Target, grant, obstacle, refuse, target_of
 from core.admission.request import AdmissionRequest, Decision
 from core.crossquota.selector import keys
+from core.names import OWN_PREFIX
 from core.objects import Pod, pod
 from core.plan.bind import Binder
 from core.settings import Settings
@@ -25,6 +28,10 @@ _LOG = logging.getLogger(__name__)
 
 READ_TIMEOUT_S = 2.0
 
+UNDER_WAY_ANNOTATION = OWN_PREFIX + "binds-under-way"
+"""On a Lease that was given back: the UIDs of the pods whose bind was granted and may still be stored."""
+
+_NAMED_MOST = 200
 
 Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
 
@@ -67,6 +74,10 @@ class BindingHook:
             self._look_up, self._binder, caches.notify, settled_after_s=settled_after(hook_timeout_s)
         )
         caches.pods.subscribe(self._grants.observe)
+        self._settled_after_s = settled_after(hook_timeout_s)
+        self._inheritance = Inheritance(self._binder, self._look_up, caches.notify)
+        caches.pods.subscribe(self._inheritance.observe)
+        self._left: frozenset[str] | None = None
         self._term: Term | None = None
 
     @property
@@ -74,18 +85,39 @@ class BindingHook:
         """Whether grants are given here: between `start` and `stop`, while nobody else can lead."""
         return self._term is not None and self._term.valid()
 
+    def begin(self) -> None:
+        """A term begins. Until grants are given in it nobody here knows which binds are under way, see `leave`."""
+        self._left = None
+
+    async def inherit(self, term: Term, since: float) -> None:
+        """Takes over from a former leader, whose last grant was before that time of the loop; the pods are listed anew."""
+        left = term.left.get(UNDER_WAY_ANNOTATION) if term.left is not None else None
+        named = None if left is None else {*left.split(",")}
+        await self._inheritance.take(self._caches.pods, named, since + self._settled_after_s)
+
     def start(self, term: Term) -> None:
         """Grants are given here from now on, as long as the term is valid."""
         self._term = term
 
     def stop(self) -> None:
         """No more grants are given here, and those that were are forgotten: the next leader lists anew."""
+        if self._term is not None:
+            self._left = self._grants.open | self._inheritance.open
         self._term = None
+        self._inheritance.drop_all()
         self._grants.take_back_all()
+
+    def leave(self) -> Mapping[str, str]:
+        """What the Lease says when it is given back: the binds that may be under way, where that is known."""
+        if self._left is None or len(self._left) > _NAMED_MOST:
+            return {}
+        return {UNDER_WAY_ANNOTATION: ",".join(sorted(self._left))}
 
     async def run(self) -> None:
         """Finds out what became of the binds that the watch does not show, until cancelled."""
-        await self._grants.run()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._grants.run(), name="binds that were granted")
+            tasks.create_task(self._inheritance.run(), name="binds that a former leader granted")
 
     async def review(self, request: AdmissionRequest) -> Decision:
         """The answer to one Binding, the leader's where the pod is ours. Never raises for what the Binding holds."""
@@ -150,6 +182,10 @@ class BindingHook:
     def _decide(self, request: AdmissionRequest, target: Target, view: Pod) -> Decision | None:
         """The answer by the books as they are now; None when this replica has ceased to lead while it was found."""
         booked = self._caches.ledger.pod(view.uid)
+        rival = self._inheritance.rival(view) if booked is None or not booked.bound else None
+        if rival is not None:
+            text = f"a bind of pod {rival.key} that the former leader allowed may still be stored; try again"
+            return self._refused(reasons.NO_LEADER, text)
         answer = self._answer(target, view, booked)
         if not self.leading:
             # The process may have been stopped for a while: somebody else may have given the same cards to another pod.

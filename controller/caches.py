@@ -107,7 +107,7 @@ class Caches:
             event.set()
 
     def keep_records(self) -> None:
-        """From now on the ledger has the pods as they are booked, see RecordBook."""
+        """From now on, and until `give_back`, the ledger has the pods as they are booked, see RecordBook."""
         self.records.keep(self.pods.values())
 
     def assign(self, bound: Pod, cards: Mapping[str, tuple[int, ...]]) -> None:
@@ -161,8 +161,9 @@ class Caches:
         self.records.drop(gone.uid)
         self.ledger.drop_pod(gone.uid)
 
-    def release_records(self) -> None:
-        """From now on the ledger has the pods as they are observed."""
+    def give_back(self) -> None:
+        """From now on the ledger has the pods as they are observed: the time of leading is over."""
+        self.ledger.forget_all()
         edited = [view for view in self.pods.values() if self.records.as_booked(view) is not view]
         self.records.release()
         for view in edited:

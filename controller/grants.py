@@ -18,8 +18,9 @@ from kube.workqueue import WorkQueue
 
 _LOG = logging.getLogger(__name__)
 
-REQUEST_LIMIT_S = 60.0
-"""How long the API server works on one request at most, a bind and the call of the hook in it (its `--request-timeout`)."""
+REQUEST_LIMIT_S = 34.0
+"""How long the API server works on one write at most, a bind and the call of the hook in it, whatever its
+`--request-timeout` is."""
 
 HOOK_TIMEOUT_S = 5.0
 """How long it waits for the hook, unless it was told otherwise."""
@@ -76,6 +77,11 @@ class Grants:
     def __len__(self) -> int:
         """How many are not settled."""
         return len(self._grants)
+
+    @property
+    def open(self) -> frozenset[str]:
+        """The UIDs of the pods of whom it is not known what became of their bind."""
+        return frozenset(uid for uid, grant in self._grants.items() if not grant.stored)
 
     def put(self, bound: Pod) -> None:
         """Remembers a pod as it was booked; granted again, the time begins anew."""

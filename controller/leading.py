@@ -5,6 +5,7 @@ import logging
 
 from controller.binding import BindingHook
 from controller.caches import Caches
+from controller.lift_writing import WRITE_TIMEOUT_S
 from controller.lifting import Lifter
 from controller.metrics import QueueSeries
 from controller.publishing import Publisher
@@ -18,6 +19,16 @@ from kube.lease import Resigned, Term
 
 _LOG = logging.getLogger(__name__)
 
+QUIET_S = WRITE_TIMEOUT_S + 1.0
+"""How long a leader waits before it lists what a former one has left: nothing that it sees free may still be taken by then.
+
+A lift of the former leader may hang in the API server, in somebody's webhook for instance, while its process is stopped or
+cut off; its resourceVersion does not keep it from being stored while the pod is as it was. But the leader sent it before the
+renew deadline, 5 s before anybody else can lead, and nothing is stored WRITE_TIMEOUT_S after it has arrived, see kube.client.
+So 6 s are left for its way through the network. A leader that gives the Lease back has closed its connections by then.
+Binds are requests of others and may take longer, see controller.inheritance.
+"""
+
 _REFRESH_S = 60.0
 """How long a list of everything may take: as long as the client waits for one page of it ..."""
 
@@ -26,11 +37,7 @@ _REFRESH_POD_S = 0.001
 
 
 class Leader:
-    """One replica's leading, term after term.
-
-    `quiet_s` is how long the API server waits for the binding hook: the last grant of a former leader is stored or lost
-    by then.
-    """
+    """One replica's leading, term after term."""
 
     def __init__(
         self,
@@ -43,8 +50,6 @@ class Leader:
         queue_records: QueueRecords,
         hook: BindingHook,
         series: QueueSeries,
-        *,
-        quiet_s: float,
     ) -> None:
         self._caches = caches
         self._lifter = lifter
@@ -55,19 +60,22 @@ class Leader:
         self._queue_records = queue_records
         self._hook = hook
         self._series = series
-        self._quiet_s = quiet_s
         self._gave_up = False
 
     async def lead(self, term: Term) -> None:
         """Leads until cancelled. Raises Resigned when the cluster cannot be listed anew in reasonable time."""
-        if term.epoch > 0 or _anything_let_in(self._caches.ledger):
+        self._hook.begin()
+        begun = asyncio.get_running_loop().time()
+        followed = term.epoch > 0 or _anything_let_in(self._caches.ledger)
+        if followed:
             # There was a leader before, even if somebody has deleted its Lease since. Its lifts may not have reached
-            # our watches yet, so everything is listed anew; its last grant may still be on its way into a bind, so the
-            # list comes after that time.
-            await asyncio.sleep(self._quiet_s)
+            # our watches yet, so everything is listed anew, once no more of them can be stored.
+            await asyncio.sleep(QUIET_S)
             await self._list_anew()
         try:
             await self._queue_records.begin(term)
+            if followed:
+                await self._hook.inherit(term, begun)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._queue_records.run(), name="queue records")
                 await self._queue_records.written()
@@ -79,13 +87,11 @@ class Leader:
                 tasks.create_task(self._repairer.run(term), name="repair")
                 tasks.create_task(self._reservations.run(term), name="reservations")
                 tasks.create_task(self._definition.run(term), name="queue definition")
-                try:
-                    await self._hook.run()
-                finally:
-                    # Before the loops end: they take back what is assumed, and nobody may be granted it then.
-                    self._hook.stop()
+                await self._hook.run()
         finally:
+            # However a loop has ended: what the loops have booked is given back once nobody is granted it any more.
             self._hook.stop()
+            self._caches.give_back()
             self._series.leading = False
             self._queue_records.end()
 

@@ -27,17 +27,18 @@ from kube.workqueue import IDLE, WorkQueue
 _LOG = logging.getLogger(__name__)
 
 WRITE_TIMEOUT_S = 4.0
-"""Shorter than what lies between the renew deadline and the end of the lease, so that no write of a leader that has
-lost its lease can still arrive when the next one decides."""
+"""So long a write is waited for here, and so long the API server works on it after it has arrived: it is told. Shorter than
+what lies between the renew deadline and the end of the lease, see controller.leading.QUIET_S."""
 
 SLOTS = 16
 """Requests under way at once; more would only queue up in the API server."""
 PER_NAMESPACE = 8
 
-UNANSWERED_S = 70.0
-"""A request without an answer may still be stored for so long: the API server gives each of them a minute at most."""
 FAILED_S = 15.0
-"""The same of one that the API server has answered with 500: its database may have taken in what it gave up waiting for."""
+"""So long what the API server has answered with 500 may still be stored: its database may have taken in what it gave up
+waiting for."""
+UNANSWERED_S = 2 * WRITE_TIMEOUT_S + FAILED_S
+"""The same of a request without an answer: on its way as long as it is waited for, then worked on for as long again."""
 
 _PATIENCE_S = 30.0
 """So long a lift may fail, or wait for its turn behind others that do, before it is given up for now."""

@@ -38,20 +38,20 @@ class Lifter:
         self._writer = LiftWriter(client, caches, metrics)
 
     async def run(self, term: Term) -> None:
-        """Decides until cancelled. At the start every queue is looked at once."""
+        """Decides until cancelled. At the start every queue is looked at once.
+
+        What is booked then stays booked: the caches give it back, once nobody else can be granted it, see Leader.
+        """
         ledger = self._caches.ledger
         ledger.wakeups.look_at(*ledger.accounts)
         planner = Planner(ledger)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._writer.run(planner, term), name="writing lifts")
-                while True:
-                    await self._pass(planner)
-                    await self._changed.wait()
-                    # What comes in a burst is decided on together.
-                    await asyncio.sleep(self._settle_s)
-        finally:
-            ledger.forget_all()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._writer.run(planner, term), name="writing lifts")
+            while True:
+                await self._pass(planner)
+                await self._changed.wait()
+                # What comes in a burst is decided on together.
+                await asyncio.sleep(self._settle_s)
 
     async def _pass(self, planner: Planner) -> None:
         self._changed.clear()

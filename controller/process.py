@@ -76,6 +76,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             elector, lambda: frame.bundle, options.service, timeout_s=options.hook_timeout_s / 2
         )
         hook = BindingHook(client, caches, settings, metrics, link.ask, hook_timeout_s=options.hook_timeout_s)
+        elector.leave = hook.leave
         leader = Leader(
             caches,
             Lifter(client, caches, announcements, metrics),
@@ -86,7 +87,6 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             QueueRecords(client, caches),
             hook,
             series,
-            quiet_s=options.hook_timeout_s,
         )
         frame.health.require_live("refresh", leader.stuck)
         app = application()

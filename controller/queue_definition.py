@@ -105,9 +105,9 @@ class QueueDefinitionKeeper:
                 continue
             if loop.time() - written >= _CALM_S:
                 backoff.reset()
-            await self._extend(definition)
+            asked_s = await self._extend(definition)
             written = loop.time()
-            await asyncio.sleep(backoff.next_delay())
+            await asyncio.sleep(max(backoff.next_delay(), asked_s))
 
     def _present(self) -> bool:
         definition = self.informer.get(QUEUE_CRD)
@@ -127,7 +127,8 @@ class QueueDefinitionKeeper:
                 await asyncio.sleep(pause_s)
                 await self._caches.queues.refresh()
 
-    async def _extend(self, definition: QueueDefinition) -> None:
+    async def _extend(self, definition: QueueDefinition) -> float:
+        """Tries it once. Returns for how many seconds the API server asks to be left alone."""
         outcomes = self._metrics.definition_writes
         try:
             await self._client.patch(
@@ -141,10 +142,11 @@ class QueueDefinitionKeeper:
         except errors.KubeError as error:
             outcomes.labels("failed").inc()
             _LOG.warning("definition of Queue not extended", extra={"error": errors.describe(error)})
-            return
+            return errors.retry_after_s(error)
         outcomes.labels("done").inc()
         _LOG.info("definition of Queue extended", extra={"definition": QUEUE_CRD})
         regarding = Reference.of(CUSTOM_RESOURCE_DEFINITIONS, QUEUE_CRD, uid=definition.uid)
         self._recorder.emit(
             regarding, "Warning", reasons.QUEUE_DEFINITION_EXTENDED, _SAID, "ExtendDefinition"
         )
+        return 0.0

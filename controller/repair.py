@@ -27,7 +27,7 @@ from kube.workqueue import WorkQueue
 _LOG = logging.getLogger(__name__)
 
 WRITE_TIMEOUT_S = 4.0
-"""As for lifts: no write of a leader that has lost its lease may arrive when the next one decides."""
+"""As for lifts: no write of a leader that has lost its lease may be stored when the next one decides."""
 
 SETTLE_S = 0.01
 """Changes of one burst are looked at together; hardly any time, for the node agent may be about to look."""
@@ -90,7 +90,8 @@ class Repairer:
     async def run(self, term: Term) -> None:
         """Mends until cancelled. At the start every node with mGPU pods is looked at once.
 
-        What the pods say then is taken for right, whatever was booked by a leader before.
+        What the pods say then is taken for right, whatever was booked by a leader before. What is booked here stays booked
+        afterwards: the caches give it back, see Leader.
         """
         if self._settings.features.mgpu:
             self._caches.keep_records()
@@ -102,7 +103,6 @@ class Repairer:
                 tasks.create_task(self._looks.run(), name="looks at nodes")
                 tasks.create_task(self._writes.run(), name="records")
         finally:
-            self._caches.release_records()
             self._forget()
 
     def _forget(self) -> None:

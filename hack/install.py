@@ -12,6 +12,7 @@ configurations are those of the chart, except that webhook entries call the proc
 """
 
 import itertools
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, WaitError, wait_for
+from hack.controlplane.credentials import write_private
 from hack.controlplane.ports import free_ports
 from hack.controlplane.processes import Supervisor
 from hack.installation import rendering, substitution
@@ -51,7 +53,8 @@ class Installation:
 
     `values` are the chart's; the CRDs of Queue and PodGroup are installed unless they say otherwise. `webhook` False and
     `controller` 0 leave the process out, and with it the webhook entries that it would serve. Several controllers share
-    one Lease; the API server calls the first that runs, where a Service would spread the calls. Each process logs under
+    one Lease; the API server calls the first that runs, where a Service would spread the calls. With `controller_api` the
+    controllers find the API server at that URL, a proxy's for instance. Each process logs under
     its pod's name into a folder that this installation has for itself in the control plane's log directory. Children do
     not outlive this process.
     """
@@ -64,6 +67,7 @@ class Installation:
         namespace: str | None = None,
         webhook: bool = True,
         controller: int = 1,
+        controller_api: str | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self.namespace = namespace or NAMESPACE
@@ -71,6 +75,7 @@ class Installation:
         self._plane = control_plane
         self._values = {**_DEFAULTS, **(values or {})}
         self._wanted = {WEBHOOK: int(webhook), CONTROLLER: controller}
+        self._apis = {CONTROLLER: controller_api} if controller_api else {}
         self._progress = progress or (lambda _: None)
         self._replicas: dict[str, list[Replica]] = {WEBHOOK: [], CONTROLLER: []}
         self._inventory = Inventory(control_plane.api)
@@ -214,11 +219,21 @@ class Installation:
             self.namespace,
             ports=dict(zip(numbers, free_ports(len(numbers)), strict=True)),
             mounts={p: self._directory / c for p, c in substitution.config_mounts(deployment).items()},
-            kubeconfig=self._plane.service_account_kubeconfig(self.namespace, account),
+            kubeconfig=self._kubeconfig(name, account),
         )
         launched = replica(deployment, around, self._supervisor, self._logs)
         launched.process.launch()
         return launched
+
+    def _kubeconfig(self, name: str, account: str) -> Path:
+        """What leads a Deployment's processes to the API server, under the rendered ServiceAccount."""
+        straight = self._plane.service_account_kubeconfig(self.namespace, account)
+        if name not in self._apis:
+            return straight
+        config = json.loads(straight.read_text("utf-8"))
+        for cluster in config["clusters"]:
+            cluster["cluster"]["server"] = self._apis[name]
+        return write_private(self._directory / f"{name}.kubeconfig", json.dumps(config).encode())
 
     # -- webhooks ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ Raw JSON on purpose: the generated models cost 25 times the memory and the time 
 would drop fields that this version of the library does not know.
 """
 
+import math
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -59,6 +60,9 @@ class Client:
     Every method raises a subclass of errors.ApiError when the server answers with anything but 2xx, and
     errors.ConnectionFailed when there is no usable answer within the time named. Nothing is retried here, except once
     after a 401, with credentials read again.
+
+    The server is told how long a write is waited for: so long after it has arrived it is stored or never will be, whatever
+    hangs on its way, and whether or not anybody is left to hear of it. Else it would be 34 seconds.
     """
 
     def __init__(
@@ -197,7 +201,7 @@ class Client:
         Raises AlreadyExists and others.
         """
         path = resource.path(namespace, name, subresource)
-        query, data = _write_query(field_manager, dry_run), orjson.dumps(body)
+        query, data = _write_query(timeout_s, field_manager, dry_run), orjson.dumps(body)
         request = Request("POST", path, "create", str(resource), within(timeout_s), query, data)
         return await self._exchange(request)
 
@@ -217,7 +221,7 @@ class Client:
         With metadata.resourceVersion in the body, a Conflict is raised when the object has changed since.
         """
         path = resource.path(namespace, body["metadata"]["name"], subresource)
-        query, data = _write_query(field_manager, dry_run), orjson.dumps(body)
+        query, data = _write_query(timeout_s, field_manager, dry_run), orjson.dumps(body)
         request = Request("PUT", path, "update", str(resource), within(timeout_s), query, data)
         return await self._exchange(request)
 
@@ -240,7 +244,7 @@ class Client:
         A failed `test` of a JSON patch and a refused result both raise Invalid, and the server's text does not tell
         which it was: read the object again. An outdated resourceVersion in the patch raises Conflict.
         """
-        query = _write_query(field_manager, dry_run)
+        query = _write_query(timeout_s, field_manager, dry_run)
         if patch_type is PatchType.APPLY:
             query["force"] = "true" if force else "false"
         path = resource.path(namespace, name, subresource)
@@ -271,8 +275,8 @@ class Client:
         if grace_period_s is not None:
             options["gracePeriodSeconds"] = grace_period_s
         path = resource.path(namespace, name)
-        body = orjson.dumps(options)
-        request = Request("DELETE", path, "delete", str(resource), within(timeout_s), body=body)
+        query, body = _write_query(timeout_s), orjson.dumps(options)
+        request = Request("DELETE", path, "delete", str(resource), within(timeout_s), query, body)
         return await self._exchange(request)
 
     async def request_json(
@@ -322,8 +326,10 @@ def _selectors(label_selector: str | None, field_selector: str | None) -> dict[s
     return {key: value for key, value in given.items() if value}
 
 
-def _write_query(field_manager: str | None, dry_run: bool) -> dict[str, str]:
-    query = {"fieldManager": field_manager} if field_manager else {}
+def _write_query(timeout_s: float, field_manager: str | None = None, dry_run: bool = False) -> dict[str, str]:
+    query = {"timeout": f"{math.ceil(1000 * timeout_s)}ms"}
+    if field_manager:
+        query["fieldManager"] = field_manager
     if dry_run:
         query["dryRun"] = "All"
     return query

@@ -52,8 +52,8 @@ class LeaseStore(Protocol):
 class Elector:
     """Campaigns for one Lease under one identity, which no other process may use, an earlier life included.
 
-    `annotations` are put on the Lease by whoever holds it, for the standbys to read (an address to forward to); they
-    may be exchanged while running, the next renewal writes them.
+    `annotations`, with names of our own, are put on the Lease by whoever holds it, for the standbys to read (an address to
+    forward to); they may be exchanged while running, the next renewal writes them.
     """
 
     def __init__(
@@ -77,6 +77,8 @@ class Elector:
         self._name = name
         self._identity = identity
         self.annotations = annotations
+        self.leave: Callable[[], Mapping[str, str]] = dict
+        """The annotations of a Lease that is given back, for whoever holds it next, see Term.left."""
         self._durations = durations or Durations()
         self._given_clock = clock
         self._now = now
@@ -237,10 +239,11 @@ class Elector:
         if not self._free():
             self._last_failure = ""
             return None
-        sent, epoch = self._clock(), self._last_epoch + 1
-        await self._write(self._lease, epoch=epoch, holder=self._identity)
+        sent, epoch, lease = self._clock(), self._last_epoch + 1, self._lease
+        await self._write(lease, epoch=epoch, holder=self._identity)
         self._last_failure = ""
-        return Term(epoch, self._clock, sent + self._durations.renew_deadline_s)
+        left = annotations_of(lease) if lease is not None and not holder_of(lease) else None
+        return Term(epoch, self._clock, sent + self._durations.renew_deadline_s, left)
 
     def _free(self) -> bool:
         """Whether the Lease may be taken: nobody's, ours, or not renewed for as long as its holder promised to.
@@ -280,7 +283,7 @@ class Elector:
             self._name,
             holder=holder,
             epoch=epoch,
-            annotations=self.annotations,
+            annotations=self.annotations if holder else self.leave(),
             lease_s=self._durations.lease_s,
             now=self._now(),
         )

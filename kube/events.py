@@ -155,8 +155,8 @@ class EventRecorder:
         elif waiting.words == words:
             waiting.count += 1
         else:
-            name, at = self._name(regarding), self._now()
-            about.news[key.topic] = _News(words, name, at, waiting.due, waiting.backoff)
+            name = self._name(regarding)
+            about.news[key.topic] = _News(words, name, self._now(), waiting.due, waiting.backoff)
 
     def retract(self, identity: str, topic: str) -> bool:
         """Takes back what waits to be written on a topic. Returns whether there was any that cannot have been stored."""
@@ -169,8 +169,7 @@ class EventRecorder:
 
     def gone(self, identity: str) -> None:
         """Forgets an object that does not exist any more; what waits about it, its end perhaps, is tried once."""
-        about = self._objects.get(identity)
-        if about is not None:
+        if (about := self._objects.get(identity)) is not None:
             about.gone = True
             self._settle(about)
 
@@ -189,8 +188,8 @@ class EventRecorder:
                         self._remember(past)
                         take(past)
         except (TimeoutError, errors.KubeError) as error:
-            extra = {"error": errors.describe(error), "read": read}
-            _LOG.warning("not all earlier events could be read, some may be said again", extra=extra)
+            words = "not all earlier events could be read, some may be said again"
+            _LOG.warning(words, extra={"error": errors.describe(error), "read": read})
         finally:
             self._recalls -= 1
             if not self._recalls:
@@ -219,7 +218,11 @@ class EventRecorder:
         self._metrics.events_queued.inc()
         self._settle(about)
         if not self._recalls:
-            self._first.add(key, max(0.0, delay_s))
+            self._put(key, delay_s)
+
+    def _put(self, key: _Key, delay_s: float) -> None:
+        """A key is in one of the two only."""
+        (self._again if key in self._again else self._first).add(key, max(0.0, delay_s))
 
     def _drop(self, about: _Object, key: _Key) -> None:
         if about.news.pop(key.topic, None) is not None:
@@ -239,8 +242,7 @@ class EventRecorder:
             return
         self._idle[identity] = None
         if len(self._idle) > _REMEMBERED:
-            oldest, _ = self._idle.popitem(last=False)
-            del self._objects[oldest]
+            del self._objects[self._idle.popitem(last=False)[0]]
 
     def _take_token(self, about: _Object, now: float) -> float:
         """When the object may have one more event: a burst of 25 at once, and one more each five minutes."""
@@ -262,14 +264,13 @@ class EventRecorder:
             for topic, news in about.news.items():
                 key = _Key(about.regarding.event_namespace, identity, topic)
                 if key not in self._first and key not in self._again:
-                    self._first.add(key, max(0.0, news.due - now))
+                    self._put(key, news.due - now)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
     async def _attempt(self, key: _Key) -> float | None:
         """The first attempt on what there is to say, unless nothing is tried in the namespace now."""
-        pause_s = self._pauses.left_s(key.namespace)
-        if pause_s > 0:
+        if (pause_s := self._pauses.left_s(key.namespace)) > 0:
             return pause_s
         again_s = await self._work(key)
         if again_s is not None:
@@ -281,8 +282,7 @@ class EventRecorder:
         news = about.news.get(key.topic) if about is not None else None
         if about is None or news is None:
             return None
-        pause_s = self._pauses.left_s(key.namespace)
-        if pause_s > 0:
+        if (pause_s := self._pauses.left_s(key.namespace)) > 0:
             return pause_s
         news.sent = True
         try:
@@ -315,8 +315,7 @@ class EventRecorder:
         if about.news.get(key.topic) is news:
             self._drop(about, key)
         elif key.topic in about.news:
-            # Other words have come since.
-            self._first.add(key)
+            self._put(key, 0.0)  # other words have come since
 
     def _failed(self, about: _Object, key: _Key, news: _News, error: errors.KubeError) -> float | None:
         """What cannot be written now is written later, as long as the object exists."""
@@ -326,7 +325,9 @@ class EventRecorder:
             self._given_up(about, key, news, error)
             return None
         news.sent = isinstance(error, errors.ConnectionFailed)
-        return max(self._pauses.failed(key.namespace, key, error), news.backoff.next_delay())
+        self._first.discard(key)  # should it have been begun anew meanwhile
+        due_s = about.news[key.topic].due - _loop_time()
+        return max(self._pauses.failed(key.namespace, key, error), news.backoff.next_delay(), due_s)
 
     def _given_up(self, about: _Object, key: _Key, news: _News, error: errors.KubeError) -> None:
         self._metrics.events_dropped.labels("failed").inc()

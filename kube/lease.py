@@ -1,6 +1,6 @@
 """What a leader knows of its lease: for how long nobody else can lead, and how to give it up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Clock = Callable[[], float]
@@ -32,8 +32,12 @@ class Resigned(Exception):  # noqa: N818 - a decision of the leader, no error of
 class Term:
     """One time of leading. `epoch` grows from term to term, whoever leads (it is the Lease's leaseTransitions)."""
 
-    def __init__(self, epoch: int, clock: Clock, valid_until: float) -> None:
+    def __init__(
+        self, epoch: int, clock: Clock, valid_until: float, left: Mapping[str, str] | None = None
+    ) -> None:
         self.epoch = epoch
+        self.left = left
+        """The annotations of the Lease as its last holder gave it back; None where it did not."""
         self._clock = clock
         self._valid_until = valid_until
 

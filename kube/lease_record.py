@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from core.names import OWN_PREFIX
 from kube.client import Json
 from kube.resources import LEASES
 from kube.times import micro_time
@@ -48,14 +49,14 @@ def held(
     lease_s: float,
     now: datetime,
 ) -> Json:
-    """The Lease after this one, held by `holder`, or by nobody; what else stands in it is kept.
+    """The Lease after this one, held by `holder`, or by nobody; what others have put into it is kept.
 
-    `annotations` are there as long as somebody holds it.
+    `annotations` are all that there are of ours.
     """
     metadata: Json = dict(lease["metadata"]) if lease is not None else {"name": name}
     metadata.pop("managedFields", None)
-    kept = {key: value for key, value in annotations_of(lease).items() if key not in annotations}
-    metadata["annotations"] = kept | (dict(annotations) if holder else {})
+    kept = {key: value for key, value in annotations_of(lease).items() if not key.startswith(OWN_PREFIX)}
+    metadata["annotations"] = kept | dict(annotations)
     time = micro_time(now)
     spec = dict(_spec(lease)) | {
         "holderIdentity": holder,

@@ -6,14 +6,14 @@ A card pod that was lifted has its quota, and its record says for which card; it
 where it accepts several. All others are judged here, by the sums of their queue as they would be with the pod on its node.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from core import names, reasons
 from core.cards.ask import CardAsk, assignment_of
 from core.cards.assigned import render_assigned
-from core.cards.expression import split
+from core.cards.expression import is_excessive, split
 from core.crossquota.bind import bind_excess, guards_binds, is_limited
 from core.crossquota.book import GuestBook
 from core.mgpu import records
@@ -82,6 +82,30 @@ class Binder:
             len(split(pod.card_name)) == 1 or card in self._ledger.inventory.on_node(node_name)
         )
 
+    def contested(self, pod: Pod) -> bool:
+        """Whether its bind to whatever node may take cards or quota that the pod did not have before."""
+        if self._asks_shares(pod):
+            return True
+        return self._asks_cards(pod) and (_lifted_for(pod) is None or len(split(pod.card_name)) > 1)
+
+    def hold_alternatives(self, pod: Pod) -> None:
+        """Charges a lifted pod with every other card that its bind may give it, until they are released."""
+        for card, count in self._alternatives(pod):
+            self._ledger.assume(
+                self._stand_in(pod, _alternative_uid(pod.uid, card), render_assigned(card, count))
+            )
+
+    def release_alternatives(self, pod: Pod) -> None:
+        """Takes back what was charged besides."""
+        for card, _ in self._alternatives(pod):
+            self._ledger.forget(_alternative_uid(pod.uid, card))
+
+    def _alternatives(self, pod: Pod) -> Iterator[tuple[str, int]]:
+        assignment = assignment_of(pod) if self._asks_cards(pod) else None
+        if assignment is not None and not is_excessive(pod.card_name):
+            lifted_for, count = assignment
+            yield from ((card, count) for card in split(pod.card_name) if card != lifted_for)
+
     def decide(self, pod: Pod, node_name: str) -> Mapping[str, str] | Shortfall:
         """The records that the Binding must carry, or why the pod must not be bound to this node.
 
@@ -148,7 +172,8 @@ class Binder:
             return bound
         if _lifted_for(pod) not in (None, _lifted_for(bound)):
             self._moved.add(pod.uid)
-            self._ledger.assume(self._stand_in(pod))
+            record = pod.annotations[names.ASSIGNED_ANNOTATION]
+            self._ledger.assume(self._stand_in(pod, _stand_in_uid(pod.uid), record))
         self._ledger.assume(bound)
         return bound
 
@@ -167,14 +192,14 @@ class Binder:
         self._guests.take_back(uid)
         self._let_go(uid)
 
-    def _stand_in(self, pod: Pod) -> Pod:
-        """Holds the card of a pod that moves to another one: alike in what is charged, but no member of any group."""
+    def _stand_in(self, pod: Pod, uid: str, record: str) -> Pod:
+        """Holds a card for a pod that may have another one in the end: alike in what is charged, but no member of any group."""
         kept = {
             names.CARD_NAME_ANNOTATION: pod.card_name,
-            names.ASSIGNED_ANNOTATION: pod.annotations[names.ASSIGNED_ANNOTATION],
+            names.ASSIGNED_ANNOTATION: record,
             names.CHARGED_QUEUE_ANNOTATION: self._ledger.attribution(pod).queue,
         }
-        return replace(pod, uid=_stand_in_uid(pod.uid), annotations=kept, owner=None)
+        return replace(pod, uid=uid, annotations=kept, owner=None)
 
     def _let_go(self, uid: str) -> None:
         if uid in self._moved:
@@ -269,6 +294,10 @@ def _without_unlifted(ledger: Ledger, balance: Balance, pod: Pod) -> Balance:
 def _stand_in_uid(uid: str) -> str:
     """A UID that no pod has."""
     return f"{uid}/lifted"
+
+
+def _alternative_uid(uid: str, card: str) -> str:
+    return f"{uid}/{card}"
 
 
 def _record(asked: CardAsk) -> str:

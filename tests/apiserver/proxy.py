@@ -6,8 +6,11 @@ import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
+
+News = Literal["lost", "passed", "kept"]
+"""What becomes of what the server says without being asked for it."""
 
 _LOOPBACK = "127.0.0.1"
 _PIECE = 64 * 1024
@@ -19,8 +22,13 @@ class _Link:
     def __init__(self, *, dead: bool) -> None:
         self.dead = dead
         """Whether nothing passes any more, in either direction, and nobody is told."""
-        self.loses_answer = False
-        """Whether it breaks, instead of passing it on, with the next that the server says."""
+        self.loses: News | None = None
+        """Whether it breaks, instead of passing it on, with the server's next answer, and what becomes of news."""
+        self.asked = False
+        """Whether the client spoke last: it waits for an answer."""
+        self.passing = asyncio.Event()
+        """Whether what the server says is passed on; else it is kept."""
+        self.passing.set()
 
 
 class Proxy:
@@ -38,6 +46,8 @@ class Proxy:
         self.url = ""
         self.accepted = 0
         """How many connections there have been."""
+        self.lost = 0
+        """How many of them broke with what the server said."""
         self._links: set[_Link] = set()
         self._new_die = False
         self._loop = asyncio.new_event_loop()
@@ -88,17 +98,31 @@ class Proxy:
 
         self._in_loop(revive)
 
-    def drop_answers(self) -> None:
+    def drop_answers(self, news: News = "lost") -> None:
         """Each connection that there is now breaks when the server next says something, which is lost.
 
         So a request is carried out and its answer never comes. New connections are sound: the repetition gets through.
+        On connections on which no answer is waited for, watches for instance, what the server says may be `passed` on, or
+        `kept` until `pass_news`.
         """
 
         def mark() -> None:
             for link in self._links:
-                link.loses_answer = True
+                if news == "kept" and not link.asked:
+                    link.passing.clear()
+                else:
+                    link.loses = news
 
         self._in_loop(mark)
+
+    def pass_news(self) -> None:
+        """What was kept is passed on."""
+
+        def release() -> None:
+            for link in self._links:
+                link.passing.set()
+
+        self._in_loop(release)
 
     def _in_loop(self, change: Callable[[], None]) -> None:
         done = threading.Event()
@@ -151,6 +175,7 @@ class Proxy:
         self, link: _Link, reader: asyncio.StreamReader, to_server: asyncio.StreamWriter
     ) -> None:
         while piece := await reader.read(_PIECE):
+            link.asked = True
             if not link.dead:
                 to_server.write(piece)
                 await to_server.drain()
@@ -171,12 +196,15 @@ class Proxy:
             while True:
                 due, piece = await late.get()
                 await asyncio.sleep(max(0.0, due - clock()))
-                if link.loses_answer:
+                await link.passing.wait()
+                if link.loses == "lost" or (link.loses and link.asked):
+                    self.lost += 1
                     return
                 if link.dead:
                     continue
                 if not piece:
                     return
+                link.asked = False
                 writer.write(piece)
                 await writer.drain()
 

@@ -3,16 +3,22 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
+from core import reasons
 from hack.controlplane import ControlPlane, ManagedProcess, wait_for
+from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
+from kube.lease import Durations
 from tests.apiserver.cluster import Cluster, samples, unique
 from tests.apiserver.leaders import leader_index
-from tests.apiserver.manifests import Object, card_pod, queue
+from tests.apiserver.manifests import Object, card_pod, queue, share_pod
+from tests.apiserver.test_binding import CARD_MIB, NOBODY
+from tests.apiserver.test_standby import HEADERS, HOOK_PATH, Caller
 from tests.apiserver.watching import Watch, admitted, within
 
 QUOTA = 3
@@ -154,3 +160,50 @@ def test_a_leader_that_is_stopped_for_longer_than_its_lease_lifts_nothing_when_i
 def lifts_of(installation: Installation, index: int) -> float:
     """How many lifts a controller has had stored, or tried to."""
     return samples(installation.metrics("controller", index), "cardquota_lifts_total")
+
+
+def test_a_leader_that_is_stopped_while_its_lease_is_deleted_is_waited_for_and_grants_nothing_when_it_wakes(
+    cluster: Cluster, installation: Installation
+) -> None:
+    """It may be writing still, for all that is known. What it was asked about binds is the first that it hears of when it
+    wakes, on connections that it has, before anything has told it that its time is over.
+    """
+    node = unique("mgpu")
+    cluster.add_nodes(mgpu_node(node, cards=1, memory_mib=CARD_MIB))
+    cluster.create(share_pod("a", 100, schedulerName=NOBODY))
+    leader = leader_index(cluster.plane, installation)
+    caller = Caller(cluster, installation)
+    wait_for("the leader knows the node", lambda: caller.ask(leader, "a", node)["allowed"])
+    granted = granted_by(installation, leader)
+    with ExitStack() as stack:
+        lines = [stack.enter_context(closing(caller.line(leader))) for _ in range(8)]
+        with stopped(installation.controller_processes[leader]):
+            deleted = time.monotonic()
+            cluster.api.delete(the_lease(cluster, installation)).expect()
+            for line in lines:
+                line.request("POST", HOOK_PATH, caller.review("a", node), HEADERS)
+            wait_for(
+                "the successor holds the Lease",
+                lambda: held_by(cluster, installation, 1 - leader),
+                TAKE_OVER_S,
+            )
+            assert time.monotonic() - deleted >= Durations().lease_s
+        answers = [json.load(line.getresponse())["response"] for line in lines]
+    assert granted_by(installation, leader) == granted
+    refused = [answer["status"]["message"] for answer in answers if not answer["allowed"]]
+    assert refused, "it did not know of another leader when it woke"
+    assert all(f"[{reasons.NO_LEADER}]" in message for message in refused)
+    wait_for("one leads", lambda: leading(installation) == [1 - leader], TAKE_OVER_S)
+
+
+def held_by(cluster: Cluster, installation: Installation, index: int) -> bool:
+    """Whether a controller holds the Lease."""
+    stored = cluster.api.get(the_lease(cluster, installation)).expect(200, 404)
+    holder = str(stored.get("spec", {}).get("holderIdentity") or "")
+    return holder.startswith(installation.controller_processes[index].name)
+
+
+def granted_by(installation: Installation, index: int) -> float:
+    """How many binds a controller has granted by itself."""
+    exposition = installation.metrics("controller", index)
+    return samples(exposition, "cardquota_binds_total", verdict="granted")

@@ -5,8 +5,10 @@ import json
 import ssl
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPSConnection
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,6 +20,9 @@ from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.leaders import hook_entry, leader_index
 from tests.apiserver.manifests import binding, pod, share_pod
 from tests.apiserver.test_binding import CARD_MIB, NOBODY, record, records, refused
+
+HOOK_PATH = "/mutate/bindings"
+HEADERS = {"Content-Type": "application/json"}
 
 _TIMEOUT_S = 10.0
 _TAKE_OVER_S = 45.0
@@ -34,16 +39,31 @@ class Caller:
 
     def __init__(self, cluster: Cluster, installation: Installation) -> None:
         authority = base64.b64decode(hook_entry(cluster.plane).client["caBundle"]).decode()
-        tls = ssl.create_default_context(cadata=authority)
+        self._tls = ssl.create_default_context(cadata=authority)
         # No proxy from the environment: the controllers are on loopback.
         self._opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._tls)
         )
         self._cluster = cluster
         self._installation = installation
 
-    def ask(self, index: int, pod: str, node: str, path: str = "/mutate/bindings") -> Any:
+    def ask(self, index: int, pod: str, node: str, path: str = HOOK_PATH) -> Any:
         """The response to the review of a Binding, posted to a controller's own port."""
+        url = self._installation.controller_url(index) + path
+        http = urllib.request.Request(url, self.review(pod, node), HEADERS)
+        with self._opener.open(http, timeout=_TIMEOUT_S) as response:
+            return json.load(response)["response"]
+
+    def line(self, index: int) -> HTTPSConnection:
+        """A connection to a controller's own port that is kept, after a first question."""
+        address = urlsplit(self._installation.controller_url(index))
+        line = HTTPSConnection(address.hostname or "", address.port, context=self._tls, timeout=_TIMEOUT_S)
+        line.request("GET", "/")
+        line.getresponse().read()
+        return line
+
+    def review(self, pod: str, node: str) -> bytes:
+        """What the API server posts about a Binding."""
         stored = self._cluster.pod(pod)["metadata"]
         request = {
             "uid": "11111111-2222-3333-4444-555555555555",
@@ -58,11 +78,7 @@ class Caller:
             "dryRun": False,
         }
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-        url = self._installation.controller_url(index) + path
-        body = json.dumps(review).encode()
-        http = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-        with self._opener.open(http, timeout=_TIMEOUT_S) as response:
-            return json.load(response)["response"]
+        return json.dumps(review).encode()
 
 
 def cards(response: Any) -> dict[str, str]:

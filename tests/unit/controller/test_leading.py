@@ -1,12 +1,14 @@
 """The order in which a replica begins and ends to lead."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller import lift_writing, repair
 from controller.announcements import Announcements
-from controller.leading import Leader
+from controller.leading import QUIET_S, Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
 from controller.publishing import Publisher
@@ -18,7 +20,7 @@ from core import reasons
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from kube.health import Health
-from kube.lease import Term
+from kube.lease import Durations, Term
 from tests.builders import a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.fakes.apiserver import background
@@ -29,7 +31,6 @@ from tests.unit.kube.leases import Network, Store, elector
 
 pytestmark = pytest.mark.looptime
 
-QUIET_S = 5.0
 LEAVE = Settings.model_validate({"dra": {"queueCRD": "leave"}})
 
 
@@ -53,7 +54,6 @@ class Leading:
             QueueRecords(writer, self.world.caches),
             self.world.hook,
             QueueSeries(self.world.caches.ledger),
-            quiet_s=QUIET_S,
         )
         forget_all = Ledger.forget_all
 
@@ -85,6 +85,33 @@ async def test_nobody_is_granted_cards_while_what_was_assumed_is_taken_back(
     assert not leading.world.hook.leading
 
 
+@pytest.mark.parametrize("loop", [Lifter, Repairer, Publisher])
+async def test_a_loop_that_fails_gives_nothing_back_while_binds_are_granted(
+    monkeypatch: pytest.MonkeyPatch, loop: type[Lifter | Repairer | Publisher]
+) -> None:
+    """Neither quota nor cards, of which somebody else might be granted what was booked and is still to be stored."""
+    leading = Leading(monkeypatch, share("a").gated())
+    show(leading.world.caches.queues, "default", a_queue("default").view())
+    leading.writer.stuck.add("a")
+    run = loop.run
+
+    async def fail() -> None:
+        await asyncio.sleep(1)
+        raise RuntimeError("broken")
+
+    async def running(self: Any, term: Term) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(run(self, term))
+            tasks.create_task(fail())
+
+    monkeypatch.setattr(loop, "run", running)
+    with pytest.raises(ExceptionGroup):
+        await leading.leader.lead(term())
+    assert [write.name for write in leading.writer.writes] == ["a"]
+    assert leading.order == [False]
+    assert leading.world.caches.ledger.assumed("uid-ml-a") is None
+
+
 async def leads_after(leading: Leading, term: Term, quiet_s: float) -> None:
     """Asserts that it begins to decide after so many seconds, not before."""
     task = asyncio.create_task(leading.leader.lead(term))
@@ -98,7 +125,7 @@ async def leads_after(leading: Leading, term: Term, quiet_s: float) -> None:
 
 
 @pytest.mark.parametrize(("epoch", "quiet_s"), [(0, 0.0), (1, QUIET_S + 1), (7, QUIET_S + 1)])
-async def test_after_another_leader_the_last_bind_it_allowed_is_waited_for_and_everything_listed_anew(
+async def test_after_another_leader_its_last_lift_is_waited_for_and_everything_listed_anew(
     monkeypatch: pytest.MonkeyPatch, epoch: int, quiet_s: float
 ) -> None:
     leading = Leading(monkeypatch, share("a").gated())
@@ -181,3 +208,12 @@ async def test_a_leader_that_was_stopped_grants_and_writes_nothing_when_it_wakes
     assert [write.name for write in leading.writer.writes] == ["b"]
     task.cancel()
     await asyncio.wait({task})
+
+
+def test_no_write_of_a_former_leader_is_stored_once_the_next_one_lists() -> None:
+    """Sent at the last moment of its term, and seconds on its way: the API server gives it up as it was told to."""
+    durations = Durations()
+    last_sent_s, listed_s = durations.renew_deadline_s, durations.lease_s + QUIET_S
+    for timeout_s in (lift_writing.WRITE_TIMEOUT_S, repair.WRITE_TIMEOUT_S):
+        assert listed_s - (last_sent_s + timeout_s) >= 5
+        assert timeout_s < QUIET_S, "a leader that gives the Lease back is followed at once"

@@ -218,7 +218,7 @@ async def test_a_pod_whose_webhook_is_down_gives_its_quota_back_only_when_no_try
         assert len(tries) == 6
 
 
-async def test_a_try_without_an_answer_may_be_stored_for_a_minute() -> None:
+async def test_a_try_without_an_answer_may_be_stored_for_longer_than_it_is_waited_for() -> None:
     world = World(pod("a", 1), pod("b", 2))
     world.writer.answer_to = lambda name: CUT if name == "a" else None
     async with world.running():

@@ -45,6 +45,7 @@ class World:
         task.cancel()
         await asyncio.wait({task})
         assert task.cancelled()
+        self.caches.give_back()
 
     def shows(self, built: PodBuilder) -> None:
         show(self.caches.pods, built.view().key, built.view())
@@ -94,7 +95,7 @@ async def test_a_term_that_is_over_writes_no_more() -> None:
         assert world.writer.writes == []
 
 
-async def test_the_end_of_leading_takes_back_what_was_assumed() -> None:
+async def test_what_was_assumed_is_given_back_at_the_end_of_leading() -> None:
     world = World(pod("a", 1))
     async with world.running():
         assert world.caches.ledger.used("q", "A") == 1000

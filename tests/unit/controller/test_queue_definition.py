@@ -111,6 +111,17 @@ async def test_a_write_that_fails_is_repeated_and_not_announced() -> None:
         assert len(world.recorder.emitted) >= 1
 
 
+async def test_a_write_that_is_put_off_waits_for_as_long_as_the_api_server_asks() -> None:
+    world = World()
+    world.source.answers.append(errors.Throttled(429, "TooManyRequests", "slow down", None, 30.0))
+    world.shows(extended=False)
+    async with world.leading():
+        await asyncio.sleep(29)
+        assert world.writes() == 1
+        await asyncio.sleep(2)
+        assert world.writes() == 2
+
+
 async def test_queues_are_read_anew_when_the_field_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they kept there could not be seen, and no watch tells that it can be now. An API server may take its time."""
     world, reads = World(), 0

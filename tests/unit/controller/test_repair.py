@@ -60,6 +60,7 @@ class World:
         task.cancel()
         await asyncio.wait({task})
         assert task.cancelled()
+        self.caches.give_back()
 
     def shows(self, *pods: PodBuilder) -> None:
         for pod in pods:

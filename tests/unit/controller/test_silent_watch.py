@@ -122,7 +122,7 @@ async def test_a_grant_that_is_settled_by_a_read_is_the_same_that_the_watch_show
     a, b = whole("a", "b")
     cluster = Cluster(a, b)
     async with cluster.running():
-        await asyncio.sleep(5)
+        await asyncio.sleep(10)
         granted = await cluster.hook.review(binding("a"))
         await asyncio.sleep(SETTLED_S - 1)
         cluster.source.cut_off()

@@ -66,8 +66,8 @@ async def test_every_verb_reaches_its_object(server: FakeApiServer, client: Clie
     await client.delete(PODS, "p", "a", uid=patched["metadata"]["uid"])
     assert server.objects == {}
     create, patch = server.seen("create")[0], server.seen("patch")[1]
-    assert create.query == {"fieldManager": "cardquota", "dryRun": "All"}
-    assert patch.query == {"fieldManager": "me"}
+    assert create.query == {"timeout": "10000ms", "fieldManager": "cardquota", "dryRun": "All"}
+    assert patch.query == {"timeout": "10000ms", "fieldManager": "me"}
     assert patch.headers["content-type"] == "application/json-patch+json"
     assert patch.headers["user-agent"].startswith("cardquota/")
 

@@ -57,6 +57,31 @@ async def test_a_standby_waits_sees_the_holder_and_follows_it_at_once_when_it_st
 
 
 @pytest.mark.looptime
+@pytest.mark.parametrize("dies", [False, True])
+async def test_a_successor_hears_what_a_holder_has_left_that_gave_the_lease_back(*, dies: bool) -> None:
+    """Of one that died it hears nothing, and what the one before has left says nothing about it."""
+    store, works = Store(), {name: Work() for name in "abc"}
+    electors = {name: elector(Network(store), name) for name in "abc"}
+    electors["a"].leave = lambda: {"cardquota.io/left": "a"}
+    electors["b"].leave = lambda: {"cardquota.io/left": "b"}
+    async with background(electors["a"].run(works["a"])):
+        await asyncio.sleep(5)
+    second = asyncio.create_task(electors["b"].run(works["b"]))
+    await asyncio.sleep(5)
+    assert works["a"].terms[0].left is None
+    assert works["b"].terms[0].left == {"cardquota.io/left": "a"}
+    assert electors["b"].holder == ("b", {})
+    lease, version = store.lease, store.version
+    second.cancel()
+    await asyncio.wait({second})
+    if dies:
+        store.lease, store.version = lease, version
+    async with background(electors["c"].run(works["c"])):
+        await asyncio.sleep(20)
+    assert works["c"].terms[0].left == (None if dies else {"cardquota.io/left": "b"})
+
+
+@pytest.mark.looptime
 async def test_a_holder_that_died_is_followed_when_its_time_is_over() -> None:
     """Not before the lease's own length has passed since the last renewal was seen, and soon after."""
     store = Store()

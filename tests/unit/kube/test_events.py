@@ -521,3 +521,29 @@ async def test_an_event_with_an_absurd_time_is_passed_over_and_ends_nobody(time:
 
     await recorder.recall(lambda past: found.append(past.words.reason))
     assert found == ["Sound"]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("failures", [1, 2])
+async def test_what_is_said_anew_while_the_words_before_it_fail_waits_in_one_place_only(
+    failures: int,
+) -> None:
+    """Were it in both, it would be tried twice as often as anything else, and in slots that are not for what fails."""
+    sink = Sink(latency_s=1)
+    sink.refuses = lambda body: errors.ServerError(503) if body["note"] == "first" else None
+    recorder, _ = recorder_of(sink)
+    async with background(recorder.run()):
+        recorder.emit(POD, "Warning", "R", "first", "A", topic="t")
+        for _ in range(2000):
+            await asyncio.sleep(0.01)
+            if len(sink.sent_at) == failures:
+                break
+        assert not recorder.retract("uid-1", "t")
+        recorder.emit(POD, "Warning", "R", "second", "A", topic="t")
+        for _ in range(80):
+            await asyncio.sleep(0.01)
+            assert len(recorder._first) + len(recorder._again) == 1
+        await asyncio.sleep(60)
+        assert sink.notes == ["second"]
+        assert len(sink.sent_at) == failures + 1
+        assert len(recorder._first) + len(recorder._again) == 0
