@@ -6,7 +6,7 @@ Work is counted in the steps of core.steps, about half a millisecond each. Whoev
 from collections.abc import Callable, Hashable
 from typing import Final, TypeVar
 
-from core.steps import Steps
+from core.steps import Steps, cut_short
 
 T = TypeVar("T")
 
@@ -125,8 +125,10 @@ def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tup
                 return value, taken
             taken += 1
             if taken > most and waits():
+                for _ in cut_short(steps):
+                    taken += 1
+                    yield
                 # Once nothing is left for anybody, those who are put off would follow each other without a pause.
-                steps.close()
                 yield
                 return None, taken
             yield

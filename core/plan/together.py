@@ -20,7 +20,7 @@ from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
-from core.steps import Steps
+from core.steps import CutShortError, Steps
 
 _IN_ONE_STEP: Final = 50
 
@@ -168,10 +168,13 @@ class Gangs:
                         ledger.wakeups.publish(unit.queue)
                         ledger.devices.tell_again(trial.lifts)
                         return [trial.lifts[each.member.uid] for each in outcome.chosen]
+        except (CutShortError, OvertakenError):
+            yield from trial.give_all_back()
+            raise
         finally:
-            # Also when the pass is given up, or the members have changed.
+            # What is left is left by a pass that was given up.
             if not outcome.chosen:
-                trial.give_all_back()
+                trial.drop()
         mixed = f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
         shortfall = trial.shortfall or Shortfall(reasons.MIXED_CARDS, mixed)
         return Verdict(shortfall, trial.most, outcome.exhausted, frozenset(trial.obstacles))
