@@ -61,11 +61,11 @@ class Gangs:
         self._choice = choice
         self._judge = judge
 
-    def decide(self, unit: Unit, told: dict[Hashable, Verdict]) -> Steps[list[Decision] | None]:
+    def decide(self, unit: Unit, told: dict[Hashable, Verdict | None]) -> Steps[list[Decision] | None]:
         """What is decided on the group; the members left over are looked at one by one.
 
         None when the group is not any more what it was when this began. `told` is what gangs that ask for the same were
-        told, as long as that holds.
+        told, as long as that holds; None where that was not found out, so that nobody else tries to.
         """
         group, ledger = unit.group, self._ledger
         assert group is not None
@@ -84,7 +84,9 @@ class Gangs:
         except OvertakenError:
             return None
 
-    def _gang(self, unit: Unit, group: Group, told: dict[Hashable, Verdict]) -> Steps[list[Decision] | None]:
+    def _gang(
+        self, unit: Unit, group: Group, told: dict[Hashable, Verdict | None]
+    ) -> Steps[list[Decision] | None]:
         """Lifts as many members as the group lacks, all at once, or holds every one of them.
 
         Members beyond that number are left to be decided on one by one.
@@ -120,7 +122,7 @@ class Gangs:
         ready: Sequence[Entry],
         wanted: int,
         progress: Progress,
-        told: dict[Hashable, Verdict],
+        told: dict[Hashable, Verdict | None],
     ) -> Steps[list[Lift] | Verdict]:
         """The lifts of the members that fit together, or why they do not, as far as known without another search."""
         members = yield from self._members(ready)
@@ -129,10 +131,21 @@ class Gangs:
         ways = list(choices(self._ledger, unit, members))
         wish = _wish(ways, wanted, progress)
         if wish in told:
-            return told[wish]
-        found = yield from self._searched(unit, ready, ways, wanted, progress)
+            known = told[wish]
+            if known is None:
+                raise OvertakenError
+            return known
+        # Unless the search comes to its end, the next one for the same would not either.
+        told[wish] = None
+        try:
+            found = yield from self._searched(unit, ready, ways, wanted, progress)
+        except OvertakenError:
+            told.pop(wish, None)
+            raise
         if isinstance(found, Verdict):
             told[wish] = found
+        else:
+            told.pop(wish, None)
         return found
 
     def _members(self, ready: Sequence[Entry]) -> Steps[list[Member]]:

@@ -13,7 +13,7 @@ from hypothesis.stateful import precondition, rule
 
 from core import names
 from core.objects import Pod
-from core.plan import effort
+from core.plan import effort, rotation
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.lift import Planner
 from core.queues import ledger as books
@@ -288,3 +288,5 @@ def hurried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(books, "_IN_ONE_STEP", 1)
     if request.cls in (TestSlicedAndCut, TestSlicedAndUniform):
         monkeypatch.setattr(effort, "OF_A_PASS", 2)
+        monkeypatch.setattr(effort, "OF_A_UNIT", 1)
+        monkeypatch.setattr(rotation, "BEFORE_OTHERS", 0)

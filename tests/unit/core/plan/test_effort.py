@@ -18,7 +18,7 @@ def test_whoever_is_put_off_pauses_first_and_has_given_back_what_it_held() -> No
             ended.append("given back")
 
     ration = Ration(Effort(0), 0)
-    limited = Cuts().limited("gang", "q", costly(), ration, lambda: True)
+    limited = Cuts().limited("gang", "q", costly(), ration)
     next(limited)
     assert ended == ["given back"]
     with pytest.raises(StopIteration) as end:
