@@ -11,7 +11,8 @@ from core.objects import Group
 from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.declared import declared_shortfall
-from core.plan.gang import Member, Outcome, assign
+from core.plan.gang import Member, Outcome, assign, one_of_each
+from core.plan.scarcity import Means, means_of
 from core.plan.trial import NO_CARD, LedgerTrial, OvertakenError, member_of
 from core.plan.uniform import choices
 from core.plan.units import Unit
@@ -125,7 +126,8 @@ class Gangs:
         told: dict[Hashable, Verdict | None],
     ) -> Steps[list[Lift] | Verdict]:
         """The lifts of the members that fit together, or why they do not, as far as known without another search."""
-        members = yield from self._members(ready)
+        means = yield from means_of(balance_of(self._ledger, unit.queue), ready, wanted)
+        members = yield from self._members(ready, means)
         for card in {card for member in members for card in member.alternatives if card != NO_CARD}:
             yield from self._judge.prepare(card)
         ways = list(choices(self._ledger, unit, members))
@@ -138,7 +140,7 @@ class Gangs:
         # Unless the search comes to its end, the next one for the same would not either.
         told[wish] = None
         try:
-            found = yield from self._searched(unit, ready, ways, wanted, progress)
+            found = yield from self._searched(unit, ready, ways, wanted, progress, means)
         except OvertakenError:
             told.pop(wish, None)
             raise
@@ -148,10 +150,10 @@ class Gangs:
             told.pop(wish, None)
         return found
 
-    def _members(self, ready: Sequence[Entry]) -> Steps[list[Member]]:
+    def _members(self, ready: Sequence[Entry], means: Means) -> Steps[list[Member]]:
         members: list[Member] = []
         for entry in ready:
-            members.append(member_of(self._ledger, entry))
+            members.append(member_of(self._ledger, entry, tight=means.tight))
             if len(members) % _IN_ONE_STEP == 0:
                 yield
         return members
@@ -163,8 +165,9 @@ class Gangs:
         ways: Iterable[Sequence[Member]],
         wanted: int,
         progress: Progress,
+        means: Means,
     ) -> Steps[list[Lift] | Verdict]:
-        ledger, outcome = self._ledger, Outcome()
+        ledger, outcome, exhausted = self._ledger, Outcome(), False
 
         def shortfall_of(entry: Entry, card: str) -> Steps[Shortfall | None]:
             return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card)
@@ -176,7 +179,11 @@ class Gangs:
         try:
             with ledger.wakeups.searching(unit.queue, cards):
                 for members in ways:
-                    outcome = yield from assign(members, wanted, progress.missing_tasks, trial)
+                    # Where it is certain that they do not fit, it is only to be told how far they got.
+                    budget = one_of_each(members) if means.lacking else None
+                    tasks = progress.missing_tasks
+                    outcome = yield from assign(members, wanted, tasks, trial, budget=budget)
+                    exhausted = exhausted or outcome.exhausted
                     if outcome.chosen:
                         ledger.wakeups.publish(unit.queue)
                         ledger.devices.tell_again(trial.lifts)
@@ -190,7 +197,11 @@ class Gangs:
                 trial.drop()
         mixed = f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
         shortfall = trial.shortfall or Shortfall(reasons.MIXED_CARDS, mixed)
-        return Verdict(shortfall, trial.most, outcome.exhausted, frozenset(trial.obstacles))
+        if not means.tight and (yield from means_of(balance_of(ledger, unit.queue), ready, wanted)).tight:
+            # Somebody else took CPU or memory meanwhile, and members were taken for alike that are not.
+            raise OvertakenError
+        obstacles = means.lacking | trial.obstacles
+        return Verdict(shortfall, trial.most, exhausted and not means.lacking, obstacles)
 
 
 def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) -> None:

@@ -46,6 +46,7 @@ class LedgerTrial:
         self.lifts: dict[str, Lift] = {}
         self.most = 0
         """The greatest number of members that fitted together."""
+        self._short_at = 0
         self.shortfall: Shortfall | None = None
         """Why one more did not, where the trial came furthest."""
         self.obstacles: set[str] = set()
@@ -62,8 +63,8 @@ class LedgerTrial:
             shortfall = yield from self._shortfall_of(entry, card)
         if shortfall is not None:
             self.obstacles.add(shortfall.reason)
-            if self.shortfall is None or len(self._taken) > self.most:
-                self.shortfall = shortfall
+            if self.shortfall is None or len(self._taken) > self._short_at:
+                self.shortfall, self._short_at = shortfall, len(self._taken)
             return False
         with self._ledger.wakeups.muted():
             self.lifts[member.uid] = self._lift(entry, card)
@@ -125,14 +126,17 @@ class LedgerTrial:
         return self._ledger.assumed(uid) is lift.lifted and self._ledger.observed(uid) == lift.pod
 
 
-def member_of(ledger: Ledger, entry: Entry) -> Member:
-    """The entry as the search sees it; members alike in all that decides about them are interchangeable."""
+def member_of(ledger: Ledger, entry: Entry, *, tight: bool) -> Member:
+    """The entry as the search sees it; members alike in all that decides about them are interchangeable.
+
+    CPU and memory do where they are `tight`.
+    """
     pod, demand = entry.pod, entry.demand
     alternatives = demand.card.alternatives if demand.card is not None else (NO_CARD,)
     task = pod.annotations.get(TASK_SPEC_ANNOTATION, "")
     milli = demand.card.milli if demand.card is not None else 0
     # What a pod takes of its queue says all that it leaves to others, unless it takes something else besides.
-    weight = milli, tuple(sorted(demand.cpu_memory.items()))
+    weight = milli, tuple(sorted(demand.cpu_memory.items())) if tight else ()
     more = demand.mgpu is not None or bool(pod.claims)
     kind: Hashable = (task, alternatives, weight, demand.mgpu, ledger.devices.kind(pod), pod.node_rules)
     return Member(pod.uid, task, alternatives, kind, kind if more else weight)

@@ -4,31 +4,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from core.objects import Pod
 from core.plan import effort
 from core.plan.lift import Planner
-from core.queues.ledger import Ledger
-from core.settings import Settings
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.unit.core.plan.counting import Counted
 
 MEMBERS = 400
 IN_ONE_STEP = 8
-
-
-class Counted(Ledger):
-    """Counts what is booked and taken back."""
-
-    def __init__(self) -> None:
-        super().__init__(Settings())
-        self.writes = 0
-
-    def assume(self, pod: Pod) -> None:
-        self.writes += 1
-        super().assume(pod)
-
-    def retract(self, assumed: Pod) -> None:
-        self.writes += 1
-        super().retract(assumed)
 
 
 def a_gang_that_lacks_one() -> Counted:
