@@ -16,7 +16,7 @@ from core.objects import Pod
 from core.plan import effort, rotation
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.lift import Planner
-from core.queues import ledger as books
+from core.queues import backlog
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
@@ -355,8 +355,8 @@ for _case in (TestSliced, TestSlicedAndCut, TestSlicedAndUniform):
 @pytest.fixture(autouse=True)
 def hurried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of pause comes often: hardly any effort for a pass, and pods that are booked anew one by one."""
-    monkeypatch.setattr(books, "AT_ONCE", 0)
-    monkeypatch.setattr(books, "_IN_ONE_STEP", 1)
+    monkeypatch.setattr(backlog, "AT_ONCE", 0)
+    monkeypatch.setattr(backlog, "_IN_ONE_STEP", 1)
     if request.cls in (TestSlicedAndCut, TestSlicedAndUniform):
         monkeypatch.setattr(effort, "OF_A_PASS", 2)
         monkeypatch.setattr(effort, "OF_A_UNIT", 1)
