@@ -71,8 +71,10 @@ class Ration:
 
 
 class Cuts:
-    """Who was cut short, and how often in a row. The part of such a one is doubled each time, so that everybody ends one day.
+    """Who was cut short, and how often in a row.
 
+    The part of such a one is four times as large each time, so that everybody ends one day, and what was done in vain is
+    little beside what was not.
     Who may need more than a whole pass has is not begun before all others have been decided on (`costly`).
     """
 
@@ -113,7 +115,7 @@ class Cuts:
 
     def _part(self, key: Hashable, fair: int) -> int:
         times = self._times.get(key, 0)
-        return max(1, fair) << min(times, _DOUBLINGS) if times else fair
+        return max(1, fair) << min(2 * times, _DOUBLINGS) if times else fair
 
     def _cut(self, key: Hashable) -> None:
         times = self._times.pop(key, 0)

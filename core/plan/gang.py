@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from core.steps import Steps
 
-BUDGET: Final = 2_000
-"""Bookings that are tried for one gang, beside one of each member with each of its cards: some tenths of a second.
+BUDGET: Final = 1_000
+"""Bookings that are tried for one gang, beside one of each member with each of its cards: a tenth of a second or two.
 
 A gang that needs more waits, on the safe side.
 """

@@ -42,7 +42,7 @@ class Planner:
         """One pass over these queues, in their order, and those that are woken meanwhile; None wherever it may be paused.
 
         Each queue, and in it each pod or gang, has its part of the effort that a pass may cost. A queue that needs more goes
-        on after the others; a pod or gang that does is looked at again in the next pass, with twice as much. One that may
+        on after the others; a pod or gang that does is looked at again in the next pass, with four times as much. One that may
         need more than a whole pass has comes after all others.
         """
         self._courses.drop_unused()

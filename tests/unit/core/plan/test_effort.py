@@ -119,7 +119,7 @@ def test_a_search_has_an_end_and_what_was_given_up_is_remembered_until_something
     planner = Planner(ledger)
     assert reasons_of(passes(ledger, planner)) == {reasons.GANG_SEARCH_GIVEN_UP}
     given_up = ledger.writes
-    assert 500 < given_up < 4500
+    assert 200 < given_up < 2500
     ledger.put_pod(a_pod("new").gpu(1000).card("A").in_queue("q").gated().view())
     assert reasons_of(passes(ledger, planner)) >= {reasons.GANG_SEARCH_GIVEN_UP}
     assert ledger.writes == given_up, "a new pod in the queue is no help"
@@ -133,7 +133,7 @@ def test_a_search_has_an_end_and_what_was_given_up_is_remembered_until_something
 
 
 def test_of_gangs_that_ask_for_the_same_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of thirty was tried and cut, with twice as much each time, until the first of them had come to its end."""
+    """Each of thirty was tried and cut, with more each time, until the first of them had come to its end."""
     monkeypatch.setattr(effort, "OF_A_PASS", 30)
     gangs = [f"g{number}" for number in range(10)]
     ledger = books(*gangs, cards=(211, 209))
@@ -170,7 +170,7 @@ def test_the_effort_of_a_pass_is_shared_equally_by_the_gangs_of_a_queue(
         assert 0 < ledger.of_group[gang] <= 2 * (fair + 2) * BOOKED_IN_A_STEP
 
 
-def test_who_was_cut_has_twice_as_much_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_was_cut_has_four_times_as_much_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effort, "OF_A_PASS", 200)
     monkeypatch.setattr(effort, "OF_A_UNIT", 1)
     cuts, ended = Cuts(), False
@@ -190,7 +190,7 @@ def test_who_was_cut_has_twice_as_much_the_next_time(monkeypatch: pytest.MonkeyP
         ration.units = 1
         for _ in cuts.limited("gang", "q", costly(), ration):
             pass
-    assert taken == [11, 21, 41, 60]
+    assert taken == [11, 41, 60]
 
 
 def test_whoever_is_put_off_pauses_first_and_has_given_back_what_it_held() -> None:
