@@ -44,19 +44,22 @@ from kube.resources import (
     VOLCANO_JOBS,
     Resource,
 )
+from kube.turns import Turns
 from kube.versions import BestVersion
-
-SLICE_S = 0.005
-"""So long pods are booked anew before others come to their turn."""
 
 V = TypeVar("V", Pod, Node, Queue, Group, Job, Namespace, Claim, ClaimTemplate)
 
 
 class Caches:
-    """Every object the controller decides on. `ledger` is up to date whenever control is with another task."""
+    """Every object the controller decides on. `ledger` is up to date whenever control is with another task.
 
-    def __init__(self, client: ListWatch, settings: Settings) -> None:
+    Whoever works on the ledger for longer does so by `turns`: of all that is to be booked anew and decided there is one slice
+    in each round of the loop, and not one of each.
+    """
+
+    def __init__(self, client: ListWatch, settings: Settings, turns: Turns | None = None) -> None:
         self.ledger = Ledger(settings)
+        self.turns = turns or Turns()
         self._signals: list[asyncio.Event] = []
         self._readings = Readings()
         ledger = self.ledger
@@ -175,13 +178,8 @@ class Caches:
 
         Whoever waits does the work: on a standby `run` does.
         """
-        clock = asyncio.get_running_loop().time
         while not self.ledger.settled:
-            until = clock() + SLICE_S
-            for _ in self.ledger.settle():
-                if clock() >= until:
-                    await asyncio.sleep(0)
-                    until = clock() + SLICE_S
+            await self.turns.finish(self.ledger.settle())
 
     async def refresh(self) -> None:
         """Lists everything anew; afterwards nothing that was written before the call is missing."""

@@ -4,6 +4,7 @@ The pass gives way to all others every few milliseconds, and writes nothing itse
 """
 
 import asyncio
+from contextlib import closing
 
 from controller.announcements import Announcements
 from controller.caches import Caches
@@ -12,10 +13,8 @@ from controller.metrics import Metrics
 from controller.writing import LiftClient
 from core.plan.decision import Decision, Hold
 from core.plan.lift import Planner
+from core.steps import Steps
 from kube.lease import Term
-
-SLICE_S = 0.005
-"""So long the pass decides before others come to their turn; a single step of it takes a millisecond at the most."""
 
 
 class Lifter:
@@ -62,16 +61,16 @@ class Lifter:
                 await self._decide(planner, queues)
 
     async def _decide(self, planner: Planner, queues: list[str]) -> None:
-        clock = asyncio.get_running_loop().time
-        until = clock() + SLICE_S
-        for decision in planner.run(queues):
-            if decision is not None:
-                self._carry_out(decision)
-            if clock() >= until:
-                # Others come to their turn, the binding hook above all.
-                await asyncio.sleep(0)
-                until = clock() + SLICE_S
+        with closing(self._deciding(planner, queues)) as steps:
+            await self._caches.turns.finish(steps)
         await asyncio.sleep(0)
+
+    def _deciding(self, planner: Planner, queues: list[str]) -> Steps[None]:
+        with closing(planner.run(queues)) as decisions:
+            for decision in decisions:
+                if decision is not None:
+                    self._carry_out(decision)
+                yield
 
     def _carry_out(self, decision: Decision) -> None:
         if isinstance(decision, Hold):

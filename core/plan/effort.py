@@ -3,15 +3,18 @@
 Work is counted in the steps of core.steps, about half a millisecond each. Whoever is decided on without a pause costs none.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from typing import Final, TypeVar
 
-from core.steps import Steps
+from core.steps import Steps, cut_short
 
 T = TypeVar("T")
 
-OF_A_PASS: Final = 2_000
-"""Steps, about a second: so long the last queue of a pass may have to wait for the costly ones before it."""
+OF_A_PASS: Final = 1_000
+"""Steps, about half a second: so long the last queue may have to wait for the costly ones before it."""
+
+OF_A_UNIT: Final = 8
+"""Steps that everybody is given who is begun: less would hardly ever do."""
 
 _DOUBLINGS: Final = 40
 _REMEMBERED: Final = 4096
@@ -37,12 +40,19 @@ class Effort:
 class Ration:
     """What one queue may spend of a pass, on so many units.
 
-    `costly` may take as much as it needs while no other queue waits; it has its turn after all others have had theirs.
+    `costly` may take as much as it needs unless others wait (`waits`); it has its turn after all others have had theirs.
     """
 
-    def __init__(self, of_pass: Effort, steps: int, costly: Hashable = None) -> None:
+    def __init__(
+        self,
+        of_pass: Effort,
+        steps: int,
+        costly: Hashable = None,
+        waits: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.of_pass = of_pass
         self.costly = costly
+        self.waits = waits
         self.units = 0
         """How many are still to be decided on."""
         self._own = Effort(steps)
@@ -50,7 +60,8 @@ class Ration:
     @property
     def fair(self) -> int:
         """The part of the next unit."""
-        return self._own.part(self.units)
+        part = self._own.part(self.units)
+        return max(OF_A_UNIT, part) if part else 0
 
     def spend(self, steps: int) -> None:
         """One unit more is decided on, in so many steps."""
@@ -60,8 +71,10 @@ class Ration:
 
 
 class Cuts:
-    """Who was cut short, and how often in a row. The part of such a one is doubled each time, so that everybody ends one day.
+    """Who was cut short, and how often in a row.
 
+    The part of such a one is four times as large each time, so that everybody ends one day, and what was done in vain is
+    little beside what was not.
     Who may need more than a whole pass has is not begun before all others have been decided on (`costly`).
     """
 
@@ -73,21 +86,19 @@ class Cuts:
         """What a pass may cost."""
         return Effort(OF_A_PASS)
 
-    def take_costly(self) -> tuple[Hashable, str] | None:
-        """Who comes after all others of this pass, and its queue; of several the one that has waited longest."""
-        key = next(iter(self._costly), None)
+    def take_costly(self, but_of: Container[str]) -> tuple[Hashable, str] | None:
+        """Who comes after all others, and its queue, none of these; of several the one that has waited longest."""
+        key = next((key for key, queue in self._costly.items() if queue not in but_of), None)
         return None if key is None else (key, self._costly.pop(key))
 
     def limited(
-        self, key: Hashable, queue: str, steps: Steps[T], ration: Ration, waits: Callable[[], bool]
+        self, key: Hashable, queue: str, steps: Steps[T], ration: Ration
     ) -> Steps[tuple[T | None, int]]:
-        """What is decided within the part that is due, and in how many steps; None when that does not suffice.
-
-        `waits` says whether any other queue has to be decided on.
-        """
+        """What is decided within the part that is due, and in how many steps; None when that does not suffice."""
         most = self._part(key, ration.fair)
         if key == ration.costly:
-            value, taken = yield from _limited(steps, most, waits)
+            most = max(most, ration.of_pass.total)
+            value, taken = yield from _limited(steps, most, ration.waits)
         else:
             if most > ration.of_pass.total:
                 self._costly[key] = queue
@@ -104,7 +115,7 @@ class Cuts:
 
     def _part(self, key: Hashable, fair: int) -> int:
         times = self._times.get(key, 0)
-        return max(1, fair) << min(times, _DOUBLINGS) if times else fair
+        return max(1, fair) << min(2 * times, _DOUBLINGS) if times else fair
 
     def _cut(self, key: Hashable) -> None:
         times = self._times.pop(key, 0)
@@ -125,8 +136,10 @@ def _limited(steps: Steps[T], most: int, waits: Callable[[], bool]) -> Steps[tup
                 return value, taken
             taken += 1
             if taken > most and waits():
+                for _ in cut_short(steps):
+                    taken += 1
+                    yield
                 # Once nothing is left for anybody, those who are put off would follow each other without a pause.
-                steps.close()
                 yield
                 return None, taken
             yield

@@ -12,8 +12,11 @@ from typing import Final, Protocol
 
 from core.steps import Steps
 
-BUDGET: Final = 10_000
-"""Bookings that are tried for one gang; a gang that needs more waits, on the safe side."""
+BUDGET: Final = 1_000
+"""Bookings that are tried for one gang, beside one of each member with each of its cards: a tenth of a second or two.
+
+A gang that needs more waits, on the safe side.
+"""
 
 _IN_ONE_STEP: Final = 8
 """Members that are considered, and booked, in about half a millisecond."""
@@ -66,18 +69,25 @@ def assign(
     wanted_tasks: Mapping[str, int],
     trial: Trial,
     *,
-    budget: int = BUDGET,
+    budget: int | None = None,
 ) -> Steps[Outcome]:
     """Chooses `wanted` members, at least `wanted_tasks` of each task, so that all fit together.
 
     Earlier members come first, but members without a choice before all others: nothing else can serve them. What was
-    chosen stays booked in the trial; without a choice nothing does.
+    chosen stays booked in the trial; without a choice nothing does. `budget` is how many bookings are tried, by default as
+    many as a gang of this size is worth.
     """
+    budget = BUDGET + one_of_each(members) if budget is None else budget
     search = _Search(
         sorted(members, key=lambda member: len(member.alternatives) > 1), wanted_tasks, trial, budget
     )
     complete = yield from search.run(wanted)
     return Outcome(tuple(search.chosen) if complete else (), exhausted=search.steps > budget)
+
+
+def one_of_each(members: Sequence[Member]) -> int:
+    """How many bookings it takes to try each member with each of its cards once."""
+    return sum(len(member.alternatives) for member in members)
 
 
 @dataclass(slots=True)

@@ -4,32 +4,23 @@ What is lifted is assumed in the ledger at once, so the next pod sees it. The ca
 (`Ledger.forget`) what failed.
 
 A pass may be paused between any two of its steps, and the ledger may change meanwhile: what was booked stays booked, what is
-decided is decided by what is there then, and what has changed since it was looked at is left to the next pass.
+decided is decided by what is there then, and what has changed since it was looked at is left for later.
 """
 
-from collections import deque
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from heapq import heapify, heappop, heappush
-from typing import Final, TypeVar
+from collections.abc import Iterable
+from typing import Final
 
 from core.plan.choice import Choice
-from core.plan.decision import Decision, Hold, Lift
-from core.plan.effort import Cuts, Ration
+from core.plan.course import Courses, Decisions
+from core.plan.decision import Decision, Lift
+from core.plan.effort import Cuts
 from core.plan.judge import Judge
-from core.plan.remembered import Remembered
-from core.plan.together import Gangs
-from core.plan.turn import Turn
-from core.plan.uniform import common_cards
-from core.plan.units import Unit, queues_to_finish, units_of
+from core.plan.rotation import Rotation
+from core.plan.units import queues_to_finish
 from core.queues.check import balance_of
-from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.queues.line import Line
 from core.queues.share import share_of
 from core.steps import Steps, finish
-
-T = TypeVar("T")
 
 _RANKED_IN_ONE_STEP: Final = 25
 
@@ -44,26 +35,20 @@ class Planner:
         self._ledger = ledger
         self._judge = Judge(ledger)
         self._choice = Choice(ledger)
-        self._gangs = Gangs(ledger, self._choice, self._judge)
         self._cuts = Cuts()
-        self._remembered = Remembered(ledger)
+        self._courses = Courses(ledger, self._judge, self._choice, self._cuts)
 
-    def run(self, queues: Iterable[str]) -> Generator[Decision | None]:
-        """One pass over these queues, in their order; None wherever it may be paused.
+    def run(self, queues: Iterable[str]) -> Decisions:
+        """One pass over these queues, in their order, and those that are woken meanwhile; None wherever it may be paused.
 
-        Each queue, and in it each pod or gang, has its part of the effort that a pass may cost; who needs more is looked at
-        again in the next pass, with twice as much. One that may need more than a whole pass has comes after all others.
+        Each queue, and in it each pod or gang, has its part of the effort that a pass may cost. A queue that needs more goes
+        on after the others; a pod or gang that does is looked at again in the next pass, with four times as much. One that may
+        need more than a whole pass has comes after all others.
         """
-        self._remembered.drop_unused()
-        order, effort = (yield from self._ordered(queues)), self._cuts.new_pass()
-        for number, name in enumerate(order):
-            ration = Ration(effort, effort.part(len(order) - number))
-            yield from self._decide(name, ration)
-            yield None
-        costly = self._cuts.take_costly()
-        if costly is not None:
-            key, name = costly
-            yield from self._decide(name, Ration(effort, 0, key))
+        self._courses.drop_unused()
+        return (
+            yield from Rotation(self._ledger.wakeups, self._courses, self._cuts, self._ordered).run(queues)
+        )
 
     def order(self, queues: Iterable[str]) -> list[str]:
         """The order in which queues are served: priority, then the smaller share in use, then name.
@@ -78,7 +63,8 @@ class Planner:
 
         What is lifted is assumed in the ledger.
         """
-        return [decision for decision in self._decide(name, None) if decision is not None]
+        decisions = self._courses.decide(self._courses.turn(name, None))
+        return [decision for decision in decisions if decision is not None]
 
     def refuse(self, uid: str, why: str) -> None:
         """Holds a pod whose lift the API server refuses, with this reason, until `accept`."""
@@ -104,8 +90,6 @@ class Planner:
             balance_of(self._ledger, lift.queue), entry, lift.assigned
         )
 
-    # -- one queue -------------------------------------------------------------------------------------------
-
     def _ordered(self, queues: Iterable[str]) -> Steps[list[str]]:
         first = yield from queues_to_finish(self._ledger)
         ranks: dict[str, tuple[bool, int, float, str]] = {}
@@ -116,182 +100,3 @@ class Planner:
             if number % _RANKED_IN_ONE_STEP == 0:
                 yield
         return sorted(ranks, key=ranks.__getitem__)
-
-    def _decide(self, name: str, ration: Ration | None) -> Iterator[Decision | None]:
-        """Without `ration` everybody is looked at, whatever that costs."""
-        yield from self._ledger.settle()
-        queue, account = self._ledger.queues.get(name), self._ledger.accounts.get(name)
-        if account is None:
-            return
-        turn = Turn(name, queue is not None and queue.fifo, ration)
-        self._remembered.begin(name)
-        if account.line.grouped:
-            yield from self._units(turn)
-        else:
-            yield from self._pods(turn, account.line)
-        self._remembered.end(whole=not turn.undecided_head)
-
-    # -- a queue of pods that belong to no group ---------------------------------------------------------------
-
-    def _pods(self, turn: Turn, line: Line) -> Iterator[Decision | None]:
-        """Of pods that ask for the same one is looked at for all: where it has to wait, so have those behind it.
-
-        They are told what it is told, unless they were told already. Without a ration each is looked at, so that the numbers
-        that it is told are those at its own turn.
-        """
-        everybody = turn.ration is None
-        tell = dict.fromkeys(line.uids()) if everybody else line.take_new()
-        heads = [(places[0], wish) for wish, places in line.by_wish.items()]
-        heapify(heads)
-        turn.expect(len(heads))
-        held: dict[Hashable, Hold] = {}
-        try:
-            while heads and turn.head is None:
-                yield from self._ledger.settle()
-                place, wish = heappop(heads)
-                entry = line.entry(place, wish)
-                decision = None
-                if entry is not None:
-                    decision = yield from self._alone(entry, turn)
-                    if decision is None and turn.fifo:
-                        turn.undecided_head = True
-                        return
-                if decision is not None:
-                    turn.heard((decision,))
-                    tell.pop(decision.pod.uid, None)
-                    yield decision
-                alone = everybody or (decision is not None and decision.pod.uid in self._judge.refused)
-                if isinstance(decision, Hold) and not alone:
-                    held[wish] = decision
-                elif entry is None or decision is not None:
-                    following = line.after(place, wish)
-                    if following is not None:
-                        heappush(heads, (following, wish))
-            for uid in line.in_order(tell):
-                hold = self._like_others(uid, line, held, turn)
-                if hold is not None:
-                    del tell[uid]
-                    yield hold
-        finally:
-            line.put_new(tell)
-
-    def _like_others(self, uid: str, line: Line, held: Mapping[Hashable, Hold], turn: Turn) -> Hold | None:
-        """What a pod is told that was not looked at itself; None where that is still to come."""
-        entry = line.pods.get(uid)
-        if entry is None:
-            return None
-        if turn.head is not None:
-            return _behind(entry, turn.head)
-        like = held.get(entry.wish)
-        return (
-            None if like is None else Hold(entry.pod, like.queue, like.reason, like.message, like.announced)
-        )
-
-    # -- a queue with groups -----------------------------------------------------------------------------------
-
-    def _units(self, turn: Turn) -> Iterator[Decision | None]:
-        units = yield from units_of(self._ledger, turn.queue)
-        turn.expect(len(units))
-        for unit in units:
-            yield from self._unit(unit, turn)
-            if turn.undecided_head:
-                return
-
-    def _unit(self, unit: Unit, turn: Turn) -> Iterator[Decision | None]:
-        decided: set[str] = set()
-        if turn.head is None and unit.group is not None:
-            together = yield from self._together(unit, turn)
-            if together is None:
-                # What a gang lacks that holds something already must not go to those behind it.
-                turn.undecided_head = turn.fifo or unit.comes_first
-                return
-            decided = {decision.pod.uid for decision in together}
-            turn.heard(together, of_gang=True)
-            yield from self._handed_out(together)
-        common = common_cards(self._ledger, unit) if turn.head is None else None
-        for entry in unit.entries:
-            yield from self._ledger.settle()
-            now = self._ledger.current(entry)
-            if now is None or now.pod.uid in decided:
-                continue
-            decision = (
-                (yield from self._alone(now, turn, common)) if turn.head is None else _behind(now, turn.head)
-            )
-            if decision is not None:
-                turn.heard((decision,))
-                if common is None and isinstance(decision, Lift):
-                    common = common_cards(self._ledger, unit)
-                yield decision
-            elif turn.fifo:
-                turn.undecided_head = True
-                return
-
-    def _handed_out(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
-        """These decisions; lifts that the caller does not ask for any more are taken back."""
-        left = deque(decisions)
-        try:
-            while left:
-                yield left.popleft()
-        finally:
-            for decision in left:
-                if isinstance(decision, Lift):
-                    self._ledger.retract(decision.lifted)
-
-    # -- one pod or group, with the effort that is due ----------------------------------------------------------
-
-    def _limited(self, key: Hashable, steps: Steps[T], turn: Turn) -> Steps[tuple[T | None, int]]:
-        """What is decided within the part of the effort that is due, and in how many steps; None when it is put off.
-
-        It is when the part does not suffice, or what was looked at has changed meanwhile.
-        """
-        if turn.ration is None:
-            return (yield from steps), 0
-        waits = partial(self._others_wait, turn.queue)
-        value, taken = yield from self._cuts.limited(key, turn.queue, steps, turn.ration, waits)
-        if value is None:
-            self._ledger.wakeups.look_at(turn.queue)
-        return value, taken
-
-    def _others_wait(self, queue: str) -> bool:
-        return any(name != queue for name in self._ledger.wakeups.pending)
-
-    def _together(self, unit: Unit, turn: Turn) -> Steps[Sequence[Decision] | None]:
-        """What is decided on a group as a whole; None when that is put off."""
-        known = self._remembered.recall(unit.key, unit.entries) if turn.ration is not None else ()
-        if known:
-            return known
-        helped = self._ledger.wakeups.helped(turn.queue)
-        found, _ = yield from self._limited(unit.key, self._gangs.decide(unit, turn.told_gangs), turn)
-        holds = [decision for decision in found or () if isinstance(decision, Hold)]
-        if found and len(holds) == len(found):
-            self._remembered.keep(unit.key, unit.entries, helped, holds)
-        return found
-
-    def _alone(self, entry: Entry, turn: Turn, common: Sequence[str] | None = None) -> Steps[Decision | None]:
-        """Pods that ask for the same are held for the same reason until a lift changes what is left."""
-        shared = common is None and entry.pod.uid not in self._judge.refused
-        known = turn.told.get(entry.wish) if shared else None
-        if known is not None:
-            return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
-        decision = yield from self._costing(entry, common, turn)
-        if isinstance(decision, Hold) and shared:
-            turn.told[entry.wish] = decision
-        return decision
-
-    def _costing(self, entry: Entry, common: Sequence[str] | None, turn: Turn) -> Steps[Decision | None]:
-        """What becomes of a pod, as it was told before where nothing has happened since; None when that is put off."""
-        key = entry.pod.uid
-        known = self._remembered.recall(key, (entry,), common) if turn.ration is not None else ()
-        if known:
-            return known[0]
-        helped = self._ledger.wakeups.helped(turn.queue)
-        judged = self._judge.judge(entry, self._choice, common)
-        decision, steps = yield from self._limited(key, judged, turn)
-        if isinstance(decision, Hold) and steps:
-            self._remembered.keep(key, (entry,), helped, (decision,), common)
-        return decision
-
-
-def _behind(entry: Entry, head: Hold) -> Hold:
-    text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.message}"
-    return Hold(entry.pod, entry.queue, head.reason, text, announced=False)

@@ -22,35 +22,43 @@ class _Answer:
 
 
 class Remembered:
-    """The answers of one queue at a time: those of the last pass over it, and those of this one, which take their place."""
+    """The answers of all queues, as the last pass over each of them has left them."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._answers: dict[str, dict[Hashable, _Answer]] = {}
-        self._queue = ""
-        self._before: dict[Hashable, _Answer] = {}
-        self._now: dict[Hashable, _Answer] = {}
 
     def __len__(self) -> int:
         """How many answers are kept."""
         return sum(len(answers) for answers in self._answers.values())
 
-    def begin(self, queue: str) -> None:
+    def begin(self, queue: str) -> "Answers":
         """A pass comes to a queue."""
-        self._queue, self._before, self._now = queue, self._answers.get(queue, {}), {}
-
-    def end(self, *, whole: bool) -> None:
-        """The pass is done with it; what was not asked for is dropped if it has come to all that wait there."""
-        kept = self._now if whole else self._before | self._now
-        if kept:
-            self._answers[self._queue] = kept
-        else:
-            self._answers.pop(self._queue, None)
+        return Answers(self._ledger, queue, self._answers)
 
     def drop_unused(self) -> None:
         """Drops the answers of queues in which nobody is."""
         for queue in [queue for queue in self._answers if queue not in self._ledger.accounts]:
             del self._answers[queue]
+
+
+class Answers:
+    """The answers of one queue: those of the last pass over it, and those of this one, which take their place in the end."""
+
+    def __init__(self, ledger: Ledger, queue: str, kept: dict[str, dict[Hashable, _Answer]]) -> None:
+        self._ledger = ledger
+        self._queue = queue
+        self._kept = kept
+        self._before = kept.get(queue, {})
+        self._now: dict[Hashable, _Answer] = {}
+
+    def end(self, *, whole: bool) -> None:
+        """The pass is done with it; what was not asked for is dropped if it has come to all that wait there."""
+        kept = self._now if whole else self._before | self._now
+        if kept:
+            self._kept[self._queue] = kept
+        else:
+            self._kept.pop(self._queue, None)
 
     def recall(
         self, key: Hashable, entries: Sequence[Entry], common: Sequence[str] | None = None

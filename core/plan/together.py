@@ -11,7 +11,8 @@ from core.objects import Group
 from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.declared import declared_shortfall
-from core.plan.gang import Member, Outcome, assign
+from core.plan.gang import Member, Outcome, assign, one_of_each
+from core.plan.scarcity import Means, means_of
 from core.plan.trial import NO_CARD, LedgerTrial, OvertakenError, member_of
 from core.plan.uniform import choices
 from core.plan.units import Unit
@@ -20,7 +21,7 @@ from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
-from core.steps import Steps
+from core.steps import CutShortError, Steps
 
 _IN_ONE_STEP: Final = 50
 
@@ -61,11 +62,11 @@ class Gangs:
         self._choice = choice
         self._judge = judge
 
-    def decide(self, unit: Unit, told: dict[Hashable, Verdict]) -> Steps[list[Decision] | None]:
+    def decide(self, unit: Unit, told: dict[Hashable, Verdict | None]) -> Steps[list[Decision] | None]:
         """What is decided on the group; the members left over are looked at one by one.
 
         None when the group is not any more what it was when this began. `told` is what gangs that ask for the same were
-        told, as long as that holds.
+        told, as long as that holds; None where that was not found out, so that nobody else tries to.
         """
         group, ledger = unit.group, self._ledger
         assert group is not None
@@ -84,7 +85,9 @@ class Gangs:
         except OvertakenError:
             return None
 
-    def _gang(self, unit: Unit, group: Group, told: dict[Hashable, Verdict]) -> Steps[list[Decision] | None]:
+    def _gang(
+        self, unit: Unit, group: Group, told: dict[Hashable, Verdict | None]
+    ) -> Steps[list[Decision] | None]:
         """Lifts as many members as the group lacks, all at once, or holds every one of them.
 
         Members beyond that number are left to be decided on one by one.
@@ -120,25 +123,37 @@ class Gangs:
         ready: Sequence[Entry],
         wanted: int,
         progress: Progress,
-        told: dict[Hashable, Verdict],
+        told: dict[Hashable, Verdict | None],
     ) -> Steps[list[Lift] | Verdict]:
         """The lifts of the members that fit together, or why they do not, as far as known without another search."""
-        members = yield from self._members(ready)
+        means = yield from means_of(balance_of(self._ledger, unit.queue), ready, wanted)
+        members = yield from self._members(ready, means)
         for card in {card for member in members for card in member.alternatives if card != NO_CARD}:
             yield from self._judge.prepare(card)
         ways = list(choices(self._ledger, unit, members))
         wish = _wish(ways, wanted, progress)
         if wish in told:
-            return told[wish]
-        found = yield from self._searched(unit, ready, ways, wanted, progress)
+            known = told[wish]
+            if known is None:
+                raise OvertakenError
+            return known
+        # Unless the search comes to its end, the next one for the same would not either.
+        told[wish] = None
+        try:
+            found = yield from self._searched(unit, ready, ways, wanted, progress, means)
+        except OvertakenError:
+            told.pop(wish, None)
+            raise
         if isinstance(found, Verdict):
             told[wish] = found
+        else:
+            told.pop(wish, None)
         return found
 
-    def _members(self, ready: Sequence[Entry]) -> Steps[list[Member]]:
+    def _members(self, ready: Sequence[Entry], means: Means) -> Steps[list[Member]]:
         members: list[Member] = []
         for entry in ready:
-            members.append(member_of(self._ledger, entry))
+            members.append(member_of(self._ledger, entry, tight=means.tight))
             if len(members) % _IN_ONE_STEP == 0:
                 yield
         return members
@@ -150,8 +165,9 @@ class Gangs:
         ways: Iterable[Sequence[Member]],
         wanted: int,
         progress: Progress,
+        means: Means,
     ) -> Steps[list[Lift] | Verdict]:
-        ledger, outcome = self._ledger, Outcome()
+        ledger, outcome, exhausted = self._ledger, Outcome(), False
 
         def shortfall_of(entry: Entry, card: str) -> Steps[Shortfall | None]:
             return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card)
@@ -163,18 +179,29 @@ class Gangs:
         try:
             with ledger.wakeups.searching(unit.queue, cards):
                 for members in ways:
-                    outcome = yield from assign(members, wanted, progress.missing_tasks, trial)
+                    # Where it is certain that they do not fit, it is only to be told how far they got.
+                    budget = one_of_each(members) if means.lacking else None
+                    tasks = progress.missing_tasks
+                    outcome = yield from assign(members, wanted, tasks, trial, budget=budget)
+                    exhausted = exhausted or outcome.exhausted
                     if outcome.chosen:
                         ledger.wakeups.publish(unit.queue)
                         ledger.devices.tell_again(trial.lifts)
                         return [trial.lifts[each.member.uid] for each in outcome.chosen]
+        except (CutShortError, OvertakenError):
+            yield from trial.give_all_back()
+            raise
         finally:
-            # Also when the pass is given up, or the members have changed.
+            # What is left is left by a pass that was given up.
             if not outcome.chosen:
-                trial.give_all_back()
+                trial.drop()
         mixed = f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
         shortfall = trial.shortfall or Shortfall(reasons.MIXED_CARDS, mixed)
-        return Verdict(shortfall, trial.most, outcome.exhausted, frozenset(trial.obstacles))
+        if not means.tight and (yield from means_of(balance_of(ledger, unit.queue), ready, wanted)).tight:
+            # Somebody else took CPU or memory meanwhile, and members were taken for alike that are not.
+            raise OvertakenError
+        obstacles = means.lacking | trial.obstacles
+        return Verdict(shortfall, trial.most, exhausted and not means.lacking, obstacles)
 
 
 def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) -> None:

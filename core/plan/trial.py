@@ -5,6 +5,7 @@ it; whether the trial still makes sense is looked at when it goes on.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final
 
 from core.names import TASK_SPEC_ANNOTATION
 from core.plan.decision import Lift
@@ -16,6 +17,9 @@ from core.steps import Steps
 
 NO_CARD = ""
 """The one alternative of a member without cards."""
+
+_IN_ONE_STEP: Final = 8
+"""Members that are given back in about half a millisecond."""
 
 
 class OvertakenError(Exception):
@@ -42,6 +46,7 @@ class LedgerTrial:
         self.lifts: dict[str, Lift] = {}
         self.most = 0
         """The greatest number of members that fitted together."""
+        self._short_at = 0
         self.shortfall: Shortfall | None = None
         """Why one more did not, where the trial came furthest."""
         self.obstacles: set[str] = set()
@@ -58,8 +63,8 @@ class LedgerTrial:
             shortfall = yield from self._shortfall_of(entry, card)
         if shortfall is not None:
             self.obstacles.add(shortfall.reason)
-            if self.shortfall is None or len(self._taken) > self.most:
-                self.shortfall = shortfall
+            if self.shortfall is None or len(self._taken) > self._short_at:
+                self.shortfall, self._short_at = shortfall, len(self._taken)
             return False
         with self._ledger.wakeups.muted():
             self.lifts[member.uid] = self._lift(entry, card)
@@ -73,8 +78,15 @@ class LedgerTrial:
         uid = self._taken.pop()
         self._retract(self.lifts.pop(uid))
 
-    def give_all_back(self) -> None:
+    def give_all_back(self) -> Steps[None]:
         """Takes every lift back that still stands."""
+        while self._taken:
+            for _ in range(min(_IN_ONE_STEP, len(self._taken))):
+                self.give_back()
+            yield
+
+    def drop(self) -> None:
+        """The same in one piece, for steps that nobody goes on with."""
         while self._taken:
             self.give_back()
 
@@ -114,14 +126,17 @@ class LedgerTrial:
         return self._ledger.assumed(uid) is lift.lifted and self._ledger.observed(uid) == lift.pod
 
 
-def member_of(ledger: Ledger, entry: Entry) -> Member:
-    """The entry as the search sees it; members alike in all that decides about them are interchangeable."""
+def member_of(ledger: Ledger, entry: Entry, *, tight: bool) -> Member:
+    """The entry as the search sees it; members alike in all that decides about them are interchangeable.
+
+    CPU and memory do where they are `tight`.
+    """
     pod, demand = entry.pod, entry.demand
     alternatives = demand.card.alternatives if demand.card is not None else (NO_CARD,)
     task = pod.annotations.get(TASK_SPEC_ANNOTATION, "")
     milli = demand.card.milli if demand.card is not None else 0
     # What a pod takes of its queue says all that it leaves to others, unless it takes something else besides.
-    weight = milli, tuple(sorted(demand.cpu_memory.items()))
+    weight = milli, tuple(sorted(demand.cpu_memory.items())) if tight else ()
     more = demand.mgpu is not None or bool(pod.claims)
     kind: Hashable = (task, alternatives, weight, demand.mgpu, ledger.devices.kind(pod), pod.node_rules)
     return Member(pod.uid, task, alternatives, kind, kind if more else weight)

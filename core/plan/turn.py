@@ -1,12 +1,17 @@
 """One queue's turn in a pass: what has been said in it so far, and who is first in line."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from core import reasons
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Ration
+from core.plan.remembered import Answers
 from core.plan.together import Verdict
+from core.steps import Steps
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -16,14 +21,45 @@ class Turn:
     queue: str
     fifo: bool
     ration: Ration | None
+    answers: Answers
+    resting: bool = False
+    """Whether it may be left for another queue at this pause: nothing is tried, and no question is under way."""
+    put_off: bool = False
+    """Whether anybody was left to be looked at again."""
     head: Hold | None = None
     """The first pod of a fifo queue that was held; nobody behind it is lifted."""
     undecided_head: bool = False
     """Whether the first pod of a fifo queue could not be decided on now."""
     told: dict[Hashable, Hold] = field(default_factory=dict)
     """What pods that ask for the same were told, until a lift changes what is left."""
-    told_gangs: dict[Hashable, Verdict] = field(default_factory=dict)
+    told_gangs: dict[Hashable, Verdict | None] = field(default_factory=dict)
     """The same of gangs."""
+
+    def rest(self, item: T) -> Iterator[T]:
+        """This item, and a pause at which other queues may come to their turn."""
+        self.resting = True
+        yield item
+        self.resting = False
+
+    def rests(self, steps: Steps[T]) -> Steps[T]:
+        """These steps, of which each may be followed by another queue's turn."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            yield from self.rest(None)
+
+    def go_on(self, ration: Ration) -> None:
+        """Has another ration from now on, for those who are still to be decided on."""
+        if self.ration is not None:
+            ration.units, ration.costly, ration.waits = (
+                self.ration.units,
+                self.ration.costly,
+                self.ration.waits,
+            )
+        self.ration = ration
 
     def expect(self, units: int) -> None:
         """So many are to be decided on."""

@@ -6,36 +6,29 @@ pods (`assume`) and taken back when the write fails (`forget`).
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from itertools import islice
 from operator import attrgetter
-from typing import Final
 
-from core.cards.discovery import CardStock
 from core.cards.expression import BAR, split
-from core.cards.inventory import Inventory
 from core.index import Index
-from core.names import MGPU_RESOURCES
 from core.objects import Group, Job, Namespace, Node, Pod, Queue
 from core.queues.attribution import Attribution
+from core.queues.backlog import Backlog
 from core.queues.capacity import Capacity
-from core.queues.cpu_memory_book import CpuMemoryBook
 from core.queues.demand import Demand, demand_of
 from core.queues.devices import Devices
 from core.queues.entries import Entries
 from core.queues.entry import Entry
 from core.queues.group_book import GroupBook
 from core.queues.limits import Limits, limits_of
-from core.queues.occupants import Occupants, occupies
+from core.queues.occupants import occupies
+from core.queues.pod_states import PodStates
+from core.queues.premises import NodeChange, Premises
 from core.queues.sources import QueueSources
-from core.queues.usage import card_resources, cpu_memory_of
 from core.queues.wakeups import Wakeups
+from core.queues.weights import Weights
 from core.settings import Settings
 from core.stage import Stage, holds_quota, stage_of
 from core.steps import Steps
-
-AT_ONCE: Final = 64
-"""So many pods are booked anew in the very event that asks for it; more of them wait for `settle`."""
-_IN_ONE_STEP: Final = 8
 
 _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")
 
@@ -55,10 +48,11 @@ class Ledger:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.wakeups = Wakeups()
-        self.inventory = Inventory(settings.cards.resources)
-        self.occupants = Occupants()
+        self._premises = Premises(settings)
+        self.nodes = self._premises.nodes
+        self.inventory = self._premises.inventory
+        self.occupants = self._premises.occupants
         self.groups = GroupBook()
-        self.nodes: dict[str, Node] = {}
         self.nodes_version = 0
         """Grows whenever a node comes, changes or goes, but not with its pods."""
         self.changes = 0
@@ -67,16 +61,13 @@ class Ledger:
         self._entries = Entries(self.wakeups, self.queues)
         self.accounts = self._entries.accounts
         self.capacity = Capacity(settings.cards.unset_cpu_memory)
-        self.cpu_memory = CpuMemoryBook()
+        self._weights = Weights(settings, lambda pod: self.attribution(pod).queue)
+        self.cpu_memory = self._weights.book
         self.devices = Devices(settings, self.wakeups.changed)
         self._sources = QueueSources(settings.queue.default)
-        self._pods: dict[str, Pod] = {}
-        self._assumed: dict[str, Pod] = {}
-        self._unsettled: dict[str, None] = {}
+        self._states = PodStates()
+        self._backlog = Backlog(self._book_again)
         self._by_card = Index()
-        self._unnamed = Index()
-        """Pods that may turn out to ask for a card without naming it, by resource."""
-        self._card_resources: frozenset[str] = frozenset()
 
     # -- what others read ------------------------------------------------------------------------------------
 
@@ -95,20 +86,19 @@ class Ledger:
 
     def assumed(self, uid: str) -> Pod | None:
         """A pod as a decision under way has left it; None where there is none, or the watch has shown its outcome."""
-        return self._assumed.get(uid)
+        return self._states.assumed.get(uid)
 
     def observed(self, uid: str) -> Pod | None:
         """A pod as the cluster has it, whatever was decided meanwhile."""
-        return self._pods.get(uid)
+        return self._states.observed.get(uid)
 
     def pod(self, uid: str) -> Pod | None:
         """A pod as assumed, else as observed; CPU pods included."""
-        return self._assumed.get(uid) or self._pods.get(uid)
+        return self._states.pod(uid)
 
     def pods_on(self, node: str) -> list[Pod]:
         """The pods that occupy a node physically, in the order in which they came."""
-        found = (self.pod(uid) for uid in self.occupants.on(node))
-        return [pod for pod in found if pod is not None]
+        return self._states.pods(self.occupants.on(node))
 
     def used(self, queue: str, key: str) -> int:
         """What a queue has allocated and reserved of one key."""
@@ -144,8 +134,7 @@ class Ledger:
 
     def members(self, group: Group) -> list[Pod]:
         """All pods of a PodGroup, those that ask for nothing of ours and those that have ended too."""
-        found = (self.pod(uid) for uid in self._sources.members(group.key))
-        return [pod for pod in found if pod is not None]
+        return self._states.pods(self._sources.members(group.key))
 
     def entries_of(self, group: str) -> Iterable[Entry]:
         """The books' view of the members of a PodGroup, `namespace/name`; of those that are in the books."""
@@ -175,19 +164,12 @@ class Ledger:
             self.drop_pod(pod.uid)
             return
         self.changes += 1
-        self._pods[pod.uid] = pod
-        assumed = self._assumed.get(pod.uid)
-        if assumed is not None and _overtaken(assumed, pod):
-            del self._assumed[pod.uid]
-            assumed = None
-        self._book(assumed or pod)
+        self._book(self._states.see(pod))
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine: a missed delete may be found twice."""
         self.changes += 1
-        pod = self.pod(uid)
-        self._pods.pop(uid, None)
-        self._assumed.pop(uid, None)
+        pod = self._states.drop(uid)
         if pod is not None and self.groups.drop_pod(uid):
             self._group_changed(f"{pod.namespace}/{pod.group_name}")
         entry = self.entry(uid)
@@ -195,15 +177,14 @@ class Ledger:
             self._entries.replace(entry, None)
         self._sources.unfollow(uid)
         self._by_card.put(uid)
-        self._unnamed.put(uid)
-        self.wakeups.cpu_memory_freed(self.cpu_memory.drop(uid))
+        self.wakeups.cpu_memory_freed(self._weights.drop(uid))
         self.devices.drop_pod(uid)
         self._left(self.occupants.drop(uid))
 
     def assume(self, pod: Pod) -> None:
         """Books a pod as it will be once the write under way, a lift or a bind, has gone through."""
         self.changes += 1
-        self._assumed[pod.uid] = pod
+        self._states.assumed[pod.uid] = pod
         self.groups.put_pod(pod)
         old = self.entry(pod.uid)
         if old is None:
@@ -217,22 +198,23 @@ class Ledger:
 
     def forget(self, uid: str) -> None:
         """Takes an assumption back: the write has failed for good."""
-        if self._assumed.pop(uid, None) is None:
+        if self._states.assumed.pop(uid, None) is None:
             return
-        if uid in self._pods:
-            self._book(self._pods[uid])
+        observed = self.observed(uid)
+        if observed is not None:
+            self._book(observed)
         else:
             # Assumed before the watch showed the pod at all.
             self.drop_pod(uid)
 
     def retract(self, assumed: Pod) -> None:
         """Takes this very assumption back; nothing when another one, of a bind, has taken its place."""
-        if self._assumed.get(assumed.uid) is assumed:
+        if self.assumed(assumed.uid) is assumed:
             self.forget(assumed.uid)
 
     def forget_all(self) -> None:
         """Takes every assumption back: the time of leading is over."""
-        for uid in tuple(self._assumed):
+        for uid in tuple(self._states.assumed):
             self.forget(uid)
 
     # -- what pods depend on -----------------------------------------------------------------------------------
@@ -266,30 +248,30 @@ class Ledger:
         """Takes in a PodGroup; its pods may charge another queue now, and fewer of them may be enough."""
         self.changes += 1
         self.groups.put_group(group)
-        self._rebook(self._sources.put_group(group))
+        self._backlog.put(self._sources.put_group(group))
         self._group_changed(group.key)
 
     def drop_group(self, key: str) -> None:
         """Takes out a PodGroup; nothing holds its pods together any more."""
         self.changes += 1
         self.groups.drop_group(key)
-        self._rebook(self._sources.drop_group(key))
+        self._backlog.put(self._sources.drop_group(key))
         self._group_changed(key)
 
     def put_job(self, job: Job) -> None:
         """Takes in a Volcano Job; its pods may charge another queue now."""
         self.changes += 1
-        self._rebook(self._sources.put_job(job))
+        self._backlog.put(self._sources.put_job(job))
 
     def drop_job(self, key: str) -> None:
         """Takes out a Volcano Job."""
         self.changes += 1
-        self._rebook(self._sources.drop_job(key))
+        self._backlog.put(self._sources.drop_job(key))
 
     def put_namespace(self, namespace: Namespace) -> None:
         """Takes in a namespace; its pods may charge another queue now."""
         self.changes += 1
-        self._rebook(self._sources.put_namespace(namespace))
+        self._backlog.put(self._sources.put_namespace(namespace))
 
     def drop_namespace(self, name: str) -> None:
         """Takes out a namespace."""
@@ -297,46 +279,28 @@ class Ledger:
 
     def put_node(self, node: Node) -> None:
         """Takes in a node. Pods are counted anew that are on it, and those of a card that is another resource now."""
-        before = self.inventory.on_node(node.name)
-        self.nodes[node.name] = node
         if self.capacity.put_node(node):
             self.wakeups.capacity_changed()
-        remapped = self.inventory.put(node)
-        self.occupants.node_changed(node.name)
-        self._node_changed(node.name, before, remapped)
+        self._node_changed(node.name, self._premises.put(node))
 
     def drop_node(self, name: str) -> None:
         """Takes out a node."""
-        before = self.inventory.on_node(name)
-        if self.nodes.pop(name, None) is not None:
+        change = self._premises.drop(name)
+        if change is not None:
             if self.capacity.drop_node(name):
                 self.wakeups.capacity_changed()
-            remapped = self.inventory.drop(name)
-            self.occupants.node_gone(name)
-            self._node_changed(name, before, remapped)
+            self._node_changed(name, change)
 
     # -- what is to be counted anew ------------------------------------------------------------------------------
 
     @property
     def settled(self) -> bool:
         """Whether every pod is booked by what is known now."""
-        return not self._unsettled
+        return not self._backlog
 
     def settle(self) -> Steps[None]:
         """Books anew the pods that changes of something else have left behind, however many come meanwhile."""
-        while self._unsettled:
-            for uid in tuple(islice(self._unsettled, _IN_ONE_STEP)):
-                del self._unsettled[uid]
-                self._book_again(uid)
-            yield
-
-    def _rebook(self, uids: Collection[str]) -> None:
-        """Has pods booked anew: at once where they are few, else in `settle`."""
-        if len(uids) + len(self._unsettled) > AT_ONCE:
-            self._unsettled.update(dict.fromkeys(uids))
-            return
-        for uid in tuple(uids):
-            self._book_again(uid)
+        yield from self._backlog.settle()
 
     def _book_again(self, uid: str) -> None:
         pod = self.pod(uid)
@@ -344,26 +308,18 @@ class Ledger:
             self.changes += 1
             self._book(pod)
 
-    def _node_changed(self, name: str, before: Mapping[str, CardStock], remapped: Collection[str]) -> None:
+    def _node_changed(self, name: str, change: NodeChange) -> None:
         self.changes += 1
         self.nodes_version += 1
-        for card in sorted(remapped):
-            self._rebook(self._by_card.get(card))
-        if remapped:
-            self._card_resources_changed()
-        now = self.inventory.on_node(name)
-        if before != now:
-            self._rebook(self.occupants.on(name))
+        for card in sorted(change.remapped):
+            self._backlog.put(self._by_card.get(card))
+        if change.remapped:
+            for uids in self._weights.relearn(self.inventory):
+                self._backlog.put(uids)
+        if change.recarded:
+            self._backlog.put(self.occupants.on(name))
         # New room may let in any pod that waits for room, whatever its queue.
-        self.wakeups.room_freed({*before, *now, *self._shares_on(name)})
-
-    def _card_resources_changed(self) -> None:
-        """Weighs the pods anew that ask for a resource of which it is now known, or no more, that it is a card's."""
-        if not self.settings.cards.unlimited_cpu_memory:
-            return
-        before, self._card_resources = self._card_resources, card_resources(self.inventory)
-        for resource in sorted(before ^ self._card_resources):
-            self._rebook(self._unnamed.get(resource))
+        self.wakeups.room_freed(change.room)
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
@@ -373,38 +329,23 @@ class Ledger:
             self._group_changed(f"{pod.namespace}/{pod.group_name}")
         if occupies(pod):
             self._by_card.put(pod.uid, *split(pod.card_name))
-            if self.settings.cards.unlimited_cpu_memory and not pod.card_name:
-                self._unnamed.put(pod.uid, *(name for name in pod.requests if "/" in name))
+            self._weights.follow(pod)
             self._left(self.occupants.put(pod))
         self._enter(pod, self.entry(pod.uid), self._entry_of(pod, None, None))
 
     def _enter(self, pod: Pod, old: Entry | None, new: Entry | None) -> None:
         """Puts the new entry of a pod in the place of the old one."""
-        self._weigh(pod, new)
+        self.wakeups.cpu_memory_freed(self._weights.put(pod, new))
         if old != new:
             self.devices.put_pod(pod, *((new.stage, new.queue) if new is not None else (Stage.IGNORED, "")))
             self._entries.replace(old, new)
-
-    def _weigh(self, pod: Pod, entry: Entry | None) -> None:
-        """Books CPU and memory. Of a pod that asks for nothing of ours only where it has a node: nobody keeps it back."""
-        if entry is None and not holds_quota(pod):
-            self.wakeups.cpu_memory_freed(self.cpu_memory.drop(pod.uid))
-            return
-        if entry is not None and entry.stage is Stage.WAITING:
-            freed = self.cpu_memory.drop(pod.uid)
-        elif entry is not None:
-            freed = self.cpu_memory.put(pod.uid, entry.queue, entry.demand.cpu_memory)
-        else:
-            weight = cpu_memory_of(pod, self._card_resources, self.settings, has_cards=False)
-            freed = self.cpu_memory.put(pod.uid, self.attribution(pod).queue, weight)
-        self.wakeups.cpu_memory_freed(freed)
 
     def _entry_of(self, pod: Pod, queue: Attribution | None, asked: Demand | None) -> Entry | None:
         """`queue` is what the pod charges, `asked` what it asks for; None to find out."""
         stage = stage_of(pod)
         if stage is Stage.IGNORED:
             return None
-        demand = asked or demand_of(pod, self.inventory, self._card_resources, self.settings)
+        demand = asked or demand_of(pod, self.inventory, self._weights.card_resources, self.settings)
         return Entry.of(pod, stage, queue or self.attribution(pod), demand)
 
     def _group_changed(self, key: str) -> None:
@@ -414,16 +355,4 @@ class Ledger:
     def _left(self, node: str) -> None:
         """Room came free on a node, for whatever it carries; '' for nowhere."""
         if node and self.wakeups.room_awaited:
-            self.wakeups.room_freed({*self.inventory.on_node(node), *self._shares_on(node)})
-
-    def _shares_on(self, node: str) -> list[str]:
-        """The mGPU resources that a node carries."""
-        carried = self.nodes[node].allocatable if node in self.nodes else ()
-        return [key for key in MGPU_RESOURCES if key in carried]
-
-
-def _overtaken(assumed: Pod, observed: Pod) -> bool:
-    """Whether the watch shows what was assumed (a lift or a bind), or the pod's end, which comes before either."""
-    if observed.bound or observed.deleting or observed.terminal:
-        return True
-    return not observed.gated and not assumed.bound
+            self.wakeups.room_freed(self._premises.room_on(node))

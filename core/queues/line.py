@@ -1,18 +1,28 @@
 """The waiting pods of one queue, in line."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Hashable, Iterator
+from heapq import heappush
+from typing import Final
 
 from core.queues.entry import Entry
+from core.steps import Steps
 
 Place = tuple[int, int, str, str]
 """Priority, age and name, as `Entry.order` has them, and the UID."""
+
+Head = tuple[Place, int, Hashable]
+"""A place with a wish, which may be of any type: the number between them decides where a place is there twice."""
+
+_IN_ONE_STEP: Final = 250
+"""Places that are gone through in about half a millisecond."""
 
 
 class Line:
     """Pods by their place, all together and for each wish. A change costs next to nothing, however many wait.
 
     `pods` has them by UID, `by_wish` the places of those that ask for the same. `grouped` is how many belong to a PodGroup.
+    What goes through all of it goes in steps, or a piece at a time.
     """
 
     __slots__ = ("_new", "_places", "by_wish", "grouped", "pods")
@@ -49,15 +59,16 @@ class Line:
         """All pods by their place."""
         return [self.pods[place[-1]] for place in self._places]
 
-    def uids(self) -> list[str]:
-        """All UIDs by the places of their pods."""
-        return [place[-1] for place in self._places]
-
-    def in_order(self, uids: Collection[str]) -> list[str]:
-        """Those of these that are in line, by their places."""
-        if len(uids) == len(self._places):
-            return [uid for uid in self.uids() if uid in uids]
-        return [place[-1] for place in sorted(_place(self.pods[uid]) for uid in uids if uid in self.pods)]
+    def heads(self) -> Steps[list[Head]]:
+        """The first place of each wish, in a heap."""
+        found: list[Head] = []
+        for number, wish in enumerate(tuple(self.by_wish), 1):
+            places = self.by_wish.get(wish)
+            if places:
+                heappush(found, (places[0], number, wish))
+            if number % _IN_ONE_STEP == 0:
+                yield
+        return found
 
     def entry(self, place: Place, wish: Hashable) -> Entry | None:
         """Who stands at a place with a wish; None when nobody does any more."""
@@ -72,14 +83,36 @@ class Line:
 
     # -- who has not been told anything yet -------------------------------------------------------------------
 
-    def take_new(self) -> dict[str, None]:
-        """The pods that came, or came back, since this was asked."""
-        new, self._new = self._new, {}
-        return new
+    def tell_all(self) -> None:
+        """Everybody is to be told anew."""
+        self._new = dict.fromkeys(self.pods)
 
-    def put_new(self, uids: Iterable[str]) -> None:
-        """Says that nothing came of these."""
-        self._new.update({uid: None for uid in uids if uid in self.pods})
+    def told(self, uid: str) -> None:
+        """The pod has been told what becomes of it; until it comes back, changed, it is no news."""
+        self._new.pop(uid, None)
+
+    def untold(self) -> Iterator[Entry | None]:
+        """Those who came, or came back, and were told nothing since, by their places; None wherever it may be paused.
+
+        Pods may come and go meanwhile. Who comes to a place that has been passed is left for the next time.
+        """
+        last: Place | None = None
+        while len(self._new) > _IN_ONE_STEP:
+            # Sorting so many of them would take longer than going through all that wait.
+            start = 0 if last is None else bisect_right(self._places, last)
+            places = self._places[start : start + _IN_ONE_STEP]
+            if not places:
+                return
+            last = places[-1]
+            yield from self._new_at(places)
+            yield None
+        few = sorted(_place(self.pods[uid]) for uid in self._new)
+        yield from self._new_at(few if last is None else few[bisect_right(few, last) :])
+
+    def _new_at(self, places: list[Place]) -> Iterator[Entry]:
+        for place in places:
+            if place[-1] in self._new:
+                yield self.pods[place[-1]]
 
 
 def _place(entry: Entry) -> Place:

@@ -119,6 +119,11 @@ class Wakeups:
         queues, self._queues = list(self._queues), {}
         return queues
 
+    def take(self, *queues: str) -> None:
+        """Takes these off the list, to decide on them now."""
+        for queue in queues:
+            self._queues.pop(queue, None)
+
     def take_figures(self) -> set[str]:
         """The queues to publish; they are off the list until they change again."""
         figures, self._figures = self._figures, set()

@@ -10,6 +10,7 @@ from kube import errors
 from kube.client import Json
 from kube.informer import Informer
 from kube.resources import Resource
+from kube.turns import Turns
 
 
 class NoApi:
@@ -51,9 +52,14 @@ class Pods:
             raise errors.NotFound(404, "NotFound", f"{resource} {name} not found", None, timeout_s) from None
 
 
-def caches(nodes: Iterable[Node] = (), pods: Iterable[Pod] = (), settings: Settings | None = None) -> Caches:
+def caches(
+    nodes: Iterable[Node] = (),
+    pods: Iterable[Pod] = (),
+    settings: Settings | None = None,
+    turns: Turns | None = None,
+) -> Caches:
     """Caches that have seen these objects."""
-    result = Caches(NoApi(), settings or Settings())
+    result = Caches(NoApi(), settings or Settings(), turns)
     for node in nodes:
         show(result.nodes, node.name, node)
     for pod in pods:

@@ -12,10 +12,13 @@ from controller.caches import Caches
 from controller.lifting import Lifter
 from controller.metrics import Metrics
 from core import reasons
+from core.plan.lift import Planner
 from kube.lease import Term
-from tests.builders import a_node, a_pod, a_queue
+from kube.turns import Turns
+from tests.builders import a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.fakes.apiserver import background
+from tests.fakes.ticking import Ticking
 from tests.unit.controller.cluster import caches, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 
@@ -28,8 +31,10 @@ def pod(name: str, second: int = 0) -> PodBuilder:
 
 
 class World:
-    def __init__(self, *pods: PodBuilder, quota: int = 1) -> None:
-        self.caches: Caches = caches([a_node("n").card("A", 8).view()], [each.view() for each in pods])
+    def __init__(self, *pods: PodBuilder, quota: int = 1, turns: Turns | None = None) -> None:
+        self.caches: Caches = caches(
+            [a_node("n").card("A", 8).view()], [each.view() for each in pods], turns=turns
+        )
         show(self.caches.queues, "q", a_queue("q").cards({"A": quota}).view())
         self.writer, self.recorder = Writer(), Recorder()
         metrics = Metrics(CollectorRegistry())
@@ -100,3 +105,19 @@ async def test_what_was_assumed_is_given_back_at_the_end_of_leading() -> None:
     async with world.running():
         assert world.caches.ledger.used("q", "A") == 1000
     assert world.caches.ledger.used("q", "A") == 0
+
+
+async def test_the_pass_and_what_is_booked_anew_share_one_slice_in_each_round_of_the_loop() -> None:
+    """Each of them had its own, so that others were served only after both."""
+    clock = Ticking()
+    many = [pod(f"p{number}") for number in range(300)]
+    crowd = [a_pod(f"c{number}", namespace="crowd").gpu(1).card("A").gated() for number in range(300)]
+    world = World(*many, *crowd, quota=150, turns=clock.turns)
+    show(world.caches.namespaces, "crowd", a_namespace("crowd").in_queue("other").view())
+    assert not world.caches.ledger.settled
+    ledger = world.caches.ledger
+    async with clock.beside():
+        await asyncio.gather(world.caches.settled(), world.lifter._decide(Planner(ledger), ["q"]))
+    assert ledger.settled
+    assert ledger.used("q", "A") == 150_000
+    assert clock.longest <= 7

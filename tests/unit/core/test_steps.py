@@ -1,6 +1,6 @@
 """Work that may be paused, and how small its steps are."""
 
-from core.steps import Pace, Steps, finish
+from core.steps import CutShortError, Pace, Steps, cut_short, finish
 
 
 def counting(number: int) -> Steps[int]:
@@ -23,3 +23,50 @@ def test_a_step_has_at_most_so_many_pieces() -> None:
 def test_a_piece_larger_than_a_step_stands_alone() -> None:
     pace = Pace(3)
     assert [pace.due(2), pace.due(9), pace.due(1), pace.due(1)] == [False, True, True, False]
+
+
+def test_steps_that_are_cut_short_put_their_things_in_order_in_steps_as_well() -> None:
+    taken = 100
+
+    def booking() -> Steps[str]:
+        nonlocal taken
+        try:
+            while True:
+                yield
+        except CutShortError:
+            while taken:
+                taken -= 1
+                yield
+            raise
+
+    steps = booking()
+    next(steps)
+    assert [taken for _ in cut_short(steps)] == list(range(99, -1, -1))
+
+
+def test_steps_that_have_nothing_to_put_in_order_end_at_once() -> None:
+    steps = counting(3)
+    next(steps)
+    assert list(cut_short(steps)) == []
+    assert next(steps, "over") == "over"
+
+
+def test_a_driver_that_gives_up_in_between_still_ends_the_steps() -> None:
+    ended = []
+
+    def endless() -> Steps[None]:
+        try:
+            yield
+        except CutShortError:
+            try:
+                while True:
+                    yield
+            finally:
+                ended.append("tidy")
+
+    steps = endless()
+    next(steps)
+    cutting = cut_short(steps)
+    next(cutting)
+    cutting.close()
+    assert ended == ["tidy"]

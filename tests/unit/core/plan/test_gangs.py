@@ -211,12 +211,12 @@ def test_a_trial_that_comes_to_nothing_leaves_nothing_to_do_behind() -> None:
 
 
 def test_a_gang_that_nobody_can_work_out_waits_with_a_reason_of_its_own() -> None:
-    """Of twenty members each wants another number of cards: too many ways to leave them out or to put them together."""
-    ledger = books(a_queue("q").cards({"A": 105, "B": 104}), groups=(group(minimum=20),))
-    ledger.put_node(a_node("a").card("A", 400).view())
-    ledger.put_node(a_node("b").card("B", 400).view())
+    """There are cards enough, of either kind an odd number; of twenty members each wants another even number of them."""
+    ledger = books(a_queue("q").cards({"A": 211, "B": 209}), groups=(group(minimum=20),))
+    ledger.put_node(a_node("a").card("A", 800).view())
+    ledger.put_node(a_node("b").card("B", 800).view())
     for number in range(20):
-        ledger.put_pod(member(f"m{number:02}", card="A|B", count=number + 1, second=number).view())
+        ledger.put_pod(member(f"m{number:02}", card="A|B", count=2 * number + 2, second=number).view())
     (hold, *_) = Planner(ledger).decide("q")
     assert isinstance(hold, Hold)
     assert hold.reason == reasons.GANG_SEARCH_GIVEN_UP

@@ -1,0 +1,216 @@
+"""What is decided on the waiting pods of one queue, one pod or gang after the other, against what is left at that moment.
+
+It may be paused between any two of its steps, and left for other queues where nothing of it is in the balance.
+"""
+
+from collections import deque
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import TypeVar
+
+from core.plan.choice import Choice
+from core.plan.decision import Decision, Hold, Lift
+from core.plan.effort import Cuts, Ration
+from core.plan.judge import Judge
+from core.plan.remembered import Remembered
+from core.plan.together import Gangs
+from core.plan.turn import Turn
+from core.plan.uniform import common_cards
+from core.plan.units import Unit, units_of
+from core.queues.entry import Entry
+from core.queues.ledger import Ledger
+from core.queues.line import Line
+from core.steps import Steps
+
+T = TypeVar("T")
+
+Decisions = Generator[Decision | None]
+"""Decisions in their order; None wherever it may be paused."""
+
+
+class Courses:
+    """Decides on queues. Several may be under way, as long as all but one of them rest (`Turn.resting`)."""
+
+    def __init__(self, ledger: Ledger, judge: Judge, choice: Choice, cuts: Cuts) -> None:
+        self._ledger = ledger
+        self._judge = judge
+        self._choice = choice
+        self._gangs = Gangs(ledger, choice, judge)
+        self._cuts = cuts
+        self._remembered = Remembered(ledger)
+
+    def drop_unused(self) -> None:
+        """Keeps nothing about queues in which nobody is."""
+        self._remembered.drop_unused()
+
+    def turn(self, name: str, ration: Ration | None) -> Turn:
+        """The turn of a queue; without `ration` everybody is looked at, whatever that costs."""
+        queue = self._ledger.queues.get(name)
+        return Turn(name, queue is not None and queue.fifo, ration, self._remembered.begin(name))
+
+    def decide(self, turn: Turn) -> Decisions:
+        """Decides on every waiting pod of the queue. What is lifted is assumed in the ledger."""
+        yield from self._ledger.settle()
+        account = self._ledger.accounts.get(turn.queue)
+        if account is None:
+            return
+        if account.line.grouped:
+            yield from self._units(turn)
+        else:
+            yield from self._pods(turn, account.line)
+        turn.answers.end(whole=not turn.undecided_head)
+
+    # -- a queue of pods that belong to no group ---------------------------------------------------------------
+
+    def _pods(self, turn: Turn, line: Line) -> Iterator[Decision | None]:
+        """Of pods that ask for the same one is looked at for all: where it has to wait, so have those behind it.
+
+        They are told what it is told, unless they were told already. Without a ration each is looked at, so that the numbers
+        that it is told are those at its own turn.
+        """
+        everybody = turn.ration is None
+        if everybody:
+            line.tell_all()
+        heads = yield from turn.rests(line.heads())
+        turn.expect(len(heads))
+        held: dict[Hashable, Hold] = {}
+        while heads and turn.head is None:
+            yield from self._ledger.settle()
+            place, number, wish = heappop(heads)
+            entry = line.entry(place, wish)
+            decision = None
+            if entry is not None:
+                decision = yield from self._alone(entry, turn)
+                if decision is None and turn.fifo:
+                    turn.undecided_head = True
+                    return
+            if decision is not None:
+                turn.heard((decision,))
+                line.told(decision.pod.uid)
+                yield from turn.rest(decision)
+            alone = everybody or (decision is not None and decision.pod.uid in self._judge.refused)
+            if isinstance(decision, Hold) and not alone:
+                held[wish] = decision
+            elif entry is None or decision is not None:
+                following = line.after(place, wish)
+                if following is not None:
+                    heappush(heads, (following, number, wish))
+        for untold in line.untold():
+            hold = _like_others(untold, held, turn) if untold is not None else None
+            if hold is not None:
+                line.told(hold.pod.uid)
+            if hold is not None or untold is None:
+                yield from turn.rest(hold)
+
+    # -- a queue with groups -----------------------------------------------------------------------------------
+
+    def _units(self, turn: Turn) -> Iterator[Decision | None]:
+        units = yield from turn.rests(units_of(self._ledger, turn.queue))
+        turn.expect(len(units))
+        for unit in units:
+            yield from self._unit(unit, turn)
+            if turn.undecided_head:
+                return
+            yield from turn.rest(None)
+
+    def _unit(self, unit: Unit, turn: Turn) -> Iterator[Decision | None]:
+        decided: set[str] = set()
+        if turn.head is None and unit.group is not None:
+            together = yield from self._together(unit, turn)
+            if together is None:
+                # What a gang lacks that holds something already must not go to those behind it.
+                turn.undecided_head = turn.fifo or unit.comes_first
+                return
+            decided = {decision.pod.uid for decision in together}
+            turn.heard(together, of_gang=True)
+            yield from self._handed_out(together)
+        common = common_cards(self._ledger, unit) if turn.head is None else None
+        for entry in unit.entries:
+            yield from self._ledger.settle()
+            now = self._ledger.current(entry)
+            if now is None or now.pod.uid in decided:
+                continue
+            decision = (
+                (yield from self._alone(now, turn, common)) if turn.head is None else _behind(now, turn.head)
+            )
+            if decision is not None:
+                turn.heard((decision,))
+                if common is None and isinstance(decision, Lift):
+                    common = common_cards(self._ledger, unit)
+                yield from turn.rest(decision)
+            elif turn.fifo:
+                turn.undecided_head = True
+                return
+
+    def _handed_out(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
+        """These decisions; lifts that the caller does not ask for any more are taken back."""
+        left = deque(decisions)
+        try:
+            while left:
+                yield left.popleft()
+        finally:
+            for decision in left:
+                if isinstance(decision, Lift):
+                    self._ledger.retract(decision.lifted)
+
+    # -- one pod or group, with the effort that is due ----------------------------------------------------------
+
+    def _limited(self, key: Hashable, steps: Steps[T], turn: Turn) -> Steps[tuple[T | None, int]]:
+        """What is decided within the part of the effort that is due, and in how many steps; None when it is put off.
+
+        It is when the part does not suffice, or what was looked at has changed meanwhile.
+        """
+        if turn.ration is None:
+            return (yield from steps), 0
+        value, taken = yield from self._cuts.limited(key, turn.queue, steps, turn.ration)
+        turn.put_off = turn.put_off or value is None
+        return value, taken
+
+    def _together(self, unit: Unit, turn: Turn) -> Steps[Sequence[Decision] | None]:
+        """What is decided on a group as a whole; None when that is put off."""
+        known = turn.answers.recall(unit.key, unit.entries) if turn.ration is not None else ()
+        if known:
+            return known
+        helped = self._ledger.wakeups.helped(turn.queue)
+        found, _ = yield from self._limited(unit.key, self._gangs.decide(unit, turn.told_gangs), turn)
+        holds = [decision for decision in found or () if isinstance(decision, Hold)]
+        if found and len(holds) == len(found):
+            turn.answers.keep(unit.key, unit.entries, helped, holds)
+        return found
+
+    def _alone(self, entry: Entry, turn: Turn, common: Sequence[str] | None = None) -> Steps[Decision | None]:
+        """Pods that ask for the same are held for the same reason until a lift changes what is left."""
+        shared = common is None and entry.pod.uid not in self._judge.refused
+        known = turn.told.get(entry.wish) if shared else None
+        if known is not None:
+            return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
+        decision = yield from self._costing(entry, common, turn)
+        if isinstance(decision, Hold) and shared:
+            turn.told[entry.wish] = decision
+        return decision
+
+    def _costing(self, entry: Entry, common: Sequence[str] | None, turn: Turn) -> Steps[Decision | None]:
+        """What becomes of a pod, as it was told before where nothing has happened since; None when that is put off."""
+        key = entry.pod.uid
+        known = turn.answers.recall(key, (entry,), common) if turn.ration is not None else ()
+        if known:
+            return known[0]
+        helped = self._ledger.wakeups.helped(turn.queue)
+        judged = self._judge.judge(entry, self._choice, common)
+        decision, steps = yield from self._limited(key, judged, turn)
+        if isinstance(decision, Hold) and steps:
+            turn.answers.keep(key, (entry,), helped, (decision,), common)
+        return decision
+
+
+def _like_others(entry: Entry, held: Mapping[Hashable, Hold], turn: Turn) -> Hold | None:
+    """What a pod is told that was not looked at itself; None where that is still to come."""
+    if turn.head is not None:
+        return _behind(entry, turn.head)
+    like = held.get(entry.wish)
+    return None if like is None else Hold(entry.pod, like.queue, like.reason, like.message, like.announced)
+
+
+def _behind(entry: Entry, head: Hold) -> Hold:
+    text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.message}"
+    return Hold(entry.pod, entry.queue, head.reason, text, announced=False)

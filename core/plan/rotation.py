@@ -1,0 +1,182 @@
+"""Whose turn it is in a pass.
+
+The queues come in their order, one after the other, as long as none of them holds up the others for long. Each has an equal
+share of the work of a round. One that needs more is left, where nothing of it is in the balance, and goes on in the next
+round, when all others have had their turn. Queues that are woken while one has its turn do not wait for its end: they come in
+between, with a small share each.
+
+Work is counted in the steps of core.steps; so is what costs a decision that needs no pause.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from core.plan.course import Courses, Decisions
+from core.plan.decision import Decision, Hold, Lift
+from core.plan.effort import Cuts, Effort, Ration
+from core.plan.turn import Turn
+from core.queues.wakeups import Wakeups
+from core.steps import Steps
+
+BEFORE_OTHERS: Final = 16
+"""Steps, about a hundredth of a second: so long a queue goes on while others wait that were woken meanwhile."""
+
+_STEP: Final = 32
+_LIFT: Final = 4
+_HOLD: Final = 1
+_REST: Final = 4
+"""What a step costs, and what it costs to go on where no step was needed."""
+
+
+@dataclass(slots=True)
+class _Course:
+    """One queue that has begun, and what its present turn has cost."""
+
+    turn: Turn
+    decisions: Decisions
+    cost: int = 0
+
+    def has_yielded(self, item: Decision | None) -> None:
+        """Counts what came last."""
+        match item:
+            case None:
+                self.cost += _REST if self.turn.resting else _STEP
+            case Lift():
+                self.cost += _LIFT
+            case Hold():
+                self.cost += _HOLD
+
+    @property
+    def steps(self) -> int:
+        """How much work this turn has been."""
+        return self.cost // _STEP
+
+
+class Rotation:
+    """One pass. `order` puts queues in the order in which they are served."""
+
+    def __init__(
+        self,
+        wakeups: Wakeups,
+        courses: Courses,
+        cuts: Cuts,
+        order: Callable[[Iterable[str]], Steps[list[str]]],
+    ) -> None:
+        self._wakeups = wakeups
+        self._courses = courses
+        self._cuts = cuts
+        self._order = order
+        self._now = ""
+        self._ahead: deque[str] = deque()
+        """Whose turn in this round is still to come."""
+        self._aside: dict[str, _Course] = {}
+        """Who goes on in the next round."""
+        self._put_off: dict[str, None] = {}
+        """Where somebody was left to be looked at again."""
+
+    def run(self, queues: Iterable[str]) -> Decisions:
+        """All decisions on these queues, and on those that are woken meanwhile."""
+        try:
+            names = list(queues)
+            while names:
+                self._ahead = deque((yield from self._order(names)))
+                yield from self._round()
+                yield from self._last()
+                # Where nobody goes on, those who were put off are left to the next pass.
+                names = list({**self._aside, **self._put_off} if self._aside else ())
+                if names:
+                    self._put_off.clear()
+        finally:
+            for course in self._aside.values():
+                course.decisions.close()
+            self._wakeups.look_at(*self._put_off)
+
+    def _round(self) -> Decisions:
+        effort, work = self._cuts.new_pass(), self._cuts.new_pass()
+        while self._ahead:
+            among = len(self._ahead)
+            name = self._ahead.popleft()
+            ration, share = Ration(effort, effort.part(among)), work.part(among)
+            course = self._aside.pop(name, None)
+            if course is None:
+                # All that has happened there until now is looked at.
+                self._wakeups.take(name)
+                course = self._begin(name, ration)
+            else:
+                course.turn.go_on(ration)
+            yield from self._in_turn(course, share, effort)
+            work.spend(course.steps)
+            yield None
+
+    def _last(self) -> Decisions:
+        """Who may need more than others should wait for comes after them, one in each round."""
+        costly = self._cuts.take_costly(self._aside)
+        if costly is None:
+            return
+        key, name = costly
+        effort = self._cuts.new_pass()
+        ration = Ration(effort, 0, key, lambda: bool(self._aside or self._woken()))
+        yield from self._in_turn(self._begin(name, ration), effort.total, effort)
+
+    def _begin(self, name: str, ration: Ration) -> _Course:
+        turn = self._courses.turn(name, ration)
+        return _Course(turn, self._courses.decide(turn))
+
+    def _in_turn(self, course: _Course, share: int, effort: Effort) -> Decisions:
+        """The course to its end, or until it rests because its share is used up and others wait.
+
+        Those that are woken meanwhile come in between.
+        """
+        name, course.cost, between = course.turn.queue, 0, BEFORE_OTHERS
+        self._now = name
+        for item in course.decisions:
+            yield item
+            course.has_yielded(item)
+            if not course.turn.resting:
+                continue
+            if course.steps >= between and self._woken():
+                yield from self._newcomers(effort)
+                self._now, between = name, course.steps + BEFORE_OTHERS
+            if course.steps >= share:
+                if self._ahead or self._aside:
+                    self._aside[name] = course
+                    return
+                # Nobody waits, so it need not stop.
+                effort = self._cuts.new_pass()
+                share = course.steps + effort.total
+                course.turn.go_on(Ration(effort, effort.total))
+        self._over(course)
+
+    def _newcomers(self, effort: Effort) -> Decisions:
+        """The turns of those that were woken while another one had its turn; they go on in the next round."""
+        woken = self._woken()
+        self._wakeups.take(*woken)
+        order, work = deque((yield from self._order(woken))), Effort(BEFORE_OTHERS)
+        while order:
+            share = max(1, work.part(len(order)))
+            self._now = order.popleft()
+            course = self._begin(self._now, Ration(effort, share))
+            for item in course.decisions:
+                yield item
+                course.has_yielded(item)
+                if course.turn.resting and course.steps >= share:
+                    self._aside[self._now] = course
+                    break
+            else:
+                self._over(course)
+            work.spend(course.steps)
+            yield None
+
+    def _over(self, course: _Course) -> None:
+        if course.turn.put_off:
+            self._put_off[course.turn.queue] = None
+
+    def _woken(self) -> list[str]:
+        """Who waits and would not come to its turn otherwise before this round ends."""
+        return [
+            name
+            for name in self._wakeups.pending
+            if name != self._now and name not in self._aside and name not in self._ahead
+        ]

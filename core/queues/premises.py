@@ -1,0 +1,54 @@
+"""The nodes, which cards they carry, and who is there."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from core.cards.inventory import Inventory
+from core.names import MGPU_RESOURCES
+from core.objects import Node
+from core.queues.occupants import Occupants
+from core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """What a node that came, changed or went has changed."""
+
+    remapped: Collection[str]
+    """The cards that are another resource now."""
+    recarded: bool
+    """Whether the node carries other cards, or other numbers of them."""
+    room: Collection[str]
+    """The cards and mGPU resources for which there may be room now."""
+
+
+class Premises:
+    """All nodes by name."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.inventory = Inventory(settings.cards.resources)
+        self.occupants = Occupants()
+
+    def put(self, node: Node) -> NodeChange:
+        """Takes in a node."""
+        before = self.inventory.on_node(node.name)
+        self.nodes[node.name] = node
+        remapped = self.inventory.put(node)
+        self.occupants.node_changed(node.name)
+        now = self.inventory.on_node(node.name)
+        return NodeChange(remapped, before != now, {*before, *self.room_on(node.name)})
+
+    def drop(self, name: str) -> NodeChange | None:
+        """Takes out a node; None for one that nobody knew."""
+        before = self.inventory.on_node(name)
+        if self.nodes.pop(name, None) is None:
+            return None
+        remapped = self.inventory.drop(name)
+        self.occupants.node_gone(name)
+        return NodeChange(remapped, before != self.inventory.on_node(name), {*before})
+
+    def room_on(self, node: str) -> Collection[str]:
+        """The cards and mGPU resources that a node carries."""
+        carried = self.nodes[node].allocatable if node in self.nodes else ()
+        return {*self.inventory.on_node(node), *(key for key in MGPU_RESOURCES if key in carried)}
