@@ -151,7 +151,7 @@ class Ledger:
 
     def release_queues(self) -> None:
         """Takes `fix_queue` back: the time of leading is over, and another leader has its own view of such pods."""
-        self._rebook(self._sources.release())
+        self._backlog.put(self._sources.release())
 
     # -- pods ------------------------------------------------------------------------------------------------
 
