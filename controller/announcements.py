@@ -21,6 +21,11 @@ MOMENT_S = 1.0
 GROWING_S = 3.0
 """How long no member has come or gone before a gang is said to lack some: they are created one after the other."""
 
+COMING_S = 20.0
+"""How long a PodGroup may take to be made before it is said to be missing."""
+
+_MOMENTS_S = {reasons.GANG_INCOMPLETE: GROWING_S, reasons.POD_GROUP_NOT_FOUND: COMING_S}
+
 _LIFT = "Lift"
 _COUNT = "Count"
 _RESERVATION = "WatchReservation"
@@ -125,7 +130,8 @@ class Announcements:
     def _hold(self, regarding: Reference, hold: Hold) -> None:
         growing = hold.reason == reasons.GANG_INCOMPLETE
         saying = Saying(regarding, hold.reason, hold.message, _LIFT)
-        self._sayings.say(_HOLD, saying, moment_s=GROWING_S if growing else MOMENT_S, still=growing)
+        moment_s = _MOMENTS_S.get(hold.reason, MOMENT_S)
+        self._sayings.say(_HOLD, saying, moment_s=moment_s, still=growing)
 
     def _over(self, uid: str) -> None:
         for topic in _WAITING:

@@ -68,7 +68,8 @@ class Caches:
         self.pods = _informer(client, PODS, self.project_pod, _namespaced)
         self.nodes = _informer(client, NODES, node.project, _named)
         self.queues = _informer(client, QUEUES, queue.project, _named, optional=True)
-        self.groups = _informer(client, PODGROUPS, group.project, _namespaced, optional=True)
+        groups = BestVersion(client, (PODGROUPS.version,), ledger.serve_groups)
+        self.groups = _informer(groups, PODGROUPS, group.project, _namespaced, optional=True)
         self.jobs = _informer(client, VOLCANO_JOBS, job.project, _namespaced, optional=True)
         self.namespaces = _informer(client, NAMESPACES, namespace.project, _named)
         devices = ledger.devices

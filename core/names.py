@@ -8,6 +8,8 @@ MANAGED_LABEL: Final = "cardquota.io/managed"
 ASSIGNED_ANNOTATION: Final = "cardquota.io/assigned"
 CHARGED_QUEUE_ANNOTATION: Final = "cardquota.io/queue"
 """Which queue a pod was let in by: it is charged to that one, whatever the objects say that it refers to."""
+GANG_ANNOTATION: Final = "cardquota.io/gang"
+"""How many members of a gang were let in together, those before them counted: it is unfinished as long as fewer are in."""
 OWN_PREFIX: Final = "cardquota.io/"
 FIELD_MANAGER: Final = "cardquota"
 

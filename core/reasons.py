@@ -34,6 +34,7 @@ QUEUE_NOT_FOUND: Final = "QueueNotFound"
 QUEUE_NOT_OPEN: Final = "QueueNotOpen"
 QUEUE_HIERARCHY_BROKEN: Final = "QueueHierarchyBroken"
 GANG_INCOMPLETE: Final = "GangIncomplete"
+POD_GROUP_NOT_FOUND: Final = "PodGroupNotFound"
 GANG_SEARCH_GIVEN_UP: Final = "GangSearchGivenUp"
 LIFT_REFUSED: Final = "LiftRefused"
 MIXED_CARDS: Final = "MixedCards"
@@ -151,6 +152,11 @@ CATALOGUE: Final = _catalogue(
         GANG_SEARCH_GIVEN_UP,
         "the gang has so many different members that no way to fit them all was found in time",
         "let its members ask for the same, or name fewer cards in each",
+    ),
+    Reason(
+        POD_GROUP_NOT_FOUND,
+        "the PodGroup that the pod belongs to does not exist, or is not named yet",
+        "wait for the controller that makes it, create it, or take the group's name off the pod template",
     ),
     Reason(
         LIFT_REFUSED,

@@ -57,6 +57,9 @@ class Judge:
 
     def obstacle(self, entry: Entry) -> Hold | None:
         """Why the pod cannot be lifted however much is left, None when it can."""
+        apart = self._apart(entry)
+        if apart is not None:
+            return apart
         closed = self.closed(entry)
         if closed is not None:
             return closed
@@ -67,6 +70,21 @@ class Judge:
         else:
             why = self._ledger.devices.obstacle(entry.pod, entry.queue)
         return None if why is None else Hold(entry.pod, entry.queue, why.reason, why.message)
+
+    def _apart(self, entry: Entry) -> Hold | None:
+        """Why it is not known yet to which group the pod belongs, and with it to which queue; None when it is."""
+        pod, ledger = entry.pod, self._ledger
+        if pod.group_name:
+            if ledger.group_of(pod) is not None:
+                return None
+            text = f"PodGroup {pod.namespace}/{pod.group_name} is not there; the pod waits for it"
+        elif ledger.groups_served and pod.scheduler_name in ledger.settings.volcano.scheduler_names:
+            text = (
+                f"scheduler {pod.scheduler_name} starts pods by their PodGroup, and this one names none yet"
+            )
+        else:
+            return None
+        return Hold(pod, entry.queue, reasons.POD_GROUP_NOT_FOUND, text)
 
     def closed(self, entry: Entry) -> Hold | None:
         """Why the queue as a whole takes nobody in, None when it does.
@@ -87,8 +105,11 @@ class Judge:
             return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_OPEN, text)
         return None
 
-    def lift(self, entry: Entry, card: str | None) -> Lift:
-        """Books a pod as lifted, for this card, None for one without cards."""
+    def lift(self, entry: Entry, card: str | None, together: int = 1) -> Lift:
+        """Books a pod as lifted, for this card, None for one without cards.
+
+        With it so many of its group are in, if all go in that are lifted together.
+        """
         pod, asked = entry.pod, entry.demand.card
         assigned: dict[str, int] = {}
         records = {names.CHARGED_QUEUE_ANNOTATION: entry.queue}
@@ -96,6 +117,8 @@ class Judge:
             count = asked.milli // 1000
             assigned[card] = count
             records[names.ASSIGNED_ANNOTATION] = render_assigned(card, count)
+        if together > 1:
+            records[names.GANG_ANNOTATION] = str(together)
         lifted = pod.ungated({**pod.annotations, **records})
         with self._ledger.wakeups.muted():
             # What it takes from the others of its queue helps none of them, and those behind it are decided on next.

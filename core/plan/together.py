@@ -45,7 +45,7 @@ class Members(Protocol):
     def obstacle(self, entry: Entry) -> Hold | None:
         """See Judge.obstacle."""
 
-    def lift(self, entry: Entry, card: str | None) -> Lift:
+    def lift(self, entry: Entry, card: str | None, together: int = 1) -> Lift:
         """See Judge.lift."""
 
 
@@ -172,9 +172,10 @@ class Gangs:
         def shortfall_of(entry: Entry, card: str) -> Steps[Shortfall | None]:
             return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card)
 
-        trial = LedgerTrial(
-            ledger, ready, shortfall_of, lambda entry, card: self._judge.lift(entry, card or None)
-        )
+        def lift(entry: Entry, card: str) -> Lift:
+            return self._judge.lift(entry, card or None, progress.counted + wanted)
+
+        trial = LedgerTrial(ledger, ready, shortfall_of, lift)
         cards = frozenset[str]().union(*(entry.demand.cards for entry in ready))
         try:
             with ledger.wakeups.searching(unit.queue, cards):

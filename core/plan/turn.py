@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from core import reasons
 from core.plan.decision import Decision, Hold, Lift
@@ -12,6 +12,9 @@ from core.plan.together import Verdict
 from core.steps import Steps
 
 T = TypeVar("T")
+
+_FOR_ITS_OWN: Final = frozenset({reasons.GANG_INCOMPLETE, reasons.POD_GROUP_NOT_FOUND})
+"""Who waits for that waits for its own members or its own group."""
 
 
 @dataclass(slots=True)
@@ -69,16 +72,19 @@ class Turn:
     def heard(self, decisions: Iterable[Decision], *, of_gang: bool = False) -> None:
         """Takes in what was decided, in order.
 
-        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members.
+        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members; nor does a
+        pod that waits for its PodGroup.
         """
         for decision in decisions:
             if isinstance(decision, Lift):
                 self.told.clear()
                 self.told_gangs.clear()
-            elif self.fifo and self.head is None and (not of_gang or _waits_for_others(decision)):
+            elif self.fifo and self.head is None and _waits_for_others(decision, of_gang):
                 self.head = decision
 
 
-def _waits_for_others(hold: Hold) -> bool:
-    """Whether this member waits because the gang as a whole does, and not because the gang is not complete."""
-    return hold.group is not None and hold.reason != reasons.GANG_INCOMPLETE
+def _waits_for_others(hold: Hold, of_gang: bool) -> bool:
+    """Whether a pod waits for what others use; of a gang's members, because the gang as a whole does."""
+    if hold.reason in _FOR_ITS_OWN:
+        return False
+    return not of_gang or hold.group is not None

@@ -75,4 +75,6 @@ class Entry:
         asked = demand.card
         card = (asked.expression, asked.milli) if asked is not None else None
         weight = demand.cpu_memory
-        return card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu, pod.node_rules
+        # Its PodGroup may be missing, and of Volcano's scheduler's pods the name of it.
+        group = (pod.namespace, pod.group_name) if pod.group_name else pod.scheduler_name
+        return card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu, pod.node_rules, group

@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from core import names
 from core.objects import Group, Pod
+
+_DIGITS: Final = 9
+"""No number of members has more; what has is no record of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +56,21 @@ class Progress:
     """A group's way to its minimum."""
 
     minimum: Minimum
+    counted: int
+    """Members that are lifted, bound or have succeeded."""
     admitted: bool
-    """Whether a member that has not ended is lifted or bound."""
+    """Whether one of them has not ended."""
+    unfinished: bool
+    """Whether fewer are in than were once let in together, so that what the group holds is of no use yet.
+
+    That is on record. A minimum that is raised afterwards makes no group unfinished: it would come before all others.
+    """
     missing: int
-    """Members to lift until the minimum is reached."""
+    """Members to lift until the minimum is reached; of an unfinished group until as many are in as were let in together."""
     missing_tasks: Mapping[str, int]
     """The same by task; only tasks that lack members."""
     possible: bool
-    """Whether the members that exist are enough for the minimum."""
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether the group was let in but stopped short of its minimum, so that what it holds is of no use yet."""
-        return self.admitted and not self.minimum.alone and (self.missing > 0 or bool(self.missing_tasks))
+    """Whether the members that exist are enough for that."""
 
 
 class Standing(NamedTuple):
@@ -76,6 +81,8 @@ class Standing(NamedTuple):
     waits: bool
     live: bool
     """Whether the member counts and has not ended."""
+    together: int
+    """How many members such a one was let in with, by its record."""
     priority: int | None
     """None of a member that has ended."""
 
@@ -83,21 +90,29 @@ class Standing(NamedTuple):
     def of(cls, pod: Pod) -> Self:
         """The standing of a pod; its task is that of its annotation."""
         counted = counts(pod)
+        live = counted and not pod.terminal
         return cls(
             task=pod.annotations.get(names.TASK_SPEC_ANNOTATION, ""),
             counted=counted,
             waits=not counted and waits(pod),
-            live=counted and not pod.terminal,
+            live=live,
+            together=_together(pod) if live else 0,
             priority=None if pod.terminal else pod.priority,
         )
+
+
+def _together(pod: Pod) -> int:
+    text = pod.annotations.get(names.GANG_ANNOTATION, "")
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
 
 
 class Tally:
     """The members of one group, counted by what they are to it; brought up to date member by member."""
 
-    __slots__ = ("counted", "live", "priorities", "waiting")
+    __slots__ = ("counted", "live", "priorities", "together", "waiting")
 
     def __init__(self) -> None:
+        self.together: Counter[int] = Counter()
         self.counted: Counter[str] = Counter()
         self.waiting: Counter[str] = Counter()
         self.live = 0
@@ -118,6 +133,10 @@ class Tally:
         elif standing.waits:
             self.waiting[standing.task] += sign
         self.live += sign * standing.live
+        if standing.together:
+            self.together[standing.together] += sign
+            if not self.together[standing.together]:
+                del self.together[standing.together]
         self.priorities[standing.priority] += sign
         if not self.priorities[standing.priority]:
             del self.priorities[standing.priority]
@@ -129,15 +148,21 @@ class Tally:
 
     def progress(self, minimum: Minimum) -> Progress:
         """How far the group is."""
-        missing = max(0, minimum.members - self.counted.total())
+        counted, let_in = self.counted.total(), min(minimum.members, max(self.together, default=0))
+        unfinished = not minimum.alone and self.live > 0 and counted < let_in
+        missing = max(0, (let_in if unfinished else minimum.members) - counted)
         tasks = {
             task: wanted - self.counted[task]
             for task, wanted in minimum.tasks.items()
             if wanted > self.counted[task]
         }
+        if unfinished and sum(tasks.values()) > missing:
+            tasks = {}
         return Progress(
             minimum=minimum,
+            counted=counted,
             admitted=self.live > 0,
+            unfinished=unfinished,
             missing=missing,
             missing_tasks=tasks,
             possible=self.waiting.total() >= missing

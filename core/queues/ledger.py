@@ -55,6 +55,8 @@ class Ledger:
         self.groups = GroupBook()
         self.nodes_version = 0
         """Grows whenever a node comes, changes or goes, but not with its pods."""
+        self.groups_served = False
+        """Whether PodGroups can be made here: then a scheduler that goes by them names one on each pod, sooner or later."""
         self.changes = 0
         self.queues: dict[str, Queue] = {}
         self.limits: dict[str, Limits] = {}
@@ -257,6 +259,10 @@ class Ledger:
         self.groups.drop_group(key)
         self._backlog.put(self._sources.drop_group(key))
         self._group_changed(key)
+
+    def serve_groups(self, served: bool) -> None:
+        """Takes in whether there are PodGroups at all. That there are none is not believed any more once there were."""
+        self.groups_served = self.groups_served or served
 
     def put_job(self, job: Job) -> None:
         """Takes in a Volcano Job; its pods may charge another queue now."""

@@ -105,6 +105,13 @@ class QueueSettings(Section):
     """The queue of pods that name none."""
 
 
+class VolcanoSettings(Section):
+    """Volcano itself."""
+
+    scheduler_names: Names = ("volcano",)
+    """Schedulers that are Volcano's."""
+
+
 class ReservationSettings(Section):
     """Pods that hold quota without being bound."""
 
@@ -129,6 +136,7 @@ class Settings(Section):
     dra: DraSettings = DraSettings()
     cross_quota: CrossQuotaSettings = CrossQuotaSettings()
     queue: QueueSettings = QueueSettings()
+    volcano: VolcanoSettings = VolcanoSettings()
     reservation: ReservationSettings = ReservationSettings()
     extender: ExtenderSettings = ExtenderSettings()
     scheduler_names: Annotated[Names, Field(min_length=1)] = ("volcano", "default-scheduler")

@@ -179,7 +179,7 @@ async def test_two_candidates_take_turns(client: Client, namespace: str) -> None
         return lead
 
     def candidate(name: str) -> Elector:
-        where = {"address": f"host-{name}:9443"}
+        where = {"cardquota.io/address": f"host-{name}:9443"}
         return Elector(client, namespace, "test", name, annotations=where, durations=QUICK)
 
     first, second = candidate("a"), candidate("b")
@@ -187,7 +187,7 @@ async def test_two_candidates_take_turns(client: Client, namespace: str) -> None
         await _until(lambda: "b" in leading)
         async with background(first.run(work("a"))):
             await _until(lambda: first.holder is not None)
-            assert first.holder == ("b", {"address": "host-b:9443"})
+            assert first.holder == ("b", {"cardquota.io/address": "host-b:9443"})
             await asyncio.sleep(4)
             assert set(leading) == {"b"}
         assert second.is_leader

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from core import reasons
+from core import names, reasons
 from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
@@ -82,11 +82,12 @@ class Caller:
 
 
 def cards(response: Any) -> dict[str, str]:
-    """The records that the response adds to the Binding."""
+    """The records of cards that the response adds to the Binding."""
     assert response["allowed"], response
     (operation,) = json.loads(base64.b64decode(response["patch"]))
     assert operation["path"] == "/metadata/annotations"
     found: dict[str, str] = operation["value"]
+    assert found.pop(names.CHARGED_QUEUE_ANNOTATION) == "default"
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from core import names
+from core import names, reasons
 from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, Object, unique
@@ -211,10 +211,15 @@ class TestApply:
 def test_the_queue_of_a_job_comes_before_what_its_pods_say(
     cluster: Cluster, controller: JobController
 ) -> None:
-    """Also while their PodGroup is not there: the Job that controls them names the queue."""
+    """While their PodGroup is not there they wait for it, whatever is free: members without it may be half a gang."""
     work = Work(cluster, 1)
     job = controller.submit(work.job("job", 1, minimum=1))
+    group = cluster.api.get(controller.group_path(job)).expect()
     cluster.api.delete(controller.group_path(job)).expect()
     controller.add_pods(job, "w", range(1))
+    assert "is not there" in cluster.wait_said("job-w-0", reasons.POD_GROUP_NOT_FOUND)
+    assert cluster.gated() == {"job-w-0"}
+    again = {key: value for key, value in group["metadata"].items() if key in ("name", "annotations")}
+    cluster.create({**group, "metadata": again})
     cluster.wait_running(*workers("job", 0))
     cluster.wait_allocated(work.path, {work.card: 1})

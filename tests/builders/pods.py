@@ -103,6 +103,10 @@ class PodBuilder(Builder):
             built = built.annotation(key, text)
         return built
 
+    def together(self, count: int) -> Self:
+        """On record as one of so many that were let in together."""
+        return self.annotation(names.GANG_ANNOTATION, str(count))
+
     def charged(self, queue: str) -> Self:
         """On record for a queue."""
         return self.annotation(names.CHARGED_QUEUE_ANNOTATION, queue)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core import reasons
+from core import names, reasons
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.plan.offline import plan
@@ -118,8 +118,43 @@ def test_beyond_the_minimum_members_are_lifted_one_by_one() -> None:
 def test_a_gang_that_was_cut_short_comes_before_everything_else() -> None:
     ledger = books(a_queue("q").cards({"A": 4}), groups=(group(),))
     urgent = a_pod("urgent").gpu(1).card("A").in_queue("q").gated().priority(100)
-    half = [pod.put("spec", "schedulingGates", value=[]) for pod in FOUR[:2]]
+    half = [pod.put("spec", "schedulingGates", value=[]).together(4) for pod in FOUR[:2]]
     assert lifted(ledger, Planner(ledger), *half, *FOUR[2:], urgent) == ["m2", "m3"]
+
+
+def test_a_gang_is_lifted_with_the_number_that_is_in_together() -> None:
+    """Those that were in before are among them: the last of a gang that was cut short says as much as the first."""
+    ledger = books(a_queue("q").cards({"A": 8}), groups=(group(),))
+    half = [pod.put("spec", "schedulingGates", value=[]).together(4) for pod in FOUR[:2]]
+    for pod in (*half, *FOUR[2:]):
+        ledger.put_pod(pod.view())
+    lifts = [decision for decision in Planner(ledger).decide("q") if isinstance(decision, Lift)]
+    assert [lift.records[names.GANG_ANNOTATION] for lift in lifts] == ["4", "4"]
+    extra = member("m4", second=9)
+    ledger.put_pod(extra.view())
+    (alone,) = Planner(ledger).decide("q")
+    assert isinstance(alone, Lift)
+    assert names.GANG_ANNOTATION not in alone.records
+
+
+def test_a_minimum_that_is_raised_gives_no_precedence() -> None:
+    """Anybody may raise it: the group would come before older and higher ones, and its queue before all others."""
+    ledger = books(a_queue("q").cards({"A": 5}), groups=(group(minimum=5),))
+    urgent = a_pod("urgent").gpu(1).card("A").in_queue("q").gated().priority(100)
+    whole = [pod.put("spec", "schedulingGates", value=[]).together(4) for pod in FOUR]
+    planner = Planner(ledger)
+    assert lifted(ledger, planner, *whole, member("m4", second=9), urgent) == ["urgent"]
+    assert planner.order(["a", "q"]) == ["a", "q"]
+
+
+def test_of_a_gang_that_was_cut_short_and_whose_minimum_is_raised_only_what_was_promised_comes_first() -> (
+    None
+):
+    ledger = books(a_queue("q").cards({"A": 4}), groups=(group(minimum=8),))
+    urgent = a_pod("urgent").gpu(1).card("A").in_queue("q").gated().priority(100)
+    some = [pod.put("spec", "schedulingGates", value=[]).together(4) for pod in FOUR[:3]]
+    more = [member(f"x{number}", second=20 + number) for number in range(5)]
+    assert lifted(ledger, Planner(ledger), *some, FOUR[3], *more, urgent) == ["m3"]
 
 
 def test_a_gang_that_was_cut_short_comes_before_queues_of_a_higher_priority() -> None:
@@ -129,7 +164,7 @@ def test_a_gang_that_was_cut_short_comes_before_queues_of_a_higher_priority() ->
     ledger.put_node(a_node("b").card("B", 8).cordoned().view())
     ledger.put_queue(a_queue("first").cards({"A": 8}).priority(9).view())
     for pod in (
-        member("m0", card="A|B").assigned({"A": 1}).bound_to("a"),
+        member("m0", card="A|B").assigned({"A": 1}).together(2).bound_to("a"),
         member("m1", card="A|B"),
         a_pod("p").gpu(1).card("A|B").in_queue("first").gated(),
     ):
@@ -169,11 +204,9 @@ def test_task_minimums_beyond_the_minimum_are_ignored_as_volcano_ignores_them() 
     assert lifted(ledger, Planner(ledger), *(pod.task("w") for pod in FOUR)) == ["m0", "m1", "m2"]
 
 
-def test_a_group_without_podgroup_or_with_a_minimum_of_one_is_lifted_pod_by_pod() -> None:
-    ledger = books(a_queue("default").cards({"A": 2}), groups=(group("one", 1),))
-    ledger.put_queue(a_queue("q").cards({"A": 1}).view())
+def test_a_group_with_a_minimum_of_one_is_lifted_pod_by_pod() -> None:
+    ledger = books(a_queue("q").cards({"A": 1}), groups=(group("one", 1),))
     planner = Planner(ledger)
-    assert len(lifted(ledger, planner, *FOUR, queue="default")) == 2
     assert lifted(ledger, planner, *(member(f"o{i}", "one", second=i) for i in range(2))) == ["o0"]
 
 
@@ -230,14 +263,43 @@ def test_a_gang_of_a_thousand_is_lifted_in_one_pass() -> None:
     assert len(lifted(ledger, Planner(ledger), *members)) == 1000
 
 
-def test_without_its_podgroup_nothing_holds_a_gang_together() -> None:
-    ledger = books(a_queue("q").cards({"A": 2}), groups=(group(),))
+def test_without_its_podgroup_a_pod_waits_until_there_is_one() -> None:
+    """It may be late, or just being made anew: members that are lifted in between are half a gang, which nobody finishes."""
+    ledger = books(a_queue("q").cards({"A": 6}), groups=(group(),))
     planner = Planner(ledger)
-    assert lifted(ledger, planner, *(pod.in_queue("q") for pod in FOUR)) == []
-    ledger.wakeups.take_queues()
     ledger.drop_group("ml/g")
+    assert lifted(ledger, planner, *(pod.in_queue("q") for pod in FOUR)) == []
+    holds = [decision for decision in planner.decide("q") if isinstance(decision, Hold)]
+    assert {hold.reason for hold in holds} == {reasons.POD_GROUP_NOT_FOUND}
+    assert holds[0].message == "PodGroup ml/g is not there; the pod waits for it"
+    ledger.wakeups.take_queues()
+    ledger.put_group(group().view())
     assert set(ledger.wakeups.pending) == {"q"}
-    assert lifted(ledger, planner) == ["m0", "m1"]
+    assert lifted(ledger, planner) == ["m0", "m1", "m2", "m3"]
+
+
+def test_a_pod_of_volcanos_scheduler_waits_for_the_name_of_its_podgroup() -> None:
+    """Where there are PodGroups at all: Volcano's controller makes one for each pod, and names it on the pod."""
+    ledger = books(a_queue("q").cards({"A": 6}), groups=())
+    before, pod, alike = (
+        a_pod(name).gpu(1).card("A").in_queue("q").gated() for name in ("before", "p", "other")
+    )
+    planner = Planner(ledger)
+    assert lifted(ledger, planner, before.scheduler("volcano")) == ["before"]
+    ledger.serve_groups(True)
+    ledger.serve_groups(False)
+    assert lifted(ledger, planner, pod.scheduler("volcano"), alike) == ["other"]
+    (hold,) = planner.decide("q")
+    assert isinstance(hold, Hold)
+    assert hold.reason == reasons.POD_GROUP_NOT_FOUND
+    ledger.put_group(group("g", 1).view())
+    assert lifted(ledger, planner, pod.scheduler("volcano").in_group("g")) == ["p"]
+
+
+def test_a_pod_whose_podgroup_is_missing_does_not_block_a_fifo_queue() -> None:
+    ledger = books(a_queue("q").cards({"A": 6}).fifo())
+    other = a_pod("other").gpu(1).card("A").in_queue("q").gated().created("2024-01-01T00:00:59Z")
+    assert lifted(ledger, Planner(ledger), *(pod.in_queue("q") for pod in FOUR), other) == ["other"]
 
 
 @pytest.mark.parametrize("minimum", [0, -3])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.names import GROUP_NAME_ANNOTATION
+from core.names import GANG_ANNOTATION, GROUP_NAME_ANNOTATION
 from core.objects import Pod
 from core.queues.group_book import GroupBook
 from core.queues.group_minimum import (
@@ -24,6 +24,7 @@ from tests.builders.objects import GroupBuilder, PodBuilder
 POD = a_pod().gpu(1).card("A")
 GATED = POD.gated()
 GANG = a_group().min_member(3)
+IN = POD.together(3)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +79,33 @@ def test_lifted_bound_and_succeeded_members_count_and_gated_ones_wait(
     [
         pytest.param(GANG, [GATED] * 3, 3, True, False, False, id="all wait"),
         pytest.param(GANG, [GATED] * 2, 3, False, False, False, id="too few exist"),
-        pytest.param(GANG, [GATED, GATED, POD], 2, True, True, True, id="stopped in the middle"),
-        pytest.param(GANG, [POD.bound_to("n"), POD], 1, False, True, True, id="a member is lost"),
+        pytest.param(GANG, [GATED, GATED, IN], 2, True, True, True, id="stopped in the middle"),
+        pytest.param(GANG, [GATED, GATED, POD], 2, True, True, False, id="alone, and not of a gang"),
+        pytest.param(GANG, [IN.bound_to("n"), IN], 1, False, True, True, id="a member is lost"),
+        pytest.param(GANG, [POD.together(2), POD, GATED], 1, True, True, False, id="a raised minimum"),
+        pytest.param(GANG, [POD.together(9), GATED, GATED], 2, True, True, True, id="a lowered minimum"),
+        pytest.param(
+            a_group().min_member(5), [IN, IN, *[GATED] * 3], 1, True, True, True, id="raised, and cut short"
+        ),
+        pytest.param(
+            GANG, [IN, GATED.together(3), GATED], 2, True, True, True, id="a record before the lift"
+        ),
+        pytest.param(GANG, [GATED.together(3), POD, GATED], 2, True, True, False, id="and no other one"),
+        pytest.param(
+            GANG, [POD.annotation(GANG_ANNOTATION, "x3"), GATED, GATED], 2, True, True, False, id="no number"
+        ),
+        pytest.param(
+            GANG,
+            [POD.annotation(GANG_ANNOTATION, "9" * 5000), GATED, GATED],
+            2,
+            True,
+            True,
+            False,
+            id="absurd",
+        ),
+        pytest.param(
+            GANG, [IN.phase("Succeeded"), IN.phase("Succeeded"), GATED], 1, True, False, False, id="all ended"
+        ),
         pytest.param(GANG, [POD, POD, POD.bound_to("n"), GATED], 0, True, True, False, id="at the minimum"),
         pytest.param(GANG, [POD] * 4, 0, True, True, False, id="above it"),
         pytest.param(
@@ -138,9 +164,15 @@ def test_each_task_needs_its_own_members(
     assert (found.missing, found.missing_tasks, found.possible) == (missing, tasks, possible)
 
 
-def test_a_group_with_enough_members_but_of_the_wrong_tasks_is_not_finished() -> None:
-    pods = [POD.task("w").view()] * 3 + [PS.view()]
-    assert progress_of(TASKS.view(), pods).unfinished
+def test_a_gang_that_was_cut_short_is_finished_with_the_tasks_that_it_lacks() -> None:
+    found = progress_of(TASKS.view(), [IN.task("w").view()] * 2 + [PS.view(), W.view()])
+    assert (found.unfinished, found.missing, found.missing_tasks) == (True, 1, {"ps": 1})
+
+
+def test_tasks_whose_minimum_was_raised_afterwards_do_not_come_first_with_it() -> None:
+    raised = a_group().min_member(6).min_task("ps", 4).min_task("w", 2)
+    found = progress_of(raised.view(), [IN.task("w").view()] * 2 + [PS.view()] * 4)
+    assert (found.unfinished, found.missing, found.missing_tasks) == (True, 1, {})
 
 
 def test_a_group_whose_members_start_alone_is_never_unfinished() -> None:
@@ -161,7 +193,9 @@ def test_the_priority_of_a_group_is_the_highest_of_its_members_that_have_not_end
     assert Tally.of([]).priority == 0
 
 
-members = st.sampled_from([POD, GATED, POD.bound_to("n"), POD.phase("Failed"), GATED.terminating()])
+members = st.sampled_from(
+    [POD, IN, POD.together(2), GATED, POD.bound_to("n"), POD.phase("Failed"), GATED.terminating()]
+)
 tasked = st.builds(lambda pod, task: pod.task(task).view(), members, st.sampled_from(["", "w", "ps"]))
 
 
