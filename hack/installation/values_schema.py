@@ -21,8 +21,10 @@ _SIZE = {"type": "string", "pattern": "^[0-9]+([KMGT]i?)?$"}
 _TEXT_FORMS: Mapping[str, Mapping[str, Any]] = {
     "warnAfter": _DURATION,
     "evictAfter": _DURATION,
+    "maxFreeGrace": _DURATION,
     "maxBodyBytes": _SIZE,
 }
+_NAME = {"type": "string", "minLength": 1}
 _PREFIXES = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
 
@@ -37,8 +39,9 @@ def settings_sections() -> dict[str, Any]:
         properties = section.get("properties", {})
         for key in properties.keys() & _TEXT_FORMS.keys():
             properties[key] = {"anyOf": [*_alternatives(properties[key]), _TEXT_FORMS[key]]}
-    # The one value in a settings section that the chart itself uses.
+    # The values in settings sections that the chart itself uses.
     sections["cards"]["properties"]["resourcePrefixes"] = _PREFIXES
+    sections["volcano"]["properties"]["namespace"] = _NAME
     return sections
 
 
