@@ -33,16 +33,23 @@ class Turn:
     def heard(self, decisions: Iterable[Decision], *, of_gang: bool = False) -> None:
         """Takes in what was decided, in order.
 
-        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members.
+        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members; nobody does
+        who waits for other gates.
         """
         for decision in decisions:
             if isinstance(decision, Lift):
                 self.told.clear()
                 self.told_gangs.clear()
-            elif self.fifo and self.head is None and (not of_gang or _waits_for_others(decision)):
+            elif self.fifo and self.head is None and _in_line(decision, of_gang=of_gang):
                 self.head = decision
 
 
-def _waits_for_others(hold: Hold) -> bool:
-    """Whether this member waits because the gang as a whole does, and not because the gang is not complete."""
-    return hold.group is not None and hold.reason != reasons.GANG_INCOMPLETE
+def _in_line(hold: Hold, *, of_gang: bool) -> bool:
+    """Whether a pod waits for what those behind it want as well.
+
+    Not one that waits for other gates: whoever puts them there would hold up the queue for as long as he likes. A member
+    does because the gang as a whole does, and not because the gang is not complete.
+    """
+    if hold.reason == reasons.OTHER_GATES:
+        return False
+    return not of_gang or (hold.group is not None and hold.reason != reasons.GANG_INCOMPLETE)

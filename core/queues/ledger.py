@@ -30,7 +30,7 @@ from core.queues.sources import QueueSources
 from core.queues.usage import card_resources, cpu_memory_of
 from core.queues.wakeups import Wakeups
 from core.settings import Settings
-from core.stage import Stage, holds_quota, stage_of
+from core.stage import Stage, Stages
 from core.steps import Steps
 
 AT_ONCE: Final = 64
@@ -54,10 +54,11 @@ class Ledger:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.stages = Stages(settings)
         self.wakeups = Wakeups()
         self.inventory = Inventory(settings.cards.resources)
         self.occupants = Occupants()
-        self.groups = GroupBook()
+        self.groups = GroupBook(self.stages)
         self.nodes: dict[str, Node] = {}
         self.nodes_version = 0
         """Grows whenever a node comes, changes or goes, but not with its pods."""
@@ -171,7 +172,7 @@ class Ledger:
 
         Left out is a pod that asks for nothing of ours, uses nothing of a queue or a node, and belongs to no group.
         """
-        if not (pod.asks or pod.gated or pod.group_name or occupies(pod) or holds_quota(pod)):
+        if not (pod.asks or pod.gated or pod.group_name or occupies(pod) or self.stages.holds(pod)):
             self.drop_pod(pod.uid)
             return
         self.changes += 1
@@ -196,6 +197,7 @@ class Ledger:
         self._sources.unfollow(uid)
         self._by_card.put(uid)
         self._unnamed.put(uid)
+        self.stages.overrun.discard(uid)
         self.wakeups.cpu_memory_freed(self.cpu_memory.drop(uid))
         self.devices.drop_pod(uid)
         self._left(self.occupants.drop(uid))
@@ -387,7 +389,7 @@ class Ledger:
 
     def _weigh(self, pod: Pod, entry: Entry | None) -> None:
         """Books CPU and memory. Of a pod that asks for nothing of ours only where it has a node: nobody keeps it back."""
-        if entry is None and not holds_quota(pod):
+        if entry is None and not self.stages.holds(pod):
             self.wakeups.cpu_memory_freed(self.cpu_memory.drop(pod.uid))
             return
         if entry is not None and entry.stage is Stage.WAITING:
@@ -401,7 +403,7 @@ class Ledger:
 
     def _entry_of(self, pod: Pod, queue: Attribution | None, asked: Demand | None) -> Entry | None:
         """`queue` is what the pod charges, `asked` what it asks for; None to find out."""
-        stage = stage_of(pod)
+        stage = self.stages.of(pod)
         if stage is Stage.IGNORED:
             return None
         demand = asked or demand_of(pod, self.inventory, self._card_resources, self.settings)
