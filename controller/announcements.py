@@ -30,6 +30,7 @@ _LIFT = "Lift"
 _COUNT = "Count"
 _RESERVATION = "WatchReservation"
 _QUOTA = "ReadQuota"
+_TERMINATION = "WatchTermination"
 
 _HOLD = _LIFT
 _ROLLOUT = reasons.ROLLOUT_NEEDS_QUOTA
@@ -100,6 +101,15 @@ class Announcements:
         else:
             self._sayings.say(_RESERVATION, Saying(_reference(pod), reason, note, _RESERVATION))
 
+    def overrun(self, pod: Pod, note: str) -> None:
+        """Says on a deleted pod that it runs on and counts again."""
+        saying = Saying(_reference(pod), reasons.TERMINATION_OVERDUE, note, _TERMINATION)
+        self._sayings.say(_TERMINATION, saying)
+
+    def not_overrun(self, pod: Pod) -> None:
+        """Takes that back as long as it has not been said."""
+        self._sayings.unsay(pod.uid, _TERMINATION)
+
     def about_queue(self, queue: Queue, notices: Iterable[Notice]) -> None:
         """Says what is wrong with a queue; what is not any more may be said again later."""
         current = {notice.reason: notice for notice in notices}
@@ -144,7 +154,7 @@ class Announcements:
             return ""
         if action == _QUOTA or reason == _ROLLOUT:
             return reason
-        return action if action in {_HOLD, _COUNT, _RESERVATION} else ""
+        return action if action in {_HOLD, _COUNT, _RESERVATION, _TERMINATION} else ""
 
 
 def _reference(pod: Pod) -> Reference:

@@ -165,6 +165,17 @@ class Caches:
         self.records.drop(gone.uid)
         self.ledger.drop_pod(gone.uid)
 
+    def count_overrun(self, pod: Pod, *, overrun: bool) -> bool:
+        """Counts a deleted pod again that runs on, or no more. Returns whether that is new."""
+        counted = self.ledger.stages.overrun
+        if overrun == (pod.uid in counted):
+            return False
+        (counted.add if overrun else counted.discard)(pod.uid)
+        latest = self.latest(pod.key)
+        self._book_pod(latest if latest is not None and latest.uid == pod.uid else pod)
+        self.notify()
+        return True
+
     def give_back(self) -> None:
         """From now on the ledger has the pods as they are observed: the time of leading is over."""
         self.ledger.forget_all()

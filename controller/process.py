@@ -21,6 +21,7 @@ from controller.leading import Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
 from controller.options import Options
+from controller.overruns import OverrunWatch
 from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
 from controller.queue_records import QueueRecords
@@ -61,6 +62,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         notes = VoteNotes(recorder, recorder.recall, exists)
         _forget_what_goes(caches, recorder, announcements, notes)
         reservations = ReservationWatch(client, caches, announcements, metrics, settings, _now)
+        overruns = OverrunWatch(caches, announcements, _now)
         series = QueueSeries(caches.ledger, reservations.late)
         REGISTRY.register(series)
         REGISTRY.register(DeviceSeries(caches.ledger.devices.book, lambda: series.leading))
@@ -99,6 +101,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         extender_port = options.extender_port if settings.features.extender else None
 
         async def lead(term: Term) -> None:
+            overruns.tell()
             await runtime.run_both(leader.lead(term), announcements.run())
 
         async def campaign() -> None:
@@ -116,7 +119,14 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             frame.listening(app, "binding"),
         ):
             await runtime.run_until(
-                stop, frame.run, caches.run, *definition.runnables, recorder.run, note_votes, campaign
+                stop,
+                frame.run,
+                caches.run,
+                overruns.run,
+                *definition.runnables,
+                recorder.run,
+                note_votes,
+                campaign,
             )
     return 0
 

@@ -93,7 +93,7 @@ class QueueRecords:
 
     def _fix(self, pod: Pod) -> None:
         key = _key(pod)
-        if not lacks_queue_record(pod):
+        if not lacks_queue_record(pod, self._caches.ledger.stages):
             self._done(key)
         elif key not in self._delays:
             self._caches.ledger.fix_queue(pod)
@@ -104,7 +104,7 @@ class QueueRecords:
         """Writes the record of one pod, if it still lacks it. See kube.workqueue.Work."""
         booked = self._caches.ledger.observed(key[1])
         pod = self._caches.latest(booked.key) if booked is not None else None
-        if pod is None or pod.uid != key[1] or not lacks_queue_record(pod):
+        if pod is None or pod.uid != key[1] or not lacks_queue_record(pod, self._caches.ledger.stages):
             self._done(key)
             return IDLE
         if self._leads is None or not self._leads():

@@ -10,6 +10,7 @@ from controller.metrics import Metrics
 from core.objects import Pod
 from core.plan.reservations import Overdue, Reservations, overdue_notice
 from core.settings import Settings
+from core.stage import Stage
 from kube.lease import Term
 
 _TICK_S = 0.01
@@ -38,7 +39,7 @@ class ReservationWatch:
         self._announcements = announcements
         self._settings = settings.reservation
         self._now = now
-        self._reservations = Reservations(self._settings)
+        self._reservations = Reservations(self._settings, caches.ledger.stages)
         self._evictions = Evictions(client, metrics, self._reservations.condemned, self._say_evicted)
         self._sooner = asyncio.Event()
         self._awaited: int | None = None
@@ -69,8 +70,11 @@ class ReservationWatch:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None:
-            seen = _moment()
-            self._reservations.put_pod(new, seen - max(0, self._now() - new.released), seen)
+            seen, stages = _moment(), self._caches.ledger.stages
+            # Who held nothing for gates of others has held quota since they went, whenever it lost ours.
+            held_nothing = old is not None and old.uid == new.uid and stages.of(old) is Stage.IGNORED
+            since = seen if held_nothing else seen - max(0, self._now() - new.released)
+            self._reservations.put_pod(new, since, seen)
         elif old is not None:
             self._reservations.drop_pod(old.uid)
         due = self._reservations.next_due()

@@ -33,6 +33,7 @@ INSUFFICIENT_SCALAR_QUOTA: Final = "InsufficientScalarQuota"
 QUEUE_NOT_FOUND: Final = "QueueNotFound"
 QUEUE_NOT_OPEN: Final = "QueueNotOpen"
 QUEUE_HIERARCHY_BROKEN: Final = "QueueHierarchyBroken"
+OTHER_GATES: Final = "OtherGates"
 GANG_INCOMPLETE: Final = "GangIncomplete"
 POD_GROUP_NOT_FOUND: Final = "PodGroupNotFound"
 GANG_SEARCH_GIVEN_UP: Final = "GangSearchGivenUp"
@@ -49,6 +50,7 @@ CARD_QUOTA_MALFORMED: Final = "CardQuotaMalformed"
 # What else is said about pods and queues (events); nobody waits for these reasons.
 RESERVED_TOO_LONG: Final = "ReservedTooLong"
 RESERVATION_EVICTED: Final = "ReservationEvicted"
+TERMINATION_OVERDUE: Final = "TerminationOverdue"
 ROLLOUT_NEEDS_QUOTA: Final = "RolloutNeedsQuota"
 QUOTA_EXCEEDED: Final = "QuotaExceeded"
 QUEUE_DEFINITION_EXTENDED: Final = "QueueDefinitionExtended"
@@ -146,6 +148,11 @@ CATALOGUE: Final = _catalogue(
         "mend spec.parent of the named queue",
     ),
     Reason(
+        OTHER_GATES,
+        "the pod carries scheduling gates of others, and quota is given to nobody who could not start with it",
+        "wait for who put them there; name gates that wait for ours in gates.waitForUs",
+    ),
+    Reason(
         GANG_INCOMPLETE, "fewer members than minMember exist", "wait for the missing pods, or lower minMember"
     ),
     Reason(
@@ -204,13 +211,18 @@ CATALOGUE: Final = _catalogue(
         "nothing: its owner creates it anew; if that goes on, find out why no node takes it",
     ),
     Reason(
+        TERMINATION_OVERDUE,
+        "the pod was deleted, had to be gone more than a minute ago and still runs, so that it counts again",
+        "find out why the kubelet of its node does not end it; nobody is evicted for it",
+    ),
+    Reason(
         ROLLOUT_NEEDS_QUOTA,
         "a rollout waits for quota that older pods of the same Deployment hold",
         "set maxSurge 0 and maxUnavailable 1 on the Deployment, or raise the queue's card quota",
     ),
     Reason(
         QUOTA_EXCEEDED,
-        "the queue uses more than its quota, as after a cut",
+        "the queue uses more than its quota, as after a cut, or when a pod runs on that was deleted",
         "wait until pods end, delete some, or raise the queue's quota",
     ),
     Reason(OBJECT_MALFORMED, "a field has the wrong type", "correct the field that the path names"),

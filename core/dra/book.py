@@ -22,7 +22,7 @@ from core.objects import Claim, ClaimTemplate, Pod, Queue
 from core.objects.claim import DeviceRequest
 from core.settings import DraSettings
 from core.shortfall import Shortfall
-from core.stage import Stage
+from core.stage import Stage, let_in
 
 _NOTHING: Final[Amounts] = {}
 _NOBODY: Final = DeviceAccount()
@@ -50,6 +50,11 @@ class _Booking:
     queue: str
     chain: Chain
     wants: Wants
+
+    @property
+    def granted(self) -> bool:
+        """Whether the pod has what it wants by right: bound, or let in."""
+        return self.stage is Stage.ALLOCATED or (self.stage is Stage.RESERVED and let_in(self.pod))
 
 
 class DeviceBook:
@@ -135,18 +140,20 @@ class DeviceBook:
         """Why the claims of a waiting pod cannot be let into a queue now; None when they can, or when it has none."""
         return self.obstacle(pod, queue) or self.excess(pod, queue)
 
-    def excess(self, pod: Pod, queue: str) -> Shortfall | None:
+    def excess(self, pod: Pod, queue: str, *, granted: bool = False) -> Shortfall | None:
         """Which limit the claims of a waiting pod would break; of one with an obstacle, as far as they can be counted.
 
-        Only what is not charged yet counts: a claim that another pod of the queue holds costs nothing more.
+        Only what is not charged yet counts: a claim that another pod of the queue holds costs nothing more. With `granted`
+        nothing is charged but what is bound or was let in: for the bind of a pod that was not.
         """
         if not pod.claims:
             return None
         chain, wants = self._standing(pod, queue)
         for name in chain.queues:
-            charged = self._accounts.get(name, _NOBODY).used
+            account = self._accounts.get(name, _NOBODY)
+            charged = account.granted if granted else account.used
             added = total(amounts for claim, amounts in wants.claims.items() if claim not in charged)
-            shortfall = self._beyond(name, added)
+            shortfall = self._beyond(name, added, charged.sums)
             if shortfall is not None:
                 below = "" if name == queue else f" (queue {queue} is below it)"
                 return Shortfall(shortfall.reason, f"{shortfall.message}{below}")
@@ -157,8 +164,13 @@ class DeviceBook:
         booking = self._bookings.get(uid)
         if booking is None:
             return False
-        held = {name: self._accounts[name].used.alone(booking.wants.claims) for name in booking.chain.queues}
-        return any(self._beyond(name, alone, alone) is not None for name, alone in held.items())
+        for name in booking.chain.queues:
+            used = self._accounts[name].used
+            alone = used.alone(booking.wants.claims)
+            others = {key: amount - alone.get(key, 0) for key, amount in used.sums.items()}
+            if self._beyond(name, alone, others) is not None:
+                return True
+        return False
 
     def obstacle(self, pod: Pod, queue: str) -> Shortfall | None:
         """Why the claims of a waiting pod cannot be let into a queue however much is left; None when they can."""
@@ -170,15 +182,13 @@ class DeviceBook:
             return Shortfall(reasons.QUEUE_HIERARCHY_BROKEN, text)
         return Shortfall(wants.reason, f"queue {queue}: {wants.problem}") if wants.problem else None
 
-    def _beyond(self, queue: str, added: Amounts, booked: Amounts = _NOTHING) -> Shortfall | None:
-        """Which limit of a queue these amounts would break; `booked` is what is used of them already."""
-        limits, used = self.limits.get(queue, NO_LIMITS), self.used(queue)
+    def _beyond(self, queue: str, added: Amounts, used: Amounts) -> Shortfall | None:
+        """Which limit of a queue these amounts would break beside those that are used."""
+        limits = self.limits.get(queue, NO_LIMITS)
         if limits is NO_LIMITS:
             return None
         deny = self._settings.unlisted_dimension == "deny"
-        return device_shortfall(
-            queue, limits, lambda key: used.get(key, 0) - booked.get(key, 0), added, deny_unlisted=deny
-        )
+        return device_shortfall(queue, limits, lambda key: used.get(key, 0), added, deny_unlisted=deny)
 
     # -- pods ------------------------------------------------------------------------------------------------
 
@@ -313,12 +323,13 @@ class DeviceBook:
         self._by_template.put(pod.uid, *dict.fromkeys(template_keys(pod)))
         for name in booking.chain.queues:
             account = self._accounts.setdefault(name, DeviceAccount())
-            account.book(booking.queue, booking.stage, booking.wants.claims)
+            account.book(booking.queue, booking.stage, booking.wants.claims, granted=booking.granted)
 
     def _unbook(self, booking: _Booking) -> None:
         del self._bookings[booking.pod.uid]
         for name in booking.chain.queues:
-            self._accounts[name].unbook(booking.queue, booking.stage, booking.wants.claims)
+            account = self._accounts[name]
+            account.unbook(booking.queue, booking.stage, booking.wants.claims, granted=booking.granted)
 
     def _sharing(self, held: Iterable[_Charge]) -> set[str]:
         """The queues in which pods wait for a claim that another pod holds now, and that costs them less therefore."""

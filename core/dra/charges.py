@@ -52,7 +52,7 @@ class Charges:
 class DeviceAccount:
     """What a queue and those below it use. A claim that pods of several stages share counts for the furthest of them."""
 
-    __slots__ = ("_known", "_pods", "allocated", "used", "waiting_queues")
+    __slots__ = ("_known", "_pods", "allocated", "granted", "used", "waiting_queues")
 
     def __init__(self) -> None:
         self._pods = 0
@@ -60,6 +60,8 @@ class DeviceAccount:
         """Claims of bound pods."""
         self.used = Charges()
         """Those, and the claims of pods that may be bound any moment."""
+        self.granted = Charges()
+        """Those of bound pods, and of pods that were let in: without those that lost their gate in another way."""
         self._known = Charges()
         """Those, and the claims of waiting pods."""
         self.waiting_queues: dict[str, int] = {}
@@ -78,19 +80,23 @@ class DeviceAccount:
         """What would be used beyond what is, if all that wait were let in."""
         return _beyond(self._known.sums, self.used.sums)
 
-    def book(self, queue: str, stage: Stage, claims: Mapping[str, Amounts]) -> None:
+    def book(self, queue: str, stage: Stage, claims: Mapping[str, Amounts], *, granted: bool) -> None:
         """Adds a pod of `queue`, which is this one or below it."""
         self._pods += 1
         for charges in self._counting(stage):
             charges.add(claims)
+        if granted:
+            self.granted.add(claims)
         if stage is Stage.WAITING:
             self.waiting_queues[queue] = self.waiting_queues.get(queue, 0) + 1
 
-    def unbook(self, queue: str, stage: Stage, claims: Mapping[str, Amounts]) -> None:
+    def unbook(self, queue: str, stage: Stage, claims: Mapping[str, Amounts], *, granted: bool) -> None:
         """Takes out a pod that was booked so."""
         self._pods -= 1
         for charges in self._counting(stage):
             charges.remove(claims)
+        if granted:
+            self.granted.remove(claims)
         if stage is Stage.WAITING:
             self.waiting_queues[queue] -= 1
             if not self.waiting_queues[queue]:

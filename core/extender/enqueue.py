@@ -18,6 +18,7 @@ from core.queues.ledger import Ledger
 from core.queues.status import is_card
 from core.queues.usage import card_resources
 from core.shortfall import Shortfall
+from core.stage import Stage
 
 PERMIT: Final = 1
 ABSTAIN: Final = 0
@@ -73,7 +74,7 @@ def vote(body: object, ledger: Ledger, promises: Promises, now_s: float) -> Vote
     asking = group.project(read.mapping(job, "PodGroup"))
     queue = read.text(job, "Queue") or asking.queue or ledger.settings.queue.default
     request = declared_request(asking, queue, card_resources(ledger.inventory), ledger.settings)
-    if request is None or any(_started(pod) for pod in ledger.members(asking)):
+    if request is None or any(_started(pod, ledger) for pod in ledger.members(asking)):
         return Vote(ABSTAIN, asking)
     if isinstance(request, Shortfall):
         return Vote(REJECT, asking, request)
@@ -91,8 +92,8 @@ def vote(body: object, ledger: Ledger, promises: Promises, now_s: float) -> Vote
     return Vote(PERMIT, asking)
 
 
-def _started(pod: Pod) -> bool:
-    return pod.bound or (pod.asks and not pod.gated)
+def _started(pod: Pod, ledger: Ledger) -> bool:
+    return pod.bound or ledger.stages.of(pod) is Stage.RESERVED
 
 
 def vote_answer(found: Vote) -> dict[str, Any]:

@@ -66,6 +66,10 @@ class Pod:
     is no other one which differs in nothing that is read here, as most do that a kubelet writes."""
     created: int
     deleting: bool
+    grace_s: int
+    """How many seconds it was given to end when it was deleted; 0 where that is not said."""
+    deadline: int
+    """When it has to have ended, in microseconds since 1970; 0 unless it is being deleted."""
     managed: bool
     annotations: Mapping[str, str]
     annotated: bool
@@ -181,7 +185,9 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         resource_version=(version := read.text(metadata, "resourceVersion")),
         revision=version if waiting else "",
         created=read.timestamp(metadata.get("creationTimestamp")),
-        deleting=metadata.get("deletionTimestamp") is not None,
+        deleting=(deadline := metadata.get("deletionTimestamp")) is not None,
+        grace_s=read.integer(metadata, "deletionGracePeriodSeconds"),
+        deadline=read.timestamp(deadline),
         managed=labels.get(names.MANAGED_LABEL) == "true",
         annotations=_annotations(metadata),
         annotated=isinstance(metadata.get("annotations"), dict),

@@ -1,9 +1,9 @@
-"""What is decided when a scheduler binds a pod: its mGPU cards, and the quota of a card pod that was never lifted.
+"""What is decided when a scheduler binds a pod: its mGPU cards, and the quota of a pod that was never lifted.
 
 Where CrossQuota guards binds, so are pods without GPU on nodes with GPUs, whatever else they ask for.
 
 A card pod that was lifted has its quota, and its record says for which card; its bind is only looked at for the real card
-where it accepts several. All others are judged here, by the sums of their queue as they would be with the pod on its node.
+where it accepts several; nor is one that was lifted for shares or claims asked for quota again. All others are judged here, by the sums of their queue as they would be with the pod on its node.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ from core.queues.shortfall import queue_closed, queue_missing, uncountable
 from core.queues.usage import card_resources
 from core.settings import Settings
 from core.shortfall import Shortfall
-from core.stage import Stage, stage_of
+from core.stage import Stage, let_in
 
 _NOTHING: Final[Mapping[str, int]] = {}
 
@@ -54,7 +54,7 @@ class Binder:
         """Follows the pods; None is one that is not there yet, or not any more."""
         if old is not None and (new is None or new.uid != old.uid):
             self._let_go(old.uid)
-        if new is not None and stage_of(new) in (Stage.ALLOCATED, Stage.IGNORED):
+        if new is not None and self._ledger.stages.of(new) in (Stage.ALLOCATED, Stage.IGNORED):
             self._let_go(new.uid)
 
     def certain(self, pod: Pod, node_name: str) -> bool:
@@ -69,14 +69,14 @@ class Binder:
     def passes_unasked(self, pod: Pod, node_name: str) -> bool:
         """Whether the bind may go through when no leader can be asked.
 
-        True for pods that ask for nothing of ours, and for lifted ones that stay with the card that they were lifted for:
-        the queue is charged with it whatever else is under way, see `book`. CrossQuota is not asked: pods without GPU have to
+        True for pods that ask for nothing of ours, and for lifted ones with claims alone, or that stay with the card that
+        they were lifted for: the queue is charged with it whatever else is under way, see `book`. CrossQuota is not asked: pods without GPU have to
         start whether we are there or not.
         """
         if self._asks_shares(pod):
             return False
         if not self._asks_cards(pod):
-            return True
+            return let_in(pod) or not self._asks_claims(pod)
         card = _lifted_for(pod)
         return card is not None and (
             len(split(pod.card_name)) == 1 or card in self._ledger.inventory.on_node(node_name)
@@ -119,13 +119,18 @@ class Binder:
         if over is not None:
             return Shortfall(over.code, f"{over.message} (node {node_name})")
         found: dict[str, str] = {}
-        if self._asks_cards(pod) or self._asks_shares(pod):
+        if self._asks(pod):
             found[names.CHARGED_QUEUE_ANNOTATION] = self._ledger.attribution(pod).queue
+        bound = replace(pod, node_name=node_name)
         if self._asks_cards(pod):
-            assigned = self._assigned(replace(pod, node_name=node_name))
+            assigned = self._assigned(bound)
             if isinstance(assigned, Shortfall):
                 return assigned
             found[names.ASSIGNED_ANNOTATION] = assigned
+        elif self._asks(pod) and not let_in(pod):
+            short = self._first_charge(bound)
+            if short is not None:
+                return short
         ask = mgpu_ask(pod) if self._settings.features.mgpu else None
         if ask is not None:
             answer = place_shares(pod, ask, node, self._ledger.pods_on(node_name), self._settings)
@@ -154,7 +159,10 @@ class Binder:
         """
         return (
             not self._asks_shares(granted)
-            and _lifted_for(granted) in self._ledger.inventory.on_node(node_name)
+            and (
+                not self._asks_cards(granted)
+                or _lifted_for(granted) in self._ledger.inventory.on_node(node_name)
+            )
             and bind_excess(granted, node_name, self._guests, self._settings) is None
         )
 
@@ -167,7 +175,7 @@ class Binder:
         bound = replace(pod, node_name=node_name, annotations={**pod.annotations, **found})
         if self._guards:
             self._guests.grant(bound)
-        if not (self._asks_cards(pod) or self._asks_shares(pod)):
+        if not self._asks(pod):
             # Its queue is charged once the watch shows the bind: nobody keeps such pods back.
             return bound
         if _lifted_for(pod) not in (None, _lifted_for(bound)):
@@ -182,7 +190,7 @@ class Binder:
         self._guests.take_back(stored.uid)
         if self._guards and not stored.terminal:
             self._guests.grant(stored)
-        if self._asks_cards(stored) or self._asks_shares(stored):
+        if self._asks(stored):
             self._ledger.assume(stored)
         self._let_go(stored.uid)
 
@@ -205,6 +213,13 @@ class Binder:
         if uid in self._moved:
             self._moved.remove(uid)
             self._ledger.forget(_stand_in_uid(uid))
+
+    def _asks(self, pod: Pod) -> bool:
+        return self._asks_cards(pod) or self._asks_shares(pod) or self._asks_claims(pod)
+
+    def _asks_claims(self, pod: Pod) -> bool:
+        """Not for a claim alone that a scheduler has made for extended resources: no gate has ever known of that."""
+        return self._settings.features.dra and any(entry for entry, _, _ in pod.claims)
 
     def _asks_cards(self, pod: Pod) -> bool:
         return bool(pod.card_name) and self._settings.features.cards
@@ -257,8 +272,28 @@ class Binder:
             balance.cpu_memory_shortfall(demand.cpu_memory)
             or balance.card_shortfall(asked.card, asked.milli)
             or balance.share_shortfall(demand.shares)
+            or self._devices_shortfall(pod, queue.name)
             or _record(asked)
         )
+
+    def _first_charge(self, pod: Pod) -> Shortfall | None:
+        """The same of a pod without cards: why its queue has no room for its shares and devices; None when it has."""
+        balance = self._balance(pod)
+        if isinstance(balance, Shortfall):
+            # As at the gate: what nobody sent to a queue needs none.
+            return balance if self._ledger.attribution(pod).named else None
+        queue = self._ledger.queues[balance.queue]
+        if not queue.open:
+            return queue_closed(queue)
+        inventory = self._ledger.inventory
+        demand = demand_of(pod, inventory, card_resources(inventory), self._settings)
+        if demand.problem:
+            return uncountable(queue.name, demand.problem)
+        return balance.share_shortfall(demand.shares) or self._devices_shortfall(pod, queue.name)
+
+    def _devices_shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
+        devices = self._ledger.devices
+        return devices.obstacle(pod, queue) or devices.excess(pod, queue, granted=True)
 
     def _balance(self, pod: Pod) -> Balance | Shortfall:
         queue = self._ledger.attribution(pod).queue

@@ -13,7 +13,7 @@ from core.plan.together import note
 from core.queues.check import balance_of
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.queues.shortfall import queue_closed, queue_missing, uncountable
+from core.queues.shortfall import queue_closed, queue_missing, uncountable, waits_for_others
 from core.shortfall import Shortfall
 from core.steps import Steps
 
@@ -57,6 +57,10 @@ class Judge:
 
     def obstacle(self, entry: Entry) -> Hold | None:
         """Why the pod cannot be lifted however much is left, None when it can."""
+        others = self._ledger.stages.other_gates(entry.pod)
+        if others:
+            why_others = waits_for_others(entry.queue, others)
+            return Hold(entry.pod, entry.queue, why_others.reason, why_others.message)
         apart = self._apart(entry)
         if apart is not None:
             return apart

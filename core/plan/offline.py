@@ -15,7 +15,7 @@ from core.queues.ledger import Ledger
 from core.queues.notices import queue_notices
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
-from core.stage import Stage, stage_of
+from core.stage import Stage
 from core.steps import finish
 
 
@@ -106,7 +106,7 @@ def _planned(ledger: Ledger, pod: Pod, lift: Lift | None, hold: Hold | None) -> 
         return PlannedPod(queue, "lift", assigned=lift.assigned or None, patch=lift.patch)
     if hold is not None:
         return PlannedPod(queue, "hold", hold.reason, hold.message)
-    return PlannedPod(queue, _DECISIONS[stage_of(pod)])
+    return PlannedPod(queue, _DECISIONS[ledger.stages.of(pod)])
 
 
 def _queue_events(ledger: Ledger) -> Iterable[PlannedEvent]:
@@ -145,7 +145,7 @@ def _uncounted_events(ledger: Ledger) -> Iterable[PlannedEvent]:
 def _late_events(ledger: Ledger, pods: Iterable[Pod], now: int | None) -> Iterable[PlannedEvent]:
     if now is None:
         return
-    reservations = Reservations(ledger.settings.reservation)
+    reservations = Reservations(ledger.settings.reservation, ledger.stages)
     for pod in pods:
         reservations.put_pod(pod, pod.released, pod.released)
     for overdue in reservations.take_due(now):

@@ -9,7 +9,7 @@ from typing import Final
 from core import reasons
 from core.objects import Pod
 from core.settings import ReservationSettings
-from core.stage import Stage, stage_of
+from core.stage import Stage, Stages
 
 _SECOND: Final = 1_000_000
 _SLACK: Final = 64
@@ -40,8 +40,9 @@ class Reservations:
     A change costs the same however many there are; nobody is looked at before it is due.
     """
 
-    def __init__(self, settings: ReservationSettings) -> None:
+    def __init__(self, settings: ReservationSettings, stages: Stages) -> None:
         self._settings = settings
+        self._stages = stages
         self._pods: dict[str, _Reserved] = {}
         self._due: dict[str, int] = {}
         self._late: set[str] = set()
@@ -54,7 +55,7 @@ class Reservations:
 
         Both count from the first time; a pod whose gate was taken away anew begins anew.
         """
-        if stage_of(pod) is not Stage.RESERVED or pod.released <= 0:
+        if self._stages.of(pod) is not Stage.RESERVED or pod.released <= 0:
             self.drop_pod(pod.uid)
             return
         old = self._pods.get(pod.uid)
@@ -134,7 +135,7 @@ class Reservations:
 def overdue_notice(overdue: Overdue, queue: str, settings: ReservationSettings) -> tuple[str, str]:
     """The code and the words for an event on the pod, which charges `queue`. Of a deletion they say that it is done."""
     pod = overdue.pod
-    since = _text(pod.released)
+    since = moment_text(pod.released)
     if overdue.evict:
         return reasons.RESERVATION_EVICTED, (
             f"Queue <{queue}>: deleted, for it had quota since {since} and no node for more than "
@@ -146,7 +147,7 @@ def overdue_notice(overdue: Overdue, queue: str, settings: ReservationSettings) 
     )
 
 
-def _text(moment: int) -> str:
+def moment_text(moment: int) -> str:
     """The moment as people read it. What nobody can have meant is shown as the last one that can be written."""
     moment = max(0, min(moment, _LAST))
     return (_EPOCH + timedelta(microseconds=moment)).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -13,8 +13,7 @@ from core.steps import Steps
 
 T = TypeVar("T")
 
-_FOR_ITS_OWN: Final = frozenset({reasons.GANG_INCOMPLETE, reasons.POD_GROUP_NOT_FOUND})
-"""Who waits for that waits for its own members or its own group."""
+_OF_ITS_OWN: Final = frozenset({reasons.OTHER_GATES, reasons.POD_GROUP_NOT_FOUND})
 
 
 @dataclass(slots=True)
@@ -72,19 +71,23 @@ class Turn:
     def heard(self, decisions: Iterable[Decision], *, of_gang: bool = False) -> None:
         """Takes in what was decided, in order.
 
-        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members; nor does a
-        pod that waits for its PodGroup.
+        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members; nobody does
+        who waits for other gates, or for a PodGroup.
         """
         for decision in decisions:
             if isinstance(decision, Lift):
                 self.told.clear()
                 self.told_gangs.clear()
-            elif self.fifo and self.head is None and _waits_for_others(decision, of_gang):
+            elif self.fifo and self.head is None and _in_line(decision, of_gang=of_gang):
                 self.head = decision
 
 
-def _waits_for_others(hold: Hold, of_gang: bool) -> bool:
-    """Whether a pod waits for what others use; of a gang's members, because the gang as a whole does."""
-    if hold.reason in _FOR_ITS_OWN:
+def _in_line(hold: Hold, *, of_gang: bool) -> bool:
+    """Whether a pod waits for what those behind it want as well.
+
+    Not one that waits for something of its own: whoever holds that back would hold up the queue for as long as he likes. A
+    member does because the gang as a whole does.
+    """
+    if hold.reason in _OF_ITS_OWN:
         return False
-    return not of_gang or hold.group is not None
+    return not of_gang or (hold.group is not None and hold.reason != reasons.GANG_INCOMPLETE)

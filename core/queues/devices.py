@@ -80,9 +80,9 @@ class Devices:
         """Why the claims of a pod could not be let in however much were left."""
         return self.book.obstacle(pod, queue) if self._on and self._served else None
 
-    def excess(self, pod: Pod, queue: str) -> Shortfall | None:
-        """Which limit the claims of a waiting pod without an obstacle would break now."""
-        return self.book.excess(pod, queue) if self._on and self._served else None
+    def excess(self, pod: Pod, queue: str, *, granted: bool = False) -> Shortfall | None:
+        """Which limit the claims of a pod without an obstacle would break now; `granted` as in DeviceBook.excess."""
+        return self.book.excess(pod, queue, granted=granted) if self._on and self._served else None
 
     def breaks_quota(self, uid: str) -> bool:
         """Whether the claims of a pod that does not wait any more are beyond a limit they are charged to."""

@@ -9,7 +9,7 @@ from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
 from core.queues.attribution import Attribution
 from core.queues.demand import Demand
-from core.stage import Stage
+from core.stage import Stage, let_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,14 @@ class Entry:
     demand: Demand
     charged: Mapping[str, int]
     unlifted: bool
-    """Whether no gate holds the pod back and yet nobody has granted it its cards: its gate was forced off, or it never had
+    """Whether no gate holds the pod back and yet nobody has granted it what it asks for: its gate was forced off, or it never had
     one. A scheduler may bind it any moment, so it is reserved; but its bind is still to be judged."""
 
     @classmethod
     def of(cls, pod: Pod, stage: Stage, attribution: Attribution, demand: Demand) -> Self:
         """The entry of a pod that charges this queue with this demand."""
-        unlifted = stage is Stage.RESERVED and pod.card_name != "" and assignment_of(pod) is None
+        granted = assignment_of(pod) is not None if pod.card_name else let_in(pod)
+        unlifted = stage is Stage.RESERVED and not granted
         return cls(pod, stage, attribution, demand, demand.amounts, unlifted)
 
     @property
@@ -77,4 +78,6 @@ class Entry:
         weight = demand.cpu_memory
         # Its PodGroup may be missing, and of Volcano's scheduler's pods the name of it.
         group = (pod.namespace, pod.group_name) if pod.group_name else pod.scheduler_name
-        return card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu, pod.node_rules, group
+        gates = frozenset(pod.gates) if len(pod.gates) > 1 else None
+        asks = card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu
+        return asks, pod.node_rules, group, gates

@@ -4,12 +4,14 @@ from collections.abc import Collection
 
 from core.objects import Group, Pod
 from core.queues.group_minimum import Minimum, Progress, Standing, Tally, minimum_of
+from core.stage import Stages
 
 
 class GroupBook:
     """The tallies of all groups, brought up to date pod by pod; groups that pods name and that do not exist are tallied too."""
 
-    def __init__(self) -> None:
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
         self._minimums: dict[str, Minimum] = {}
         self._tallies: dict[str, Tally] = {}
         self._members: dict[str, tuple[str, Standing]] = {}
@@ -53,7 +55,7 @@ class GroupBook:
         old = self._members.get(pod.uid)
         if not pod.group_name:
             return self.drop_pod(pod.uid)
-        new = f"{pod.namespace}/{pod.group_name}", Standing.of(pod)
+        new = f"{pod.namespace}/{pod.group_name}", Standing.of(pod, self._stages)
         if old == new:
             return False
         self.drop_pod(pod.uid)

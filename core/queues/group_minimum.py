@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Self
 
 from core import names
 from core.objects import Group, Pod
+from core.stage import Stages
 
 _DIGITS: Final = 9
 """No number of members has more; what has is no record of ours."""
@@ -37,14 +38,17 @@ def minimum_of(group: Group | None) -> Minimum:
     return Minimum(max(1, group.min_member), tasks if sum(tasks.values()) <= group.min_member else {})
 
 
-def counts(pod: Pod) -> bool:
-    """Whether a member counts towards the minimum: lifted, bound or Succeeded, but not Failed or terminating."""
-    return _usable(pod) and (pod.bound or pod.phase == "Succeeded" or not pod.gated)
+def counts(pod: Pod, stages: Stages) -> bool:
+    """Whether a member counts towards the minimum: lifted, bound or Succeeded, but not Failed or terminating.
+
+    Nor one that nobody can bind, for gates of others or its scheduler: the group would not start with it.
+    """
+    return _usable(pod) and (pod.bound or pod.phase == "Succeeded" or stages.counts_in_group(pod))
 
 
-def waits(pod: Pod) -> bool:
-    """Whether a member may still be lifted."""
-    return _usable(pod) and not counts(pod)
+def waits(pod: Pod, stages: Stages) -> bool:
+    """Whether a member may be lifted now, if there is quota."""
+    return _usable(pod) and pod.gated and not counts(pod, stages) and not stages.other_gates(pod)
 
 
 def _usable(pod: Pod) -> bool:
@@ -87,14 +91,14 @@ class Standing(NamedTuple):
     """None of a member that has ended."""
 
     @classmethod
-    def of(cls, pod: Pod) -> Self:
+    def of(cls, pod: Pod, stages: Stages) -> Self:
         """The standing of a pod; its task is that of its annotation."""
-        counted = counts(pod)
+        counted = counts(pod, stages)
         live = counted and not pod.terminal
         return cls(
             task=pod.annotations.get(names.TASK_SPEC_ANNOTATION, ""),
             counted=counted,
-            waits=not counted and waits(pod),
+            waits=not counted and waits(pod, stages),
             live=live,
             together=_together(pod) if live else 0,
             priority=None if pod.terminal else pod.priority,
@@ -119,11 +123,11 @@ class Tally:
         self.priorities: Counter[int | None] = Counter()
 
     @classmethod
-    def of(cls, pods: Iterable[Pod]) -> Self:
+    def of(cls, pods: Iterable[Pod], stages: Stages) -> Self:
         """The tally of these pods."""
         tally = cls()
         for pod in pods:
-            tally.add(Standing.of(pod), 1)
+            tally.add(Standing.of(pod, stages), 1)
         return tally
 
     def add(self, standing: Standing, sign: int) -> None:
@@ -170,6 +174,6 @@ class Tally:
         )
 
 
-def progress_of(group: Group | None, pods: Iterable[Pod]) -> Progress:
+def progress_of(group: Group | None, pods: Iterable[Pod], stages: Stages) -> Progress:
     """How far a group is, from all its pods."""
-    return Tally.of(pods).progress(minimum_of(group))
+    return Tally.of(pods, stages).progress(minimum_of(group))

@@ -27,7 +27,7 @@ from core.queues.sources import QueueSources
 from core.queues.wakeups import Wakeups
 from core.queues.weights import Weights
 from core.settings import Settings
-from core.stage import Stage, holds_quota, stage_of
+from core.stage import Stage, Stages
 from core.steps import Steps
 
 _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")
@@ -47,12 +47,13 @@ class Ledger:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.stages = Stages(settings)
         self.wakeups = Wakeups()
         self._premises = Premises(settings)
         self.nodes = self._premises.nodes
         self.inventory = self._premises.inventory
         self.occupants = self._premises.occupants
-        self.groups = GroupBook()
+        self.groups = GroupBook(self.stages)
         self.nodes_version = 0
         """Grows whenever a node comes, changes or goes, but not with its pods."""
         self.groups_served = False
@@ -63,7 +64,7 @@ class Ledger:
         self._entries = Entries(self.wakeups, self.queues)
         self.accounts = self._entries.accounts
         self.capacity = Capacity(settings.cards.unset_cpu_memory)
-        self._weights = Weights(settings, lambda pod: self.attribution(pod).queue)
+        self._weights = Weights(settings, self.stages, lambda pod: self.attribution(pod).queue)
         self.cpu_memory = self._weights.book
         self.devices = Devices(settings, self.wakeups.changed)
         self._sources = QueueSources(settings.queue.default)
@@ -162,7 +163,7 @@ class Ledger:
 
         Left out is a pod that asks for nothing of ours, uses nothing of a queue or a node, and belongs to no group.
         """
-        if not (pod.asks or pod.gated or pod.group_name or occupies(pod) or holds_quota(pod)):
+        if not (pod.asks or pod.gated or pod.group_name or occupies(pod) or self.stages.holds(pod)):
             self.drop_pod(pod.uid)
             return
         self.changes += 1
@@ -179,6 +180,7 @@ class Ledger:
             self._entries.replace(entry, None)
         self._sources.unfollow(uid)
         self._by_card.put(uid)
+        self.stages.overrun.discard(uid)
         self.wakeups.cpu_memory_freed(self._weights.drop(uid))
         self.devices.drop_pod(uid)
         self._left(self.occupants.drop(uid))
@@ -348,7 +350,7 @@ class Ledger:
 
     def _entry_of(self, pod: Pod, queue: Attribution | None, asked: Demand | None) -> Entry | None:
         """`queue` is what the pod charges, `asked` what it asks for; None to find out."""
-        stage = stage_of(pod)
+        stage = self.stages.of(pod)
         if stage is Stage.IGNORED:
             return None
         demand = asked or demand_of(pod, self.inventory, self._weights.card_resources, self.settings)

@@ -22,7 +22,7 @@ def overview(ledger: Ledger, pods: Iterable[Pod]) -> Mapping[str, Attributes]:
         groups[key] = group
     by_queue: dict[str, list[GroupUsage]] = defaultdict(list)
     for key, together in members.items():
-        weighed = [pod_usage(pod, inventory, known, settings) for pod in together]
+        weighed = [pod_usage(pod, inventory, known, settings, ledger.stages) for pod in together]
         by_queue[key[0]].append(group_usage(groups[key], weighed, known, settings))
     cluster = cluster_total(ledger.nodes.values(), inventory.totals())
     return attributes(cluster, ledger.queues.values(), by_queue, unset=settings.cards.unset_cpu_memory)

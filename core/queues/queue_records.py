@@ -5,18 +5,18 @@ from typing import Any
 from core import names
 from core.objects import Pod
 from core.queues.attribution import recorded
-from core.stage import Stage, stage_of
+from core.stage import Stage, Stages, let_in
 
 
-def lacks_queue_record(pod: Pod) -> bool:
+def lacks_queue_record(pod: Pod, stages: Stages) -> bool:
     """Whether a pod has been let in, holds quota, and does not say by which queue.
 
     A pod without gate that nobody let in gets its record with its node.
     """
     if recorded(pod) is not None:
         return False
-    stage = stage_of(pod)
-    return stage is Stage.ALLOCATED or (stage is Stage.RESERVED and _let_in(pod))
+    stage = stages.of(pod)
+    return stage is Stage.ALLOCATED or (stage is Stage.RESERVED and let_in(pod))
 
 
 def queue_record_patch(pod: Pod, queue: str) -> dict[str, Any]:
@@ -28,8 +28,3 @@ def queue_record_patch(pod: Pod, queue: str) -> dict[str, Any]:
             "annotations": {names.CHARGED_QUEUE_ANNOTATION: queue},
         }
     }
-
-
-def _let_in(pod: Pod) -> bool:
-    """Whether a version before wrote any record of its own."""
-    return any(key.startswith(names.OWN_PREFIX) for key in pod.annotations)

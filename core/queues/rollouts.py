@@ -8,7 +8,7 @@ from core.index import Index
 from core.objects import Pod
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.stage import Stage, stage_of
+from core.stage import Stage
 
 _HOLDING: Final = (Stage.RESERVED, Stage.ALLOCATED)
 
@@ -29,7 +29,7 @@ class Rollouts:
 
     def put_pod(self, pod: Pod) -> None:
         """Takes in a pod as observed."""
-        if not pod.deployment or stage_of(pod) not in _HOLDING:
+        if not pod.deployment or self._ledger.stages.of(pod) not in _HOLDING:
             self.drop_pod(pod.uid)
             return
         replica_set = _replica_set(pod)

@@ -4,11 +4,17 @@ The texts of the five oldest reasons are those of Volcano's own card plugin: ang
 in thousandths.
 """
 
+from collections.abc import Sequence
+from typing import Final
+
 from core import reasons
 from core.objects import Queue
 from core.queues.limits import Limits
 from core.queues.numbers import go_float
 from core.shortfall import Shortfall
+
+_TOLD: Final = 3
+"""Gates that are named; a pod may carry any number."""
 
 
 def card_shortage(
@@ -61,3 +67,13 @@ def queue_missing(queue: str) -> Shortfall:
 def queue_closed(queue: Queue) -> Shortfall:
     """What is said when a queue is not open."""
     return Shortfall(reasons.QUEUE_NOT_OPEN, f"Queue <{queue.name}> is {queue.state}; it takes in no pods")
+
+
+def waits_for_others(queue: str, gates: Sequence[str]) -> Shortfall:
+    """What is said when gates have to go before ours."""
+    told = ", ".join(f"<{gate}>" for gate in gates[:_TOLD])
+    more = f" and {len(gates) - _TOLD} more" if len(gates) > _TOLD else ""
+    return Shortfall(
+        reasons.OTHER_GATES,
+        f"Queue <{queue}>: scheduling gates of others are left: {told}{more}; quota is given once ours is the last",
+    )

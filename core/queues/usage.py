@@ -12,6 +12,7 @@ from core.cards.quota import CardJsonError, parse_request
 from core.objects import Group, Node, Pod
 from core.queues.amounts import Amounts, beyond, cpu_memory, total
 from core.settings import Settings
+from core.stage import Stages
 
 
 class Status(StrEnum):
@@ -29,11 +30,11 @@ class Status(StrEnum):
 _ENDED: Final = {"Succeeded": Status.SUCCEEDED, "Failed": Status.FAILED, "Unknown": Status.UNKNOWN}
 
 
-def status_of(pod: Pod) -> Status:
+def status_of(pod: Pod, stages: Stages) -> Status:
     """The state of a pod; one without phase (a state file may lack it) is as one that is Pending."""
     if pod.phase in _ENDED:
         return _ENDED[pod.phase]
-    if pod.deleting:
+    if pod.deleting and not stages.holds(pod):
         return Status.RELEASING
     if pod.phase == "Running":
         return Status.RUNNING
@@ -150,7 +151,9 @@ def names_card(resources: Iterable[str], known: Container[str]) -> bool:
     )
 
 
-def pod_usage(pod: Pod, inventory: Inventory, known: Container[str], settings: Settings) -> PodUsage:
+def pod_usage(
+    pod: Pod, inventory: Inventory, known: Container[str], settings: Settings, stages: Stages
+) -> PodUsage:
     """What a pod weighs; `known` as by `card_resources`. A pod whose cards cannot be counted has none."""
     asked = None
     if settings.features.cards:
@@ -158,7 +161,7 @@ def pod_usage(pod: Pod, inventory: Inventory, known: Container[str], settings: S
         asked = card_ask(pod, inventory.resources_of, on_node)
     cards = {asked.card: asked.milli} if isinstance(asked, CardAsk) else {}
     return PodUsage(
-        status=status_of(pod),
+        status=status_of(pod, stages),
         gated=bool(pod.gates),
         cpu_memory=cpu_memory_of(pod, known, settings, has_cards=bool(cards)),
         cards=cards,

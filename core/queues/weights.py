@@ -13,13 +13,14 @@ from core.queues.cpu_memory_book import CpuMemoryBook
 from core.queues.entry import Entry
 from core.queues.usage import card_resources, cpu_memory_of
 from core.settings import Settings
-from core.stage import Stage, holds_quota
+from core.stage import Stage, Stages
 
 
 class Weights:
     """Keeps the book of CPU and memory. `queue_of` is asked for pods that ask for nothing of ours."""
 
-    def __init__(self, settings: Settings, queue_of: Callable[[Pod], str]) -> None:
+    def __init__(self, settings: Settings, stages: Stages, queue_of: Callable[[Pod], str]) -> None:
+        self._stages = stages
         self.book = CpuMemoryBook()
         self.card_resources: frozenset[str] = frozenset()
         """The resources by which cards are asked for; empty where that matters to nobody."""
@@ -39,7 +40,7 @@ class Weights:
         Of a pod that asks for nothing of ours only where it has a node: nobody keeps it back.
         """
         waits = entry is not None and entry.stage is Stage.WAITING
-        if waits or (entry is None and not holds_quota(pod)):
+        if waits or (entry is None and not self._stages.holds(pod)):
             return self.book.drop(pod.uid)
         if entry is not None:
             return self.book.put(pod.uid, entry.queue, entry.demand.cpu_memory)

@@ -10,10 +10,13 @@ from core.settings.model import (
     DraSettings,
     ExtenderSettings,
     FeatureSettings,
+    GateSettings,
     MgpuSettings,
     QueueSettings,
+    QuotaSettings,
     ReservationSettings,
     Settings,
+    VolcanoSettings,
 )
 from core.settings.parsing import SettingsError, parse, render
 
@@ -23,11 +26,14 @@ __all__ = [
     "DraSettings",
     "ExtenderSettings",
     "FeatureSettings",
+    "GateSettings",
     "MgpuSettings",
     "QueueSettings",
+    "QuotaSettings",
     "ReservationSettings",
     "Settings",
     "SettingsError",
+    "VolcanoSettings",
     "parse",
     "render",
 ]

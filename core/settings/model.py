@@ -105,6 +105,24 @@ class QueueSettings(Section):
     """The queue of pods that name none."""
 
 
+class QuotaSettings(Section):
+    """What counts against a queue's quota."""
+
+    max_free_grace_s: Seconds = Field(
+        default=300, validation_alias="maxFreeGrace", serialization_alias="maxFreeGrace"
+    )
+    """A pod that is deleted with this grace period or a shorter one gives its quota back at once; with a longer one when it
+    is gone. As long as the grace may a pod run on without quota, so it must not be what its owner likes."""
+
+
+class GateSettings(Section):
+    """Scheduling gates beside ours."""
+
+    wait_for_us: Names = ()
+    """Gates that go only after ours; a pod that carries any other one is not lifted. Volcano's own counts for pods of
+    Volcano's schedulers alone: nobody else takes it away."""
+
+
 class VolcanoSettings(Section):
     """Volcano itself."""
 
@@ -136,6 +154,8 @@ class Settings(Section):
     dra: DraSettings = DraSettings()
     cross_quota: CrossQuotaSettings = CrossQuotaSettings()
     queue: QueueSettings = QueueSettings()
+    quota: QuotaSettings = QuotaSettings()
+    gates: GateSettings = GateSettings()
     volcano: VolcanoSettings = VolcanoSettings()
     reservation: ReservationSettings = ReservationSettings()
     extender: ExtenderSettings = ExtenderSettings()

@@ -50,8 +50,12 @@ class Builder:
         """An RFC 3339 text, such as `2024-01-01T00:00:05Z`."""
         return self.put("metadata", "creationTimestamp", value=timestamp)
 
-    def terminating(self) -> Self:
-        return self.put("metadata", "deletionTimestamp", value="2024-01-02T00:00:00Z")
+    def terminating(self, *, grace_s: int | None = None, deadline: str = "2024-01-02T00:00:00Z") -> Self:
+        """Being deleted; as the API server writes it where the grace is named."""
+        built = self.put("metadata", "deletionTimestamp", value=deadline)
+        return (
+            built if grace_s is None else built.put("metadata", "deletionGracePeriodSeconds", value=grace_s)
+        )
 
     def owned_by(self, kind: str, name: str, *, api_version: str = "apps/v1", uid: str = "") -> Self:
         """The controlling owner."""

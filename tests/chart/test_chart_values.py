@@ -65,11 +65,15 @@ def test_settings_pass_through_helm_exactly(render: Render) -> None:
     assert float(parsed.cross_quota.quota_percentage["cpu"]) == 12.5
     assert parsed.reservation.warn_after_s == 5400
     assert parsed.reservation.evict_after_s == 7200
+    assert parsed.quota.max_free_grace_s == 120
+    assert parsed.gates.wait_for_us == ("scheduling.volcano.sh/queue-allocation-gate",)
+    assert parsed.volcano.scheduler_names == ("volcano", "volcano-batch")
     assert parsed.extender.max_body_bytes == 128 * 2**20
 
 
-def test_the_value_for_the_match_conditions_stays_out_of_the_settings(defaults: Rendered) -> None:
+def test_values_for_the_chart_alone_stay_out_of_the_settings(defaults: Rendered) -> None:
     assert "resourcePrefixes" not in defaults.settings()["cards"]
+    assert "namespace" not in defaults.settings()["volcano"]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +95,10 @@ def test_the_value_for_the_match_conditions_stays_out_of_the_settings(defaults: 
         ("reservation.warnAfter", ""),
         ("reservation.evictAfter", 0),
         ("schedulerNames", []),
+        ("volcano.schedulerNames", 5),
+        ("gates.waitForUs", {"example.com/licence": True}),
+        ("quota.maxFreeGrace", "five minutes"),
+        ("quota.maxFreeGrace", 0),
         ("extender.maxBodyBytes", 1),
         ("queues.default", "default"),
     ],

@@ -97,7 +97,9 @@ class Gangs(RuleBasedStateMachine):
         used = {card: self.ledger.used("q", card) // 1000 for card in QUOTA}
         assert all(used[card] <= QUOTA[card] for card in QUOTA), used
         for name, group in self.groups.items():
-            started = sum(counts(pod) for pod in self.stored.values() if pod.group_name == name)
+            started = sum(
+                counts(pod, self.ledger.stages) for pod in self.stored.values() if pod.group_name == name
+            )
             assert started == 0 or started >= group.min_member, (name, started, group.min_member)
 
 

@@ -120,6 +120,19 @@ async def test_a_pod_that_is_due_sooner_wakes_the_watch() -> None:
         assert world.said() == [("Pod older", reasons.RESERVED_TOO_LONG)]
 
 
+async def test_the_time_at_gates_of_others_is_none_in_which_quota_was_held() -> None:
+    """Past our gate without a record, at another one: it is reserved from the moment in which that one goes."""
+    world = World(POD.put("spec", "schedulingGates", value=[{"name": "example.com/licence"}]))
+    async with world.running():
+        await asyncio.sleep(5000)
+        assert world.said() == []
+        world.shows(POD)
+        await asyncio.sleep(590)
+        assert world.said() == []
+        await asyncio.sleep(20)
+        assert world.said() == [("Pod p", reasons.RESERVED_TOO_LONG)]
+
+
 async def test_what_was_due_under_the_leader_before_is_told_at_once() -> None:
     world = World(POD)
     await asyncio.sleep(5000)

@@ -316,3 +316,37 @@ def test_the_minimum_lowered_wakes_the_queue() -> None:
     ledger.put_group(group(minimum=2).uid("uid-g").view())
     assert set(ledger.wakeups.pending) == {"q"}
     assert lifted(ledger, planner) == ["m0", "m1"]
+
+
+class TestGatesOfOthers:
+    """A member that another gate holds back as well cannot start with the others."""
+
+    def test_a_gang_that_needs_it_waits_and_holds_nothing(self) -> None:
+        ledger = books(a_queue("q").cards({"A": 4}), groups=(group(),))
+        held_back = member("m3", second=3).gated("example.com/licence")
+        views = [pod.view() for pod in (*FOUR[:3], held_back)]
+        for view in views:
+            ledger.put_pod(view)
+        told = {key: pod.reason for key, pod in plan(ledger, views).pods.items()}
+        assert told == {f"ml/m{i}": reasons.GANG_INCOMPLETE for i in range(3)} | {
+            "ml/m3": reasons.OTHER_GATES
+        }
+        assert ledger.used("q", "A") == 0
+        assert lifted(ledger, Planner(ledger), FOUR[3]) == ["m0", "m1", "m2", "m3"]
+
+    def test_a_gang_that_does_not_need_it_starts_without(self) -> None:
+        ledger = books(a_queue("q").cards({"A": 5}), groups=(group(),))
+        held_back = member("m4", second=4).gated("example.com/licence")
+        assert lifted(ledger, Planner(ledger), *FOUR, held_back) == ["m0", "m1", "m2", "m3"]
+
+    def test_a_gang_that_can_only_be_finished_with_it_has_no_precedence(self) -> None:
+        """Else whoever puts a gate on the last member would keep everybody else waiting for ever."""
+        ledger = books(a_queue("q").cards({"A": 8}).fifo(), groups=(group(),))
+        lifted_ones = [
+            pod.charged("q").put("spec", "schedulingGates", value=[]).assigned({"A": 1}) for pod in FOUR[:3]
+        ]
+        held_back = member("m3", second=3).gated("example.com/licence")
+        single = a_pod("single").gpu(1).card("A").in_queue("q").gated().created("2024-01-01T00:00:59Z")
+        planner = Planner(ledger)
+        assert lifted(ledger, planner, *lifted_ones, held_back, single) == ["single"]
+        assert planner.order(["q", "a"]) == planner.order(["a", "q"]) == ["a", "q"]

@@ -10,7 +10,7 @@ from core.objects import Pod
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
-from core.settings import Settings
+from core.settings import GateSettings, Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_template
 from tests.builders.objects import PodBuilder, QueueBuilder
@@ -18,8 +18,8 @@ from tests.builders.objects import PodBuilder, QueueBuilder
 MPS_NODE = a_node("mps").card("A100", 4).mps(32, replicas=8)
 
 
-def books(*queues: QueueBuilder, nodes: tuple[Any, ...] = ()) -> Ledger:
-    ledger = Ledger(Settings())
+def books(*queues: QueueBuilder, nodes: tuple[Any, ...] = (), settings: Settings | None = None) -> Ledger:
+    ledger = Ledger(settings or Settings())
     for node in nodes or (a_node("h1").card("H200", 8), a_node("h2").card("H100", 8)):
         ledger.put_node(node.view())
     for queue in queues:
@@ -137,11 +137,84 @@ def test_the_patch_lifts_narrows_and_records_in_one_write() -> None:
     ]
 
 
-def test_our_gate_is_found_behind_a_foreign_one() -> None:
+def test_our_gate_is_found_behind_one_that_waits_for_it() -> None:
     pod = one("p").gated("other.io/gate")
-    decision = decide(books(a_queue("q").cards({"H200": 3})), pod)["p"]
+    settings = Settings(gates=GateSettings(wait_for_us=("other.io/gate",)))
+    decision = decide(books(a_queue("q").cards({"H200": 3}), settings=settings), pod)["p"]
     assert isinstance(decision, Lift)
     assert [op["path"] for op in decision.patch if op["op"] == "remove"] == ["/spec/schedulingGates/1"]
+
+
+class TestGatesOfOthers:
+    """A pod that could not start with its quota gets none, and takes none from anybody."""
+
+    HELD = one("held", second=1).gated("example.com/licence")
+
+    def test_the_pod_waits_with_the_gate_for_a_reason_and_is_not_charged(self) -> None:
+        ledger = books(a_queue("q").cards({"H200": 1}))
+        decisions = decide(ledger, self.HELD, one("free", second=2))
+        hold = held(decisions["held"])
+        assert (hold.reason, hold.announced) == (reasons.OTHER_GATES, True)
+        assert "Queue <q>" in hold.message
+        assert "<example.com/licence>" in hold.message
+        assert lifted(decisions) == ["free"], "what asks for the same without that gate is not told the same"
+
+    def test_the_gate_is_the_reason_whatever_else_stands_in_the_way(self) -> None:
+        """Told anything else first, people would mend that and wait on."""
+        assert held(decide(books(), self.HELD)["held"]).reason == reasons.OTHER_GATES
+
+    def test_pods_with_different_gates_are_told_their_own(self) -> None:
+        other = one("other", second=2).gated("example.com/other")
+        decisions = decide(books(a_queue("q").cards({"H200": 1})), self.HELD, other)
+        assert "<example.com/licence>" in held(decisions["held"]).message
+        assert "<example.com/other>" in held(decisions["other"]).message
+
+    def test_of_a_great_many_gates_some_are_named(self) -> None:
+        pod = one("p").gated(*(f"example.com/{number}" for number in range(500)))
+        message = held(decide(books(a_queue("q")), pod)["p"]).message
+        assert "<example.com/2> and 497 more" in message
+
+    def test_it_does_not_hold_up_a_fifo_queue(self) -> None:
+        ledger = books(a_queue("q").cards({"H200": 1}).fifo())
+        assert lifted(decide(ledger, self.HELD, one("free", second=2))) == ["free"]
+
+    def test_it_is_looked_at_at_once_when_the_gate_goes(self) -> None:
+        ledger = books(a_queue("q").cards({"H200": 1}))
+        decide(ledger, self.HELD)
+        ledger.wakeups.take_queues()
+        decisions = decide(ledger, one("held", second=1).put("metadata", "resourceVersion", value="8"))
+        assert ledger.wakeups.take_queues() == ["q"]
+        assert lifted(decisions) == ["held"]
+
+    def test_volcanos_gate_may_be_said_to_wait_for_ours_but_only_under_volcano(self) -> None:
+        settings = Settings(gates=GateSettings(wait_for_us=(names.VOLCANO_GATE,)))
+        ledger = books(a_queue("q").cards({"H200": 2}), settings=settings)
+        pods = [
+            one(name, second=1).gated(names.VOLCANO_GATE).scheduler(name) for name in ("volcano", "nobody")
+        ]
+        decisions = decide(ledger, *pods)
+        assert lifted(decisions) == ["volcano"]
+        assert held(decisions["nobody"]).reason == reasons.OTHER_GATES
+        assert ledger.used("q", "H200") == 1000, "what is lifted holds its quota at Volcano's gate"
+
+
+@pytest.mark.parametrize(
+    ("pod", "used"),
+    [
+        (one("p").put("spec", "schedulingGates", value=[]), 1000),
+        (one("p").put("spec", "schedulingGates", value=[]).scheduler("nobody"), 0),
+        (one("p").put("spec", "schedulingGates", value=[{"name": "x"}]), 0),
+        (one("p").put("spec", "schedulingGates", value=[{"name": "x"}]).assigned({"H200": 1}), 1000),
+        (one("p").put("spec", "schedulingGates", value=[]).scheduler("nobody").charged("q"), 1000),
+        (one("p").scheduler("nobody").bound_to("h1"), 1000),
+        (one("p").bound_to("h1").terminating(grace_s=300), 0),
+        (one("p").bound_to("h1").terminating(grace_s=301), 1000),
+    ],
+)
+def test_no_scheduler_gate_or_grace_keeps_quota_from_others(pod: PodBuilder, used: int) -> None:
+    ledger = books(a_queue("q").cards({"H200": 1}))
+    assert lifted(decide(ledger, pod, one("next"))) == ([] if used else ["next"])
+    assert ledger.used("q", "H200") == 1000
 
 
 def test_an_mps_share_is_narrowed_to_slices_of_its_size() -> None:

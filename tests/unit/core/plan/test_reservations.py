@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from core import reasons
 from core.objects import raw
 from core.plan.reservations import Overdue, Reservations, overdue_notice
-from core.settings import ReservationSettings
+from core.settings import ReservationSettings, Settings
+from core.stage import Stages
 from tests.builders import a_pod
 from tests.builders.objects import PodBuilder
 
@@ -16,6 +17,7 @@ SECOND = 10**6
 START = raw.timestamp(LIFTED)
 POD = a_pod("p").gpu(1).card("A").in_queue("q").owned_by("ReplicaSet", "rs").written_by("cardquota", LIFTED)
 WARN = ReservationSettings(warn_after_s=600)
+STAGES = Stages(Settings())
 EVICT = ReservationSettings(warn_after_s=600, evict_after_s=3600)
 
 
@@ -31,7 +33,7 @@ def put(reservations: Reservations, pod: PodBuilder) -> None:
 
 
 def of(*pods: PodBuilder, settings: ReservationSettings = WARN) -> Reservations:
-    made = Reservations(settings)
+    made = Reservations(settings, STAGES)
     for pod in pods:
         put(made, pod)
     return made
@@ -115,7 +117,7 @@ def test_a_pod_is_to_be_deleted_until_it_is_gone_or_begins_anew() -> None:
 
 def test_only_the_time_that_is_certain_counts_towards_a_deletion() -> None:
     """By the API server's times it has been reserved for a day; it has been seen for no more than an hour."""
-    reservations, pod = Reservations(EVICT), POD.view()
+    reservations, pod = Reservations(EVICT, STAGES), POD.view()
     reservations.put_pod(pod, at(0) - 86_400 * SECOND, at(0))
     reservations.put_pod(pod, at(0) - 10**9 * SECOND, at(0) - 10**9 * SECOND)
     assert due(reservations, 0) == [("p", False)]
@@ -169,7 +171,7 @@ def test_the_words_name_gates_of_others() -> None:
 )
 def test_each_pod_is_due_at_its_time_and_at_no_other(steps: list[tuple[str, int, bool] | int]) -> None:
     """A number lets time pass; the others put a pod that was lifted at a second, or drop it. Checked by plain counting."""
-    reservations, now = Reservations(ReservationSettings(warn_after_s=10)), 0
+    reservations, now = Reservations(ReservationSettings(warn_after_s=10), STAGES), 0
     lifted: dict[str, int] = {}
     said: set[str] = set()
     for step in steps:
@@ -196,7 +198,7 @@ def test_each_pod_is_due_at_its_time_and_at_no_other(steps: list[tuple[str, int,
 
 def test_what_pods_leave_behind_is_bounded_by_those_that_are_there() -> None:
     """Thousands are lifted and bound within the time after which they would be late."""
-    reservations = Reservations(EVICT)
+    reservations = Reservations(EVICT, STAGES)
     for number in range(5000):
         put(reservations, POD.uid(f"u{number}"))
         if number % 10 == 0:

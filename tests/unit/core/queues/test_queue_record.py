@@ -10,6 +10,7 @@ from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 from core.queues.queue_records import lacks_queue_record, queue_record_patch
 from core.settings import Settings
+from core.stage import Stages
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.pods import PodBuilder
 
@@ -159,6 +160,8 @@ def test_a_fixed_queue_is_forgotten_with_its_pod() -> None:
         (one().gated().charged("q"), False),
         (one().bound_to("n", phase="Succeeded"), False),
         (one().bound_to("n").terminating(), False),
+        (one().bound_to("n").terminating(grace_s=10**6), True),
+        (one().annotation("cardquota.io/gang-name", "g"), False),
         (a_pod("cpu").bound_to("n"), False),
         (a_pod("share").mgpu(core=10, memory=1).bound_to("n"), True),
         (a_pod("claims").claim("c", name="c").bound_to("n"), True),
@@ -166,7 +169,7 @@ def test_a_fixed_queue_is_forgotten_with_its_pod() -> None:
 )
 def test_who_has_to_get_the_record_late(pod: PodBuilder, lacks: bool) -> None:
     """What holds quota and was let in, by an older version, or past us with its node; nobody who waits or has ended."""
-    assert lacks_queue_record(pod.view()) is lacks
+    assert lacks_queue_record(pod.view(), Stages(Settings())) is lacks
 
 
 def test_the_late_record_is_refused_for_any_other_state_of_the_pod() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 
 from core.queues.usage import GroupUsage, PodUsage, Status, status_of
 from core.settings import Settings
+from core.stage import Stages
 from tests.builders import a_group
 from tests.builders.objects import GroupBuilder, PodBuilder
 from tests.unit.core.queues.weighing import GI, H200, POD, groups, usage
@@ -25,13 +26,15 @@ UNLIMITED = Settings.model_validate({"cards": {"unlimitedCpuMemory": True}})
         (H200.gated(), Status.PENDING),
         (H200.phase("Pending").terminating(), Status.RELEASING),
         (H200.bound_to("n1").terminating(), Status.RELEASING),
+        (H200.bound_to("n1").terminating(grace_s=300), Status.RELEASING),
+        (H200.bound_to("n1").terminating(grace_s=301), Status.RUNNING),
         (H200.bound_to("n1", phase="Succeeded").terminating(), Status.SUCCEEDED),
         (H200.bound_to("n1", phase="Failed"), Status.FAILED),
         (H200.bound_to("n1", phase="Unknown"), Status.UNKNOWN),
     ],
 )
 def test_a_pod_has_the_status_that_the_scheduler_gives_it(pod: PodBuilder, expected: Status) -> None:
-    assert status_of(pod.view()) is expected
+    assert status_of(pod.view(), Stages(Settings())) is expected
     counted = usage(None, pod)
     assert bool(counted.allocated) is (expected in {Status.RUNNING, Status.BOUND})
     assert bool(counted.request) is (expected in {Status.RUNNING, Status.BOUND, Status.PENDING})

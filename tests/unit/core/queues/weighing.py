@@ -8,6 +8,7 @@ from core.cards.inventory import Inventory
 from core.objects import Node
 from core.queues.usage import GroupUsage, PodUsage, Status, card_resources, group_usage, pod_usage
 from core.settings import Settings
+from core.stage import Stages
 from tests.builders import a_node, a_pod
 from tests.builders.objects import GroupBuilder, PodBuilder
 
@@ -31,7 +32,7 @@ def usage(
     for node in nodes:
         inventory.put(node)
     known = card_resources(inventory)
-    counted = [pod_usage(pod.view(), inventory, known, settings) for pod in pods]
+    counted = [pod_usage(pod.view(), inventory, known, settings, Stages(settings)) for pod in pods]
     return group_usage(None if group is None else group.view(), counted, known, settings)
 
 

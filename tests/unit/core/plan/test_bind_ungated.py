@@ -1,0 +1,142 @@
+"""What a bind of a pod is granted that held nothing before: somebody else's scheduler, or shares and claims past the gate."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from core import names, reasons
+from core.crossquota.book import guest_book
+from core.plan.bind import Binder
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from core.shortfall import Shortfall
+from tests.builders import a_node, a_pod, a_queue
+from tests.builders.claims import a_claim, a_template
+from tests.builders.objects import PodBuilder, QueueBuilder
+
+QUEUE = a_queue("q").cards({"A": 1}).shares(core=50).devices({"capability": {"gpu": {"count": 1}}})
+CARD = a_pod("card").gpu(1).card("A").in_queue("q")
+SHARE = a_pod("share").mgpu("c", core=30, memory=1024).in_queue("q")
+CLAIM = a_pod("claim").claim("dev", template="each").in_queue("q")
+KINDS = pytest.mark.parametrize("pod", [CARD, SHARE, CLAIM], ids=["card", "share", "claim"])
+
+
+def books(*pods: PodBuilder, queue: QueueBuilder | None = QUEUE) -> Ledger:
+    """A queue with room for one pod of each kind, and a node with cards and shares."""
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("n").card("A", 8).mgpu(8, memory=16384).view())
+    if queue is not None:
+        ledger.put_queue(queue.view())
+    ledger.devices.put_template(a_template("each").exactly("r", "gpu").view())
+    ledger.devices.put_claim(a_claim("shared").exactly("r", "gpu").view())
+    for pod in pods:
+        ledger.put_pod(pod.view())
+    return ledger
+
+
+def binder(ledger: Ledger) -> Binder:
+    return Binder(ledger, guest_book((), (), ledger.settings), ledger.settings, lambda: None)
+
+
+def decided(pod: PodBuilder, *others: PodBuilder) -> Mapping[str, str] | Shortfall:
+    return binder(books(pod, *others)).decide(pod.view(), "n")
+
+
+def another(pod: PodBuilder, name: str = "other") -> PodBuilder:
+    return pod.put("metadata", "name", value=name).uid(name)
+
+
+def charged(answer: Mapping[str, str] | Shortfall) -> str:
+    assert not isinstance(answer, Shortfall), answer
+    return answer[names.CHARGED_QUEUE_ANNOTATION]
+
+
+def reason(answer: Mapping[str, str] | Shortfall) -> str:
+    assert isinstance(answer, Shortfall), answer
+    return answer.reason
+
+
+@KINDS
+@pytest.mark.parametrize("scheduler", ["volcano", "nobody"])
+def test_with_room_in_its_queue_it_is_let_in_and_put_on_record(pod: PodBuilder, scheduler: str) -> None:
+    assert charged(decided(pod.scheduler(scheduler))) == "q"
+
+
+@KINDS
+@pytest.mark.parametrize("scheduler", ["volcano", "nobody"])
+@pytest.mark.parametrize("lifted", [True, False], ids=["lifted", "bound"])
+def test_without_room_it_is_refused(pod: PodBuilder, scheduler: str, *, lifted: bool) -> None:
+    """Whatever the scheduler's name: what held nothing has to ask now, and what was let in before comes first."""
+    other = another(pod)
+    other = other.charged("q").assigned({"A": 1}) if lifted else other.bound_to("n")
+    expected = reasons.INSUFFICIENT_DEVICE_QUOTA if pod is CLAIM else reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert reason(decided(pod.scheduler(scheduler), other)) == expected
+
+
+@KINDS
+def test_others_that_were_never_let_in_do_not_stand_in_its_way(pod: PodBuilder) -> None:
+    """Else two of them would keep each other out for ever."""
+    others = [another(pod), another(pod, "foreign").scheduler("nobody")]
+    assert charged(decided(pod, *others)) == "q"
+
+
+@KINDS
+def test_of_two_the_first_one_gets_what_is_left(pod: PodBuilder) -> None:
+    first, second = pod.scheduler("nobody"), another(pod).scheduler("nobody")
+    ledger = books(first, second)
+    binds = binder(ledger)
+    answer = binds.decide(first.view(), "n")
+    assert not isinstance(answer, Shortfall)
+    binds.book(first.view(), "n", answer)
+    assert reason(binds.decide(second.view(), "n")) in {
+        reasons.INSUFFICIENT_DEVICE_QUOTA,
+        reasons.INSUFFICIENT_SCALAR_QUOTA,
+    }
+    binds.take_back(first.view().uid)
+    assert charged(binds.decide(second.view(), "n")) == "q"
+
+
+@KINDS
+def test_what_was_let_in_is_not_asked_again(pod: PodBuilder) -> None:
+    """Its quota may have been cut since; for shares a place on the node is still to be found."""
+    lifted = pod.charged("q").assigned({"A": 1})
+    assert charged(decided(lifted, another(pod).bound_to("n"))) == "q"
+    assert binder(books()).passes_unasked(lifted.view(), "n") is (pod is not SHARE)
+    assert not binder(books()).passes_unasked(pod.view(), "n")
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [(None, reasons.QUEUE_NOT_FOUND), (QUEUE.state("Closed"), reasons.QUEUE_NOT_OPEN)],
+)
+def test_a_queue_that_takes_nobody_in_refuses(
+    pod: PodBuilder, queue: QueueBuilder | None, expected: str
+) -> None:
+    assert reason(binder(books(pod, queue=queue)).decide(pod.view(), "n")) == expected
+
+
+@pytest.mark.parametrize(
+    "pod", [a_pod("p").mgpu("c", core=30, memory=1024), a_pod("p").claim("dev", template="each")]
+)
+def test_without_a_default_queue_what_names_none_is_bound_as_it_would_be_lifted(pod: PodBuilder) -> None:
+    assert charged(binder(books(pod)).decide(pod.view(), "n")) == "default"
+
+
+def test_a_claim_that_others_hold_by_right_costs_nothing_more() -> None:
+    pod = a_pod("p").claim("dev", name="shared").in_queue("q")
+    assert charged(decided(pod, another(pod).bound_to("n"))) == "q"
+    assert reason(decided(pod, another(CLAIM).bound_to("n"))) == reasons.INSUFFICIENT_DEVICE_QUOTA
+
+
+def test_a_claim_that_the_scheduler_made_by_itself_is_no_reason_to_ask() -> None:
+    """No gate has known of it: it is made with the bind."""
+    made = a_pod("p").put("status", "extendedResourceClaimStatus", value={"resourceClaimName": "made"})
+    assert made.view().claims
+    assert binder(books()).certain(made.view(), "n")
+
+
+def test_another_node_will_do_for_what_names_no_card() -> None:
+    granted = CLAIM.charged("q").bound_to("n").view()
+    assert binder(books()).may_move(granted, "elsewhere")
+    assert not binder(books()).may_move(SHARE.charged("q").bound_to("n").view(), "elsewhere")
