@@ -8,7 +8,7 @@ from core import names, reasons
 from hack.controlplane import wait_for
 from hack.controlplane.nodes import gpu_node
 from hack.install import Installation
-from tests.apiserver.cluster import Cluster, Object, gates, samples, terms, unique
+from tests.apiserver.cluster import Cluster, Object, samples, terms, unique
 from tests.apiserver.manifests import GPU, card_pod, queue
 
 PRODUCT = "nvidia.com/gpu.product"
@@ -210,24 +210,6 @@ class TestPlacement:
         ]
         node_affinity = stored["spec"]["affinity"]["nodeAffinity"]
         assert node_affinity["preferredDuringSchedulingIgnoredDuringExecution"] == preferred
-
-    @pytest.mark.parametrize("foreign_first", [True, False])
-    def test_a_foreign_gate_stays_and_the_quota_is_held_meanwhile(
-        self, cluster: Cluster, card: str, *, foreign_first: bool
-    ) -> None:
-        name = unique("q")
-        path = cluster.create_queue(queue(name, json.dumps({card: 1})))
-        foreign = "example.com/licence"
-        order = [foreign] if foreign_first else [names.GATE, foreign]
-        cluster.create(card_pod("a", card, name, schedulingGates=[{"name": gate} for gate in order]))
-        wait_for("our gate is gone", lambda: gates(cluster.pod("a")) == [foreign])
-        cluster.create(card_pod("b", card, name))
-        assert cluster.wait_said("b", "InsufficientScalarQuota") == shortage(path, card, 1)
-        cluster.api.patch(
-            cluster.path("a"), [{"op": "remove", "path": "/spec/schedulingGates/0"}], "json"
-        ).expect()
-        cluster.wait_running("a")
-        assert cluster.gated() == {"b"}
 
     def test_an_unknown_card_waits_until_a_node_brings_it(self, cluster: Cluster) -> None:
         card, name = unique("NEW"), unique("q")

@@ -1,0 +1,173 @@
+"""Never over quota, and never kept from others, by what a tenant writes: gates, schedulers, graces, in whatever order."""
+
+from collections import Counter
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from core import names
+from core.crossquota.book import guest_book
+from core.plan.bind import Binder
+from core.plan.decision import Lift
+from core.plan.lift import Planner
+from core.queues.ledger import Ledger
+from core.settings import GateSettings, Settings
+from core.shortfall import Shortfall
+from tests.builders import a_node, a_pod, a_queue
+from tests.builders.claims import a_template
+from tests.builders.objects import PodBuilder
+
+SETTINGS = Settings(gates=GateSettings(wait_for_us=("after.us", names.VOLCANO_GATE)))
+MAX_FREE_S = SETTINGS.quota.max_free_grace_s
+FOREIGN = ("example.com/a", "example.com/b", "after.us", names.VOLCANO_GATE)
+GRACES = (0, 30, MAX_FREE_S, MAX_FREE_S + 1, 10**8)
+KINDS = {
+    "card": a_pod().gpu(1).card("A").in_queue("q"),
+    "share": a_pod().mgpu("c", core=30, memory=1024).in_queue("q"),
+    "claim": a_pod().claim("dev", template="each").in_queue("q"),
+}
+QUOTA = {"card": 2, "share": 2, "claim": 2}
+QUEUE = a_queue("q").cards({"A": 2}).shares(core=60).devices({"capability": {"gpu": {"count": 2}}})
+
+
+class Tenant(RuleBasedStateMachine):
+    """Pods as they are stored, a controller that sees every change at once, and schedulers that bind whatever they can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pods: dict[str, PodBuilder] = {}
+        self.serial = 0
+        self.restart()
+
+    @rule()
+    def restart(self) -> None:
+        """A controller that knows nothing but what it lists."""
+        self.ledger = Ledger(SETTINGS)
+        self.ledger.put_node(a_node("n").card("A", 99).mgpu(99, memory=16384).view())
+        self.ledger.put_queue(QUEUE.view())
+        self.ledger.devices.put_template(a_template("each").exactly("r", "gpu").view())
+        for pod in self.pods.values():
+            self.ledger.put_pod(pod.view())
+        self.planner = Planner(self.ledger)
+        self.binder = Binder(self.ledger, guest_book((), (), SETTINGS), SETTINGS, lambda: None)
+        self.ledger.wakeups.look_at("q")
+
+    def store(self, pod: PodBuilder) -> None:
+        self.serial += 1
+        stored = pod.put("metadata", "resourceVersion", value=str(self.serial))
+        self.pods[stored.view().uid] = stored
+        self.ledger.put_pod(stored.view())
+
+    def pick(self, data: st.DataObject, uids: list[str]) -> PodBuilder | None:
+        return self.pods[data.draw(st.sampled_from(sorted(uids)))] if uids else None
+
+    # -- what a tenant does --------------------------------------------------------------------------------------
+
+    @rule(
+        kind=st.sampled_from(sorted(KINDS)),
+        scheduler=st.sampled_from(("default-scheduler", "volcano", "nobody")),
+        gates=st.lists(st.sampled_from(FOREIGN), max_size=2, unique=True),
+    )
+    def create(self, kind: str, scheduler: str, gates: list[str]) -> None:
+        """The webhook adds our gate for the schedulers that it knows."""
+        self.serial += 1
+        name = f"{kind}-{self.serial}"
+        pod = KINDS[kind].put("metadata", "name", value=name).uid(name).scheduler(scheduler)
+        ours = [names.GATE] if scheduler in SETTINGS.scheduler_names else []
+        self.store(pod.put("spec", "schedulingGates", value=[{"name": gate} for gate in (*gates, *ours)]))
+
+    @rule(data=st.data())
+    def remove_a_gate(self, data: st.DataObject) -> None:
+        """Any but ours, which is protected."""
+        pod = self.pick(data, [uid for uid, pod in self.pods.items() if set(pod.view().gates) - {names.GATE}])
+        if pod is not None:
+            gates = pod.view().gates
+            gone = data.draw(st.sampled_from([gate for gate in gates if gate != names.GATE]))
+            left = [{"name": gate} for gate in gates if gate != gone]
+            self.store(pod.put("spec", "schedulingGates", value=left))
+
+    @rule(data=st.data(), grace_s=st.sampled_from(GRACES))
+    def delete(self, data: st.DataObject, grace_s: int) -> None:
+        """Without a node the pod is gone. A second deletion can only shorten the grace."""
+        pod = self.pick(data, list(self.pods))
+        if pod is None:
+            return
+        view = pod.view()
+        if not view.bound:
+            self.gone(view.uid)
+        elif not view.deleting or grace_s < view.grace_s:
+            self.store(pod.terminating(grace_s=grace_s))
+
+    def gone(self, uid: str) -> None:
+        del self.pods[uid]
+        self.ledger.drop_pod(uid)
+
+    # -- what the cluster does -----------------------------------------------------------------------------------
+
+    @rule(data=st.data(), how=st.sampled_from(("Succeeded", "Failed", "gone")))
+    def end(self, data: st.DataObject, how: str) -> None:
+        """A kubelet ends a pod, or its containers end by themselves."""
+        pod = self.pick(data, [uid for uid, pod in self.pods.items() if pod.view().bound])
+        if pod is not None and how == "gone":
+            self.gone(pod.view().uid)
+        elif pod is not None:
+            self.store(pod.phase(how))
+
+    @rule()
+    def quota_pass(self) -> None:
+        if self.ledger.wakeups.take_queues():
+            self.lift_all()
+
+    def lift_all(self) -> list[str]:
+        lifts = [decision for decision in self.planner.decide("q") if isinstance(decision, Lift)]
+        for lift in lifts:
+            pod = self.pods[lift.pod.uid]
+            left = [{"name": gate} for gate in lift.pod.gates if gate != names.GATE]
+            self.store(pod.put("spec", "schedulingGates", value=left).recorded(lift.records))
+        return [lift.pod.uid for lift in lifts]
+
+    @rule(data=st.data())
+    def bind(self, data: st.DataObject) -> None:
+        """Any scheduler binds any pod that has no gate left, if the hook lets it; a deleted one nobody binds."""
+        free = [
+            uid
+            for uid, pod in self.pods.items()
+            if not (pod.view().gates or pod.view().bound or pod.view().deleting)
+        ]
+        pod = self.pick(data, free)
+        if pod is None:
+            return
+        view = pod.view()
+        records = {} if self.binder.certain(view, "n") else self.binder.decide(view, "n")
+        if not isinstance(records, Shortfall):
+            self.store(pod.recorded(records).bound_to("n"))
+
+    # -- what must hold ------------------------------------------------------------------------------------------
+
+    @invariant()
+    def what_runs_never_exceeds_the_quota(self) -> None:
+        """But for pods in a grace that the administrator has found short enough."""
+        running: Counter[str] = Counter()
+        for pod in self.pods.values():
+            view = pod.view()
+            soon_gone = view.deleting and view.grace_s <= MAX_FREE_S
+            running[view.uid.partition("-")[0]] += view.bound and not (view.terminal or soon_gone)
+        assert all(running[kind] <= limit for kind, limit in QUOTA.items()), running
+
+    def teardown(self) -> None:
+        """When all that runs, was let in or may be bound is gone, the rest keeps nothing from those that come first."""
+        for uid, pod in tuple(self.pods.items()):
+            view = pod.view()
+            let_in = view.bound or names.CHARGED_QUEUE_ANNOTATION in view.annotations
+            if let_in or (not view.gates and view.scheduler_name != "nobody"):
+                self.gone(uid)
+        for kind, limit in QUOTA.items():
+            for number in range(limit + 1):
+                name = f"{kind}-honest-{number}"
+                pod = KINDS[kind].put("metadata", "name", value=name).uid(name).gated().priority(9)
+                self.store(pod)
+        lifted = Counter(uid.partition("-")[0] for uid in self.lift_all() if "honest" in uid)
+        assert lifted == QUOTA
+
+
+TestTenant = Tenant.TestCase
