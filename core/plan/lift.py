@@ -22,6 +22,7 @@ from core.plan.together import Gangs
 from core.plan.turn import Turn
 from core.plan.uniform import common_cards
 from core.plan.units import Unit, queues_to_finish, units_of
+from core.queues.access import not_allowed
 from core.queues.check import balance_of
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
@@ -293,5 +294,8 @@ class Planner:
 
 
 def _behind(entry: Entry, head: Hold) -> Hold:
+    if not entry.allowed:
+        refusal = not_allowed(entry.queue, entry.pod.namespace)
+        return Hold(entry.pod, entry.queue, refusal.reason, refusal.message)
     text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.message}"
     return Hold(entry.pod, entry.queue, head.reason, text, announced=False)

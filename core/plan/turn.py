@@ -33,14 +33,19 @@ class Turn:
     def heard(self, decisions: Iterable[Decision], *, of_gang: bool = False) -> None:
         """Takes in what was decided, in order.
 
-        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members.
+        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members. Who may not
+        use the queue holds up nobody.
         """
         for decision in decisions:
             if isinstance(decision, Lift):
                 self.told.clear()
                 self.told_gangs.clear()
-            elif self.fifo and self.head is None and (not of_gang or _waits_for_others(decision)):
+            elif self.fifo and self.head is None and _is_in_line(decision, of_gang=of_gang):
                 self.head = decision
+
+
+def _is_in_line(hold: Hold, *, of_gang: bool) -> bool:
+    return hold.reason != reasons.QUEUE_NOT_ALLOWED and (not of_gang or _waits_for_others(hold))
 
 
 def _waits_for_others(hold: Hold) -> bool:

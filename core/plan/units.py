@@ -121,7 +121,7 @@ def _within_limits(
 ) -> dict[tuple[str, str], int] | None:
     """What its queue has, beyond what the group holds, of the cards that may serve a waiting member; None when none may."""
     queue, limits, demand = ledger.queues.get(entry.queue), ledger.limits.get(entry.queue), entry.demand
-    if demand.problem or (queue is not None and not queue.open):
+    if demand.problem or not entry.allowed or (queue is not None and not queue.open):
         return None
     if queue is None or limits is None:
         # Without cards it may be let in all the same.

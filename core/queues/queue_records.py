@@ -16,7 +16,7 @@ def lacks_queue_record(pod: Pod) -> bool:
     if recorded(pod) is not None:
         return False
     stage = stage_of(pod)
-    return stage is Stage.ALLOCATED or (stage is Stage.RESERVED and _let_in(pod))
+    return stage is Stage.ALLOCATED or (stage is Stage.RESERVED and let_in(pod))
 
 
 def queue_record_patch(pod: Pod, queue: str) -> dict[str, Any]:
@@ -30,6 +30,8 @@ def queue_record_patch(pod: Pod, queue: str) -> dict[str, Any]:
     }
 
 
-def _let_in(pod: Pod) -> bool:
-    """Whether a version before wrote any record of its own."""
+def let_in(pod: Pod) -> bool:
+    """Whether a pod without gate carries any record of ours, the queue or what a version before wrote."""
+    if names.CHARGED_QUEUE_ANNOTATION in pod.annotations:
+        return True
     return any(key.startswith(names.OWN_PREFIX) for key in pod.annotations)
