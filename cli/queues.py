@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cli import cluster, config, output
 
 if TYPE_CHECKING:
-    from core.objects import Pod
+    from core.objects import Pod, Queue
     from core.queues.attributes import Attributes
     from core.queues.ledger import Ledger
 
@@ -55,6 +55,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the queues."""
     from cli import books
+    from core.queues.access import access_of
 
     settings = config.load(options.config)
     state = cluster.load(options)
@@ -65,6 +66,10 @@ def run(options: argparse.Namespace) -> int:
         if ledger.devices.malformed(name):
             text = output.printable(ledger.devices.malformed(name))
             print(f"warning: queue {name}: its device quota cannot be read: {text}", file=sys.stderr)
+    for name, queue in sorted(ledger.queues.items()):
+        for annotation, problem in access_of(queue).problems:
+            text = output.printable(problem)
+            print(f"warning: queue {name}: {annotation} admits nobody, it {text}", file=sys.stderr)
     report = summary(ledger, state.pods)
     if options.output == "json":
         output.print_json(report)
@@ -110,7 +115,20 @@ def _entry(ledger: "Ledger", name: str) -> dict[str, Any]:
 
     queue = ledger.queues.get(name)
     state = (queue.state or "Open") if queue else "NotFound"
-    return {"state": state, **output.figures(figures_of(ledger, name))}
+    access = _access(queue, ledger.settings.queue.access) if queue else {}
+    return {"state": state, "access": access, **output.figures(figures_of(ledger, name))}
+
+
+def _access(queue: "Queue", otherwise: str) -> dict[str, Any]:
+    """Who may use a queue: its annotations as they stand, and whether it is open to all for want of them."""
+    from core.queues.access import access_of
+
+    shown: dict[str, Any] = {"open": not access_of(queue).stated and otherwise == "open"}
+    if queue.namespaces is not None:
+        shown["namespaces"] = queue.namespaces
+    if queue.namespace_selector is not None:
+        shown["namespaceSelector"] = queue.namespace_selector
+    return shown
 
 
 def _rows(report: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:

@@ -14,6 +14,10 @@ LIFTED_ANNOTATION: Final = "cardquota.io/lifted"
 """What versions before wrote where a lift left nothing else behind."""
 LET_IN: Final = frozenset({CHARGED_QUEUE_ANNOTATION, ASSIGNED_ANNOTATION, LIFTED_ANNOTATION})
 """The records of which each pod that was let in carries one. Not everything under our prefix: some of that users write."""
+NAMESPACES_ANNOTATION: Final = "cardquota.io/namespaces"
+"""On queues: the namespaces that may use it, by name."""
+NAMESPACE_SELECTOR_ANNOTATION: Final = "cardquota.io/namespace-selector"
+"""The same by their labels."""
 OWN_PREFIX: Final = "cardquota.io/"
 FIELD_MANAGER: Final = "cardquota"
 
@@ -62,6 +66,8 @@ CROSSQUOTA_STRATEGY_ANNOTATION: Final = CROSSQUOTA_PREFIX + "scoring-strategy"
 MIRROR_POD_ANNOTATION: Final = "kubernetes.io/config.mirror"
 TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""Every namespace has it: the API server sees to that."""
 LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 

@@ -32,6 +32,7 @@ INSUFFICIENT_MEMORY_QUOTA: Final = "InsufficientMemoryQuota"
 INSUFFICIENT_SCALAR_QUOTA: Final = "InsufficientScalarQuota"
 QUEUE_NOT_FOUND: Final = "QueueNotFound"
 QUEUE_NOT_OPEN: Final = "QueueNotOpen"
+QUEUE_NOT_ALLOWED: Final = "QueueNotAllowed"
 QUEUE_HIERARCHY_BROKEN: Final = "QueueHierarchyBroken"
 OTHER_GATES: Final = "OtherGates"
 GANG_INCOMPLETE: Final = "GangIncomplete"
@@ -53,6 +54,7 @@ RESERVATION_EVICTED: Final = "ReservationEvicted"
 TERMINATION_OVERDUE: Final = "TerminationOverdue"
 ROLLOUT_NEEDS_QUOTA: Final = "RolloutNeedsQuota"
 QUOTA_EXCEEDED: Final = "QuotaExceeded"
+QUEUE_ACCESS_MALFORMED: Final = "QueueAccessMalformed"
 QUEUE_DEFINITION_EXTENDED: Final = "QueueDefinitionExtended"
 
 # Why an object is refused, or warned about.
@@ -143,6 +145,11 @@ CATALOGUE: Final = _catalogue(
         "open the queue, or name another one",
     ),
     Reason(
+        QUEUE_NOT_ALLOWED,
+        "the pod's queue is not open to the namespace of the pod",
+        "name another queue, or have cardquota.io/namespaces or cardquota.io/namespace-selector of the queue admit the namespace",
+    ),
+    Reason(
         QUEUE_HIERARCHY_BROKEN,
         "the chain of parents of the queue has a gap or a cycle",
         "mend spec.parent of the named queue",
@@ -224,6 +231,11 @@ CATALOGUE: Final = _catalogue(
         QUOTA_EXCEEDED,
         "the queue uses more than its quota, as after a cut, or when a pod runs on that was deleted",
         "wait until pods end, delete some, or raise the queue's quota",
+    ),
+    Reason(
+        QUEUE_ACCESS_MALFORMED,
+        "an annotation of the queue that says who may use it cannot be read, so it admits nobody",
+        "write names and * patterns with commas between, or a label selector as kubectl -l takes it",
     ),
     Reason(OBJECT_MALFORMED, "a field has the wrong type", "correct the field that the path names"),
     Reason(

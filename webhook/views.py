@@ -1,20 +1,20 @@
-"""The cluster as the admission rules see it: live nodes, queues and DeviceClasses, projected."""
+"""The cluster as the admission rules see it: live nodes, queues, namespaces and DeviceClasses, projected."""
 
 from collections.abc import Awaitable, Callable
 
 from core.admission import ClusterView
 from core.cards.inventory import Inventory
-from core.objects import DeviceClass, Node, Queue, device_class, node, queue
+from core.objects import DeviceClass, Namespace, Node, Queue, device_class, namespace, node, queue
 from core.settings import Settings
 from kube import metrics
 from kube.informer import Informer
 from kube.reflector import ListWatch
-from kube.resources import DEVICE_CLASSES, DEVICE_VERSIONS, NODES, QUEUES
+from kube.resources import DEVICE_CLASSES, DEVICE_VERSIONS, NAMESPACES, NODES, QUEUES
 from kube.versions import BestVersion
 
 
 class LiveViews:
-    """Follows nodes, queues and, with the feature on, DeviceClasses. A part that is not listed completely is None.
+    """Follows nodes, queues, namespaces and, with the feature on, DeviceClasses. A part that is not listed completely is None.
 
     The CRD of queues may be missing; that counts as no queues. An API server without DeviceClasses says nothing about them.
     """
@@ -24,6 +24,7 @@ class LiveViews:
     ) -> None:
         self._inventory = Inventory(settings.cards.resources)
         self._by_name: dict[str, Queue] = {}
+        self._namespaces_by_name: dict[str, Namespace] = {}
         self._class_names: set[str] = set()
         self._nodes = Informer(
             client, NODES, node.project, key=lambda view: view.name, metrics=informer_metrics
@@ -35,6 +36,9 @@ class LiveViews:
             key=lambda view: view.name,
             optional=True,
             metrics=informer_metrics,
+        )
+        self._namespaces = Informer(
+            client, NAMESPACES, namespace.project, key=lambda view: view.name, metrics=informer_metrics
         )
         self._class_versions = BestVersion(client, DEVICE_VERSIONS)
         self._classes = Informer(
@@ -48,17 +52,20 @@ class LiveViews:
         self._with_classes = settings.features.dra
         self._nodes.subscribe(self._on_node)
         self._queues.subscribe(self._on_queue)
+        self._namespaces.subscribe(self._on_namespace)
         self._classes.subscribe(self._on_class)
 
     @property
     def runnables(self) -> tuple[Callable[[], Awaitable[None]], ...]:
         """What has to run, each until cancelled, for the view to stay current."""
-        return (self._nodes.run, self._queues.run, *([self._classes.run] if self._with_classes else []))
+        classes = [self._classes.run] if self._with_classes else []
+        return (self._nodes.run, self._queues.run, self._namespaces.run, *classes)
 
     async def wait_listed(self) -> None:
         """Returns when all parts were listed completely once."""
         await self._nodes.wait_synced()
         await self._queues.wait_synced()
+        await self._namespaces.wait_synced()
         if self._with_classes:
             await self._classes.wait_synced()
 
@@ -67,6 +74,7 @@ class LiveViews:
         return ClusterView(
             inventory=self._inventory if self._nodes.synced else None,
             queues=self._by_name if self._queues.synced else None,
+            namespaces=self._namespaces_by_name if self._namespaces.synced else None,
             device_classes=self._class_names
             if self._classes.synced and self._class_versions.served
             else None,
@@ -84,6 +92,12 @@ class LiveViews:
             self._by_name.pop(old.name, None)
         if new is not None:
             self._by_name[new.name] = new
+
+    def _on_namespace(self, old: Namespace | None, new: Namespace | None) -> None:
+        if old is not None:
+            self._namespaces_by_name.pop(old.name, None)
+        if new is not None:
+            self._namespaces_by_name[new.name] = new
 
     def _on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if old is not None:

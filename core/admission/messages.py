@@ -24,7 +24,7 @@ _LINE_MAX: Final = 2048
 
 _GUARDED: Final = frozenset({reasons.RECORD_PROTECTED, reasons.NODE_NAME_PRESET})
 """What the rules of more than one feature refuse."""
-_PROTECTED: Final = _GUARDED | {reasons.GATE_PROTECTED, reasons.FIELD_FIXED}
+_FORBIDDEN: Final = _GUARDED | {reasons.GATE_PROTECTED, reasons.FIELD_FIXED, reasons.QUEUE_NOT_ALLOWED}
 
 _Found = TypeVar("_Found", Violation, Hint)
 
@@ -32,7 +32,7 @@ _Found = TypeVar("_Found", Violation, Hint)
 def denial(request: AdmissionRequest, findings: Findings) -> Denial | None:
     """The refusal for what was found; None when no rule is broken.
 
-    403 Forbidden for what only the controller may do, 400 BadRequest for an object that breaks a rule. Not 422
+    403 Forbidden for what only the controller, or only another namespace, may do, 400 BadRequest for an object that breaks a rule. Not 422
     Invalid: kubectl replaces the start of that text, which names the file, with words of its own.
     """
     broken = tuple(
@@ -48,7 +48,7 @@ def denial(request: AdmissionRequest, findings: Findings) -> Denial | None:
     # Shown values can still hold what is not printable, but no line end any more.
     lines = [one_line(line, _LINE_MAX) for line in violations.message(broken).split("\n")]
     text = f"{one_line(request.display, _NAME_MAX)} is refused: " + "\n".join(lines)
-    if any(violation.code in _PROTECTED for violation in broken):
+    if any(violation.code in _FORBIDDEN for violation in broken):
         return Denial(403, "Forbidden", text, broken)
     return Denial(400, "BadRequest", text, broken)
 

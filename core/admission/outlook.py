@@ -4,41 +4,21 @@ Never more than a hint: a queue may be created, and a quota may grow. What is in
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from core import names, reasons
 from core.admission.asks import asks_of, counted
+from core.admission.destination import Destination, destination_of
 from core.admission.view import Context
 from core.cards import expression
 from core.cards.ask import AskError, CardAsk, open_ask
-from core.objects import Job, Owner, Queue
+from core.objects import Job, Queue
 from core.objects import raw as read
-from core.objects.pod import controlling_owner
 from core.objects.pod_resources import aggregate
-from core.queues.attribution import attribute
 from core.queues.limits import limits_of
 from core.violations import Hint, child, show
 
 _ONE_CARD: Final = 1000
-_DEFAULT_NAMESPACE: Final = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """What a pod to be says about its queue. A view of the whole pod would cost more than all the rest here."""
-
-    annotations: Mapping[str, str]
-    owner: Owner | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Destination:
-    """The queue that something will charge, whether anything names it, and the field that does or could."""
-
-    queue: str
-    named: bool
-    path: str
 
 
 def pod_hints(
@@ -61,7 +41,7 @@ def pod_hints(
     cards = read.text(annotations, names.CARD_NAME_ANNOTATION) if settings.features.cards else ""
     if not cards and not counted(asks_of(metadata, spec), settings):
         return
-    destination = _destination(metadata, prefix, namespace, job, context)
+    destination = destination_of(metadata, prefix, namespace, job, context)
     if destination is None:
         return
     queue = queues.get(destination.queue)
@@ -79,7 +59,9 @@ def request_hints(requested: Mapping[str, int], queue: str, path: str, context: 
         return
     found = context.view.queues.get(queue or context.settings.queue.default)
     if found is None:
-        yield _missing(_Destination(queue or context.settings.queue.default, bool(queue), "spec.queue"))
+        yield _missing(
+            Destination(queue or context.settings.queue.default, bool(queue), "spec.queue", certain=True)
+        )
         return
     quota = limits_of(found).cards
     for cards, count in requested.items():
@@ -87,22 +69,6 @@ def request_hints(requested: Mapping[str, int], queue: str, path: str, context: 
         limit = sum(quota.get(card, 0) for card in expression.every_alternative(cards)) // 1000
         if count > limit:
             yield _beyond(cards, count, limit, found, path)
-
-
-def _destination(
-    metadata: Mapping[str, Any], prefix: str, namespace: str, job: Job | None, context: Context
-) -> _Destination | None:
-    """Where a pod will go by what it says itself; None when only an object that is not in view can tell."""
-    pod = _Described(read.texts(metadata, "annotations"), controlling_owner(metadata))
-    # The PodGroup that a pod names comes before its namespace, and is not in view.
-    namespaces = None if names.GROUP_NAME_ANNOTATION in pod.annotations else context.view.namespaces
-    home = None if namespaces is None else namespaces.get(namespace or _DEFAULT_NAMESPACE)
-    found = attribute(pod, None, job, home, context.settings.queue.default)
-    if not found.named and namespaces is None:
-        return None
-    in_job = job is not None and bool(job.queue)
-    path = "spec.queue" if in_job else child(f"{prefix}metadata.annotations", names.QUEUE_NAME_ANNOTATION)
-    return _Destination(found.queue, found.named, path)
 
 
 def _pod_beyond(
@@ -121,7 +87,7 @@ def _pod_beyond(
         yield _beyond(cards, milli // 1000, most // 1000, queue, path)
 
 
-def _missing(destination: _Destination) -> Hint:
+def _missing(destination: Destination) -> Hint:
     name = show(destination.queue)
     said = (
         f"no queue has the name {name}" if destination.named else f"no queue is named, and there is no {name}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
 from core import names, reasons
-from core.admission import limits, outlook
+from core.admission import limits, outlook, queue_access
 from core.admission.asks import asks_of, counted
 from core.admission.request import AdmissionRequest
 from core.admission.view import Context
@@ -67,7 +67,7 @@ def judge(subject: Subject, context: Context) -> Findings:
     Records are protected whatever features are on: a forged one would be believed as soon as its feature is.
     """
     records = Findings(tuple(_preset_records(subject.metadata, subject.prefix)))
-    return asked(subject, context) + records
+    return asked(subject, context) + records + _access(subject, context)
 
 
 def asked(subject: Subject, context: Context) -> Findings:
@@ -92,6 +92,18 @@ def asked(subject: Subject, context: Context) -> Findings:
 def _outlook(subject: Subject, context: Context) -> Iterable[Hint]:
     """What only those hear who wait at the gate."""
     return outlook.pod_hints(
+        subject.metadata,
+        subject.spec,
+        prefix=subject.prefix,
+        namespace=subject.namespace,
+        job=subject.job,
+        context=context,
+    )
+
+
+def _access(subject: Subject, context: Context) -> Findings:
+    """Whether the queue that the pods are for is open to their namespace, whoever schedules them."""
+    return queue_access.pod_findings(
         subject.metadata,
         subject.spec,
         prefix=subject.prefix,

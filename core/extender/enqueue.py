@@ -84,6 +84,9 @@ def vote(body: object, ledger: Ledger, promises: Promises, now_s: float) -> Vote
         return Vote(REJECT, asking, Shortfall(reasons.QUEUE_NOT_FOUND, text))
     if not found.open:
         return Vote(REJECT, asking)
+    refusal = ledger.access.refusal(queue, asking.namespace)
+    if refusal is not None:
+        return Vote(REJECT, asking, refusal)
     promised = promises.others(asking, queue, ledger, now_s)
     short = group_balance(ledger, balance, promised).shortfall(request)
     if short is not None:

@@ -20,6 +20,9 @@ class Queue:
     deleting: bool
     card_quota: str
     dra_quota: str
+    namespaces: str | None
+    """The annotations that say who may use the queue; None where there is none, which is not the same as an empty one."""
+    namespace_selector: str | None
     spec_dra: object
     """`spec.dra` as it stands, whatever its type: one that cannot be read must not count as none. None where there is none."""
     sent_dra: bool
@@ -54,6 +57,8 @@ def project(raw: Mapping[str, Any]) -> Queue:
         deleting=metadata.get("deletionTimestamp") is not None,
         card_quota=annotations.get(names.CARD_QUOTA_ANNOTATION, ""),
         dra_quota=annotations.get(names.DRA_QUOTA_ANNOTATION, ""),
+        namespaces=annotations.get(names.NAMESPACES_ANNOTATION),
+        namespace_selector=annotations.get(names.NAMESPACE_SELECTOR_ANNOTATION),
         spec_dra=spec.get("dra"),
         sent_dra=sent_dra(annotations),
         capability=read.resources(spec, "capability"),

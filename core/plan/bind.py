@@ -70,10 +70,10 @@ class Binder:
         """Whether the bind may go through when no leader can be asked.
 
         True for pods that ask for nothing of ours, and for lifted ones with claims alone, or that stay with the card that
-        they were lifted for: the queue is charged with it whatever else is under way, see `book`. CrossQuota is not asked: pods without GPU have to
-        start whether we are there or not.
+        they were lifted for: the queue is charged with it whatever else is under way, see `book`. CrossQuota is not asked:
+        pods without GPU have to start whether we are there or not.
         """
-        if self._asks_shares(pod):
+        if self._asks_shares(pod) or self._outsider(pod) is not None:
             return False
         if not self._asks_cards(pod):
             return let_in(pod) or not self._asks_claims(pod)
@@ -118,6 +118,9 @@ class Binder:
         over = bind_excess(pod, node_name, self._guests, self._settings)
         if over is not None:
             return Shortfall(over.code, f"{over.message} (node {node_name})")
+        outsider = self._outsider(pod)
+        if outsider is not None:
+            return outsider
         found: dict[str, str] = {}
         if self._asks(pod):
             found[names.CHARGED_QUEUE_ANNOTATION] = self._ledger.attribution(pod).queue
@@ -226,6 +229,15 @@ class Binder:
 
     def _asks_shares(self, pod: Pod) -> bool:
         return pod.asks_mgpu and self._settings.features.mgpu
+
+    def _outsider(self, pod: Pod) -> Shortfall | None:
+        """Why a pod that nobody let in may not use its queue; None for every pod that was let in, and that asks for nothing."""
+        if let_in(pod) or not (self._asks_cards(pod) or self._asks_shares(pod) or self._asks_devices(pod)):
+            return None
+        return self._ledger.access.refusal(self._ledger.attribution(pod).queue, pod.namespace)
+
+    def _asks_devices(self, pod: Pod) -> bool:
+        return bool(pod.claims) and self._settings.features.dra
 
     def _assigned(self, pod: Pod) -> str | Shortfall:
         """The record of the cards of a pod, which is given with its node; or why it cannot have them there.

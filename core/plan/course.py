@@ -17,6 +17,7 @@ from core.plan.together import Gangs
 from core.plan.turn import Turn
 from core.plan.uniform import common_cards
 from core.plan.units import Unit, units_of
+from core.queues.access import not_allowed
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.line import Line
@@ -212,5 +213,8 @@ def _like_others(entry: Entry, held: Mapping[Hashable, Hold], turn: Turn) -> Hol
 
 
 def _behind(entry: Entry, head: Hold) -> Hold:
+    if not entry.allowed:
+        refusal = not_allowed(entry.queue, entry.pod.namespace)
+        return Hold(entry.pod, entry.queue, refusal.reason, refusal.message)
     text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.message}"
     return Hold(entry.pod, entry.queue, head.reason, text, announced=False)

@@ -16,6 +16,9 @@ def declared_shortfall(ledger: Ledger, unit: Unit, balance: Balance) -> Shortfal
     group, progress = unit.group, unit.progress
     if group is None or progress is None or progress.admitted or not group.card_request:
         return None
+    if not unit.entries[0].allowed:
+        # Whatever is left of the queue is none of its business; each of its pods is told why.
+        return None
     settings = ledger.settings
     request = declared_request(group, balance.queue, card_resources(ledger.inventory), settings)
     if request is None or isinstance(request, Shortfall):

@@ -91,7 +91,7 @@ class Judge:
         return Hold(pod, entry.queue, reasons.POD_GROUP_NOT_FOUND, text)
 
     def closed(self, entry: Entry) -> Hold | None:
-        """Why the queue as a whole takes nobody in, None when it does.
+        """Why the queue takes in nobody, or nobody of the namespace of the pod; None when it does.
 
         A missing default queue is no obstacle for a pod that nothing sent there and that needs no card quota.
         """
@@ -101,6 +101,9 @@ class Judge:
                 return None
             why = queue_missing(entry.queue)
             return Hold(entry.pod, entry.queue, why.reason, why.message)
+        refusal = self._ledger.access.refusal(entry.queue, entry.pod.namespace)
+        if refusal is not None:
+            return Hold(entry.pod, entry.queue, refusal.reason, refusal.message)
         if not queue.open:
             why = queue_closed(queue)
             return Hold(entry.pod, entry.queue, why.reason, why.message, announced=False)

@@ -13,7 +13,7 @@ from core.steps import Steps
 
 T = TypeVar("T")
 
-_OF_ITS_OWN: Final = frozenset({reasons.OTHER_GATES, reasons.POD_GROUP_NOT_FOUND})
+_OF_ITS_OWN: Final = frozenset({reasons.OTHER_GATES, reasons.POD_GROUP_NOT_FOUND, reasons.QUEUE_NOT_ALLOWED})
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Turn:
         """Takes in what was decided, in order.
 
         A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members; nobody does
-        who waits for other gates, or for a PodGroup.
+        who waits for other gates or for a PodGroup, or who may not use the queue.
         """
         for decision in decisions:
             if isinstance(decision, Lift):

@@ -121,7 +121,8 @@ def _within_limits(
 ) -> dict[tuple[str, str], int] | None:
     """What its queue has, beyond what the group holds, of the cards that may serve a waiting member; None when none may."""
     queue, limits, demand = ledger.queues.get(entry.queue), ledger.limits.get(entry.queue), entry.demand
-    if demand.problem or ledger.stages.other_gates(entry.pod) or (queue is not None and not queue.open):
+    kept_out = not entry.allowed or bool(ledger.stages.other_gates(entry.pod))
+    if demand.problem or kept_out or (queue is not None and not queue.open):
         return None
     if queue is None or limits is None:
         # Without cards it may be let in all the same.

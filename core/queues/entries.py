@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container
 
+from core.queues.access_book import AccessBook
 from core.queues.account import Account
 from core.queues.amounts import add
 from core.queues.entry import Entry
@@ -13,10 +14,10 @@ from core.stage import Stage
 class Entries:
     """The entries by UID and the accounts by queue.
 
-    `queues` are those that exist; of another one nothing is kept once nobody charges it.
+    `queues` are those that exist; of another one nothing is kept once nobody charges it. `access` follows who waits.
     """
 
-    def __init__(self, wakeups: Wakeups, queues: Container[str]) -> None:
+    def __init__(self, wakeups: Wakeups, queues: Container[str], access: AccessBook) -> None:
         self.by_uid: dict[str, Entry] = {}
         self.accounts: defaultdict[str, Account] = defaultdict(Account)
         self.shares: dict[str, Entry] = {}
@@ -25,6 +26,7 @@ class Entries:
         """Grows whenever one of them comes, changes or goes."""
         self._wakeups = wakeups
         self._queues = queues
+        self._access = access
         self._reserved: dict[str, int] = {}
         """What is reserved in all queues together."""
         self._waiting_members: dict[str, Counter[str]] = {}
@@ -45,6 +47,7 @@ class Entries:
         if new is not None:
             self.by_uid[new.pod.uid] = new
             self.accounts[new.queue].book(new)
+            self._access.book(new)
             self._count(new, 1)
             self._wakeups.publish(new.queue)
         if old is not None:
@@ -55,6 +58,7 @@ class Entries:
     def _unbook(self, entry: Entry) -> None:
         del self.by_uid[entry.pod.uid]
         self.accounts[entry.queue].unbook(entry)
+        self._access.unbook(entry)
         self._count(entry, -1)
         self._wakeups.publish(entry.queue)
 

@@ -24,13 +24,18 @@ class Entry:
     unlifted: bool
     """Whether no gate holds the pod back and yet nobody has granted it what it asks for: its gate was forced off, or it never had
     one. A scheduler may bind it any moment, so it is reserved; but its bind is still to be judged."""
+    allowed: bool = True
+    """Whether a pod that nobody let in may use the queue at all, see core.queues.access. One that may not waits, gate or no
+    gate: it holds nothing of the queue."""
 
     @classmethod
-    def of(cls, pod: Pod, stage: Stage, attribution: Attribution, demand: Demand) -> Self:
+    def of(
+        cls, pod: Pod, stage: Stage, attribution: Attribution, demand: Demand, *, allowed: bool = True
+    ) -> Self:
         """The entry of a pod that charges this queue with this demand."""
         granted = assignment_of(pod) is not None if pod.card_name else let_in(pod)
         unlifted = stage is Stage.RESERVED and not granted
-        return cls(pod, stage, attribution, demand, demand.amounts, unlifted)
+        return cls(pod, stage, attribution, demand, demand.amounts, unlifted, allowed)
 
     @property
     def queue(self) -> str:
@@ -57,7 +62,7 @@ class Entry:
 
         Of a pod with mGPU shares the records count too: they say which cards have room left.
         """
-        if self.stage is not later.stage or self.charge != later.charge:
+        if self.stage is not later.stage or self.charge != later.charge or self.allowed is not later.allowed:
             return False
         settled = self.stage is not Stage.WAITING and self.demand.mgpu is None
         return settled or replace(self.pod, revision=later.pod.revision) == later.pod
@@ -71,6 +76,8 @@ class Entry:
     def wish(self) -> Hashable:
         """What decides about a waiting pod besides what is left: pods of an equal wish get the same answer."""
         pod, demand = self.pod, self.demand
+        if not self.allowed and pod.asks:
+            return "not allowed", pod.namespace
         if demand.problem or pod.claims or not pod.asks:
             return pod.uid
         asked = demand.card

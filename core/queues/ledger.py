@@ -11,6 +11,7 @@ from operator import attrgetter
 from core.cards.expression import BAR, split
 from core.index import Index
 from core.objects import Group, Job, Namespace, Node, Pod, Queue
+from core.queues.access_book import AccessBook, asks_admission
 from core.queues.attribution import Attribution
 from core.queues.backlog import Backlog
 from core.queues.capacity import Capacity
@@ -38,10 +39,11 @@ class Ledger:
 
     `queues`, `limits`, `accounts` and `nodes` are read by name; a queue that does not exist has an account as long as
     pods charge it. `capacity` and `cpu_memory` say what queues may use and use of CPU and memory, `devices` the same of
-    the devices that pods claim; claims and their templates are put there. `wakeups` is told what each change may have
-    helped. `changes` grows with every change, whoever made it.
+    the devices that pods claim; claims and their templates are put there. `access` says who may use which queue. `wakeups` is
+    told what each change may have helped. `changes` grows with every change, whoever made it.
 
-    A change that concerns many pods (a namespace or a PodGroup that names another queue, a card that is another resource)
+    A change that concerns many pods (a namespace or a PodGroup that names another queue, a queue that is closed to many, a
+    card that is another resource)
     is taken in at once; the pods that it concerns are booked anew by `settle`, and until then as they were before.
     """
 
@@ -61,7 +63,8 @@ class Ledger:
         self.changes = 0
         self.queues: dict[str, Queue] = {}
         self.limits: dict[str, Limits] = {}
-        self._entries = Entries(self.wakeups, self.queues)
+        self.access = AccessBook(self.queues, settings.queue.access)
+        self._entries = Entries(self.wakeups, self.queues, self.access)
         self.accounts = self._entries.accounts
         self.capacity = Capacity(settings.cards.unset_cpu_memory)
         self._weights = Weights(settings, self.stages, lambda pod: self.attribution(pod).queue)
@@ -235,11 +238,12 @@ class Ledger:
             self.wakeups.capacity_changed()
         if old is None or _terms(old) != _terms(queue):
             self.wakeups.help(queue.name)
+        self._backlog.put(self.access.queue_changed(queue.name, old, queue))
 
     def drop_queue(self, name: str) -> None:
         """Takes out a queue; its pods stay booked under its name and are charged when it comes back."""
         self.changes += 1
-        self.queues.pop(name, None)
+        old = self.queues.pop(name, None)
         self.limits.pop(name, None)
         self.devices.drop_queue(name)
         if self.capacity.drop_queue(name):
@@ -247,6 +251,7 @@ class Ledger:
         self.wakeups.help(name)
         self.wakeups.publish(name)
         self._entries.forget_unused(name)
+        self._backlog.put(self.access.queue_changed(name, old, None))
 
     def put_group(self, group: Group) -> None:
         """Takes in a PodGroup; its pods may charge another queue now, and fewer of them may be enough."""
@@ -277,13 +282,16 @@ class Ledger:
         self._backlog.put(self._sources.drop_job(key))
 
     def put_namespace(self, namespace: Namespace) -> None:
-        """Takes in a namespace; its pods may charge another queue now."""
+        """Takes in a namespace; its pods may charge another queue now, or may not use the one that they charge."""
         self.changes += 1
-        self._backlog.put(self._sources.put_namespace(namespace))
+        judged_anew = self.access.put_namespace(namespace)
+        moved = self._sources.put_namespace(namespace)
+        self._backlog.put({**dict.fromkeys(moved), **dict.fromkeys(judged_anew)})
 
     def drop_namespace(self, name: str) -> None:
         """Takes out a namespace."""
         self._sources.drop_namespace(name)
+        self._backlog.put(self.access.drop_namespace(name))
 
     def put_node(self, node: Node) -> None:
         """Takes in a node. Pods are counted anew that are on it, and those of a card that is another resource now."""
@@ -354,7 +362,11 @@ class Ledger:
         if stage is Stage.IGNORED:
             return None
         demand = asked or demand_of(pod, self.inventory, self._weights.card_resources, self.settings)
-        return Entry.of(pod, stage, queue or self.attribution(pod), demand)
+        charged = queue or self.attribution(pod)
+        if not asks_admission(stage, pod):
+            return Entry.of(pod, stage, charged, demand)
+        allowed = self.access.allows(charged.queue, pod.namespace)
+        return Entry.of(pod, stage if allowed else Stage.WAITING, charged, demand, allowed=allowed)
 
     def _group_changed(self, key: str) -> None:
         """Has the waiting members looked at again: their number may suffice now."""

@@ -6,7 +6,9 @@ from typing import Final
 
 from core import reasons
 from core.dra.limits import pruned
+from core.objects import Queue
 from core.quantity import render_milli
+from core.queues.access import access_of
 from core.queues.account import Account
 from core.queues.ledger import Ledger
 from core.queues.numbers import go_float
@@ -33,6 +35,7 @@ def queue_notices(ledger: Ledger, name: str) -> list[Notice]:
     if limits is None:
         return []
     notices = [*_unreadable(limits.malformed, ledger.devices.malformed(name))]
+    notices += _unreadable_access(ledger.queues[name])
     # From a quota that cannot be read it follows that all that runs there is beyond it; one reason is enough.
     account = ledger.accounts.get(name) or Account()
     cards = () if limits.malformed else overuse(limits, account)
@@ -52,6 +55,16 @@ def _unreadable(cards: str, devices: str) -> Iterator[Notice]:
     if devices:
         text = f"device quota cannot be read, the DeviceClasses that it may be about are closed: {devices}"
         yield Notice(reasons.DEVICE_QUOTA_MALFORMED, text, devices)
+
+
+def _unreadable_access(queue: Queue) -> Iterator[Notice]:
+    problems = [
+        f"{annotation} cannot be read, it admits nobody: {why}"
+        for annotation, why in access_of(queue).problems
+    ]
+    if problems:
+        text = "; ".join(problems)
+        yield Notice(reasons.QUEUE_ACCESS_MALFORMED, text, text)
 
 
 def _exceeded(queue: str, cards: Sequence[Overuse], devices: Sequence[Overuse]) -> Notice:

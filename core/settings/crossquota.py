@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from core import quantity
+from core.label_selector import is_key, is_value
 from core.settings.values import listed
 from core.violations import show
 
@@ -18,9 +19,6 @@ DEFAULT_WEIGHTS: Final[Mapping[str, int]] = {"cpu": 10, "memory": 1}
 _NUMBER: Final = re.compile(r"\+?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _BEYOND_RE2: Final = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?(?:[=!>(]|<[=!]|P[=>])|\\[1-9])")
-_LABEL_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_LABEL_PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL_PREFIX_LENGTH: Final = 253
 
 
 def soften(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -144,7 +142,7 @@ def _selector(value: object) -> dict[str, Any] | None:
     if not isinstance(expressions, list) or not all(_is_expression(expression) for expression in expressions):
         raise ValueError("has an entry under matchExpressions that cannot be read")
     pairs = labels.items() if isinstance(labels, dict) else [(None, None)]
-    if not all(_is_label(key) and _is_value(text) for key, text in pairs):
+    if not all(is_key(key) and is_value(text) for key, text in pairs):
         raise ValueError("has a label that cannot exist under matchLabels")
     return value
 
@@ -153,21 +151,8 @@ def _is_expression(entry: object) -> bool:
     if not isinstance(entry, dict) or not entry.keys() <= {"key", "operator", "values"}:
         return False
     values, operator = entry.get("values") or [], entry.get("operator")
-    if not _is_label(entry.get("key")) or not isinstance(values, list):
+    if not is_key(entry.get("key")) or not isinstance(values, list):
         return False
     if operator in ("Exists", "DoesNotExist"):
         return not values
-    return operator in ("In", "NotIn") and bool(values) and all(_is_value(text) for text in values)
-
-
-def _is_label(key: object) -> bool:
-    if not isinstance(key, str):
-        return False
-    prefix, slash, name = key.rpartition("/")
-    if slash and (len(prefix) > _LABEL_PREFIX_LENGTH or not _LABEL_PREFIX.fullmatch(prefix)):
-        return False
-    return _LABEL_NAME.fullmatch(name) is not None
-
-
-def _is_value(text: object) -> bool:
-    return text == "" or (isinstance(text, str) and _LABEL_NAME.fullmatch(text) is not None)
+    return operator in ("In", "NotIn") and bool(values) and all(is_value(text) for text in values)

@@ -103,6 +103,8 @@ class QueueSettings(Section):
 
     default: ObjectName = "default"
     """The queue of pods that name none."""
+    access: Literal["open", "listed"] = "open"
+    """Who may use a queue that does not say so itself: every namespace, or none."""
 
 
 class QuotaSettings(Section):

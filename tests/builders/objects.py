@@ -137,6 +137,11 @@ class QueueBuilder(Builder):
         text = quota if isinstance(quota, str) else json.dumps(dict(quota))
         return self.annotation(names.CARD_QUOTA_ANNOTATION, text)
 
+    def used_by(self, listed: str | None = None, selector: str | None = None) -> Self:
+        """With the annotations that say who may use it; None leaves one out."""
+        built = self if listed is None else self.annotation(names.NAMESPACES_ANNOTATION, listed)
+        return built if selector is None else built.annotation(names.NAMESPACE_SELECTOR_ANNOTATION, selector)
+
     def capability(self, **amounts: Amount) -> Self:
         return self.put("spec", "capability", value={key: str(value) for key, value in amounts.items()})
 

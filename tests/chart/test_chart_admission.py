@@ -187,9 +187,13 @@ def test_queues_are_sent_for_the_quotas_of_the_features_that_are_on(
     assert (QUEUE_HINTS in webhooks) is (places >= DEVICE_PLACES)
 
 
-def test_without_quotas_no_queue_and_no_podgroup_is_sent(render: Render) -> None:
+def test_without_quotas_no_podgroup_is_sent_and_queues_for_their_access_alone(render: Render) -> None:
     webhooks = render({"features": {"cards": False, "dra": False}}).webhooks()
-    assert not {QUEUES, QUEUE_HINTS, "validating/podgroups.cardquota.io"} & webhooks.keys()
+    assert not {QUEUE_HINTS, "validating/podgroups.cardquota.io"} & webhooks.keys()
+    sent = conditions(webhooks[QUEUES])
+    assert names.NAMESPACES_ANNOTATION in sent
+    assert names.NAMESPACE_SELECTOR_ANNOTATION in sent
+    assert "quota'" not in sent
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
     assert granted == {
         "ClusterRole/cardquota-webhook": {
             "nodes": READ,
+            "namespaces": READ,
             "queues.scheduling.volcano.sh": READ,
             "deviceclasses.resource.k8s.io": READ,
         },

@@ -90,11 +90,11 @@ Whether the pods of a template would be gated, refused or warned about, so that 
 {{- end }}
 
 {{/*
-Whether a queue write brings a quota, changes or removes one, in any of the places where one may stand. Takes the
-features, of which one with quotas is on.
+Whether a queue write brings a quota or says who may use the queue, changes or removes any of that, in any of the places where
+it may stand. Takes the features.
 */}}
 {{- define "cardquota.cel.quotaWritten" -}}
-{{- $places := list }}
+{{- $places := list "?metadata.?annotations[?'cardquota.io/namespaces']" "?metadata.?annotations[?'cardquota.io/namespace-selector']" }}
 {{- if .cards }}
 {{- $places = append $places "?metadata.?annotations[?'volcano.sh/card.quota']" }}
 {{- end }}

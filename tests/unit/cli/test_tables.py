@@ -52,6 +52,7 @@ def test_queues_as_json(run: Run, state: Path) -> None:
     }
     assert report["team"] == {
         "state": "Open",
+        "access": {"open": True},
         "quota": {"NVIDIA-A100": "1", "NVIDIA-H200": "4"},
         "allocated": {"NVIDIA-H200": "1"},
         "reserved": {"NVIDIA-H200": "1"},

@@ -160,7 +160,7 @@ async def test_it_makes_its_certificate_serves_and_ends_cleanly(tmp_path: Path) 
                 for resource, kind in ((MUTATING_WEBHOOKS, "mutating"), (VALIDATING_WEBHOOKS, "validating"))
             }
             (bundle,) = bundles
-            await server.wait_for(lambda: server.watching == 3)
+            await server.wait_for(lambda: server.watching == 4)
             denied = a_review(a_pod({names.CARD_NAME_ANNOTATION: H200}))
             answer = await ask(process.port, base64.b64decode(bundle), denied)
             assert answer["response"]["allowed"] is False
