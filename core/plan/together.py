@@ -130,7 +130,7 @@ class Gangs:
         members = yield from self._members(ready, means)
         for card in {card for member in members for card in member.alternatives if card != NO_CARD}:
             yield from self._judge.prepare(card)
-        ways = list(choices(self._ledger, unit, members))
+        ways = list(choices(self._ledger, unit, members, lacking=bool(means.lacking)))
         wish = _wish(ways, wanted, progress)
         if wish in told:
             known = told[wish]

@@ -62,6 +62,46 @@ def test_a_gang_that_only_fits_across_cards_waits_but_is_spread_by_default() -> 
     assert len(cards(decide(books(gang(3), quota, Settings()), *THREE))) == 3
 
 
+@pytest.mark.parametrize(
+    ("quota", "expected"),
+    [
+        ({"A": 3, "B": 3}, "AAA"),
+        # One card could serve all: with the left one alone for two of them the third would go to the other.
+        ({"A": 2, "B": 3}, "BBB"),
+        ({"A": 2, "B": 1}, "AAB"),
+        ({"A": 1, "B": 1}, ""),
+    ],
+)
+def test_members_that_ask_for_the_same_get_one_card_where_one_serves_them(
+    quota: dict[str, int], expected: str
+) -> None:
+    decisions = cards(decide(books(gang(3), quota, Settings()), *THREE))
+    assert "".join(decisions[name] for name in sorted(decisions)) == expected
+
+
+def test_each_task_gets_a_card_of_its_own() -> None:
+    group = gang(4).min_task("ps", 2).min_task("w", 2)
+    members = [member(f"{task}{number}").task(task) for task in ("ps", "w") for number in range(2)]
+    decisions = cards(decide(books(group, {"A": 3, "B": 3}, Settings()), *members))
+    assert decisions == {"ps0": "A", "ps1": "A", "w0": "B", "w1": "B"}
+
+
+def test_of_an_elastic_gang_so_many_get_one_card_as_have_to_start_together() -> None:
+    five = [member(f"m{number}") for number in range(5)]
+    decisions = cards(decide(books(gang(3), {"A": 2, "B": 3}, Settings()), *five))
+    assert [decisions[f"m{number}"] for number in range(3)] == ["B", "B", "B"]
+    assert len(decisions) == 5
+
+
+def test_a_gang_of_very_many_tasks_with_choices_is_decided_on_in_few_ways() -> None:
+    tasks = [f"t{number}" for number in range(40)]
+    pods = [member(f"{task}-{number}", "A|B").task(task) for task in tasks for number in range(2)]
+    ledger = books(gang(80), {"A": 41, "B": 39}, Settings())
+    ledger.put_node(a_node("a").card("A", 100).view())
+    ledger.put_node(a_node("b").card("B", 100).view())
+    assert len(cards(decide(ledger, *pods))) == 80
+
+
 def test_a_member_without_a_choice_decides_for_all() -> None:
     ledger = books(gang(3), {"A": 3, "B": 3})
     assert cards(decide(ledger, *THREE[:2], member("m2", "B"))) == dict.fromkeys(("m0", "m1", "m2"), "B")
