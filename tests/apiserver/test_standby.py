@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from core import reasons
+from core import names, reasons
 from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
@@ -71,7 +71,7 @@ def cards(response: Any) -> dict[str, str]:
     (operation,) = json.loads(base64.b64decode(response["patch"]))
     assert operation["path"] == "/metadata/annotations"
     found: dict[str, str] = operation["value"]
-    return found
+    return {key: text for key, text in found.items() if key != names.CHARGED_QUEUE_ANNOTATION}
 
 
 def test_a_standby_answers_with_the_cards_that_the_leader_books(
