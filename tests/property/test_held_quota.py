@@ -1,12 +1,11 @@
 """Never over quota, and never kept from others, by what a tenant writes: gates, schedulers, graces, in whatever order."""
 
-from collections import Counter
-
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from core import names
 from core.crossquota.book import guest_book
+from core.objects import Pod
 from core.plan.bind import Binder
 from core.plan.decision import Lift
 from core.plan.lift import Planner
@@ -19,14 +18,15 @@ from tests.builders.objects import PodBuilder
 
 SETTINGS = Settings(gates=GateSettings(wait_for_us=("after.us", names.VOLCANO_GATE)))
 MAX_FREE_S = SETTINGS.quota.max_free_grace_s
-FOREIGN = ("example.com/a", "example.com/b", "after.us", names.VOLCANO_GATE)
+GATES = ((), (), (), ("example.com/a",), ("after.us",), (names.VOLCANO_GATE,), ("example.com/a", "after.us"))
 GRACES = (0, 30, MAX_FREE_S, MAX_FREE_S + 1, 10**8)
 KINDS = {
     "card": a_pod().gpu(1).card("A").in_queue("q"),
     "share": a_pod().mgpu("c", core=30, memory=1024).in_queue("q"),
     "claim": a_pod().claim("dev", template="each").in_queue("q"),
 }
-QUOTA = {"card": 2, "share": 2, "claim": 2}
+ROOM = 2
+"""Pods of each kind that the queue has quota for."""
 QUEUE = a_queue("q").cards({"A": 2}).shares(core=60).devices({"capability": {"gpu": {"count": 2}}})
 
 
@@ -35,7 +35,9 @@ class Tenant(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        self.kind = "card"
         self.pods: dict[str, PodBuilder] = {}
+        self.views: dict[str, Pod] = {}
         self.serial = 0
         self.restart()
 
@@ -46,8 +48,8 @@ class Tenant(RuleBasedStateMachine):
         self.ledger.put_node(a_node("n").card("A", 99).mgpu(99, memory=16384).view())
         self.ledger.put_queue(QUEUE.view())
         self.ledger.devices.put_template(a_template("each").exactly("r", "gpu").view())
-        for pod in self.pods.values():
-            self.ledger.put_pod(pod.view())
+        for view in self.views.values():
+            self.ledger.put_pod(view)
         self.planner = Planner(self.ledger)
         self.binder = Binder(self.ledger, guest_book((), (), SETTINGS), SETTINGS, lambda: None)
         self.ledger.wakeups.look_at("q")
@@ -55,31 +57,40 @@ class Tenant(RuleBasedStateMachine):
     def store(self, pod: PodBuilder) -> None:
         self.serial += 1
         stored = pod.put("metadata", "resourceVersion", value=str(self.serial))
-        self.pods[stored.view().uid] = stored
-        self.ledger.put_pod(stored.view())
+        view = stored.view()
+        self.pods[view.uid], self.views[view.uid] = stored, view
+        self.ledger.put_pod(view)
 
     def pick(self, data: st.DataObject, uids: list[str]) -> PodBuilder | None:
         return self.pods[data.draw(st.sampled_from(sorted(uids)))] if uids else None
 
     # -- what a tenant does --------------------------------------------------------------------------------------
 
+    @initialize(kind=st.sampled_from(sorted(KINDS)))
+    def ask_for(self, kind: str) -> None:
+        """All pods of a run compete for the same."""
+        self.kind = kind
+
     @rule(
-        kind=st.sampled_from(sorted(KINDS)),
-        scheduler=st.sampled_from(("default-scheduler", "volcano", "nobody")),
-        gates=st.lists(st.sampled_from(FOREIGN), max_size=2, unique=True),
+        scheduler=st.sampled_from(("default-scheduler", "nobody")),
+        gates=st.sampled_from(GATES),
+        count=st.integers(1, 3),
+        webhook=st.sampled_from((True, True, False)),
     )
-    def create(self, kind: str, scheduler: str, gates: list[str]) -> None:
-        """The webhook adds our gate for the schedulers that it knows."""
-        self.serial += 1
-        name = f"{kind}-{self.serial}"
-        pod = KINDS[kind].put("metadata", "name", value=name).uid(name).scheduler(scheduler)
-        ours = [names.GATE] if scheduler in SETTINGS.scheduler_names else []
-        self.store(pod.put("spec", "schedulingGates", value=[{"name": gate} for gate in (*gates, *ours)]))
+    def create(self, scheduler: str, gates: tuple[str, ...], count: int, *, webhook: bool) -> None:
+        """The webhook adds our gate for the schedulers that it knows, while it is there."""
+        ours = [names.GATE] if webhook and scheduler in SETTINGS.scheduler_names else []
+        for _ in range(count):
+            pod = self.named(f"p{self.serial}").scheduler(scheduler)
+            self.store(pod.put("spec", "schedulingGates", value=[{"name": gate} for gate in (*gates, *ours)]))
+
+    def named(self, name: str) -> PodBuilder:
+        return KINDS[self.kind].put("metadata", "name", value=name).uid(name)
 
     @rule(data=st.data())
     def remove_a_gate(self, data: st.DataObject) -> None:
         """Any but ours, which is protected."""
-        pod = self.pick(data, [uid for uid, pod in self.pods.items() if set(pod.view().gates) - {names.GATE}])
+        pod = self.pick(data, [uid for uid, view in self.views.items() if set(view.gates) - {names.GATE}])
         if pod is not None:
             gates = pod.view().gates
             gone = data.draw(st.sampled_from([gate for gate in gates if gate != names.GATE]))
@@ -99,7 +110,7 @@ class Tenant(RuleBasedStateMachine):
             self.store(pod.terminating(grace_s=grace_s))
 
     def gone(self, uid: str) -> None:
-        del self.pods[uid]
+        del self.pods[uid], self.views[uid]
         self.ledger.drop_pod(uid)
 
     # -- what the cluster does -----------------------------------------------------------------------------------
@@ -107,7 +118,7 @@ class Tenant(RuleBasedStateMachine):
     @rule(data=st.data(), how=st.sampled_from(("Succeeded", "Failed", "gone")))
     def end(self, data: st.DataObject, how: str) -> None:
         """A kubelet ends a pod, or its containers end by themselves."""
-        pod = self.pick(data, [uid for uid, pod in self.pods.items() if pod.view().bound])
+        pod = self.pick(data, [uid for uid, view in self.views.items() if view.bound])
         if pod is not None and how == "gone":
             self.gone(pod.view().uid)
         elif pod is not None:
@@ -128,15 +139,22 @@ class Tenant(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def bind(self, data: st.DataObject) -> None:
-        """Any scheduler binds any pod that has no gate left, if the hook lets it; a deleted one nobody binds."""
-        free = [
-            uid
-            for uid, pod in self.pods.items()
-            if not (pod.view().gates or pod.view().bound or pod.view().deleting)
-        ]
-        pod = self.pick(data, free)
-        if pod is None:
-            return
+        """Any scheduler binds any pod that has no gate left, if the hook lets it."""
+        pod = self.pick(data, self.bindable())
+        if pod is not None:
+            self.ask_for_bind(pod)
+
+    @rule(data=st.data())
+    def bind_all(self, data: st.DataObject) -> None:
+        """Whatever can start does, in any order."""
+        self.quota_pass()
+        for uid in data.draw(st.permutations(sorted(self.bindable()))):
+            self.ask_for_bind(self.pods[uid])
+
+    def bindable(self) -> list[str]:
+        return [view.uid for view in self.views.values() if not (view.gates or view.bound or view.deleting)]
+
+    def ask_for_bind(self, pod: PodBuilder) -> None:
         view = pod.view()
         records = {} if self.binder.certain(view, "n") else self.binder.decide(view, "n")
         if not isinstance(records, Shortfall):
@@ -147,27 +165,18 @@ class Tenant(RuleBasedStateMachine):
     @invariant()
     def what_runs_never_exceeds_the_quota(self) -> None:
         """But for pods in a grace that the administrator has found short enough."""
-        running: Counter[str] = Counter()
-        for pod in self.pods.values():
-            view = pod.view()
-            soon_gone = view.deleting and view.grace_s <= MAX_FREE_S
-            running[view.uid.partition("-")[0]] += view.bound and not (view.terminal or soon_gone)
-        assert all(running[kind] <= limit for kind, limit in QUOTA.items()), running
+        running = [view for view in self.views.values() if view.bound and not view.terminal]
+        assert sum(not (view.deleting and view.grace_s <= MAX_FREE_S) for view in running) <= ROOM
 
     def teardown(self) -> None:
         """When all that runs, was let in or may be bound is gone, the rest keeps nothing from those that come first."""
-        for uid, pod in tuple(self.pods.items()):
-            view = pod.view()
+        for uid, view in tuple(self.views.items()):
             let_in = view.bound or names.CHARGED_QUEUE_ANNOTATION in view.annotations
             if let_in or (not view.gates and view.scheduler_name != "nobody"):
                 self.gone(uid)
-        for kind, limit in QUOTA.items():
-            for number in range(limit + 1):
-                name = f"{kind}-honest-{number}"
-                pod = KINDS[kind].put("metadata", "name", value=name).uid(name).gated().priority(9)
-                self.store(pod)
-        lifted = Counter(uid.partition("-")[0] for uid in self.lift_all() if "honest" in uid)
-        assert lifted == QUOTA
+        for number in range(ROOM + 1):
+            self.store(self.named(f"honest-{number}").gated().priority(9))
+        assert sum(uid.startswith("honest") for uid in self.lift_all()) == ROOM
 
 
 TestTenant = Tenant.TestCase

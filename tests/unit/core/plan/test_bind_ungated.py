@@ -123,6 +123,12 @@ def test_without_a_default_queue_what_names_none_is_bound_as_it_would_be_lifted(
     assert charged(binder(books(pod)).decide(pod.view(), "n")) == "default"
 
 
+def test_with_cards_and_claims_it_needs_quota_for_both() -> None:
+    pod = CARD.claim("dev", template="each")
+    assert charged(decided(pod)) == "q"
+    assert reason(decided(pod, another(CLAIM).bound_to("n"))) == reasons.INSUFFICIENT_DEVICE_QUOTA
+
+
 def test_a_claim_that_others_hold_by_right_costs_nothing_more() -> None:
     pod = a_pod("p").claim("dev", name="shared").in_queue("q")
     assert charged(decided(pod, another(pod).bound_to("n"))) == "q"

@@ -350,3 +350,14 @@ class TestGatesOfOthers:
         planner = Planner(ledger)
         assert lifted(ledger, planner, *lifted_ones, held_back, single) == ["single"]
         assert planner.order(["q", "a"]) == planner.order(["a", "q"]) == ["a", "q"]
+
+    def test_nor_has_one_whose_other_members_could_never_finish_it(self) -> None:
+        """The one that fits is held back, the one that is not never fits."""
+        ledger = books(a_queue("q").cards({"A": 8}), groups=(group(),))
+        lifted_ones = [
+            pod.charged("q").put("spec", "schedulingGates", value=[]).assigned({"A": 1}) for pod in FOUR[:3]
+        ]
+        waiting = [member("m3", second=3).gated("example.com/licence"), member("m4", second=4, count=99)]
+        planner = Planner(ledger)
+        assert lifted(ledger, planner, *lifted_ones, *waiting) == []
+        assert planner.order(["q", "a"]) == ["a", "q"]
