@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     for name, queue in sorted(ledger.queues.items()):
         for annotation, problem in access_of(queue).problems:
             text = output.printable(problem)
-            print(f"warning: queue {name}: {annotation} admits nobody, it {text}", file=sys.stderr)
+            print(f"warning: queue {name}: {annotation} admits nobody: {text}", file=sys.stderr)
     report = summary(ledger, state.pods)
     if options.output == "json":
         output.print_json(report)

@@ -223,3 +223,19 @@ def test_the_queue_of_a_job_comes_before_what_its_pods_say(
     cluster.create({**group, "metadata": again})
     cluster.wait_running(*workers("job", 0))
     cluster.wait_allocated(work.path, {work.card: 1})
+
+
+def test_a_job_in_a_queue_that_is_closed_to_its_namespace_is_refused(cluster: Cluster) -> None:
+    """Once, by the queue that it names; what a template says about it is not asked here either."""
+    work = Work(cluster, 4)
+    closed = {"metadata": {"annotations": {names.NAMESPACES_ANNOTATION: "somebody-else"}}}
+    cluster.api.patch(work.path, closed).expect()
+    job = work.job("j", 2, minimum=2)
+
+    def refused() -> str:
+        answer = cluster.try_create(job, dryRun="All")
+        return str(answer.body["message"]) if answer.status == 403 else ""
+
+    said = wait_for("the webhook knows who may use the queue", refused)
+    assert said.count("is not open to namespace") == 1
+    assert f'spec.queue: Forbidden: "{work.queue}": queue {work.queue} is not open' in said

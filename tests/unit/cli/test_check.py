@@ -328,3 +328,56 @@ def test_as_a_process() -> None:
     assert outcome.status == 1
     assert outcome.out.startswith("<stdin>:6: error CardNameMalformed ")
     assert outcome.err == ""
+
+
+ACCESS = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata:
+  name: team
+  annotations:
+    cardquota.io/namespaces: %s
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: ml}
+"""
+NAMING = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: ml}
+spec:
+  template:
+    metadata:
+      annotations:
+        volcano.sh/card.name: A
+        scheduling.volcano.sh/queue-name: team
+    spec:
+      containers:
+      - name: main
+        resources: {limits: {nvidia.com/gpu: 1}}
+"""
+
+
+@pytest.mark.parametrize(("admitted", "status"), [("web", 1), ("m*", 0)])
+def test_a_template_that_names_a_closed_queue_is_an_error_at_its_line(
+    run: Run, tmp_path: Path, admitted: str, status: int
+) -> None:
+    """As far as the state shows queue and namespace; without one it passes."""
+    state, manifest = tmp_path / "state.yaml", tmp_path / "web.yaml"
+    state.write_text(ACCESS % admitted)
+    manifest.write_text(NAMING)
+    outcome = run("check", "--state", state, manifest)
+    assert outcome.status == status
+    said = f"{manifest}:9: error QueueNotAllowed spec.template.metadata.annotations[scheduling.volcano.sh/queue-name]"
+    assert (said in outcome.out) is (status == 1)
+    assert run("check", manifest).status == 0
+
+
+def test_who_may_use_a_queue_is_linted(run: Run, tmp_path: Path) -> None:
+    manifest = tmp_path / "queue.yaml"
+    manifest.write_text(ACCESS % "Team_A")
+    outcome = run("check", manifest)
+    assert outcome.status == 1
+    said = f"{manifest}:6: error QueueAccessMalformed metadata.annotations[cardquota.io/namespaces]: Invalid value"
+    assert said in outcome.out

@@ -246,3 +246,35 @@ def test_queues_tell_a_device_quota_that_cannot_be_read(run: Run) -> None:
     outcome = run("queues", "--state", "-", stdin=broken)
     assert outcome.status == 0
     assert outcome.err.startswith("warning: queue org: its device quota cannot be read: spec.dra.capability")
+
+
+CLOSED = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata:
+  name: team
+  annotations: {volcano.sh/card.quota: '{"NVIDIA-H200": 2}', cardquota.io/namespace-selector: tier=gold}
+---
+"""
+HOME = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: default, labels: {tier: %s}}
+---
+"""
+
+
+@pytest.mark.parametrize(
+    ("home", "decision"),
+    [(HOME % "gold", "lift"), (HOME % "iron", "hold"), ("", "hold")],
+    ids=["gold", "iron", "none"],
+)
+def test_a_queue_that_is_closed_to_the_namespace_lifts_nobody(run: Run, home: str, decision: str) -> None:
+    """Nor to one that the state does not show."""
+    report = planned(run, NODE % ("n1", 8) + CLOSED + home + POD % ("p", "NVIDIA-H200", "team", GATED))
+    found = report["pods"]["default/p"]
+    assert found["decision"] == decision
+    if decision == "hold":
+        assert found["reason"] == "QueueNotAllowed"
+        assert "Queue <team> is not open to namespace <default>" in found["message"]
+        assert [event["reason"] for event in report["events"]] == ["QueueNotAllowed"]

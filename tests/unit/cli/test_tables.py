@@ -97,6 +97,25 @@ def test_a_quota_that_cannot_be_read_is_told(run: Run) -> None:
     assert outcome.err.startswith("warning: queue q has no cards: its quota ")
 
 
+def test_who_may_use_a_queue_is_shown_and_what_cannot_be_read_is_told(run: Run) -> None:
+    queue = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata:
+  name: team
+  annotations: {cardquota.io/namespaces: "a, b-*", cardquota.io/namespace-selector: "x in"}
+"""
+    outcome = run("queues", "--state", "-", "-o", "json", stdin=queue)
+    assert json.loads(outcome.out)["team"]["access"] == {
+        "open": False,
+        "namespaces": "a, b-*",
+        "namespaceSelector": "x in",
+    }
+    assert outcome.err.startswith(
+        "warning: queue team: cardquota.io/namespace-selector admits nobody: in and"
+    )
+
+
 def test_cards_adds_up_the_nodes(run: Run, state: Path) -> None:
     outcome = run("cards", "--state", state)
     assert (outcome.status, outcome.err) == (0, "")

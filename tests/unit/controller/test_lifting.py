@@ -121,3 +121,23 @@ async def test_the_pass_and_what_is_booked_anew_share_one_slice_in_each_round_of
     assert ledger.settled
     assert ledger.used("q", "A") == 150_000
     assert clock.longest <= 7
+
+
+async def test_a_queue_that_is_closed_tells_those_who_wait_and_opens_for_them_again() -> None:
+    """By its annotation, and by the labels of their namespace; what was lifted stays."""
+    world = World(pod("a", 1), pod("b", 2), quota=2)
+    queue = a_queue("q").cards({"A": 2})
+    show(world.caches.queues, "q", queue.used_by("web", "env=dev").view())
+    async with world.running():
+        assert world.names() == []
+        await asyncio.sleep(2)
+        assert [event[:2] for event in world.recorder.emitted] == [
+            ("Pod a", reasons.QUEUE_NOT_ALLOWED),
+            ("Pod b", reasons.QUEUE_NOT_ALLOWED),
+        ]
+        show(world.caches.namespaces, "ml", a_namespace("ml").label("env", "dev").view())
+        await asyncio.sleep(1)
+        assert world.names() == ["a", "b"]
+        show(world.caches.queues, "q", queue.used_by("web").view())
+        await asyncio.sleep(1)
+        assert world.caches.ledger.used("q", "A") == 2000

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from core.names import QUEUE_NAME_ANNOTATION
 from core.settings import Settings
 from kube.metrics import Metrics
-from kube.resources import DEVICE_CLASSES, NODES, QUEUES
+from kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, QUEUES
 from tests.fakes.apiserver import FakeApiServer, answer_status, background, silence
 from tests.unit.core.admission.samples import H200, a_node, a_queue
 from webhook.views import LiveViews
@@ -74,6 +75,27 @@ async def test_queues_come_change_and_go(server: FakeApiServer, views: LiveViews
     await server.wait_for(lambda: queues["team-a"].card_quota == '{"A": 2}')
     server.remove(QUEUES, "team-a")
     await server.wait_for(lambda: "team-a" not in queues)
+
+
+async def test_namespaces_come_are_labelled_and_go(server: FakeApiServer, views: LiveViews) -> None:
+    server.put(NAMESPACES, {"metadata": {"name": "ml"}})
+    await views.wait_listed()
+    found = views.current().namespaces
+    assert found is not None
+    assert found["ml"].labels == {"kubernetes.io/metadata.name": "ml"}
+    labelled = {"name": "ml", "labels": {"env": "dev"}, "annotations": {QUEUE_NAME_ANNOTATION: "team-a"}}
+    server.put(NAMESPACES, {"metadata": labelled})
+    await server.wait_for(lambda: found["ml"].labels.get("env") == "dev")
+    assert found["ml"].queue == "team-a"
+    server.remove(NAMESPACES, "ml")
+    await server.wait_for(lambda: "ml" not in found)
+
+
+async def test_without_namespaces_nothing_is_known_of_them(server: FakeApiServer, views: LiveViews) -> None:
+    server.fail("list", silence(), path="/namespaces", times=100)
+    server.put(QUEUES, a_queue("{}"))
+    await server.wait_for(lambda: bool(views.current().queues))
+    assert views.current().namespaces is None
 
 
 async def test_a_cluster_without_queues_has_none(server: FakeApiServer, views: LiveViews) -> None:
