@@ -10,6 +10,7 @@ import pytest
 from core import names, reasons
 from hack.controlplane import Answer, ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
+from hack.install import Installation
 from tests.apiserver.cluster import Cluster, Object, gates, unique
 from tests.apiserver.manifests import binding, pod, share_pod
 from tests.apiserver.watching import Watch
@@ -18,6 +19,8 @@ INDEX = f"{names.GPU_INDEX_PREFIX}c"
 CARD_MIB = 81920
 NOBODY = "nobody"
 """A scheduler that is not there and that the settings do not name: its pods have no gate, the test binds them."""
+LATER = "later"
+"""A scheduler of ours that is not there yet."""
 
 FORGED = {
     INDEX: "7",
@@ -40,6 +43,12 @@ def records(stored: Mapping[str, object]) -> dict[str, str]:
 
 def record(*cards: int) -> dict[str, str]:
     return {INDEX: ",".join(map(str, cards)), names.ASSUMED_ANNOTATION: "true"}
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    with Installation(control_plane, values={"schedulerNames": ["default-scheduler", LATER]}) as installed:
+        yield installed
 
 
 @pytest.fixture
@@ -276,7 +285,7 @@ def test_a_node_that_changed_between_lift_and_bind_is_judged_anew(cluster: Clust
     """The pod's scheduler does not run yet when it is lifted; meanwhile the node gets another policy."""
     name = unique("mgpu")
     cluster.add_nodes(mgpu_node(name, cards=1, memory_mib=CARD_MIB))
-    cluster.create(share_pod("a", 30, 1024, schedulerName="volcano"))
+    cluster.create(share_pod("a", 30, 1024, schedulerName=LATER))
     wait_for("our gate is gone", lambda: gates(cluster.pod("a")) == [])
     _relabel(cluster, name, "native-burst-share")
     wait_for(

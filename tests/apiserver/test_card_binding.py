@@ -19,14 +19,16 @@ from tests.apiserver.test_ungated import ignore_the_webhook
 from tests.apiserver.watching import Watch
 
 SCHEDULER = "default-scheduler"
-NOT_RUNNING = "volcano"
+NOT_RUNNING = "later"
+"""A scheduler of ours that is not there yet."""
 """A scheduler that the settings name: its pods have the gate and are lifted, and then the test binds them."""
 
 
 @pytest.fixture(scope="module")
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
     """Administrators may remove gates here, as after the binding of the policy was deleted."""
-    with Installation(control_plane) as installed:
+    values = {"schedulerNames": ["default-scheduler", NOT_RUNNING]}
+    with Installation(control_plane, values=values) as installed:
         policy = of_kind(installed.objects, "ValidatingAdmissionPolicyBinding")["cardquota-gate"]
         control_plane.api.delete(control_plane.api.path_of(policy)).expect()
         yield installed
