@@ -168,6 +168,12 @@ class Tenant(RuleBasedStateMachine):
         running = [view for view in self.views.values() if view.bound and not view.terminal]
         assert sum(not (view.deleting and view.grace_s <= MAX_FREE_S) for view in running) <= ROOM
 
+    @invariant()
+    def whoever_was_let_in_is_held_back_by_no_gate_that_comes_first(self) -> None:
+        """Volcano's own comes first here: none of these schedulers is Volcano's."""
+        for view in self.views.values():
+            assert names.CHARGED_QUEUE_ANNOTATION not in view.annotations or set(view.gates) <= {"after.us"}
+
     def teardown(self) -> None:
         """When all that runs, was let in or may be bound is gone, the rest keeps nothing from those that come first."""
         for uid, view in tuple(self.views.items()):
