@@ -321,3 +321,16 @@ def test_a_pod_without_its_gate_differs_in_nothing_else() -> None:
     gated = a_pod("p").gpu(1).card("A").gated("other.io/gate").needs_node("zone", "a").view()
     expected = replace(gated, gates=("other.io/gate",), annotations={"a": "b"})
     assert gated.ungated({"a": "b"}) == expected
+
+
+@pytest.mark.parametrize("text", [None, "", "a, b"])
+def test_an_annotation_that_says_nothing_is_not_one_that_is_missing(text: str | None) -> None:
+    view = a_queue().used_by(text, text).view()
+    assert (view.namespaces, view.namespace_selector) == (text, text)
+
+
+def test_a_namespace_has_the_label_of_its_name_as_the_api_server_sees_to_it() -> None:
+    """Also in a file that nobody has completed; and nobody gives it another one."""
+    labelled = a_namespace("ml").label("env", "dev").label(names.NAMESPACE_NAME_LABEL, "other")
+    assert labelled.view().labels == {"env": "dev", names.NAMESPACE_NAME_LABEL: "ml"}
+    assert a_namespace("ml").view().labels == {names.NAMESPACE_NAME_LABEL: "ml"}
