@@ -231,7 +231,6 @@ def test_the_bind_of_a_pod_that_never_passed_the_gate_is_refused_and_it_holds_no
         if node["metadata"]["labels"].get("nvidia.com/gpu.product") == team.card
     )
     tenant.create(podgroup("g", team.queue, 1), *in_group("g", team.unqueued("a", schedulerName=NOBODY)))
-    cluster.wait_said("a", reasons.QUEUE_NOT_ALLOWED)
     refused = cluster.bind(binding("a", node))
     assert refused.status == 409
     assert f"[{reasons.QUEUE_NOT_ALLOWED}] Queue <{team.queue}>" in refused.body["message"]
