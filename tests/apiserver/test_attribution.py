@@ -54,7 +54,7 @@ def test_what_runs_stays_charged_to_the_queue_that_let_it_in_whatever_its_tenant
     cluster.wait_said("b", "InsufficientScalarQuota")
     group = cluster.api.path("scheduling.volcano.sh/v1beta1", "PodGroup", cluster.namespace, "g")
     owner = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "apiVersion": "batch.volcano.sh/v9",  # served nowhere, so that no garbage collector finds the owner gone
         "kind": "Job",
         "name": "j",
         "uid": "u",

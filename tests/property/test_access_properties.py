@@ -234,10 +234,10 @@ def test_a_pod_is_let_in_or_holds_something_only_where_its_queue_admits_its_name
 
 def refusal(world: World, ledger: Ledger) -> str:
     """What the pod is told at the gate, or at its bind where it never comes to a gate; empty where it is let in."""
-    (pod,) = (entry.pod for entry in ledger.entries())
     if world.gated:
         (decision,) = filter(None, Planner(ledger).run(list(ledger.accounts)))
         return decision.reason if isinstance(decision, Hold) else ""
+    pod = world.pod().view()
     binder = Binder(ledger, guest_book((), (), ledger.settings), ledger.settings, lambda: None)
     answer = {} if binder.certain(pod, "n") else binder.decide(pod, "n")
     return answer.reason if isinstance(answer, Shortfall) else ""
