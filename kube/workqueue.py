@@ -16,6 +16,8 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 _SLACK = 64
+_TAKEN_AT_ONCE = 1000
+"""So many keys become ready before others come to their turn: a hundred thousand may be due at once when leading begins."""
 _TICK_S = 0.001
 """A timer may fire a hair before the clock shows its time; without this the queue would spin until it does."""
 
@@ -178,7 +180,10 @@ class WorkQueue(Generic[K]):
             heapify(self._timers)
 
     def _take_due(self, now: float) -> None:
-        while self._timers and self._timers[0][0] <= now:
+        """Makes ready what is due by now, or a part of it: what is left is due in the next round of the loop."""
+        for _ in range(_TAKEN_AT_ONCE):
+            if not self._timers or self._timers[0][0] > now:
+                return
             due, _, key = heappop(self._timers)
             if self._later.get(key) == due:
                 del self._later[key]

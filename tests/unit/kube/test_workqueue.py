@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from kube.workqueue import IDLE, Work, WorkQueue
+from tests.fakes.apiserver import background
 
 pytestmark = pytest.mark.looptime
 
@@ -290,3 +291,23 @@ async def test_what_waits_is_kept_once_however_often_it_is_asked_for() -> None:
     queue.add("a/2", 300)
     assert len(desk.begun) == 1000
     assert len(queue._timers) < 100
+
+
+async def test_very_many_keys_that_are_due_together_become_ready_a_part_at_a_time() -> None:
+    """And every one of them is worked on, without anything else that happens."""
+    done: list[int] = []
+    all_done = asyncio.Event()
+
+    async def work(key: int) -> None:
+        done.append(key)
+        if len(done) == 3500:
+            all_done.set()
+
+    queue: WorkQueue[int] = WorkQueue(work, slots=50)
+    for key in range(3500):
+        queue.add(key)
+    queue._take_due(asyncio.get_running_loop().time() + 1)
+    assert sum(len(line) for line in queue._ready.values()) == 1000
+    async with background(queue.run()):
+        await all_done.wait()
+    assert sorted(done) == list(range(3500))
