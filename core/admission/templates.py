@@ -15,13 +15,20 @@ from core.mgpu import rules as mgpu_rules
 from core.objects import Job
 from core.objects import raw as read
 from core.settings import Settings
-from core.violations import Findings, Hint, Violation, child
+from core.violations import Findings, Violation, child
 
 
 class _Place(TypedDict):
     prefix: str
     settings: Settings
     template: bool
+
+
+class _Destined(TypedDict):
+    prefix: str
+    namespace: str
+    job: Job | None
+    context: Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,9 @@ def judge(subject: Subject, context: Context) -> Findings:
     Records are protected whatever features are on: a forged one would be believed as soon as its feature is.
     """
     records = Findings(tuple(_preset_records(subject.metadata, subject.prefix)))
-    return asked(subject, context) + records + _access(subject, context)
+    # Whoever schedules them: the queue that the pods are for is open to their namespace, or not.
+    access = queue_access.pod_findings(subject.metadata, subject.spec, **_destined(subject, context))
+    return asked(subject, context) + records + access
 
 
 def asked(subject: Subject, context: Context) -> Findings:
@@ -85,32 +94,19 @@ def asked(subject: Subject, context: Context) -> Findings:
     if settings.features.cross_quota:
         findings += Findings(hints=crossquota_rules.pod_hints(subject.metadata, subject.prefix))
     if settings.features.gates and ours and not findings.violations:
-        findings += Findings(hints=tuple(_outlook(subject, context)))
+        # Only those hear it who wait at the gate.
+        hints = outlook.pod_hints(subject.metadata, subject.spec, **_destined(subject, context))
+        findings += Findings(hints=tuple(hints))
     return findings
 
 
-def _outlook(subject: Subject, context: Context) -> Iterable[Hint]:
-    """What only those hear who wait at the gate."""
-    return outlook.pod_hints(
-        subject.metadata,
-        subject.spec,
-        prefix=subject.prefix,
-        namespace=subject.namespace,
-        job=subject.job,
-        context=context,
-    )
-
-
-def _access(subject: Subject, context: Context) -> Findings:
-    """Whether the queue that the pods are for is open to their namespace, whoever schedules them."""
-    return queue_access.pod_findings(
-        subject.metadata,
-        subject.spec,
-        prefix=subject.prefix,
-        namespace=subject.namespace,
-        job=subject.job,
-        context=context,
-    )
+def _destined(subject: Subject, context: Context) -> _Destined:
+    return {
+        "prefix": subject.prefix,
+        "namespace": subject.namespace,
+        "job": subject.job,
+        "context": context,
+    }
 
 
 def _preset_records(metadata: Mapping[str, Any], prefix: str) -> Iterable[Violation]:

@@ -9,6 +9,15 @@ Object = dict[str, Any]
 
 GPU = "nvidia.com/gpu"
 
+JOB_OUT_OF_REACH: Object = {
+    "apiVersion": "batch.volcano.sh/v9",
+    "kind": "Job",
+    "name": "j",
+    "uid": "u",
+    "controller": True,
+}
+"""An owner of a version that is served nowhere, so that no garbage collector finds it gone."""
+
 
 def pod(
     name: str,

@@ -4,7 +4,7 @@ import json
 
 from core import names
 from tests.apiserver.cluster import Cluster, charged, unique
-from tests.apiserver.manifests import GPU, Object, card_pod, in_group, pod, podgroup, queue
+from tests.apiserver.manifests import GPU, JOB_OUT_OF_REACH, Object, card_pod, in_group, pod, podgroup, queue
 
 
 def unqueued_pod(name: str, card: str) -> Object:
@@ -53,17 +53,10 @@ def test_what_runs_stays_charged_to_the_queue_that_let_it_in_whatever_its_tenant
     cluster.create(card_pod("b", card, first))
     cluster.wait_said("b", "InsufficientScalarQuota")
     group = cluster.api.path("scheduling.volcano.sh/v1beta1", "PodGroup", cluster.namespace, "g")
-    owner = {
-        "apiVersion": "batch.volcano.sh/v9",  # served nowhere, so that no garbage collector finds the owner gone
-        "kind": "Job",
-        "name": "j",
-        "uid": "u",
-        "controller": True,
-    }
     for other in (second, "nowhere"):
         cluster.api.patch(group, {"spec": {"queue": other}}).expect()
     cluster.api.delete(group).expect()
-    cluster.api.patch(cluster.path("a"), {"metadata": {"ownerReferences": [owner]}}).expect()
+    cluster.api.patch(cluster.path("a"), {"metadata": {"ownerReferences": [JOB_OUT_OF_REACH]}}).expect()
     name_queue_of_namespace(cluster, second)
     # The queue that nothing names any more is looked at last: by then all of it has been taken in.
     cluster.create(unqueued_pod("c", card))

@@ -14,6 +14,7 @@ from hack.installation.rendering import of_kind
 from tests.apiserver.cluster import Cluster, charged, unique
 from tests.apiserver.manifests import (
     GPU,
+    JOB_OUT_OF_REACH,
     Object,
     binding,
     card_pod,
@@ -113,15 +114,8 @@ class Team:
 
 def owned_by_job(made: Object, in_queue: str) -> Object:
     """As the Job controller makes it, or whoever copies that."""
-    owner = {
-        "apiVersion": "batch.volcano.sh/v9",  # served nowhere, so that no garbage collector finds the owner gone
-        "kind": "Job",
-        "name": "j",
-        "uid": "u",
-        "controller": True,
-    }
     annotations = {**made["metadata"]["annotations"], names.JOB_QUEUE_ANNOTATION: in_queue}
-    metadata = {**made["metadata"], "ownerReferences": [owner], "annotations": annotations}
+    metadata = {**made["metadata"], "ownerReferences": [JOB_OUT_OF_REACH], "annotations": annotations}
     return {**made, "metadata": metadata}
 
 
