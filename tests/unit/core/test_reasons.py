@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from core import reasons
+from core import catalogue, reasons
 
 _CODES = {
     name: value
@@ -14,7 +14,7 @@ _CODES = {
 
 
 def test_every_code_is_in_the_catalogue_and_the_other_way_round() -> None:
-    assert set(_CODES.values()) == set(reasons.CATALOGUE)
+    assert set(_CODES.values()) == set(catalogue.CATALOGUE)
 
 
 def test_codes_are_camel_case_and_agree_with_their_constants() -> None:
@@ -30,16 +30,16 @@ def test_the_reasons_known_to_volcano_users_keep_their_names() -> None:
         "InsufficientCPUQuota",
         "InsufficientMemoryQuota",
         "InsufficientScalarQuota",
-    } <= reasons.CATALOGUE.keys()
+    } <= catalogue.CATALOGUE.keys()
 
 
 def test_every_reason_says_what_it_means_and_what_to_do() -> None:
-    for code, reason in reasons.CATALOGUE.items():
+    for code, reason in catalogue.CATALOGUE.items():
         assert reason.code == code
         assert reason.meaning
-        assert reasons.remedy(code) == reason.remedy != ""
+        assert catalogue.remedy(code) == reason.remedy != ""
 
 
 def test_an_unknown_code_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(KeyError):
-        reasons.remedy("NoSuchReason")
+        catalogue.remedy("NoSuchReason")

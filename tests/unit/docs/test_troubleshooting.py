@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core import reasons
+from core import catalogue, reasons
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
@@ -16,7 +16,7 @@ RESERVED = "## Codes that are reserved"
 _ROW = re.compile(r"^\| `(\w+)` \| .* \|$", re.MULTILINE)
 
 
-def row(reason: reasons.Reason) -> str:
+def row(reason: catalogue.Reason) -> str:
     """The line of a table that the page must have."""
     meaning, remedy = (text.replace("|", r"\|") for text in (reason.meaning, reason.remedy))
     return f"| `{reason.code}` | {meaning} | {remedy} |"
@@ -24,8 +24,9 @@ def row(reason: reasons.Reason) -> str:
 
 def used_codes() -> Iterator[str]:
     """Every code that a module of the product refers to, as `reasons.NAME`."""
+    catalogue_file = ROOT / "core" / "catalogue.py"
     for package in ("core", "kube", "webhook", "controller", "cli"):
-        for file in (ROOT / package).rglob("*.py"):
+        for file in set((ROOT / package).rglob("*.py")) - {catalogue_file}:
             for node in ast.walk(ast.parse(file.read_text("utf-8"))):
                 match node:
                     case ast.Attribute(value=ast.Name(id="reasons"), attr=name) if name.isupper():
@@ -34,18 +35,18 @@ def used_codes() -> Iterator[str]:
                             yield code
 
 
-@pytest.mark.parametrize("reason", reasons.CATALOGUE.values(), ids=lambda reason: reason.code)
-def test_every_reason_has_its_line_word_for_word(reason: reasons.Reason) -> None:
+@pytest.mark.parametrize("reason", catalogue.CATALOGUE.values(), ids=lambda reason: reason.code)
+def test_every_reason_has_its_line_word_for_word(reason: catalogue.Reason) -> None:
     assert row(reason) in PAGE.splitlines()
 
 
 def test_no_reason_has_two_lines_and_none_is_made_up() -> None:
-    assert sorted(_ROW.findall(PAGE)) == sorted(reasons.CATALOGUE)
+    assert sorted(_ROW.findall(PAGE)) == sorted(catalogue.CATALOGUE)
 
 
 def test_codes_are_called_reserved_while_nothing_uses_them() -> None:
     reserved = set(_ROW.findall(PAGE.partition(RESERVED)[2]))
-    assert reserved == reasons.CATALOGUE.keys() - set(used_codes())
+    assert reserved == catalogue.CATALOGUE.keys() - set(used_codes())
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from core import names, reasons
+from core import catalogue, names, reasons
 from core.mgpu import records
 from core.mgpu.ask import AskProblem, MgpuAsk, Part, mgpu_ask
 from core.mgpu.binding import Granted, Refused, decide
@@ -107,7 +107,7 @@ def test_refusals(pod: PodBuilder, node: Any, bound: list[PodBuilder], code: str
     assert isinstance(answer, Refused)
     assert answer.code == code
     assert answer.message
-    assert answer.code in reasons.CATALOGUE
+    assert answer.code in catalogue.CATALOGUE
 
 
 def test_no_key_over_63_characters_is_ever_written() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from core import names, reasons
+from core import catalogue, names, reasons
 from core.objects import Pod
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
@@ -250,7 +250,7 @@ def test_an_mps_share_is_narrowed_to_slices_of_its_size() -> None:
 def test_every_obstacle_has_its_reason(queue: QueueBuilder, pod: PodBuilder, reason: str) -> None:
     hold = held(decide(books(queue), pod)["p"])
     assert hold.reason == reason
-    assert hold.reason in reasons.CATALOGUE
+    assert hold.reason in catalogue.CATALOGUE
     assert "q" in hold.message
     assert hold.announced is (reason != reasons.QUEUE_NOT_OPEN)
 
