@@ -25,6 +25,8 @@ def of(state: "State", settings: "Settings") -> "Ledger":
     for job in state.jobs:
         ledger.put_job(job)
     ledger.devices.serve(state.claims_served)
+    for device_class in state.device_classes:
+        ledger.devices.put_class(device_class)
     for claim in state.claims:
         ledger.devices.put_claim(claim)
     for template in state.templates:

@@ -25,6 +25,7 @@ from cli.manifests import Found
 from core.objects import (
     Claim,
     ClaimTemplate,
+    DeviceClass,
     Group,
     Job,
     Namespace,
@@ -33,6 +34,7 @@ from core.objects import (
     Queue,
     claim,
     claim_template,
+    device_class,
     group,
     job,
     namespace,
@@ -88,7 +90,7 @@ class State:
     namespaces: tuple[Namespace, ...] = ()
     claims: tuple[Claim, ...] = ()
     templates: tuple[ClaimTemplate, ...] = ()
-    device_classes: tuple[str, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
     claims_served: bool = True
     """Whether ResourceClaims exist as a kind. Of a file nobody can tell: there a claim that is not in it is missing."""
     raw: Mapping[ObjectKind, Mapping[str, Raw]] = field(default_factory=dict)
@@ -208,7 +210,7 @@ def _build(items: Iterable[_Item]) -> State:
         namespaces=views(NAMESPACE, namespace.project),
         claims=views(CLAIM, claim.project),
         templates=views(CLAIM_TEMPLATE, claim_template.project),
-        device_classes=tuple(raw.get(DEVICE_CLASS, {})),
+        device_classes=views(DEVICE_CLASS, device_class.project),
         raw=raw,
         complete=complete,
         warnings=tuple(warnings),

@@ -14,20 +14,29 @@ def of(state: "State", settings: "Settings") -> "ClusterView":
     """The view of a state: everything in it is listed completely."""
     from core.admission import ClusterView
     from core.cards.inventory import Inventory
+    from core.dra.extended import DeviceClasses
 
     inventory = Inventory(settings.cards.resources)
     for node in state.nodes:
         inventory.put(node)
+    classes = DeviceClasses()
+    for device_class in state.device_classes:
+        classes.put(device_class)
     return ClusterView(
         inventory=inventory,
         queues={queue.name: queue for queue in state.queues},
         namespaces={namespace.name: namespace for namespace in state.namespaces},
-        device_classes=frozenset(state.device_classes),
+        device_classes=classes,
+        serving=classes,
     )
 
 
 def offline(name: str | None, settings: "Settings") -> "ClusterView":
-    """The view of a state file; without one nothing is known, and the rules that would need it are left out."""
-    from core.admission import NOTHING_LISTED
+    """The view of a state file; without one nothing is known, and the rules that would need it are left out.
 
-    return NOTHING_LISTED if name is None else of(cluster.from_file(name), settings)
+    No DeviceClass is thought of then: a pod with extended resources is what it says.
+    """
+    from core.admission import ClusterView
+    from core.dra.extended import DeviceClasses
+
+    return ClusterView(serving=DeviceClasses()) if name is None else of(cluster.from_file(name), settings)

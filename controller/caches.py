@@ -12,6 +12,7 @@ from core.mgpu.booked import RecordBook
 from core.objects import (
     Claim,
     ClaimTemplate,
+    DeviceClass,
     Group,
     Job,
     Namespace,
@@ -20,6 +21,7 @@ from core.objects import (
     Queue,
     claim,
     claim_template,
+    device_class,
     group,
     job,
     namespace,
@@ -33,6 +35,7 @@ from kube.client import Json
 from kube.informer import GARBAGE, Informer
 from kube.reflector import ListWatch
 from kube.resources import (
+    DEVICE_CLASSES,
     DEVICE_VERSIONS,
     NAMESPACES,
     NODES,
@@ -47,7 +50,7 @@ from kube.resources import (
 from kube.turns import Turns
 from kube.versions import BestVersion
 
-V = TypeVar("V", Pod, Node, Queue, Group, Job, Namespace, Claim, ClaimTemplate)
+V = TypeVar("V", Pod, Node, Queue, Group, Job, Namespace, Claim, ClaimTemplate, DeviceClass)
 
 
 class Caches:
@@ -75,7 +78,9 @@ class Caches:
         devices = ledger.devices
         self.claims = _devices(client, RESOURCE_CLAIMS, claim.project, _namespaced, devices.serve)
         self.templates = _devices(client, RESOURCE_CLAIM_TEMPLATES, claim_template.project, _namespaced)
+        self.device_classes = _devices(client, DEVICE_CLASSES, device_class.project, _named)
         self._with_claims = settings.features.dra
+        self._follow(self.device_classes, devices.put_class, lambda old: devices.drop_class(old.name))
         self._follow(self.claims, devices.put_claim, lambda old: devices.drop_claim(old.key))
         self._follow(self.templates, devices.put_template, lambda old: devices.drop_template(old.key))
         self._follow(self.nodes, ledger.put_node, lambda old: ledger.drop_node(old.name))
@@ -221,7 +226,7 @@ class Caches:
 
     def _informers(self) -> "Iterator[Informer[Any]]":
         if self._with_claims:
-            yield from (self.claims, self.templates)
+            yield from (self.device_classes, self.claims, self.templates)
         yield from (self.namespaces, self.nodes, self.queues, self.groups, self.jobs, self.pods)
 
     def _put_pod(self, observed: Pod) -> None:
@@ -273,7 +278,7 @@ def _devices(
     return _informer(BestVersion(client, DEVICE_VERSIONS, serve), resource, project, key, optional=True)
 
 
-def _named(view: Node | Queue | Namespace) -> str:
+def _named(view: Node | Queue | Namespace | DeviceClass) -> str:
     return view.name
 
 

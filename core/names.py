@@ -63,6 +63,8 @@ CROSSQUOTA_STRATEGY_ANNOTATION: Final = CROSSQUOTA_PREFIX + "scoring-strategy"
 """On pods."""
 
 # Kubernetes.
+DEVICE_CLASS_RESOURCE_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""With the name of a DeviceClass after it: the resource that stands for one device of the class."""
 MIRROR_POD_ANNOTATION: Final = "kubernetes.io/config.mirror"
 TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
 DEFAULT_SCHEDULER: Final = "default-scheduler"

@@ -25,6 +25,11 @@ def let_in(pod: Pod) -> bool:
     return not pod.gated and not names.LET_IN.isdisjoint(pod.annotations)
 
 
+def _may_get_devices(pod: Pod) -> bool:
+    """Whether a pod was let in for devices of which its scheduler makes the claim, if it has to, with the bind."""
+    return not pod.bound and let_in(pod) and bool(pod.extended)
+
+
 class Stages:
     """Derives where pods stand from the pods and the settings, so that a restarted controller comes to the same answer.
 
@@ -47,7 +52,7 @@ class Stages:
         keep a queue's quota for ever. A pod that carries our gate waits even if it asks for nothing (any more): somebody has
         to lift it.
         """
-        if not (pod.asks or pod.gated) or pod.phase in _UNCOUNTED_PHASES:
+        if not (pod.asks or pod.gated or _may_get_devices(pod)) or pod.phase in _UNCOUNTED_PHASES:
             return Stage.IGNORED
         if pod.bound:
             return Stage.IGNORED if self.gave_back(pod) else Stage.ALLOCATED

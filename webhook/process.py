@@ -6,6 +6,7 @@ from functools import partial
 from core.settings import Settings
 from kube import process, runtime
 from kube.client import Client
+from kube.health import condition
 from kube.process import Frame, ProcessOptions
 from webhook.app import make_app
 from webhook.views import LiveViews
@@ -19,6 +20,9 @@ def run(settings: Settings, options: ProcessOptions) -> int:
 async def _serve(settings: Settings, options: ProcessOptions, stop: asyncio.Event) -> int:
     async with await Client.connect(options.kubeconfig) as client:
         frame, views = Frame(client, options), LiveViews(client, settings)
+        if settings.cards.pods_without_card_name == "deny":
+            # Whoever has not seen the nodes takes no resource for a card, and so would let through what has to be refused.
+            frame.health.require_ready("nodes", condition(views.sees_nodes, "the nodes are not listed yet"))
         app = make_app(settings, views.current, frozenset({options.controller_account} - {""}))
         async with frame.listening(app, "admission"):
             await runtime.run_until(stop, frame.run, *views.runnables, partial(_settle, views))

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from core.admission import ClusterView
 from core.cards.inventory import Inventory
+from core.dra.extended import DeviceClasses
 from core.objects import DeviceClass, Namespace, Node, Queue, device_class, namespace, node, queue
 from core.settings import Settings
 from kube import metrics
@@ -25,7 +26,7 @@ class LiveViews:
         self._inventory = Inventory(settings.cards.resources)
         self._by_name: dict[str, Queue] = {}
         self._namespaces_by_name: dict[str, Namespace] = {}
-        self._class_names: set[str] = set()
+        self._device_classes = DeviceClasses()
         self._nodes = Informer(
             client, NODES, node.project, key=lambda view: view.name, metrics=informer_metrics
         )
@@ -69,15 +70,20 @@ class LiveViews:
         if self._with_classes:
             await self._classes.wait_synced()
 
+    def sees_nodes(self) -> bool:
+        """Whether all nodes were listed."""
+        return self._nodes.synced
+
     def current(self) -> ClusterView:
         """The view as of now; its parts are live and not to be kept across an await."""
         return ClusterView(
             inventory=self._inventory if self._nodes.synced else None,
             queues=self._by_name if self._queues.synced else None,
             namespaces=self._namespaces_by_name if self._namespaces.synced else None,
-            device_classes=self._class_names
+            device_classes=self._device_classes
             if self._classes.synced and self._class_versions.served
             else None,
+            serving=self._device_classes if self._classes.synced else None,
         )
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
@@ -100,7 +106,7 @@ class LiveViews:
             self._namespaces_by_name[new.name] = new
 
     def _on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        if old is not None:
-            self._class_names.discard(old.name)
         if new is not None:
-            self._class_names.add(new.name)
+            self._device_classes.put(new)
+        elif old is not None:
+            self._device_classes.drop(old.name)

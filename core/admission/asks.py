@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from core import names
+from core.admission.view import Context
 from core.mgpu.amounts import asks_mgpu
 from core.objects import raw as read
+from core.objects.pod_resources import aggregate, extended
 from core.settings import Settings
 
 
@@ -40,3 +42,17 @@ def counted(asks: Asks, settings: Settings) -> bool:
     """Whether the pod asks for something whose feature is on."""
     features = settings.features
     return (asks.cards and features.cards) or (asks.mgpu and features.mgpu) or (asks.claims and features.dra)
+
+
+def asks_ours(metadata: Mapping[str, Any], spec: Mapping[str, Any], context: Context) -> bool:
+    """Whether a pod asks for something of ours whose feature is on: of extended resources, for one that a DeviceClass serves.
+
+    Where the DeviceClasses are not known yet, any may be one: the controller lets a pod go that waits for nothing.
+    """
+    if counted(asks_of(metadata, spec), context.settings):
+        return True
+    classes = context.view.serving
+    if not context.settings.features.dra or (classes is not None and not classes):
+        return False
+    resources = extended(aggregate(spec, "requests"))
+    return any(classes is None or classes.serving(resource) for resource in resources)

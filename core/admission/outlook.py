@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from core import names, reasons
-from core.admission.asks import asks_of, counted
+from core.admission.asks import asks_ours
 from core.admission.destination import Destination, destination_of
 from core.admission.view import Context
 from core.cards import expression
@@ -39,7 +39,7 @@ def pod_hints(
     if queues is None or names.MIRROR_POD_ANNOTATION in annotations:
         return
     cards = read.text(annotations, names.CARD_NAME_ANNOTATION) if settings.features.cards else ""
-    if not cards and not counted(asks_of(metadata, spec), settings):
+    if not cards and not asks_ours(metadata, spec, context):
         return
     destination = destination_of(metadata, prefix, namespace, job, context)
     if destination is None:

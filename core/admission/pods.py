@@ -6,12 +6,11 @@ from typing import Any
 
 from core import names
 from core.admission import protection, shapes, templates
-from core.admission.asks import asks_of, counted
+from core.admission.asks import asks_ours
 from core.admission.request import CREATE, Add, AdmissionRequest
 from core.admission.templates import Subject, namespace_of
 from core.admission.view import Context
 from core.objects import raw as read
-from core.settings import Settings
 from core.violations import Findings
 
 
@@ -25,21 +24,21 @@ def mutate(request: AdmissionRequest, context: Context) -> tuple[Add, ...]:
     if request.operation != CREATE or shapes.pod(raw):
         return ()
     metadata, spec = read.mapping(raw, "metadata"), read.mapping(raw, "spec")
-    if not gated_at_creation(metadata, spec, context.settings):
+    if not gated_at_creation(metadata, spec, context):
         return ()
     return (*_gate(spec), *_label(raw))
 
 
-def gated_at_creation(metadata: Mapping[str, Any], spec: Mapping[str, Any], settings: Settings) -> bool:
+def gated_at_creation(metadata: Mapping[str, Any], spec: Mapping[str, Any], context: Context) -> bool:
     """Whether a new pod gets the gate.
 
     Not without a scheduler of ours, which would never look at the pod; not with a node, since the API server
     refuses gates beside one; not the image of a static pod, which runs already.
     """
-    scheduler = read.text(spec, "schedulerName") or names.DEFAULT_SCHEDULER
+    settings, scheduler = context.settings, read.text(spec, "schedulerName") or names.DEFAULT_SCHEDULER
     return (
         settings.features.gates
-        and counted(asks_of(metadata, spec), settings)
+        and asks_ours(metadata, spec, context)
         and scheduler in settings.scheduler_names
         and not read.text(spec, "nodeName")
         and names.MIRROR_POD_ANNOTATION not in read.mapping(metadata, "annotations")

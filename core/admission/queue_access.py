@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from core import names, reasons
-from core.admission.asks import asks_of, counted
+from core.admission.asks import asks_ours
 from core.admission.destination import destination_of, home_of
 from core.admission.request import UPDATE
 from core.admission.view import Context
@@ -64,7 +64,7 @@ def pod_findings(
         return Findings()
     if may_use(queue, home.name, home.labels, context.settings.queue.access):
         return Findings()
-    if not counted(asks_of(metadata, spec), context.settings):
+    if not asks_ours(metadata, spec, context):
         return Findings()
     said = f"queue {queue.name} is not open to namespace {home.name}"
     if destination.certain:

@@ -6,7 +6,7 @@ from typing import Any, Self, TypedDict
 
 from core import names, reasons
 from core.admission import limits, outlook, queue_access
-from core.admission.asks import asks_of, counted
+from core.admission.asks import asks_ours
 from core.admission.request import AdmissionRequest
 from core.admission.view import Context
 from core.cards import rules as card_rules
@@ -80,16 +80,20 @@ def judge(subject: Subject, context: Context) -> Findings:
 
 
 def asked(subject: Subject, context: Context) -> Findings:
-    """The rules of the features that are on; those of mGPU only for a scheduler of ours, since nobody else knows it."""
+    """The rules of the features that are on.
+
+    Those of mGPU for a scheduler of ours, since nobody else knows it, and for a pod that comes with its node: no scheduler
+    and no Binding will ever have a say about that.
+    """
     settings, findings = context.settings, Findings()
     place: _Place = {"prefix": subject.prefix, "settings": settings, "template": subject.template}
     if settings.features.cards:
         inventory = context.view.inventory
         findings += card_rules.judge(subject.metadata, subject.spec, inventory=inventory, **place)
     ours = subject.scheduler in settings.scheduler_names
-    if settings.features.mgpu and ours:
+    if settings.features.mgpu and (ours or (not subject.template and read.text(subject.spec, "nodeName"))):
         findings += mgpu_rules.judge(subject.metadata, subject.spec, **place)
-    if settings.features.gates and ours and counted(asks_of(subject.metadata, subject.spec), settings):
+    if settings.features.gates and ours and asks_ours(subject.metadata, subject.spec, context):
         findings += Findings(tuple(limits.expressions(subject.spec, subject.prefix)))
     if settings.features.cross_quota:
         findings += Findings(hints=crossquota_rules.pod_hints(subject.metadata, subject.prefix))

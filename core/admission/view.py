@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.cards.inventory import Inventory
+from core.dra.extended import DeviceClasses
 from core.objects import Namespace, Queue
 from core.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The nodes' cards, queues and namespaces by name, the names of the DeviceClasses.
+    """The nodes' cards, queues and namespaces by name, the names of the DeviceClasses, and what these serve.
 
     None means not listed completely yet (or not served at all): every rule that needs it is left out then. No
     verdict depends on usage, so a view that lags behind can at worst make a hint too many or too few.
@@ -21,6 +22,8 @@ class ClusterView:
     queues: Mapping[str, Queue] | None = None
     namespaces: Mapping[str, Namespace] | None = None
     device_classes: Container[str] | None = None
+    serving: DeviceClasses | None = None
+    """Not None either where the API server knows no DeviceClasses: then none serves anything."""
 
 
 NOTHING_LISTED: Final = ClusterView()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from core import names, reasons
 from core.admission import card_request, limits, shapes, templates
-from core.admission.asks import asks_of, counted
+from core.admission.asks import asks_ours
 from core.admission.request import CREATE, UPDATE, AdmissionRequest
 from core.admission.shapes import Violations
 from core.admission.templates import Subject, namespace_of
@@ -94,7 +94,7 @@ def _judge_task(
 
 def _unread_queue_names(subject: Subject, queue: str, context: Context) -> Iterator[Hint]:
     """The queue of the job decides; a template may repeat it, but not name another."""
-    if not queue or not counted(asks_of(subject.metadata, subject.spec), context.settings):
+    if not queue or not asks_ours(subject.metadata, subject.spec, context):
         return
     annotations = read.texts(subject.metadata, "annotations")
     for key in (names.QUEUE_NAME_ANNOTATION, names.JOB_QUEUE_ANNOTATION):

@@ -74,7 +74,8 @@ def judge(
     alternatives = expression.every_alternative(cards)
     # Which resource is missing can only be said when all alternatives agree on one.
     violations = list(_different_resources(subject, cards)) or list(_missing_resource(subject, alternatives))
-    return findings + Findings(tuple(violations), tuple(_remarks(subject, cards)))
+    findings += Findings(tuple(violations), tuple(_remarks(subject, cards)))
+    return findings + _uncovered(subject, alternatives, settings.cards.pods_without_card_name)
 
 
 def _records(subject: _Subject) -> Iterator[Violation]:
@@ -212,15 +213,38 @@ def _did_you_mean(card: str, inventory: Inventory) -> str:
 
 def _unnamed(subject: _Subject, policy: str) -> Findings:
     """A pod that asks for a card's resource without naming a card: no card quota counts it."""
-    if policy == "ignore" or names.MIRROR_POD_ANNOTATION in subject.annotations:
+    found = _resources_of_cards(subject)
+    if not found:
         return Findings()
+    such_as = _such_as(found[min(found)])
+    return _uncounted(subject, policy, f"{', '.join(found)} is asked for without a card name{such_as}")
+
+
+def _uncovered(subject: _Subject, alternatives: Iterable[str], policy: str) -> Findings:
+    """Cards that a pod asks for beside the one that it names: one card is charged, so no card quota counts the others.
+
+    Silent while a named card is not known: the resource may be its own.
+    """
+    served = [subject.inventory.resources_of(card) for card in alternatives]
+    beside = sorted(_resources_of_cards(subject).keys() - frozenset().union(*served))
+    if not beside or not all(served):
+        return Findings()
+    detail = f"{', '.join(beside)} is asked for beside the card that is named, which does not cover it"
+    return _uncounted(subject, policy, detail)
+
+
+def _resources_of_cards(subject: _Subject) -> dict[str, tuple[str, ...]]:
+    """The resources that the pod asks for and that stand for cards, in order, with the cards that the nodes show for each."""
     asked = sorted(resource for resource, milli in subject.amounts().items() if milli > 0)
     found = {resource: subject.inventory.cards_of(resource) for resource in asked}
-    resources = [resource for resource, cards in found.items() if cards or _stands_for_share(resource)]
-    if not resources:
+    return {resource: cards for resource, cards in found.items() if cards or _stands_for_share(resource)}
+
+
+def _uncounted(subject: _Subject, policy: str, detail: str) -> Findings:
+    """What is said of cards that no card quota counts; a mirror pod only shows what runs anyway."""
+    if policy == "ignore" or names.MIRROR_POD_ANNOTATION in subject.annotations:
         return Findings()
     path = subject.annotation_path(names.CARD_NAME_ANNOTATION)
-    detail = f"{', '.join(resources)} is asked for without a card name{_such_as(found[resources[0]])}"
     if policy == "deny":
         violation = Violation(reasons.CARD_NAME_MISSING, path, detail, kind="Required value")
         return Findings((violation,))

@@ -5,56 +5,28 @@ objects known now add up to. A change costs as much as the pods that it touches.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from core import reasons
 from core.dra.amounts import Amounts, render, total
+from core.dra.booking import NO_EFFECT, Booking, Charge, Effect, held
 from core.dra.charges import DeviceAccount
 from core.dra.check import device_shortfall
 from core.dra.cost import Cost, cost_of
+from core.dra.extended import Candidates, unclaimed
 from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
 from core.dra.wants import Known, Wants, claim_keys, references, template_keys, wants_of
 from core.hierarchy import Chain, QueueTree
 from core.index import Index
-from core.objects import Claim, ClaimTemplate, Pod, Queue
+from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.objects.claim import DeviceRequest
 from core.settings import DraSettings
 from core.shortfall import Shortfall
-from core.stage import Stage, let_in
+from core.stage import Stage
 
 _NOTHING: Final[Amounts] = {}
 _NOBODY: Final = DeviceAccount()
-_Charge = tuple[str, str]
-"""A queue, and a claim that it is charged with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What a change has done: the queues whose sums are others now, and those in which a waiting pod may fit now."""
-
-    touched: frozenset[str] = frozenset()
-    dirty: frozenset[str] = frozenset()
-
-
-NO_EFFECT: Final = Effect()
-
-
-@dataclass(frozen=True, slots=True)
-class _Booking:
-    """One pod in the book, with the queues and the amounts that it was booked with."""
-
-    pod: Pod
-    stage: Stage
-    queue: str
-    chain: Chain
-    wants: Wants
-
-    @property
-    def granted(self) -> bool:
-        """Whether the pod has what it wants by right: bound, or let in."""
-        return self.stage is Stage.ALLOCATED or (self.stage is Stage.RESERVED and let_in(self.pod))
 
 
 class DeviceBook:
@@ -70,7 +42,8 @@ class DeviceBook:
         self._tree = QueueTree()
         self._accounts: dict[str, DeviceAccount] = {}
         self._known = Known()
-        self._bookings: dict[str, _Booking] = {}
+        self._candidates = Candidates()
+        self._bookings: dict[str, Booking] = {}
         self._by_queue = Index()
         self._by_claim = Index()
         self._by_template = Index()
@@ -124,17 +97,26 @@ class DeviceBook:
         A claim that is named is the very one; of a claim that is made for the pod alone only the cost matters.
         """
         named = {f"{pod.namespace}/{claim}" for _, claim, _ in pod.claims if claim}
-        claims = self._wants(pod).claims.items() if pod.claims else ()
+        claims = self._wants(pod).claims.items() if self.wanted(pod) else ()
         return frozenset(
             Counter((key if key in named else "", frozenset(cost.items())) for key, cost in claims).items()
         )
+
+    def wanted(self, pod: Pod) -> bool:
+        """Whether a pod has claims or, as far as the DeviceClasses tell, will have some."""
+        return bool(pod.claims) or (bool(self._known.classes) and bool(self._wants(pod).claims))
+
+    def unclaimed(self, pod: Pod) -> Collection[str]:
+        """The extended resources of a pod for which a scheduler will make a claim, if no device plugin offers them."""
+        classes = self._known.classes
+        return [resource for resource in unclaimed(pod) if classes.serving(resource)] if classes else ()
 
     def effect_of(self, uid: str) -> Effect:
         """What the booking of a pod that does not wait has done to others."""
         booking = self._bookings.get(uid)
         if booking is None:
             return NO_EFFECT
-        return Effect(frozenset(booking.chain.queues), frozenset(self._sharing(_held([booking]))))
+        return Effect(frozenset(booking.chain.queues), frozenset(self._sharing(held([booking]))))
 
     def shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
         """Why the claims of a waiting pod cannot be let into a queue now; None when they can, or when it has none."""
@@ -146,7 +128,7 @@ class DeviceBook:
         Only what is not charged yet counts: a claim that another pod of the queue holds costs nothing more. With `granted`
         nothing is charged but what is bound or was let in: for the bind of a pod that was not.
         """
-        if not pod.claims:
+        if not self.wanted(pod):
             return None
         chain, wants = self._standing(pod, queue)
         for name in chain.queues:
@@ -174,7 +156,7 @@ class DeviceBook:
 
     def obstacle(self, pod: Pod, queue: str) -> Shortfall | None:
         """Why the claims of a waiting pod cannot be let into a queue however much is left; None when they can."""
-        if not pod.claims:
+        if not self.wanted(pod):
             return None
         chain, wants = self._standing(pod, queue)
         if chain.problem:
@@ -194,14 +176,19 @@ class DeviceBook:
 
     def put_pod(self, pod: Pod, stage: Stage, queue: str) -> Effect:
         """Books a pod anew; `stage` may be one that is only tried, to be put back by another call."""
-        if not pod.claims or stage is Stage.IGNORED:
-            return self.drop_pod(pod.uid)
+        served = self._candidates.put(pod, stage, queue) and bool(self._known.classes)
+        if not (pod.claims or served) or stage is Stage.IGNORED:
+            return self._unbooked(pod.uid)
         old = self._bookings.get(pod.uid)
-        new = _Booking(pod, stage, queue, *self._standing(pod, queue))
+        new = Booking(pod, stage, queue, *self._standing(pod, queue))
         return NO_EFFECT if new == old else self._replace([] if old is None else [old], [new])
 
     def drop_pod(self, uid: str) -> Effect:
         """Takes out a pod; unknown UIDs are fine."""
+        self._candidates.drop(uid)
+        return self._unbooked(uid)
+
+    def _unbooked(self, uid: str) -> Effect:
         old = self._bookings.get(uid)
         return NO_EFFECT if old is None else self._replace([old], [])
 
@@ -229,6 +216,14 @@ class DeviceBook:
         """Takes out a template, `namespace/name`."""
         self._known.templates.pop(key, None)
         return self._rebook(self._by_template.get(key))
+
+    def put_class(self, device_class: DeviceClass) -> Effect:
+        """Takes in a DeviceClass; pods whose resources it serves now, or no longer, are counted anew."""
+        return self._served_anew(self._known.classes.put(device_class))
+
+    def drop_class(self, name: str) -> Effect:
+        """Takes out a DeviceClass."""
+        return self._served_anew(self._known.classes.drop(name))
 
     def put_queue(self, queue: Queue) -> Effect:
         """Takes in a queue; with another parent, all pods of the queue and of those below it are charged elsewhere."""
@@ -285,13 +280,23 @@ class DeviceBook:
         """Counts pods anew, all at once: what a claim costs is the same for all that share it, before and after."""
         old = [self._bookings[uid] for uid in uids]
         new = [
-            _Booking(was.pod, was.stage, was.queue, self._chain(was.queue), wants_of(was.pod, self._known))
+            Booking(was.pod, was.stage, was.queue, self._chain(was.queue), wants_of(was.pod, self._known))
             for was in old
         ]
         changed = [(was, now) for was, now in zip(old, new, strict=True) if was != now]
         return self._replace([was for was, _ in changed], [now for _, now in changed])
 
-    def _replace(self, old: list[_Booking], new: list[_Booking]) -> Effect:
+    def _served_anew(self, resources: Iterable[str]) -> Effect:
+        """Counts the pods anew that ask for resources which another class serves, or none any more."""
+        concerned = self._candidates.of(resources)
+        effects = [self._rebook(pod.uid for pod, _, _ in concerned if pod.uid in self._bookings)]
+        effects += [self.put_pod(*booked) for booked in concerned if booked[0].uid not in self._bookings]
+        return Effect(
+            frozenset().union(*(effect.touched for effect in effects)),
+            frozenset().union(*(effect.dirty for effect in effects)),
+        )
+
+    def _replace(self, old: list[Booking], new: list[Booking]) -> Effect:
         """Takes `old` out of the sums and `new` in."""
         keys = {key for booking in old for amounts in booking.wants.claims.values() for key in amounts}
         queues = {name for booking in (*old, *new) for name in booking.chain.queues}
@@ -308,14 +313,14 @@ class DeviceBook:
             if self._accounts[name].empty:
                 del self._accounts[name]
         dirty = {booking.queue for booking in new if booking.stage is Stage.WAITING}
-        dirty |= self._sharing(_held(new) - _held(old))
+        dirty |= self._sharing(held(new) - held(old))
         for name, had in before.items():
             used = self.used(name)
             if any(used.get(key, 0) < amount for key, amount in had.items()):
                 dirty |= self._waiting(name)
         return Effect(frozenset(queues), frozenset(dirty))
 
-    def _book(self, booking: _Booking) -> None:
+    def _book(self, booking: Booking) -> None:
         pod = booking.pod
         self._bookings[pod.uid] = booking
         self._by_queue.put(pod.uid, booking.queue)
@@ -325,25 +330,14 @@ class DeviceBook:
             account = self._accounts.setdefault(name, DeviceAccount())
             account.book(booking.queue, booking.stage, booking.wants.claims, granted=booking.granted)
 
-    def _unbook(self, booking: _Booking) -> None:
+    def _unbook(self, booking: Booking) -> None:
         del self._bookings[booking.pod.uid]
         for name in booking.chain.queues:
             account = self._accounts[name]
             account.unbook(booking.queue, booking.stage, booking.wants.claims, granted=booking.granted)
 
-    def _sharing(self, held: Iterable[_Charge]) -> set[str]:
+    def _sharing(self, held: Iterable[Charge]) -> set[str]:
         """The queues in which pods wait for a claim that another pod holds now, and that costs them less therefore."""
         claims = {claim for _, claim in held}
         users = (self._bookings[uid] for claim in claims for uid in self._by_claim.get(claim))
         return {booking.queue for booking in users if booking.stage is Stage.WAITING}
-
-
-def _held(bookings: Iterable[_Booking]) -> set[_Charge]:
-    """Where which claims are charged for pods that do not wait."""
-    return {
-        (queue, claim)
-        for booking in bookings
-        if booking.stage is not Stage.WAITING
-        for queue in booking.chain.queues
-        for claim in booking.wants.claims
-    }

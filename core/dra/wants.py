@@ -7,6 +7,7 @@ from typing import Protocol
 from core import reasons
 from core.dra.amounts import Amounts
 from core.dra.cost import Cost
+from core.dra.extended import DeviceClasses, charged_for, unclaimed
 from core.objects import Claim, ClaimTemplate, Pod
 
 
@@ -14,7 +15,8 @@ from core.objects import Claim, ClaimTemplate, Pod
 class Wants:
     """The claims of a pod: key -> amounts. Two entries that come to the same claim are one.
 
-    The key is the claim's `namespace/name`, or `pod:<uid>/<entry>` for one that is charged by its template.
+    The key is the claim's `namespace/name`, or `pod:<uid>/<entry>` for one that is charged by its template or, with the name of
+    an extended resource as entry, that a scheduler will make for that.
     """
 
     claims: Mapping[str, Amounts] = field(default_factory=dict)
@@ -32,13 +34,18 @@ class ClaimSource(Protocol):
     def template(self, key: str) -> tuple[ClaimTemplate, Cost] | None:
         """A template by `namespace/name`, None while it does not exist."""
 
+    @property
+    def classes(self) -> DeviceClasses:
+        """The DeviceClasses: a scheduler makes claims for the extended resources that they serve."""
+
 
 @dataclass(slots=True)
 class Known:
-    """The claims and templates that exist, with their costs."""
+    """The claims and templates that exist, with their costs, and the DeviceClasses."""
 
     claims: dict[str, tuple[Claim, Cost]] = field(default_factory=dict)
     templates: dict[str, tuple[ClaimTemplate, Cost]] = field(default_factory=dict)
+    classes: DeviceClasses = field(default_factory=DeviceClasses)
 
     def claim(self, key: str) -> tuple[Claim, Cost] | None:
         """A claim by `namespace/name`, None while it does not exist."""
@@ -66,9 +73,11 @@ def wants_of(pod: Pod, source: ClaimSource) -> Wants:
     """What the pod wants by the objects known now.
 
     A claim that is to be made from a template counts as soon as the template is there, so that nothing is given away
-    before the claim is made; once it is, the claim's own spec counts.
+    before the claim is made; once it is, the claim's own spec counts. So does a claim that a scheduler may make.
     """
     resolution = _Resolution(pod, source)
+    if source.classes:
+        resolution.extended()
     for entry, claim, template in pod.claims:
         if claim:
             resolution.named(claim)
@@ -96,6 +105,14 @@ class _Resolution:
 
     def fail(self, reason: str, problem: str) -> None:
         self._failure = self._failure if self._failure[0] else (reason, problem)
+
+    def extended(self) -> None:
+        """The extended resources that DeviceClasses serve."""
+        for resource in unclaimed(self._pod):
+            device_class = self._source.classes.serving(resource)
+            if device_class is not None:
+                key = f"pod:{self._pod.uid}/{resource}"
+                self._claims[key] = charged_for(self._pod.requests, resource, device_class)
 
     def named(self, name: str) -> None:
         """A claim that the pod's spec names."""
@@ -141,5 +158,5 @@ def _made_for(pod: Pod, claim: Claim) -> bool:
 
 
 def references(pod: Pod) -> tuple[object, ...]:
-    """All of a pod that decides which claims it has."""
-    return pod.key, pod.claims, pod.generated_claims, pod.scheduling_group
+    """All of a pod that decides which claims it has, or will have."""
+    return pod.key, pod.claims, pod.generated_claims, pod.scheduling_group, pod.bound, pod.requests

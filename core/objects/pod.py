@@ -10,7 +10,7 @@ from typing import Any, Final
 from core import names, quantity
 from core.objects import raw as read
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
-from core.objects.pod_resources import aggregate, granted_by
+from core.objects.pod_resources import aggregate, extended, granted_by
 
 _KEPT_ANNOTATIONS: Final = frozenset(
     {
@@ -146,6 +146,11 @@ class Pod:
     def asks(self) -> bool:
         """Whether the pod asks for anything of ours: cards, mGPU or claims."""
         return bool(self.card_name or self.asks_mgpu or self.claims)
+
+    @property
+    def extended(self) -> list[str]:
+        """The resources it asks for that a DeviceClass may serve; whether one does is not in the pod."""
+        return extended(self.requests)
 
     def ungated(self, annotations: Mapping[str, str]) -> "Pod":
         """The pod without our gate and with these annotations; as `replace` would make it, in a third of the time."""

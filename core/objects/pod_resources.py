@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from core import names
 from core.objects import raw as read
+
+_NATIVE = "kubernetes.io/"
 
 
 def aggregate(
@@ -70,3 +73,20 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 def _raise_to(total: dict[str, int], floor: Mapping[str, int]) -> None:
     for name, amount in floor.items():
         total[name] = max(total.get(name, amount), amount)
+
+
+def extended(amounts: Mapping[str, int]) -> list[str]:
+    """Of the resources that are asked for, those that a DeviceClass may serve: all extended ones but shares of mGPU cards.
+
+    Kubernetes' own names are none, save those that stand for a DeviceClass.
+    """
+    return [
+        resource
+        for resource, milli in amounts.items()
+        if milli > 0 and "/" in resource and _extended(resource)
+    ]
+
+
+def _extended(resource: str) -> bool:
+    own = resource in names.MGPU_RESOURCES
+    return not own and (_NATIVE not in resource or resource.startswith(names.DEVICE_CLASS_RESOURCE_PREFIX))

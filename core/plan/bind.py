@@ -20,7 +20,7 @@ from core.mgpu import records
 from core.mgpu.ask import mgpu_ask
 from core.mgpu.binding import Refused
 from core.mgpu.binding import decide as place_shares
-from core.objects import Pod
+from core.objects import Node, Pod
 from core.queues.check import Balance, balance_of
 from core.queues.demand import Demand, demand_of
 from core.queues.ledger import Ledger
@@ -76,7 +76,7 @@ class Binder:
         if self._asks_shares(pod) or self._outsider(pod) is not None:
             return False
         if not self._asks_cards(pod):
-            return let_in(pod) or not self._asks_claims(pod)
+            return let_in(pod) or not self._asks_devices(pod)
         card = _lifted_for(pod)
         return card is not None and (
             len(split(pod.card_name)) == 1 or card in self._ledger.inventory.on_node(node_name)
@@ -131,7 +131,7 @@ class Binder:
                 return assigned
             found[names.ASSIGNED_ANNOTATION] = assigned
         elif self._asks(pod) and not let_in(pod):
-            short = self._first_charge(bound)
+            short = self._first_charge(bound, pod if self._claims_on(pod, node) else bound)
             if short is not None:
                 return short
         ask = mgpu_ask(pod) if self._settings.features.mgpu else None
@@ -218,11 +218,7 @@ class Binder:
             self._ledger.forget(_stand_in_uid(uid))
 
     def _asks(self, pod: Pod) -> bool:
-        return self._asks_cards(pod) or self._asks_shares(pod) or self._asks_claims(pod)
-
-    def _asks_claims(self, pod: Pod) -> bool:
-        """Not for a claim alone that a scheduler has made for extended resources: no gate has ever known of that."""
-        return self._settings.features.dra and any(entry for entry, _, _ in pod.claims)
+        return self._asks_cards(pod) or self._asks_shares(pod) or self._asks_devices(pod)
 
     def _asks_cards(self, pod: Pod) -> bool:
         return bool(pod.card_name) and self._settings.features.cards
@@ -232,12 +228,16 @@ class Binder:
 
     def _outsider(self, pod: Pod) -> Shortfall | None:
         """Why a pod that nobody let in may not use its queue; None for every pod that was let in, and that asks for nothing."""
-        if let_in(pod) or not (self._asks_cards(pod) or self._asks_shares(pod) or self._asks_devices(pod)):
+        if let_in(pod) or not self._asks(pod):
             return None
         return self._ledger.access.refusal(self._ledger.attribution(pod).queue, pod.namespace)
 
     def _asks_devices(self, pod: Pod) -> bool:
-        return bool(pod.claims) and self._settings.features.dra
+        return self._settings.features.dra and self._ledger.devices.wanted(pod)
+
+    def _claims_on(self, pod: Pod, node: Node) -> bool:
+        """Whether a scheduler has made a claim for the pod on this node that we do not see yet: no device plugin serves it."""
+        return any(node.allocatable.get(resource, 0) <= 0 for resource in self._ledger.devices.unclaimed(pod))
 
     def _assigned(self, pod: Pod) -> str | Shortfall:
         """The record of the cards of a pod, which is given with its node; or why it cannot have them there.
@@ -288,8 +288,11 @@ class Binder:
             or _record(asked)
         )
 
-    def _first_charge(self, pod: Pod) -> Shortfall | None:
-        """The same of a pod without cards: why its queue has no room for its shares and devices; None when it has."""
+    def _first_charge(self, pod: Pod, holder: Pod) -> Shortfall | None:
+        """The same of a pod without cards: why its queue has no room for its shares and devices; None when it has.
+
+        `holder` is the pod in the state that says what devices it holds once it is bound.
+        """
         balance = self._balance(pod)
         if isinstance(balance, Shortfall):
             # As at the gate: what nobody sent to a queue needs none.
@@ -301,7 +304,7 @@ class Binder:
         demand = demand_of(pod, inventory, card_resources(inventory), self._settings)
         if demand.problem:
             return uncountable(queue.name, demand.problem)
-        return balance.share_shortfall(demand.shares) or self._devices_shortfall(pod, queue.name)
+        return balance.share_shortfall(demand.shares) or self._devices_shortfall(holder, queue.name)
 
     def _devices_shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
         devices = self._ledger.devices

@@ -29,7 +29,8 @@ class Judge:
     def judge(self, entry: Entry, choice: Choice, common: Sequence[str] | None) -> Steps[Decision | None]:
         """What becomes of a pod; None when it is not any more what it was when this began."""
         ledger = self._ledger
-        if not entry.pod.asks and entry.pod.uid not in self.refused:
+        asks = entry.pod.asks or ledger.devices.wanted(entry.pod)
+        if not asks and entry.pod.uid not in self.refused:
             # Gated by hand, or the card name was taken away while it waited.
             return self.lift(entry, None)
         while True:

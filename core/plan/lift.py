@@ -80,7 +80,7 @@ class Planner:
         What is lifted is counted, so a quota that was cut meanwhile is found here. Never is asked more than when it was
         decided, or the same would be decided and taken back for ever.
         """
-        if not lift.pod.asks:
+        if not (lift.pod.asks or self._ledger.devices.wanted(lift.pod)):
             return True
         entry, seen = self._ledger.entry(lift.pod.uid), self._ledger.observed(lift.pod.uid)
         # What is booked carries the record already; the pod as it is says which queue it would be decided for now.

@@ -1,10 +1,11 @@
 """The device quota of all queues as a part of the ledger: what its changes touch and wake, and its figures by name."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
 from core.dra.amounts import thousandths
-from core.dra.book import DeviceBook, Effect
-from core.objects import Claim, ClaimTemplate, Pod, Queue
+from core.dra.book import DeviceBook
+from core.dra.booking import Effect
+from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.queues.overuse import Overuse
 from core.settings import Settings
 from core.shortfall import Shortfall
@@ -69,10 +70,28 @@ class Devices:
         if self._on:
             self._changed(self.book.drop_template(key))
 
+    def put_class(self, device_class: DeviceClass) -> None:
+        """Takes in a DeviceClass; pods with extended resources that it serves are counted anew."""
+        if self._on:
+            self._changed(self.book.put_class(device_class))
+
+    def drop_class(self, name: str) -> None:
+        """Takes out a DeviceClass."""
+        if self._on:
+            self._changed(self.book.drop_class(name))
+
     def tell_again(self, uids: Iterable[str]) -> None:
         """Says once more what booking these pods has done, for a caller that has put its marks back since."""
         for uid in uids:
             self._changed(self.book.effect_of(uid))
+
+    def wanted(self, pod: Pod) -> bool:
+        """Whether a pod has claims, or a DeviceClass serves extended resources that it asks for."""
+        return self._on and self.book.wanted(pod)
+
+    def unclaimed(self, pod: Pod) -> Collection[str]:
+        """The extended resources of a pod without a node that a DeviceClass serves and that no claim is known for."""
+        return self.book.unclaimed(pod) if self._on else ()
 
     # -- what decisions ask ----------------------------------------------------------------------------------
 

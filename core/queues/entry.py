@@ -86,5 +86,7 @@ class Entry:
         # Its PodGroup may be missing, and of Volcano's scheduler's pods the name of it.
         group = (pod.namespace, pod.group_name) if pod.group_name else pod.scheduler_name
         gates = frozenset(pod.gates) if len(pod.gates) > 1 else None
-        asks = card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu
+        # A DeviceClass may serve any of these.
+        extended = tuple(sorted((resource, pod.requests[resource]) for resource in pod.extended))
+        asks = card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu, extended
         return asks, pod.node_rules, group, gates

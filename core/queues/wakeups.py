@@ -8,7 +8,7 @@ until just that happens, so that everything else costs them nothing.
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from core.dra.book import Effect
+from core.dra.booking import Effect
 
 
 class Wakeups:

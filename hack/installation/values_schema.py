@@ -25,7 +25,7 @@ _TEXT_FORMS: Mapping[str, Mapping[str, Any]] = {
     "maxBodyBytes": _SIZE,
 }
 _NAME = {"type": "string", "minLength": 1}
-_PREFIXES = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_RESOURCES = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
 
 def settings_sections() -> dict[str, Any]:
@@ -40,7 +40,8 @@ def settings_sections() -> dict[str, Any]:
         for key in properties.keys() & _TEXT_FORMS.keys():
             properties[key] = {"anyOf": [*_alternatives(properties[key]), _TEXT_FORMS[key]]}
     # The values in settings sections that the chart itself uses.
-    sections["cards"]["properties"]["resourcePrefixes"] = _PREFIXES
+    sections["cards"]["properties"]["resourcePrefixes"] = _RESOURCES
+    sections["dra"]["properties"]["notDevices"] = _RESOURCES
     sections["volcano"]["properties"]["namespace"] = _NAME
     return sections
 

@@ -12,8 +12,6 @@ from hack.controlplane.nodes import gpu_node
 
 Object = dict[str, Any]
 
-_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
-
 
 class Cluster:
     """One namespace of a control plane, and what the test made outside of it: that goes with `close`."""
@@ -55,8 +53,12 @@ class Cluster:
 
     def create_queue(self, queue: Object) -> str:
         """Create a queue that goes at the end of the test, and return its path."""
-        self.api.create(queue).expect(201)
-        path = f"{_QUEUES}/{queue['metadata']['name']}"
+        return self.make(queue)
+
+    def make(self, thing: Object) -> str:
+        """Create something that is in no namespace and goes at the end of the test, and return its path."""
+        self.api.create(thing).expect(201)
+        path = self.api.path_of(thing)
         self._made.append(path)
         return path
 

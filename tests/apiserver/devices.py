@@ -23,13 +23,17 @@ def claiming(name: str, queue: str, *, claim: str = "", template: str = "", **sp
 class Devices:
     """Queues, claims and templates about a DeviceClass that no other test knows."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, extended: str = "", driver: str = "") -> None:
+        """The class serves the extended resource, and takes the devices of the driver alone, as far as they are given."""
         self.cluster = cluster
         self.device_class = f"{unique('gpu')}.example.com"
         self.key = f"deviceclass/{self.device_class}"
         metadata = {"name": self.device_class}
         kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
-        cluster.api.create({**kind, "metadata": metadata, "spec": {}}).expect(201)
+        spec: dict[str, Any] = {"extendedResourceName": extended} if extended else {}
+        if driver:
+            spec["selectors"] = [{"cel": {"expression": f"device.driver == '{driver}'"}}]
+        cluster.make({**kind, "metadata": metadata, "spec": spec})
 
     def quota(self, count: int, **capacity: str | int) -> dict[str, Any]:
         """A device quota of the class."""

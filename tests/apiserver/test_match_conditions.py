@@ -26,11 +26,12 @@ from tests.apiserver.sending import (
 
 EXEMPT = "exempt-from-quota"
 GPU = {"nvidia.com/gpu": 1}
+NOT_DEVICES = [f"example.com/r{number}" for number in range(20)]
 
 
 @pytest.fixture(scope="module")
 def recorder(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
-    values = {"webhook": {"exemptNamespaces": [EXEMPT]}}
+    values = {"webhook": {"exemptNamespaces": [EXEMPT]}, "dra": {"notDevices": ["rdma/hca", *NOT_DEVICES]}}
     with (
         recording(tmp_path_factory.mktemp("recorder")) as server,
         sent_to(control_plane, server, values),
@@ -68,12 +69,17 @@ PODS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a mirror pod": ({"annotations": {**H200, **MIRROR}, **NODE_NAMES}, [RULES]),
     "cpu, bound by its creator": (NODE_NAMES, []),
     "another scheduler": ({"annotations": H200, "schedulerName": "other"}, [GATE, RULES]),
-    "a gpu without a name": ({"limits": GPU}, [HINTS]),
-    "a mig slice without a name": ({"limits": {"nvidia.com/mig-1g.10gb": 1}}, [HINTS]),
+    "a gpu without a name": ({"limits": GPU}, [GATE, RULES]),
+    "a mig slice without a name": ({"limits": {"nvidia.com/mig-1g.10gb": 1}}, [GATE, RULES]),
+    "a resource that stands for a DeviceClass": (
+        {"limits": {f"{names.DEVICE_CLASS_RESOURCE_PREFIX}gpu": 1}},
+        [GATE, RULES],
+    ),
+    "an extended resource that is never a device": ({"limits": {"rdma/hca": 1}}, [HINTS]),
     "a misspelt name": ({"annotations": {names.CARD_NAME_MISPRINT: "A"}}, [HINTS]),
     "a strategy": ({"annotations": {names.CROSSQUOTA_STRATEGY_ANNOTATION: "least-allocated"}}, []),
     "an unknown strategy": ({"annotations": {names.CROSSQUOTA_STRATEGY_ANNOTATION: "random"}}, [STRATEGY]),
-    "another vendor": ({"limits": {"amd.com/gpu": 1}}, []),
+    "another vendor": ({"limits": {"amd.com/gpu": 1}}, [GATE, RULES]),
     "a queue name": ({"annotations": {names.QUEUE_NAME_ANNOTATION: "q"}}, []),
 }
 
@@ -90,13 +96,13 @@ def test_a_request_without_limit_is_seen_before_the_api_server_refuses_it(send: 
 
 
 def test_many_containers_and_annotations_stay_within_the_cost_budget(send: Send, namespace: str) -> None:
-    amounts = {f"example.com/r{number}": 1 for number in range(20)}
+    amounts = dict.fromkeys(NOT_DEVICES, 1)
     containers = [
         {"name": f"c{number}", "image": "none", "resources": {"limits": amounts, "requests": amounts}}
         for number in range(500)
     ]
     annotations = {f"example.com/a{number}": "" for number in range(5000)}
-    assert send.create(a_pod(namespace, containers=containers, annotations=annotations)) == []
+    assert send.create(a_pod(namespace, containers=containers, annotations=annotations)) == [HINTS]
 
 
 @pytest.mark.parametrize("broken", [{"containers": None}, {"containers": [{"name": "c", "resources": None}]}])
@@ -138,7 +144,7 @@ RENAMED = {"metadata": {"annotations": {names.CARD_NAME_ANNOTATION: "NVIDIA-H100
     ("spec", "patch", "expected"),
     [
         (GATED, RENAMED, [RULES]),
-        (GATED, {"metadata": {"annotations": {names.CARD_NAME_ANNOTATION: None}}}, []),
+        (GATED, {"metadata": {"annotations": {names.CARD_NAME_ANNOTATION: None}}}, [RULES]),
         (GATED, {"metadata": {"labels": {"a": "b"}}}, []),
         ({}, RENAMED, []),
     ],

@@ -194,7 +194,7 @@ def test_a_podgroup_is_sent_for_its_request_and_not_for_its_state(send: Send, na
 
 def test_a_large_volcano_job_stays_within_the_cost_budget(send: Send, namespace: str) -> None:
     """Of tasks that concern nobody every container is looked at."""
-    limits = {f"example.com/r{number}": 1 for number in range(10)}
+    limits = {f"r{number}": 1 for number in range(10)}
     containers = [{"name": f"c{number}", "resources": {"limits": limits}} for number in range(20)]
     tasks = [
         {"name": f"t{number}", "template": {"spec": {"containers": containers}}} for number in range(100)

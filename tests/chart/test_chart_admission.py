@@ -134,12 +134,19 @@ def test_time_limits_and_the_binding_hooks_failure_policy_are_values(render: Ren
     [("ignore", "Ignore", False), ("warn", "Ignore", True), ("deny", "Fail", True)],
 )
 def test_pods_without_card_name(render: Render, policy: str, failure: str, by_resource: bool) -> None:
-    entry = render({"cards": {"podsWithoutCardName": policy}}).webhooks()[
-        "validating/hints.pods.cardquota.io"
-    ]
+    """Without devices, for which pods with extended resources are sent anyway."""
+    values = {"cards": {"podsWithoutCardName": policy}, "features": {"dra": False}}
+    entry = render(values).webhooks()["validating/hints.pods.cardquota.io"]
     assert entry["failurePolicy"] == failure
-    assert ('"nvidia.com/"' in conditions(entry)) is by_resource
+    assert (names.DEVICE_CLASS_RESOURCE_PREFIX in conditions(entry)) is by_resource
     assert names.CARD_NAME_MISPRINT in conditions(entry)
+
+
+def test_resources_that_are_no_cards_or_no_devices_can_be_left_out(render: Render) -> None:
+    values = {"cards": {"resourcePrefixes": ["nvidia.com/"]}, "dra": {"notDevices": ["rdma/hca"]}}
+    webhooks = render(values).webhooks()
+    assert '!(resource in ["rdma/hca"])' in conditions(webhooks["mutating/pods.cardquota.io"])
+    assert '["nvidia.com/"].exists(prefix' in conditions(webhooks["validating/hints.pods.cardquota.io"])
 
 
 TEMPLATES = [f"validating/{entry}.cardquota.io" for entry in ("workloads", "cronjobs", "volcano-jobs")]
@@ -151,9 +158,10 @@ def test_templates_are_sent_for_the_same_hints_as_pods(
     render: Render, entry: str, policy: str, by_resource: bool
 ) -> None:
     """A template is early feedback whatever the policy: the pods that it makes are judged again."""
-    found = render({"cards": {"podsWithoutCardName": policy}}).webhooks()[entry]
+    values = {"cards": {"podsWithoutCardName": policy}, "features": {"dra": False}}
+    found = render(values).webhooks()[entry]
     assert found["failurePolicy"] == "Ignore"
-    assert ('"nvidia.com/"' in conditions(found)) is by_resource
+    assert (names.DEVICE_CLASS_RESOURCE_PREFIX in conditions(found)) is by_resource
     for word in (names.CARD_NAME_MISPRINT, names.CROSSQUOTA_STRATEGY_ANNOTATION, names.ASSUMED_ANNOTATION):
         assert word in conditions(found)
 
@@ -200,8 +208,8 @@ def test_without_quotas_no_podgroup_is_sent_and_queues_for_their_access_alone(re
     ("feature", "words"),
     [
         ("cards", {names.CARD_NAME_ANNOTATION}),
-        ("mgpu", {names.MGPU_MULTIPLE_ANNOTATION, "vke.volcengine.com/mgpu-"}),
-        ("dra", {"resourceClaims"}),
+        ("mgpu", {names.MGPU_MULTIPLE_ANNOTATION, '["vke.volcengine.com/mgpu-"]'}),
+        ("dra", {"resourceClaims", names.DEVICE_CLASS_RESOURCE_PREFIX}),
     ],
 )
 def test_a_feature_that_is_off_sends_nothing(render: Render, feature: str, words: set[str]) -> None:
@@ -254,7 +262,10 @@ QUOTED = re.compile(r"'([a-z.]+/[A-Za-z.-]*)'")
 
 
 def test_expressions_know_only_names_that_the_code_knows(any_values: Rendered) -> None:
-    known = {value for value in vars(names).values() if isinstance(value, str)} | {"vke.volcengine.com/mgpu-"}
+    known = {value for value in vars(names).values() if isinstance(value, str)} | {
+        "vke.volcengine.com/mgpu-",
+        "kubernetes.io/",
+    }
     known |= {DeviceKey("").resource, DeviceKey("", "x").resource.removeprefix("x")}
     quoted = {
         word for thing in any_values.objects for text in expressions(thing) for word in QUOTED.findall(text)

@@ -58,6 +58,7 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
             "jobs.batch.volcano.sh": READ,
             "resourceclaims.resource.k8s.io": READ,
             "resourceclaimtemplates.resource.k8s.io": READ,
+            "deviceclasses.resource.k8s.io": READ,
             "customresourcedefinitions.apiextensions.k8s.io/queues.scheduling.volcano.sh": (
                 "get",
                 "list",

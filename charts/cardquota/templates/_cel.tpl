@@ -19,6 +19,26 @@ and takes part with its null: the API server drops nulls everywhere but in `cont
       amounts.exists(resource, {{ .prefixes | toJson }}.exists(prefix, resource.startsWith(prefix))))))
 {{- end }}
 
+{{/*
+Whether some (init) container names, in limits or requests, an extended resource: one that no scheduler knows by itself. Takes
+(dict "pod" <variable> "prefixes" <only those that start so; all when empty> "except" <names that do not count>).
+*/}}
+{{- define "cardquota.cel.extendedResource" -}}
+{{- $implicit := "deviceclass.resource.kubernetes.io/" -}}
+{{- $is := list "resource.contains('/')" "!resource.startsWith('vke.volcengine.com/mgpu-')" -}}
+{{- $is = append $is (printf "(!resource.contains('kubernetes.io/') || resource.startsWith('%s'))" $implicit) -}}
+{{- with .prefixes }}
+{{- $is = append $is (printf "%s.exists(prefix, resource.startsWith(prefix))" (toJson .)) -}}
+{{- end }}
+{{- with .except }}
+{{- $is = append $is (printf "!(resource in %s)" (toJson .)) -}}
+{{- end -}}
+[{{ .pod }}.?spec.?containers.orValue([]), {{ .pod }}.?spec.?initContainers.orValue([])].exists(list,
+  dyn(list) != null && list.exists(container,
+    [container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})].exists(amounts,
+      amounts.exists(resource, {{ $is | join " && " }}))))
+{{- end }}
+
 {{/* Whether a pod asks for mGPU. Takes the variable that holds the pod. */}}
 {{- define "cardquota.cel.asksMgpu" -}}
 {{ include "cardquota.cel.resource" (dict "pod" . "prefixes" (list "vke.volcengine.com/mgpu-")) }}
@@ -47,6 +67,18 @@ Whether a pod asks for anything of ours: cards, mGPU or claims, as far as the fe
 {{- end }}
 
 {{/*
+Whether a pod asks, or may do so: a DeviceClass may serve any extended resource, and no expression can look at DeviceClasses.
+The webhook decides. Takes (dict "root" $ "pod" <variable>).
+*/}}
+{{- define "cardquota.cel.mayAsk" -}}
+{{- $features := .root.Values.features -}}
+{{ include "cardquota.cel.asks" (dict "features" $features "pod" .pod) }}
+{{- if $features.dra }} ||
+{{ include "cardquota.cel.extendedResource" (dict "pod" .pod "except" (.root.Values.dra).notDevices) }}
+{{- end }}
+{{- end }}
+
+{{/*
 Whether a pod seems to be meant for a card, as far as `podsWithoutCardName` cares: it misspells the card's name, or asks
 for a card's resource. Takes (dict "root" $ "pod" <variable>).
 */}}
@@ -54,7 +86,7 @@ for a card's resource. Takes (dict "root" $ "pod" <variable>).
 {{- with .root.Values.cards -}}
 'volcano.sh/card.card' in {{ include "cardquota.cel.annotations" $.pod }}
 {{- if ne .podsWithoutCardName "ignore" }} ||
-{{ include "cardquota.cel.resource" (dict "pod" $.pod "prefixes" .resourcePrefixes) }}
+{{ include "cardquota.cel.extendedResource" (dict "pod" $.pod "prefixes" .resourcePrefixes) }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -73,7 +105,7 @@ Whether the pods of a template would be gated, refused or warned about, so that 
 {{- $annotations := include "cardquota.cel.annotations" .pod }}
 {{- $worth := list (printf "%s.exists(key, %s)" $annotations (include "cardquota.cel.isRecord" "key")) }}
 {{- with .root.Values.features }}
-{{- $worth = prepend $worth (include "cardquota.cel.asks" (dict "features" . "pod" $.pod)) }}
+{{- $worth = prepend $worth (include "cardquota.cel.mayAsk" $) }}
 {{- if .cards }}
 {{- $worth = append $worth (include "cardquota.cel.looksLikeCard" $) }}
 {{- end }}

@@ -35,8 +35,8 @@ from pathlib import Path
 from core.settings import Settings
 from kube.process import ProcessOptions
 from webhook.process import run
-kubeconfig, port, metrics_port = sys.argv[1:]
-sys.exit(run(Settings(), ProcessOptions(
+kubeconfig, port, metrics_port, settings = sys.argv[1:]
+sys.exit(run(Settings.model_validate_json(settings), ProcessOptions(
     namespace="cq", cert_secret="certs", service="cardquota-webhook.cq.svc", port=int(port),
     metrics_port=int(metrics_port), bind_address="127.0.0.1", kubeconfig=Path(kubeconfig), drain_s=0.2,
     webhook_configurations=("cardquota-mutating", "cardquota-validating"))))
@@ -105,7 +105,7 @@ class Process:
 
 
 @asynccontextmanager
-async def running(server_url: str, folder: Path) -> AsyncIterator[Process]:
+async def running(server_url: str, folder: Path, **settings: Any) -> AsyncIterator[Process]:
     kubeconfig = folder / "kubeconfig"
     cluster = {"name": "c", "cluster": {"server": server_url}}
     context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
@@ -120,6 +120,7 @@ async def running(server_url: str, folder: Path) -> AsyncIterator[Process]:
         str(kubeconfig),
         str(port),
         str(metrics_port),
+        orjson.dumps(settings).decode(),
         cwd=ROOT,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=asyncio.subprocess.DEVNULL,
@@ -191,6 +192,21 @@ async def test_it_is_not_ready_before_the_api_server_knows_its_authority(tmp_pat
             status, log = await process.end()
     assert status == 0
     assert "no right to patch" in "".join(str(line) for line in log)
+
+
+async def test_where_cards_without_a_name_are_denied_it_is_not_ready_before_it_has_seen_the_nodes(
+    tmp_path: Path,
+) -> None:
+    """It would take no resource for a card, and let everything through."""
+    async with FakeApiServer() as server:
+        server.put(SECRETS, a_filled_secret())
+        for resource, kind in ((MUTATING_WEBHOOKS, "mutating"), (VALIDATING_WEBHOOKS, "validating")):
+            server.put(resource, a_configuration(kind))
+        server.fail("list", answer_status(403, "Forbidden", "no right to list"), path="/nodes", times=2)
+        async with running(server.url, tmp_path, cards={"podsWithoutCardName": "deny"}) as process:
+            assert "[-]nodes" in await process.until(503, "[+]configurations ok")
+            await process.until(200)
+            await process.end()
 
 
 async def test_it_says_why_it_cannot_start(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from core import names
 from core.admission import Add, AdmissionRequest, ClusterView, Decision, creation_of, review
 from core.cards.inventory import Inventory
+from core.dra.extended import DeviceClasses
 from core.objects import node
 from core.settings import Settings
 
@@ -85,7 +86,7 @@ def a_view(*nodes: Mapping[str, Any]) -> ClusterView:
     inventory = Inventory({})
     for raw in nodes or (a_node(), a_node("Ascend910B", "huawei.com/Ascend910B")):
         inventory.put(node.project(raw))
-    return ClusterView(inventory=inventory, queues={})
+    return ClusterView(inventory=inventory, queues={}, serving=DeviceClasses())
 
 
 def creation(raw: Mapping[str, Any], username: str = TENANT) -> AdmissionRequest:

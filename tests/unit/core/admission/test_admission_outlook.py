@@ -119,7 +119,7 @@ class TestPods:
         pod = a_pod().card("A").gpu(9).in_queue("missing").build()
         assert hints(pod, NOTHING_LISTED) == []
         assert hints(pod, cluster(TEAM), features={"gates": False}) == []
-        assert hints(pod, cluster(TEAM), features={"cards": False}) == []
+        assert hints(pod, cluster(TEAM), features={"cards": False, "dra": False}) == []
 
     def test_without_the_nodes_what_the_names_tell_is_still_compared(self) -> None:
         view = ClusterView(queues=cluster(TEAM.cards({"A": 4, "A/mig-1g-mixed": 1})).queues)

@@ -1,18 +1,22 @@
 """Pods at creation: who gets the gate, and who is refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from core import names, reasons
-from core.admission import NOTHING_LISTED, Add
+from core.admission import NOTHING_LISTED, Add, ClusterView
 from core.admission.dispatch import MUTATE_PODS
+from core.dra.extended import DeviceClasses
+from core.objects import DeviceClass
 from tests.unit.core.admission.samples import (
     GATE,
     H200,
     a_card_pod,
     a_claim_pod,
     a_pod,
+    a_view,
     an_mgpu_pod,
     answer,
     changed,
@@ -231,3 +235,66 @@ def test_dry_run_and_generated_names_change_nothing() -> None:
 def test_a_mebibyte_of_annotations_is_judged() -> None:
     pod = a_card_pod(annotations={f"example.com/{number}": "x" * 1000 for number in range(1050)})
     assert patched(pod, answer(creation(pod)).patch)["spec"]["schedulingGates"] == [GATE]
+
+
+class TestTheCardNameOfAWaitingPod:
+    """It may change, and go; but then the pod must be as good as a new one of that kind."""
+
+    def test_under_deny_it_cannot_be_taken_away_from_cards(self) -> None:
+        waiting = a_card_pod(gated=True)
+        without = changed(waiting, "metadata", annotations=None)
+        deny = settings(cards={"podsWithoutCardName": "deny"})
+        assert codes(answer(update(waiting, without), settings=deny)) == [reasons.CARD_NAME_MISSING]
+        assert answer(update(waiting, without)).allowed
+        assert answer(update(waiting, without)).warnings
+
+
+def test_an_mgpu_pod_with_a_node_is_refused_whatever_its_scheduler_is_called() -> None:
+    """No scheduler and no bind will ever look at it."""
+    pod = an_mgpu_pod(schedulerName="nobody", nodeName="n1")
+    assert codes(answer(creation(pod))) == [reasons.NODE_NAME_PRESET]
+    assert answer(creation(an_mgpu_pod(schedulerName="nobody"))).allowed
+    assert answer(creation(an_mgpu_pod(schedulerName="nobody", nodeName="n1", annotations=MIRROR))).allowed
+
+
+class TestExtendedResources:
+    """A DeviceClass may serve them; then the pod waits for its queue's devices as one with claims does."""
+
+    GPU = a_pod(limits={"example.com/gpu": "2"})
+    IMPLICIT = a_pod(limits={"deviceclass.resource.kubernetes.io/gpus": "1"})
+
+    @staticmethod
+    def view(*classes: DeviceClass) -> ClusterView:
+        serving = DeviceClasses()
+        for each in classes:
+            serving.put(each)
+        return replace(a_view(), serving=serving)
+
+    @pytest.mark.parametrize(
+        "pod", [GPU, IMPLICIT, changed(GPU, "spec", containers=[], initContainers=GPU["spec"]["containers"])]
+    )
+    def test_a_pod_that_a_class_serves_is_gated(self, pod: dict[str, Any]) -> None:
+        view = self.view(DeviceClass("gpus", extended="example.com/gpu"))
+        assert patched(pod, answer(creation(pod), view).patch)["spec"]["schedulingGates"] == [GATE]
+        assert answer(creation(pod), view, settings(features={"dra": False})).patch == ()
+
+    @pytest.mark.parametrize("pod", [GPU, IMPLICIT])
+    def test_one_that_no_class_serves_is_not(self, pod: dict[str, Any]) -> None:
+        assert answer(creation(pod), self.view()).patch == ()
+        assert answer(creation(pod), self.view(DeviceClass("other", extended="example.com/npu"))).patch == ()
+
+    @pytest.mark.parametrize("pod", [GPU, IMPLICIT])
+    def test_while_the_classes_are_not_known_the_controller_decides(self, pod: dict[str, Any]) -> None:
+        assert answer(creation(pod), replace(a_view(), serving=None)).patch
+
+    @pytest.mark.parametrize(
+        "limits",
+        [
+            {"example.com/gpu": "0"},
+            {"kubernetes.io/batch-cpu": "1"},
+            {"cpu": "1"},
+            {"vke.volcengine.com/x": "0"},
+        ],
+    )
+    def test_what_no_class_can_serve_is_none(self, limits: dict[str, str]) -> None:
+        assert answer(creation(a_pod(limits=limits)), replace(a_view(), serving=None)).patch == ()

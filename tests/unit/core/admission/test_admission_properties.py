@@ -121,7 +121,7 @@ def test_the_patch_applies_and_asking_again_adds_nothing(pod: dict[str, Any]) ->
 
 @given(likely_pods)
 def test_what_is_gated_is_what_the_controller_will_lift(pod: dict[str, Any]) -> None:
-    """A gate on a pod that the controller takes for none of ours would stay for ever."""
+    """Every pod that gets the gate asks for something that is counted, as far as the pod itself shows it."""
     decision = answer(creation(pod), VIEW)
     gate_added = any(operation.path[:2] == ("spec", "schedulingGates") for operation in decision.patch)
     if gate_added:

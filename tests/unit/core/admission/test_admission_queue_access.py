@@ -7,6 +7,7 @@ import pytest
 from core import names, reasons
 from core.admission import NOTHING_LISTED, ClusterView
 from core.cards.inventory import Inventory
+from core.dra.extended import DeviceClasses
 from core.namespace_patterns import MAX_ITEMS
 from tests.builders import a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import NamespaceBuilder, PodBuilder, QueueBuilder
@@ -91,6 +92,7 @@ def view(
         inventory=inventory,
         queues={built.view().name: built.view() for built in queues},
         namespaces=None if namespaces is None else {built.view().name: built.view() for built in namespaces},
+        serving=DeviceClasses(),
     )
 
 

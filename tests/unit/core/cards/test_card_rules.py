@@ -239,6 +239,39 @@ class TestPodsWithoutCardName:
         assert codes(judged(shared, offline=True))[1] == [reasons.CARD_NAME_MISSING]
 
 
+class TestCardsBesideTheNamedOne:
+    """One card is charged; what a pod asks for besides is counted by no card quota."""
+
+    @pytest.mark.parametrize(
+        "resource", ["huawei.com/npu", "nvidia.com/mig-1g.18gb", "nvidia.com/gpu.shared"]
+    )
+    def test_they_are_treated_like_cards_without_a_name(self, resource: str) -> None:
+        pod = a_pod().card("NVIDIA-H200").gpu(1).limit(resource, 1)
+        findings = judged(pod)
+        assert codes(findings) == ([], [reasons.CARD_NAME_MISSING])
+        assert f"{resource} is asked for beside the card that is named" in str(findings.hints[0])
+        assert codes(judged(pod, pods_without_card_name="deny")) == ([reasons.CARD_NAME_MISSING], [])
+        assert judged(pod, pods_without_card_name="ignore") == Findings()
+
+    def test_a_share_s_resource_is_not_covered_by_its_product(self) -> None:
+        pod = a_pod().card("NVIDIA-H200/mig-1g.18gb-mixed").limit("nvidia.com/mig-1g.18gb", 1).gpu(1)
+        assert codes(judged(pod, pods_without_card_name="deny")) == ([reasons.CARD_NAME_MISSING], [])
+
+    @pytest.mark.parametrize(
+        "pod",
+        [
+            a_pod().card("NVIDIA-H200").gpu(1).limit("huawei.com/npu", 0),
+            a_pod().card("NVIDIA-H200").gpu(1).limit("rdma/hca", 1),
+            a_pod().card("Q").limit("huawei.com/npu", 1),
+            a_pod().card("NVIDIA-H200").gpu(1).limit("huawei.com/npu", 1).mirror(),
+        ],
+        ids=["none of it", "no card", "a card that no node shows: it may be its own", "a static pod"],
+    )
+    def test_otherwise_nothing_is_said_of_it(self, pod: PodBuilder) -> None:
+        findings = judged(pod, pods_without_card_name="deny")
+        assert reasons.CARD_NAME_MISSING not in (*codes(findings)[0], *codes(findings)[1])
+
+
 class TestPresets:
     def test_a_card_pod_with_a_node_name_is_refused(self) -> None:
         findings = judged(a_pod().card("NVIDIA-H200").gpu(1).put("spec", "nodeName", value="n1"))

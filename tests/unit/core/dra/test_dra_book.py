@@ -6,7 +6,8 @@ import pytest
 
 from core import reasons
 from core.dra.amounts import thousandths
-from core.dra.book import NO_EFFECT, DeviceBook, Effect
+from core.dra.book import DeviceBook
+from core.dra.booking import NO_EFFECT, Effect
 from core.objects import Claim, ClaimTemplate, Queue
 from core.settings import DraSettings
 from core.stage import Stage

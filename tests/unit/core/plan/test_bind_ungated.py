@@ -6,6 +6,7 @@ import pytest
 
 from core import names, reasons
 from core.crossquota.book import guest_book
+from core.objects import DeviceClass
 from core.plan.bind import Binder
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -135,11 +136,32 @@ def test_a_claim_that_others_hold_by_right_costs_nothing_more() -> None:
     assert reason(decided(pod, another(CLAIM).bound_to("n"))) == reasons.INSUFFICIENT_DEVICE_QUOTA
 
 
-def test_a_claim_that_the_scheduler_made_by_itself_is_no_reason_to_ask() -> None:
-    """No gate has known of it: it is made with the bind."""
-    made = a_pod("p").put("status", "extendedResourceClaimStatus", value={"resourceClaimName": "made"})
-    assert made.view().claims
-    assert binder(books()).certain(made.view(), "n")
+class TestExtendedResources:
+    """A scheduler makes the claim with the bind; a pod that came before the DeviceClass has passed no gate."""
+
+    POD = a_pod("p").limit("example.com/gpu", 1).in_queue("q")
+    MADE = POD.put("status", "extendedResourceClaimStatus", value={"resourceClaimName": "made"})
+
+    def books(self, *pods: PodBuilder, offered: int = 0) -> Ledger:
+        ledger = books(CLAIM, *pods)
+        ledger.put_pod(another(CLAIM).bound_to("n").view())
+        ledger.devices.put_claim(a_claim("made").exactly("r", "gpu").view())
+        ledger.devices.put_class(DeviceClass("gpu", extended="example.com/gpu"))
+        ledger.put_node(a_node("n").allocatable("example.com/gpu", offered).view())
+        return ledger
+
+    @pytest.mark.parametrize("pod", [MADE, POD], ids=["claim in view", "claim not in view yet"])
+    def test_the_claim_is_asked_for_like_any_other(self, pod: PodBuilder) -> None:
+        ledger = self.books(pod)
+        assert not binder(ledger).certain(pod.view(), "n")
+        assert reason(binder(ledger).decide(pod.view(), "n")) == reasons.INSUFFICIENT_DEVICE_QUOTA
+
+    def test_where_a_device_plugin_offers_the_resource_no_claim_is_made(self) -> None:
+        assert charged(binder(self.books(self.POD, offered=1)).decide(self.POD.view(), "n")) == "q"
+
+    def test_what_was_let_in_is_not_asked_again(self) -> None:
+        pod = self.MADE.charged("q")
+        assert binder(self.books(pod)).certain(pod.view(), "n")
 
 
 def test_another_node_will_do_for_what_names_no_card() -> None:

@@ -1,0 +1,103 @@
+"""Extended resources that a DeviceClass serves: then a scheduler makes the claim, and only while it binds the pod.
+
+The rules are those of Kubernetes 1.36 (KEP-5004). A class serves `deviceclass.resource.kubernetes.io/<its name>`, and the
+resource that its `spec.extendedResourceName` names; of several classes with one resource the newest, then the first by name.
+On a node whose device plugin offers the resource no claim is made, and nobody knows before the bind which node it will be:
+until then a pod is charged for what it may get.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from core import names
+from core.dra.amounts import DeviceKey, nano
+from core.index import Index
+from core.objects import DeviceClass, Pod
+from core.stage import Stage
+
+
+class DeviceClasses:
+    """The DeviceClasses by name, and which of them serves which resource. Changes cost what they touch."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, DeviceClass] = {}
+        self._by_resource = Index()
+
+    def __bool__(self) -> bool:
+        return bool(self._by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def put(self, new: DeviceClass) -> frozenset[str]:
+        """Takes in a class. Returns the resources that another class serves now, or that one serves only now."""
+        return self._replace(new.name, new)
+
+    def drop(self, name: str) -> frozenset[str]:
+        """Takes out a class; returns what `put` does."""
+        return self._replace(name, None)
+
+    def serving(self, resource: str) -> str | None:
+        """The class whose devices a pod gets for a resource; None where only device plugins offer it."""
+        implicit = resource.removeprefix(names.DEVICE_CLASS_RESOURCE_PREFIX)
+        if implicit != resource:
+            return implicit if implicit in self._by_name else None
+        found = (self._by_name[name] for name in self._by_resource.get(resource))
+        return min(((-view.created, view.name) for view in found), default=(0, None))[1]
+
+    def _replace(self, name: str, new: DeviceClass | None) -> frozenset[str]:
+        old = self._by_name.get(name)
+        if old == new:
+            return frozenset()
+        views = [view for view in (old, new) if view is not None]
+        concerned = {f"{names.DEVICE_CLASS_RESOURCE_PREFIX}{name}", *(view.extended for view in views)} - {""}
+        before = {resource: self.serving(resource) for resource in concerned}
+        if new is None:
+            del self._by_name[name]
+            self._by_resource.put(name)
+        else:
+            self._by_name[name] = new
+            self._by_resource.put(name, new.extended or None)
+        return frozenset(resource for resource in concerned if self.serving(resource) != before[resource])
+
+
+def unclaimed(pod: Pod) -> Collection[str]:
+    """The resources of a pod that a class may serve and for which no claim is known yet.
+
+    None any more with the bind: the scheduler has made the claim before, or the node's device plugin serves the pod.
+    """
+    if pod.bound or any(not entry for entry, _, _ in pod.claims):
+        return ()
+    return pod.extended
+
+
+def charged_for(amounts: Mapping[str, int], resource: str, device_class: str) -> dict[DeviceKey, int]:
+    """What a resource of a pod with these amounts, in thousandths, costs when a class serves it: one device for each."""
+    return {DeviceKey(device_class): nano(-(-amounts[resource] // 1000))}
+
+
+class Candidates:
+    """The pods without a node whose resources a class may come to serve, and where they were booked last."""
+
+    def __init__(self) -> None:
+        self._booked: dict[str, tuple[Pod, Stage, str]] = {}
+        self._by_resource = Index()
+
+    def put(self, pod: Pod, stage: Stage, queue: str) -> bool:
+        """Takes in a pod as it is booked; returns whether any class might serve it."""
+        resources = unclaimed(pod)
+        if resources and stage is not Stage.IGNORED:
+            self._booked[pod.uid] = pod, stage, queue
+            self._by_resource.put(pod.uid, *resources)
+            return True
+        self.drop(pod.uid)
+        return False
+
+    def drop(self, uid: str) -> None:
+        """Takes out a pod; unknown UIDs are fine."""
+        if self._booked.pop(uid, None) is not None:
+            self._by_resource.put(uid)
+
+    def of(self, resources: Iterable[str]) -> list[tuple[Pod, Stage, str]]:
+        """The pods that ask for any of these resources, each once, with stage and queue."""
+        uids = dict.fromkeys(uid for resource in resources for uid in self._by_resource.get(resource))
+        return [self._booked[uid] for uid in uids]
