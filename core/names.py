@@ -10,6 +10,8 @@ CHARGED_QUEUE_ANNOTATION: Final = "cardquota.io/queue"
 """Which queue a pod was let in by: it is charged to that one, whatever the objects say that it refers to."""
 GANG_ANNOTATION: Final = "cardquota.io/gang"
 """How many members of a gang were let in together, those before them counted: it is unfinished as long as fewer are in."""
+CLAIMS_ANNOTATION: Final = "cardquota.io/claims"
+"""The UIDs of the ResourceClaims that were counted when a pod was lifted: others under their names were not."""
 LIFTED_ANNOTATION: Final = "cardquota.io/lifted"
 """What versions before wrote where a lift left nothing else behind."""
 LET_IN: Final = frozenset({CHARGED_QUEUE_ANNOTATION, ASSIGNED_ANNOTATION, LIFTED_ANNOTATION})

@@ -16,7 +16,7 @@ from core.dra.check import device_shortfall
 from core.dra.cost import Cost, cost_of
 from core.dra.extended import Candidates, unclaimed
 from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
-from core.dra.wants import Known, Wants, claim_keys, references, template_keys, wants_of
+from core.dra.wants import Known, Wants, claim_keys, claim_uids, references, template_keys, wants_of
 from core.hierarchy import Chain, QueueTree
 from core.index import Index
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
@@ -111,6 +111,10 @@ class DeviceBook:
         classes = self._known.classes
         return [resource for resource in unclaimed(pod) if classes.serving(resource)] if classes else ()
 
+    def claim_uids(self, pod: Pod) -> frozenset[str]:
+        """The UIDs of the claims of a pod that are there."""
+        return claim_uids(pod, self._known) if pod.claims else frozenset()
+
     def effect_of(self, uid: str) -> Effect:
         """What the booking of a pod that does not wait has done to others."""
         booking = self._bookings.get(uid)
@@ -141,18 +145,20 @@ class DeviceBook:
                 return Shortfall(shortfall.reason, f"{shortfall.message}{below}")
         return None
 
-    def breaks_quota(self, uid: str) -> bool:
-        """Whether a pod that does not wait any more holds claims, alone, that its queues' limits leave no room for."""
+    def overdrawn(self, uid: str, *, granted: bool = False) -> Shortfall | None:
+        """Which limit leaves no room for the claims that a pod which does not wait any more holds alone; `granted` as for `excess`."""
         booking = self._bookings.get(uid)
         if booking is None:
-            return False
+            return None
         for name in booking.chain.queues:
-            used = self._accounts[name].used
+            account = self._accounts[name]
+            used = account.granted if granted else account.used
             alone = used.alone(booking.wants.claims)
             others = {key: amount - alone.get(key, 0) for key, amount in used.sums.items()}
-            if self._beyond(name, alone, others) is not None:
-                return True
-        return False
+            shortfall = self._beyond(name, alone, others)
+            if shortfall is not None:
+                return shortfall
+        return None
 
     def obstacle(self, pod: Pod, queue: str) -> Shortfall | None:
         """Why the claims of a waiting pod cannot be let into a queue however much is left; None when they can."""

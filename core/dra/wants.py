@@ -69,6 +69,13 @@ def template_keys(pod: Pod) -> Iterable[str]:
     return (f"{pod.namespace}/{template}" for _, claim, template in pod.claims if template and not claim)
 
 
+def claim_uids(pod: Pod, source: ClaimSource) -> frozenset[str]:
+    """The UIDs of the claims that a pod refers to and that exist, save one that a scheduler makes while it binds the pod."""
+    named = {claim or pod.generated_claims.get(entry) for entry, claim, _ in pod.claims if entry}
+    found = (source.claim(f"{pod.namespace}/{name}") for name in named if name)
+    return frozenset(claim.uid for claim, _ in filter(None, found))
+
+
 def wants_of(pod: Pod, source: ClaimSource) -> Wants:
     """What the pod wants by the objects known now.
 

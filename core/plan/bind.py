@@ -69,11 +69,11 @@ class Binder:
     def passes_unasked(self, pod: Pod, node_name: str) -> bool:
         """Whether the bind may go through when no leader can be asked.
 
-        True for pods that ask for nothing of ours, and for lifted ones with claims alone, or that stay with the card that
+        True for pods that ask for nothing of ours, and for lifted ones with the claims alone that were counted, or that stay with the card that
         they were lifted for: the queue is charged with it whatever else is under way, see `book`. CrossQuota is not asked:
         pods without GPU have to start whether we are there or not.
         """
-        if self._asks_shares(pod) or self._outsider(pod) is not None:
+        if self._asks_shares(pod) or self._outsider(pod) is not None or self._has_other_claims(pod):
             return False
         if not self._asks_cards(pod):
             return let_in(pod) or not self._asks_devices(pod)
@@ -125,6 +125,13 @@ class Binder:
         if self._asks(pod):
             found[names.CHARGED_QUEUE_ANNOTATION] = self._ledger.attribution(pod).queue
         bound = replace(pod, node_name=node_name)
+        if self._has_other_claims(pod):
+            devices = self._ledger.devices
+            short = devices.obstacle(pod, found[names.CHARGED_QUEUE_ANNOTATION]) or devices.overdrawn(
+                pod.uid, granted=True
+            )
+            if short is not None:
+                return short
         if self._asks_cards(pod):
             assigned = self._assigned(bound)
             if isinstance(assigned, Shortfall):
@@ -234,6 +241,16 @@ class Binder:
 
     def _asks_devices(self, pod: Pod) -> bool:
         return self._settings.features.dra and self._ledger.devices.wanted(pod)
+
+    def _has_other_claims(self, pod: Pod) -> bool:
+        """Whether a lifted pod refers to claims that were not counted: made since, or made anew under a name.
+
+        Of what versions before have lifted nobody knows.
+        """
+        record = pod.annotations.get(names.CLAIMS_ANNOTATION)
+        if record is None or not self._asks_devices(pod):
+            return False
+        return not self._ledger.devices.claim_uids(pod) <= set(record.split(","))
 
     def _claims_on(self, pod: Pod, node: Node) -> bool:
         """Whether a scheduler has made a claim for the pod on this node that we do not see yet: no device plugin serves it."""

@@ -67,7 +67,7 @@ class Choice:
     def breaks_quota(self, balance: Balance | None, entry: Entry, assigned: Iterable[str]) -> bool:
         """Whether a pod that is lifted with these cards has no place any more in its queue, room on nodes aside."""
         demand = entry.demand
-        if self._ledger.devices.breaks_quota(entry.pod.uid):
+        if self._ledger.devices.overdrawn(entry.pod.uid) is not None:
             return True
         if balance is None:
             return False

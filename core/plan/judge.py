@@ -125,6 +125,8 @@ class Judge:
             count = asked.milli // 1000
             assigned[card] = count
             records[names.ASSIGNED_ANNOTATION] = render_assigned(card, count)
+        if pod.claims:
+            records[names.CLAIMS_ANNOTATION] = ",".join(sorted(self._ledger.devices.claim_uids(pod)))
         if together > 1:
             records[names.GANG_ANNOTATION] = str(together)
         lifted = pod.ungated({**pod.annotations, **records})

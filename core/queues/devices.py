@@ -93,6 +93,10 @@ class Devices:
         """The extended resources of a pod without a node that a DeviceClass serves and that no claim is known for."""
         return self.book.unclaimed(pod) if self._on else ()
 
+    def claim_uids(self, pod: Pod) -> frozenset[str]:
+        """The UIDs of the claims of a pod that are there."""
+        return self.book.claim_uids(pod) if self._on else frozenset()
+
     # -- what decisions ask ----------------------------------------------------------------------------------
 
     def obstacle(self, pod: Pod, queue: str) -> Shortfall | None:
@@ -103,9 +107,9 @@ class Devices:
         """Which limit the claims of a pod without an obstacle would break now; `granted` as in DeviceBook.excess."""
         return self.book.excess(pod, queue, granted=granted) if self._on and self._served else None
 
-    def breaks_quota(self, uid: str) -> bool:
-        """Whether the claims of a pod that does not wait any more are beyond a limit they are charged to."""
-        return self._on and self._served and self.book.breaks_quota(uid)
+    def overdrawn(self, uid: str, *, granted: bool = False) -> Shortfall | None:
+        """Which limit the claims of a pod that does not wait any more are beyond; `granted` as in DeviceBook.excess."""
+        return self.book.overdrawn(uid, granted=granted) if self._on and self._served else None
 
     def kind(self, pod: Pod) -> Hashable:
         """What decides about the claims of a pod; those of an equal kind are interchangeable."""

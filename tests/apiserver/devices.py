@@ -66,11 +66,14 @@ class Devices:
             {"request": request, "driver": "test.example.com", "pool": "p", "device": f"d{number}"}
             for number, request in enumerate(requests)
         ]
-        path = f"{_DEVICES}/namespaces/{self.cluster.namespace}/resourceclaims/{claim}/status"
         # Without a time the scheduler would set one, which is refused: an allocation never changes.
         allocation = {"allocationTimestamp": "2024-01-01T00:00:00Z", "devices": {"results": results}}
         body = {"status": {"allocation": allocation}}
-        self.cluster.api.patch(path, body).expect()
+        self.cluster.api.patch(f"{self.claim_path(claim)}/status", body).expect()
+
+    def claim_path(self, claim: str) -> str:
+        """The path of a claim."""
+        return f"{_DEVICES}/namespaces/{self.cluster.namespace}/resourceclaims/{claim}"
 
     def generated(self, name: str) -> str:
         """Return the name of the claim that was made for a pod, once there is one."""

@@ -8,7 +8,7 @@ from hack.controlplane.nodes import node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, samples, unique
 from tests.apiserver.devices import Devices, claiming, queue_path
-from tests.apiserver.manifests import in_group, podgroup
+from tests.apiserver.manifests import binding, in_group, podgroup
 from tests.builders import a_queue
 from tests.builders.claims import a_claim, a_way
 
@@ -184,3 +184,27 @@ def test_a_broken_chain_holds_its_own_pods_alone(cluster: Cluster, devices: Devi
     devices.wait_lifted("b")
     assert "does not exist" in cluster.wait_said("a", reasons.QUEUE_HIERARCHY_BROKEN)
     assert cluster.gated() == {"a"}
+
+
+def test_a_claim_made_anew_and_larger_after_the_lift_is_refused_at_the_bind(
+    cluster: Cluster, devices: Devices
+) -> None:
+    """Its owner may delete and create claims as they like; what was let in is the claim that was counted."""
+    queue, worker = devices.queue(1), unique("node")
+    cluster.add_nodes(node(worker))
+    devices.claim("mine")
+    cluster.create(claiming("a", queue, claim="mine"))
+    devices.wait_lifted("a")
+    counted = cluster.api.get(devices.claim_path("mine")).expect()["metadata"]["uid"]
+    assert cluster.pod("a")["metadata"]["annotations"][names.CLAIMS_ANNOTATION] == counted
+    cluster.api.delete(devices.claim_path("mine")).expect()
+    wait_for("the claim is gone", lambda: cluster.api.get(devices.claim_path("mine")).status == 404)
+    devices.claim("mine", 2)
+
+    def refused() -> str:
+        answer = cluster.bind(binding("a", worker), dryRun="All")
+        return str(answer.body["message"]) if answer.status != 201 else ""
+
+    assert "requested 2, used 0, limit 1" in wait_for("the larger claim is in view", refused)
+    devices.set_quota(queue, 2)
+    wait_for("there is room", lambda: not refused())

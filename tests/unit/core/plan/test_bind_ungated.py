@@ -136,6 +136,47 @@ def test_a_claim_that_others_hold_by_right_costs_nothing_more() -> None:
     assert reason(decided(pod, another(CLAIM).bound_to("n"))) == reasons.INSUFFICIENT_DEVICE_QUOTA
 
 
+class TestClaimsThatWereNotCounted:
+    """A claim that is deleted and made anew under its name, larger, was never let in."""
+
+    LIFTED = a_pod("p").claim("dev", name="mine").charged("q")
+
+    def bind(
+        self, record: str | None, count: int, *others: PodBuilder
+    ) -> Mapping[str, str] | Shortfall | None:
+        """What the bind is answered; None when nobody has to be asked."""
+        pod = self.LIFTED if record is None else self.LIFTED.annotation(names.CLAIMS_ANNOTATION, record)
+        ledger = books(pod, *others)
+        ledger.devices.put_claim(a_claim("mine").uid("new").exactly("r", "gpu", count=count).view())
+        bound = binder(ledger)
+        return None if bound.certain(pod.view(), "n") else bound.decide(pod.view(), "n")
+
+    def test_those_that_were_counted_are_not_asked_again(self) -> None:
+        assert self.bind("new", 5) is None
+        assert self.bind("more,new", 5) is None
+
+    @pytest.mark.parametrize("record", ["old", ""], ids=["made anew", "made since"])
+    def test_others_are_asked_for_their_quota(self, record: str) -> None:
+        refused, granted = self.bind(record, 2), self.bind(record, 1)
+        assert refused is not None
+        assert reason(refused) == reasons.INSUFFICIENT_DEVICE_QUOTA
+        assert granted is not None
+        assert charged(granted) == "q"
+
+    def test_beside_what_others_hold(self) -> None:
+        answer = self.bind("old", 1, another(CLAIM).charged("q"))
+        assert answer is not None
+        assert reason(answer) == reasons.INSUFFICIENT_DEVICE_QUOTA
+
+    def test_what_an_earlier_version_lifted_passes(self) -> None:
+        """It left nothing that could be compared."""
+        assert self.bind(None, 5) is None
+
+    def test_one_that_does_not_exist_is_none(self) -> None:
+        pod = self.LIFTED.annotation(names.CLAIMS_ANNOTATION, "old")
+        assert binder(books(pod)).certain(pod.view(), "n")
+
+
 class TestExtendedResources:
     """A scheduler makes the claim with the bind; a pod that came before the DeviceClass has passed no gate."""
 
