@@ -322,8 +322,8 @@ CATALOGUE: Final = _catalogue(
     ),
     Reason(
         reasons.CARD_NOT_ON_NODE,
-        "the pod never passed the quota gate, and the node carries none of its cards",
-        "delete the pod, so that its successor passes the gate and is led to its card",
+        "the node carries none of the pod's cards, and others that it would use, or the pod never passed the gate",
+        "look at the node's labels, or delete the pod, so that its successor is led to its card",
     ),
     Reason(
         reasons.MGPU_NODE_TYPE,

@@ -77,9 +77,9 @@ class Binder:
             return False
         if not self._asks_cards(pod):
             return let_in(pod) or not self._asks_devices(pod)
-        card = _lifted_for(pod)
+        card, carried = _lifted_for(pod), self._ledger.inventory.on_node(node_name)
         return card is not None and (
-            len(split(pod.card_name)) == 1 or card in self._ledger.inventory.on_node(node_name)
+            card in carried or (len(split(pod.card_name)) == 1 and not self._instead(pod, card, node_name))
         )
 
     def contested(self, pod: Pod) -> bool:
@@ -260,7 +260,7 @@ class Binder:
         """The record of the cards of a pod, which is given with its node; or why it cannot have them there.
 
         The real card of a lifted pod is the recorded one while the node carries that, else another alternative that the
-        node carries, if the queue has quota for it. On a node that carries none of them the recorded one stays: it has
+        node carries, if the queue has quota for it. On a node that shows no card at all the recorded one stays: it has
         been paid for, so no quota breaks, and labels that are missing for a moment hold up no pod. The ledger counts the
         pod in the same way from then on.
         """
@@ -270,6 +270,10 @@ class Binder:
         if record is None:
             return self._first_grant(pod, demand)
         if asked is None or asked.card == record:
+            others = self._instead(pod, record, pod.node_name)
+            if others:
+                text = f"node {pod.node_name} carries <{others[0]}>, the pod was lifted for <{record}>"
+                return Shortfall(reasons.CARD_NOT_ON_NODE, text)
             return pod.annotations[names.ASSIGNED_ANNOTATION]
         balance = self._balance(pod)
         if isinstance(balance, Shortfall):
@@ -279,6 +283,13 @@ class Binder:
             text = f"{short.message}; the pod was lifted for <{record}>, and node {pod.node_name} carries <{asked.card}>"
             return Shortfall(short.reason, text)
         return _record(asked)
+
+    def _instead(self, pod: Pod, card: str, node_name: str) -> list[str]:
+        """The cards that a pod would get on a node instead of the one that it was lifted for; none where the node has that."""
+        carried = self._ledger.inventory.on_node(node_name)
+        if card in carried:
+            return []
+        return [other for other, stock in carried.items() if pod.requests.get(stock.resource)]
 
     def _first_grant(self, pod: Pod, demand: Demand) -> str | Shortfall:
         """The record of a pod that nobody lifted: what a lift would have asked for is asked for now.

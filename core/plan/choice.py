@@ -56,10 +56,10 @@ class Choice:
         short = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.card_shortfall(
             card, asked.milli
         )
-        if (
-            short is None
-            and len(asked.alternatives) > 1
-            and not (yield from self._stock.available(entry.pod.node_rules, card, asked.milli))
+        if short is None and len(asked.alternatives) == 1:
+            short = self._nowhere(balance.queue, card)
+        elif short is None and not (
+            yield from self._stock.available(entry.pod.node_rules, card, asked.milli)
         ):
             short = _no_stock(balance.queue, card, asked.milli)
         return short or (yield from self._other_shortfall(entry, balance))
@@ -83,10 +83,11 @@ class Choice:
         """The first alternative with quota and free cards.
 
         The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
-        with a single card does not, its waiting for a node is the scheduler's business.
+        with a single card does not, its waiting for a node is the scheduler's business. But nodes of the card there must be:
+        the pod is narrowed to what they have in common.
         """
         if BAR not in asked.expression:
-            return asked.alternatives[0]
+            return self._nowhere(balance.queue, asked.alternatives[0]) or asked.alternatives[0]
         excluded = yield from self._excluded(pod, asked)
         if excluded:
             text = f"Queue <{balance.queue}>: the pod's node affinity excludes every node of <{asked.expression}>"
@@ -97,6 +98,13 @@ class Choice:
             ):
                 return card
         return _no_stock(balance.queue, asked.expression, asked.milli)
+
+    def _nowhere(self, queue: str, card: str) -> Shortfall | None:
+        """What is known of a card by the settings or its name alone cannot keep a pod away from the nodes of other cards."""
+        if self._ledger.inventory.nodes_with(card):
+            return None
+        text = f"Queue <{queue}> has quota, but no node carries <{card}>"
+        return Shortfall(reasons.NO_FREE_CARD, text)
 
     def _excluded(self, pod: Pod, asked: CardAsk) -> Steps[bool]:
         """Whether there are nodes of the cards, and the pod's own rules admit none of them."""

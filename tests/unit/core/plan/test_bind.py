@@ -331,6 +331,31 @@ class TestLiftedForAnotherCard:
         return pod, ledger, binds
 
 
+class TestANodeOfAnotherCard:
+    """A lift is narrowed to the nodes of its card; labels may change since, or somebody binds by hand."""
+
+    @pytest.mark.parametrize("card", ["A", "gone"], ids=["still known", "on no node any more"])
+    def test_it_is_refused_for_the_pod_would_use_a_card_that_nobody_counts(self, card: str) -> None:
+        pod = asking("p", card, **{card: 1})
+        assert not binder(books(pod)).certain(pod.view(), "b")
+        refusal = refused(decided(pod, "b"))
+        assert refusal.reason == reasons.CARD_NOT_ON_NODE
+        assert "node b carries <B>" in refusal.message
+
+    @pytest.mark.parametrize(
+        "node", ["bare", "npu"], ids=["no card at all", "cards that it does not ask for"]
+    )
+    def test_a_node_that_has_nothing_for_it_is_the_schedulers_business(self, node: str) -> None:
+        pod = asking("p", A=1)
+        ledger = books(pod)
+        ledger.put_node(a_node("npu").card("N", 8, prefix="huawei.com/npu").view())
+        assert binder(ledger).certain(pod.view(), node)
+
+    def test_with_alternatives_the_same_holds(self) -> None:
+        pod = asking("p", "A|gone", A=1)
+        assert refused(decided(pod, "b")).reason == reasons.CARD_NOT_ON_NODE
+
+
 class TestAnotherNode:
     """A bind was granted, and the scheduler names another node, while the first bind may still be stored."""
 

@@ -13,8 +13,10 @@ from tests.builders.objects import GroupBuilder, QueueBuilder
 from tests.builders.pods import PodBuilder
 
 
-def books(*queues: QueueBuilder, groups: tuple[GroupBuilder, ...] = ()) -> Ledger:
-    ledger = Ledger(Settings())
+def books(
+    *queues: QueueBuilder, groups: tuple[GroupBuilder, ...] = (), settings: Settings | None = None
+) -> Ledger:
+    ledger = Ledger(settings or Settings())
     ledger.put_node(a_node("a").card("A", 8).view())
     ledger.put_node(a_node("b").card("B", 8).view())
     for queue in queues:
@@ -46,6 +48,16 @@ FOUR = [member(f"m{i}", second=i) for i in range(4)]
 def test_a_gang_is_lifted_whole_or_not_at_all(quota: int, expected: int) -> None:
     ledger = books(a_queue("q").cards({"A": quota}), groups=(group(),))
     assert len(lifted(ledger, Planner(ledger), *FOUR)) == expected
+
+
+def test_a_gang_waits_for_a_node_of_its_card_however_well_the_resource_is_known() -> None:
+    settings = Settings.model_validate({"cards": {"resources": {"C": "nvidia.com/gpu"}}})
+    ledger = books(a_queue("q").cards({"C": 4}), groups=(group(),), settings=settings)
+    planner = Planner(ledger)
+    four = [member(f"m{i}", card="C", second=i) for i in range(4)]
+    assert lifted(ledger, planner, *four) == []
+    ledger.put_node(a_node("c").card("C", 1).view())
+    assert len(lifted(ledger, planner)) == 4
 
 
 def test_two_gangs_of_four_in_a_quota_of_six_do_not_take_three_each() -> None:

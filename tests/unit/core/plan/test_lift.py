@@ -10,7 +10,7 @@ from core.objects import Pod
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
-from core.settings import GateSettings, Settings
+from core.settings import CardSettings, GateSettings, Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_template
 from tests.builders.objects import PodBuilder, QueueBuilder
@@ -65,6 +65,28 @@ def test_pods_that_ask_for_the_same_are_told_the_same_until_one_is_lifted() -> N
     assert "total would be <4000>" in first.message
     assert second.message == first.message
     assert "total would be <5000>" in last.message, "c is lifted meanwhile"
+
+
+@pytest.mark.parametrize(
+    ("card", "resource"), [("Named", "nvidia.com/gpu"), ("Q/mig-1g.10gb-mixed", "nvidia.com/mig-1g.10gb")]
+)
+def test_a_card_that_no_node_carries_is_held_however_well_its_resource_is_known(
+    card: str, resource: str
+) -> None:
+    """Nothing would keep the pod away from the nodes of other cards; it goes as soon as there is one of its own."""
+    settings = Settings(cards=CardSettings(resources={"Named": "nvidia.com/gpu"}))
+    ledger = books(a_queue("q").cards({card: 8}), settings=settings)
+    pod = a_pod("p").limit(resource, 1).card(card).in_queue("q").gated()
+    hold = held(decide(ledger, pod)["p"])
+    assert hold.reason == reasons.NO_FREE_CARD
+    assert hold.message == f"Queue <q> has quota, but no node carries <{card}>"
+    ledger.wakeups.take_queues()
+    ledger.put_node(a_node("new").card("Named", 1).view())
+    ledger.put_node(a_node("cut").card("Q", 1).mig("1g.10gb", 1).view())
+    assert ledger.wakeups.take_queues() == ["q"]
+    (lift,) = Planner(ledger).decide("q")
+    assert isinstance(lift, Lift)
+    assert "nodeSelectorTerms" in str(lift.patch)
 
 
 def test_what_one_pod_s_own_rules_exclude_is_not_told_to_another() -> None:
