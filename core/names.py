@@ -20,6 +20,8 @@ NAMESPACES_ANNOTATION: Final = "cardquota.io/namespaces"
 """On queues: the namespaces that may use it, by name."""
 NAMESPACE_SELECTOR_ANNOTATION: Final = "cardquota.io/namespace-selector"
 """The same by their labels."""
+DEFAULT_CARD_ANNOTATION: Final = "cardquota.io/default-card"
+"""On namespaces: the card of their pods that ask for one and name none, where `cards.podsWithoutCardName` is `infer`."""
 OWN_PREFIX: Final = "cardquota.io/"
 FIELD_MANAGER: Final = "cardquota"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from core import names
 from core.admission.view import Context
+from core.cards.expression import stands_for_share
 from core.mgpu.amounts import asks_mgpu
 from core.objects import raw as read
 from core.objects.pod_resources import aggregate, extended
@@ -44,12 +45,24 @@ def counted(asks: Asks, settings: Settings) -> bool:
     return (asks.cards and features.cards) or (asks.mgpu and features.mgpu) or (asks.claims and features.dra)
 
 
-def asks_ours(metadata: Mapping[str, Any], spec: Mapping[str, Any], context: Context) -> bool:
-    """Whether a pod asks for something of ours whose feature is on: of extended resources, for one that a DeviceClass serves.
+def _asks_unnamed_card(spec: Mapping[str, Any], context: Context) -> bool:
+    """Whether a pod that names no card asks for one, where that is gated; any extended resource while no node was seen."""
+    settings, inventory = context.settings, context.view.inventory
+    if settings.cards.pods_without_card_name != "infer" or not settings.features.cards:
+        return False
+    resources = extended(aggregate(spec, "requests"))
+    if inventory is None:
+        return bool(resources)
+    return any(stands_for_share(resource) or inventory.cards_of(resource) for resource in resources)
 
-    Where the DeviceClasses are not known yet, any may be one: the controller lets a pod go that waits for nothing.
+
+def asks_ours(metadata: Mapping[str, Any], spec: Mapping[str, Any], context: Context) -> bool:
+    """Whether a pod asks for something of ours whose feature is on.
+
+    Among that are extended resources which a DeviceClass serves, or which stand for a card that nobody named and that is to
+    be inferred. Where the DeviceClasses are not known yet, any may be one: the controller lets a pod go that waits for nothing.
     """
-    if counted(asks_of(metadata, spec), context.settings):
+    if counted(asks_of(metadata, spec), context.settings) or _asks_unnamed_card(spec, context):
         return True
     classes = context.view.serving
     if not context.settings.features.dra or (classes is not None and not classes):

@@ -61,6 +61,11 @@ def is_share(name: str) -> bool:
     return resource_by_name(name) is not None
 
 
+def stands_for_share(resource: str) -> bool:
+    """Whether a resource is that of a share of a card, by its name alone."""
+    return resource == names.MPS_RESOURCE or resource.startswith(names.MIG_RESOURCE_PREFIX)
+
+
 def resource_by_name(name: str) -> str | None:
     """The resource of an MPS or MIG share, which follows from its name; None for every other name."""
     product, slash, share = name.partition("/")

@@ -214,6 +214,9 @@ def _did_you_mean(card: str, inventory: Inventory) -> str:
 def _unnamed(subject: _Subject, policy: str) -> Findings:
     """A pod that asks for a card's resource without naming a card: no card quota counts it."""
     found = _resources_of_cards(subject)
+    if policy == "infer":
+        # The gate holds it; one that has its node already, no gate can hold.
+        return Findings(tuple(_preset_node(subject)) if found and not subject.prefix else ())
     if not found:
         return Findings()
     such_as = _such_as(found[min(found)])
@@ -230,14 +233,17 @@ def _uncovered(subject: _Subject, alternatives: Iterable[str], policy: str) -> F
     if not beside or not all(served):
         return Findings()
     detail = f"{', '.join(beside)} is asked for beside the card that is named, which does not cover it"
-    return _uncounted(subject, policy, detail)
+    # A second card cannot be inferred.
+    return _uncounted(subject, "deny" if policy == "infer" else policy, detail)
 
 
 def _resources_of_cards(subject: _Subject) -> dict[str, tuple[str, ...]]:
     """The resources that the pod asks for and that stand for cards, in order, with the cards that the nodes show for each."""
     asked = sorted(resource for resource, milli in subject.amounts().items() if milli > 0)
     found = {resource: subject.inventory.cards_of(resource) for resource in asked}
-    return {resource: cards for resource, cards in found.items() if cards or _stands_for_share(resource)}
+    return {
+        resource: cards for resource, cards in found.items() if cards or expression.stands_for_share(resource)
+    }
 
 
 def _uncounted(subject: _Subject, policy: str, detail: str) -> Findings:
@@ -249,10 +255,6 @@ def _uncounted(subject: _Subject, policy: str, detail: str) -> Findings:
         violation = Violation(reasons.CARD_NAME_MISSING, path, detail, kind="Required value")
         return Findings((violation,))
     return Findings(hints=(Hint(reasons.CARD_NAME_MISSING, path, f"{detail}, so no card quota counts it"),))
-
-
-def _stands_for_share(resource: str) -> bool:
-    return resource == names.MPS_RESOURCE or resource.startswith(names.MIG_RESOURCE_PREFIX)
 
 
 def _such_as(cards: Iterable[str]) -> str:

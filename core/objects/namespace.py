@@ -10,19 +10,21 @@ from core.objects import raw as read
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace, the queue its annotation names (empty when there is none), and its labels."""
+    """A namespace, the queue and the card that its annotations name (empty when they name none), and its labels."""
 
     name: str
     queue: str
     labels: Mapping[str, str]
+    default_card: str = ""
 
 
 def project(raw: Mapping[str, Any]) -> Namespace:
     """The view of a v1 Namespace."""
     metadata = read.mapping(raw, "metadata")
-    name = read.text(metadata, "name")
+    name, annotations = read.text(metadata, "name"), read.texts(metadata, "annotations")
     return Namespace(
         name=name,
-        queue=read.texts(metadata, "annotations").get(names.QUEUE_NAME_ANNOTATION, ""),
+        queue=annotations.get(names.QUEUE_NAME_ANNOTATION, ""),
         labels={**read.texts(metadata, "labels"), names.NAMESPACE_NAME_LABEL: name},
+        default_card=annotations.get(names.DEFAULT_CARD_ANNOTATION, ""),
     )

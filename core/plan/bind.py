@@ -47,6 +47,10 @@ class Binder:
         self._guests = guests
         self._settings = settings
         self._guards = guards_binds(settings)
+        self._names_needed = settings.features.cards and settings.cards.pods_without_card_name in (
+            "deny",
+            "infer",
+        )
         self._cut_short = cut_short
         self._moved: set[str] = set()
 
@@ -74,6 +78,8 @@ class Binder:
         pods without GPU have to start whether we are there or not.
         """
         if self._asks_shares(pod) or self._outsider(pod) is not None or self._has_other_claims(pod):
+            return False
+        if self._unnamed_on(pod, node_name) is not None:
             return False
         if not self._asks_cards(pod):
             return let_in(pod) or not self._asks_devices(pod)
@@ -118,7 +124,7 @@ class Binder:
         over = bind_excess(pod, node_name, self._guests, self._settings)
         if over is not None:
             return Shortfall(over.code, f"{over.message} (node {node_name})")
-        outsider = self._outsider(pod)
+        outsider = self._outsider(pod) or self._unnamed_on(pod, node_name)
         if outsider is not None:
             return outsider
         found: dict[str, str] = {}
@@ -238,6 +244,20 @@ class Binder:
         if let_in(pod) or not self._asks(pod):
             return None
         return self._ledger.access.refusal(self._ledger.attribution(pod).queue, pod.namespace)
+
+    def _unnamed_on(self, pod: Pod, node_name: str) -> Shortfall | None:
+        """Why a pod that names no card may not use those of a node, where no card may be used without a name.
+
+        When it was created nobody knew that its resource stands for a card.
+        """
+        if not self._names_needed or pod.card_name:
+            return None
+        carried = self._ledger.inventory.on_node(node_name)
+        unnamed = [card for card, stock in carried.items() if pod.requests.get(stock.resource)]
+        if not unnamed:
+            return None
+        text = f"node {node_name} carries <{unnamed[0]}>, and the pod asks for it without a card name"
+        return Shortfall(reasons.CARD_NAME_MISSING, text)
 
     def _asks_devices(self, pod: Pod) -> bool:
         return self._settings.features.dra and self._ledger.devices.wanted(pod)

@@ -13,7 +13,13 @@ from core.plan.together import note
 from core.queues.check import balance_of
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.queues.shortfall import queue_closed, queue_missing, uncountable, waits_for_others
+from core.queues.shortfall import (
+    card_not_named,
+    queue_closed,
+    queue_missing,
+    uncountable,
+    waits_for_others,
+)
 from core.shortfall import Shortfall
 from core.steps import Steps
 
@@ -29,7 +35,7 @@ class Judge:
     def judge(self, entry: Entry, choice: Choice, common: Sequence[str] | None) -> Steps[Decision | None]:
         """What becomes of a pod; None when it is not any more what it was when this began."""
         ledger = self._ledger
-        asks = entry.pod.asks or ledger.devices.wanted(entry.pod)
+        asks = entry.pod.asks or ledger.devices.wanted(entry.pod) or ledger.naming.lacks_card(entry.pod)
         if not asks and entry.pod.uid not in self.refused:
             # Gated by hand, or the card name was taken away while it waited.
             return self.lift(entry, None)
@@ -68,8 +74,10 @@ class Judge:
         closed = self.closed(entry)
         if closed is not None:
             return closed
-        if entry.pod.uid in self.refused:
-            why: Shortfall | None = Shortfall(reasons.LIFT_REFUSED, self.refused[entry.pod.uid])
+        if self._ledger.naming.lacks_card(entry.pod):
+            why: Shortfall | None = card_not_named(entry.queue, entry.pod)
+        elif entry.pod.uid in self.refused:
+            why = Shortfall(reasons.LIFT_REFUSED, self.refused[entry.pod.uid])
         elif entry.demand.problem:
             why = uncountable(entry.queue, entry.demand.problem)
         else:
@@ -125,6 +133,7 @@ class Judge:
             count = asked.milli // 1000
             assigned[card] = count
             records[names.ASSIGNED_ANNOTATION] = render_assigned(card, count)
+        records |= self._ledger.naming.records(pod)
         if pod.claims:
             records[names.CLAIMS_ANNOTATION] = ",".join(sorted(self._ledger.devices.claim_uids(pod)))
         if together > 1:

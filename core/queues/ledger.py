@@ -21,6 +21,7 @@ from core.queues.entries import Entries
 from core.queues.entry import Entry
 from core.queues.group_book import GroupBook
 from core.queues.limits import Limits, limits_of
+from core.queues.naming import Naming
 from core.queues.occupants import occupies
 from core.queues.pod_states import PodStates
 from core.queues.premises import NodeChange, Premises
@@ -71,6 +72,7 @@ class Ledger:
         self.cpu_memory = self._weights.book
         self.devices = Devices(settings, self.wakeups.changed)
         self._sources = QueueSources(settings.queue.default)
+        self.naming = Naming(settings, self.inventory)
         self._states = PodStates()
         self._backlog = Backlog(self._book_again)
         self._by_card = Index()
@@ -170,7 +172,7 @@ class Ledger:
             self.drop_pod(pod.uid)
             return
         self.changes += 1
-        self._book(self._states.see(pod))
+        self._book(self._states.see(self.naming.named(pod)))
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine: a missed delete may be found twice."""
@@ -182,6 +184,7 @@ class Ledger:
         if entry is not None:
             self._entries.replace(entry, None)
         self._sources.unfollow(uid)
+        self.naming.drop(uid)
         self._by_card.put(uid)
         self.stages.overrun.discard(uid)
         self.wakeups.cpu_memory_freed(self._weights.drop(uid))
@@ -207,7 +210,8 @@ class Ledger:
         """Takes an assumption back: the write has failed for good."""
         if self._states.assumed.pop(uid, None) is None:
             return
-        observed = self.observed(uid)
+        unnamed = self.naming.as_it_is(uid)
+        observed = self._states.see(self.naming.named(unnamed)) if unnamed is not None else self.observed(uid)
         if observed is not None:
             self._book(observed)
         else:
@@ -286,11 +290,13 @@ class Ledger:
         self.changes += 1
         judged_anew = self.access.put_namespace(namespace)
         moved = self._sources.put_namespace(namespace)
-        self._backlog.put({**dict.fromkeys(moved), **dict.fromkeys(judged_anew)})
+        renamed = self.naming.put_namespace(namespace)
+        self._backlog.put(dict.fromkeys((*moved, *judged_anew, *renamed)).keys())
 
     def drop_namespace(self, name: str) -> None:
         """Takes out a namespace."""
         self._sources.drop_namespace(name)
+        self.naming.drop_namespace(name)
         self._backlog.put(self.access.drop_namespace(name))
 
     def put_node(self, node: Node) -> None:
@@ -319,6 +325,10 @@ class Ledger:
         yield from self._backlog.settle()
 
     def _book_again(self, uid: str) -> None:
+        unnamed = self.naming.as_it_is(uid)
+        if unnamed is not None and self.assumed(uid) is None:
+            self.put_pod(unnamed)
+            return
         pod = self.pod(uid)
         if pod is not None:
             self.changes += 1
@@ -332,6 +342,7 @@ class Ledger:
         if change.remapped:
             for uids in self._weights.relearn(self.inventory):
                 self._backlog.put(uids)
+            self._backlog.put(self.naming.relearn())
         if change.recarded:
             self._backlog.put(self.occupants.on(name))
         # New room may let in any pod that waits for room, whatever its queue.

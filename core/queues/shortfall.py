@@ -7,8 +7,8 @@ in thousandths.
 from collections.abc import Sequence
 from typing import Final
 
-from core import reasons
-from core.objects import Queue
+from core import names, reasons
+from core.objects import Pod, Queue
 from core.queues.limits import Limits
 from core.queues.numbers import go_float
 from core.shortfall import Shortfall
@@ -67,6 +67,16 @@ def queue_missing(queue: str) -> Shortfall:
 def queue_closed(queue: Queue) -> Shortfall:
     """What is said when a queue is not open."""
     return Shortfall(reasons.QUEUE_NOT_OPEN, f"Queue <{queue.name}> is {queue.state}; it takes in no pods")
+
+
+def card_not_named(queue: str, pod: Pod) -> Shortfall:
+    """What is said of a pod that waits for a card, when neither it nor its namespace says which."""
+    asked = ", ".join(f"<{resource}>" for resource in sorted(pod.extended)[:_TOLD])
+    text = (
+        f"Queue <{queue}>: {asked} is asked for without a card name; name it with {names.CARD_NAME_ANNOTATION} on the "
+        f"pod, or with {names.DEFAULT_CARD_ANNOTATION} on namespace {pod.namespace}"
+    )
+    return Shortfall(reasons.CARD_NAME_MISSING, text)
 
 
 def waits_for_others(queue: str, gates: Sequence[str]) -> Shortfall:

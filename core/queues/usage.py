@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from core import names
 from core.cards.ask import CardAsk, card_ask
+from core.cards.expression import stands_for_share
 from core.cards.inventory import Inventory
 from core.cards.quota import CardJsonError, parse_request
 from core.objects import Group, Node, Pod
@@ -145,10 +145,7 @@ def names_card(resources: Iterable[str], known: Container[str]) -> bool:
     The resources of shares are known without any node, so that a running pod's weight does not change when the last
     node of its share goes.
     """
-    return any(
-        name in known or name == names.MPS_RESOURCE or name.startswith(names.MIG_RESOURCE_PREFIX)
-        for name in resources
-    )
+    return any(name in known or stands_for_share(name) for name in resources)
 
 
 def pod_usage(

@@ -47,8 +47,9 @@ class CardSettings(Section):
     """What a queue may use of CPU or memory when its capability does not name it."""
     multi_card_job: Literal["spread", "uniform"] = "spread"
     """Whether the pods of one gang may be served by different cards."""
-    pods_without_card_name: Literal["ignore", "warn", "deny"] = "warn"
-    """What admission does with a pod that asks for a card's resource without naming the card."""
+    pods_without_card_name: Literal["ignore", "warn", "deny", "infer"] = "warn"
+    """What becomes of a pod that asks for a card's resource without naming the card. `infer` holds it at the gate, for the card
+    that its namespace names."""
     resources: Mapping[Product, ResourceName] = {}
     """Product -> resource name: overrides what the nodes show, and names cards that no node shows yet."""
 

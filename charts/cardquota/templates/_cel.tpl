@@ -68,11 +68,15 @@ Whether a pod asks for anything of ours: cards, mGPU or claims, as far as the fe
 
 {{/*
 Whether a pod asks, or may do so: a DeviceClass may serve any extended resource, and no expression can look at DeviceClasses.
-The webhook decides. Takes (dict "root" $ "pod" <variable>).
+The webhook decides. It does so too about cards that nobody named, where they are inferred. Takes (dict "root" $ "pod"
+<variable>).
 */}}
 {{- define "cardquota.cel.mayAsk" -}}
 {{- $features := .root.Values.features -}}
 {{ include "cardquota.cel.asks" (dict "features" $features "pod" .pod) }}
+{{- if and $features.cards (eq (.root.Values.cards).podsWithoutCardName "infer") }} ||
+{{ include "cardquota.cel.extendedResource" (dict "pod" .pod "prefixes" .root.Values.cards.resourcePrefixes) }}
+{{- end }}
 {{- if $features.dra }} ||
 {{ include "cardquota.cel.extendedResource" (dict "pod" .pod "except" (.root.Values.dra).notDevices) }}
 {{- end }}

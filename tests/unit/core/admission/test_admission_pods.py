@@ -298,3 +298,30 @@ class TestExtendedResources:
     )
     def test_what_no_class_can_serve_is_none(self, limits: dict[str, str]) -> None:
         assert answer(creation(a_pod(limits=limits)), replace(a_view(), serving=None)).patch == ()
+
+
+class TestInferredCards:
+    """`podsWithoutCardName: infer` gates who asks for a card without naming it; the controller knows the namespace's card."""
+
+    INFER = settings(cards={"podsWithoutCardName": "infer"})
+    GPU = a_pod(limits={"nvidia.com/gpu": "1"})
+
+    def test_the_gate_holds_it(self) -> None:
+        decision = answer(creation(self.GPU), settings=self.INFER)
+        assert patched(self.GPU, decision.patch)["spec"]["schedulingGates"] == [GATE]
+        assert decision.warnings == ()
+
+    def test_what_is_no_card_is_left_alone_once_the_nodes_are_seen(self) -> None:
+        pod = a_pod(limits={"rdma/hca": "1"})
+        assert answer(creation(pod), settings=self.INFER).patch == ()
+        blind = replace(a_view(), inventory=None)
+        assert answer(creation(pod), blind, self.INFER).patch
+
+    def test_one_that_has_its_node_already_is_refused(self) -> None:
+        pod = changed(self.GPU, "spec", nodeName="n1")
+        assert codes(answer(creation(pod), settings=self.INFER)) == [reasons.NODE_NAME_PRESET]
+
+    def test_a_second_card_beside_the_named_one_cannot_be_inferred(self) -> None:
+        pod = a_card_pod()
+        pod["spec"]["containers"][0]["resources"]["limits"]["huawei.com/Ascend910B"] = "1"
+        assert codes(answer(creation(pod), settings=self.INFER)) == [reasons.CARD_NAME_MISSING]

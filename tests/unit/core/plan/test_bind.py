@@ -356,6 +356,37 @@ class TestANodeOfAnotherCard:
         assert refused(decided(pod, "b")).reason == reasons.CARD_NOT_ON_NODE
 
 
+class TestCardsWithoutAName:
+    """Where none may be used so, the bind is the last that can tell: at its creation nobody may have known the resource."""
+
+    @staticmethod
+    def bind(policy: str, pod: PodBuilder, node: str) -> Mapping[str, str] | Shortfall | None:
+        settings = Settings.model_validate({"cards": {"podsWithoutCardName": policy}})
+        bound = binder(books(pod, settings=settings))
+        return None if bound.certain(pod.view(), node) else bound.decide(pod.view(), node)
+
+    @pytest.mark.parametrize("policy", ["deny", "infer"])
+    def test_they_are_refused(self, policy: str) -> None:
+        answer = self.bind(policy, a_pod("p").gpu(1), "a")
+        assert answer is not None
+        assert refused(answer).reason == reasons.CARD_NAME_MISSING
+        assert "node a carries <A>" in refused(answer).message
+
+    @pytest.mark.parametrize(
+        ("policy", "pod", "node"),
+        [
+            ("warn", a_pod("p").gpu(1), "a"),
+            ("ignore", a_pod("p").gpu(1), "a"),
+            ("deny", a_pod("p").gpu(0), "a"),
+            ("deny", a_pod("p").limit("rdma/hca", 1), "a"),
+            ("deny", a_pod("p").gpu(1), "bare"),
+            ("infer", asking("p", A=1), "a"),
+        ],
+    )
+    def test_otherwise_nobody_asks(self, policy: str, pod: PodBuilder, node: str) -> None:
+        assert self.bind(policy, pod, node) is None
+
+
 class TestAnotherNode:
     """A bind was granted, and the scheduler names another node, while the first bind may still be stored."""
 
