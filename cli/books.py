@@ -26,7 +26,7 @@ def of(state: "State", settings: "Settings") -> "Ledger":
         ledger.put_job(job)
     ledger.devices.serve(state.claims_served)
     for device_class in state.device_classes:
-        ledger.devices.put_class(device_class)
+        ledger.put_class(device_class)
     for claim in state.claims:
         ledger.devices.put_claim(claim)
     for template in state.templates:

@@ -38,14 +38,25 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the cards."""
     from core.cards.inventory import Inventory
+    from core.dra.extended import DeviceClasses
+    from core.queues.twofold import twofold
 
-    inventory = Inventory(config.load(options.config).cards.resources)
-    for node in cluster.load(options).nodes:
+    inventory, classes = Inventory(config.load(options.config).cards.resources), DeviceClasses()
+    state = cluster.load(options)
+    for device_class in state.device_classes:
+        classes.put(device_class)
+    for node in state.nodes:
         inventory.put(node)
         for note in inventory.notes(node.name):
             print(f"warning: node {node.name}: {output.printable(note)}", file=sys.stderr)
     for note in inventory.conflict_notes():
         print(f"warning: {output.printable(note)}", file=sys.stderr)
+    for card, name in twofold(inventory.cards(), inventory, classes):
+        print(
+            f"warning: card {output.printable(card)} and DeviceClass {name} may be the same devices; "
+            "neither quota counts the other",
+            file=sys.stderr,
+        )
     if options.output == "json":
         output.print_json(summary(inventory))
     elif options.output == "wide":

@@ -80,7 +80,7 @@ class Caches:
         self.templates = _devices(client, RESOURCE_CLAIM_TEMPLATES, claim_template.project, _namespaced)
         self.device_classes = _devices(client, DEVICE_CLASSES, device_class.project, _named)
         self._with_claims = settings.features.dra
-        self._follow(self.device_classes, devices.put_class, lambda old: devices.drop_class(old.name))
+        self._follow(self.device_classes, ledger.put_class, lambda old: ledger.drop_class(old.name))
         self._follow(self.claims, devices.put_claim, lambda old: devices.drop_claim(old.key))
         self._follow(self.templates, devices.put_template, lambda old: devices.drop_template(old.key))
         self._follow(self.nodes, ledger.put_node, lambda old: ledger.drop_node(old.name))

@@ -224,6 +224,11 @@ CATALOGUE: Final = _catalogue(
         "put the same JSON into the annotation volcano.sh/dra.quota, or set dra.queueCRD to extend and apply again",
     ),
     Reason(
+        reasons.DEVICES_COUNTED_TWICE,
+        "pods of the queue may have the same devices by a card name and by a claim, under two quotas",
+        "give the queue one of the two: no card quota, or a limit of 0 for the DeviceClass",
+    ),
+    Reason(
         reasons.QUEUE_DEFINITION_EXTENDED,
         "the definition of Queue lacked spec.dra, and the controller has added it",
         "apply the queues again whose events say that they lost their device quota",

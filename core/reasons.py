@@ -36,6 +36,7 @@ TERMINATION_OVERDUE: Final = "TerminationOverdue"
 ROLLOUT_NEEDS_QUOTA: Final = "RolloutNeedsQuota"
 QUOTA_EXCEEDED: Final = "QuotaExceeded"
 QUEUE_ACCESS_MALFORMED: Final = "QueueAccessMalformed"
+DEVICES_COUNTED_TWICE: Final = "DevicesCountedTwice"
 QUEUE_DEFINITION_EXTENDED: Final = "QueueDefinitionExtended"
 
 # Why an object is refused, or warned about.

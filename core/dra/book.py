@@ -42,6 +42,7 @@ class DeviceBook:
         self._tree = QueueTree()
         self._accounts: dict[str, DeviceAccount] = {}
         self._known = Known()
+        self.classes = self._known.classes
         self._candidates = Candidates()
         self._bookings: dict[str, Booking] = {}
         self._by_queue = Index()

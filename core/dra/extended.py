@@ -28,6 +28,10 @@ class DeviceClasses:
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
 
+    def values(self) -> Iterable[DeviceClass]:
+        """All of them, by name."""
+        return (self._by_name[name] for name in sorted(self._by_name))
+
     def put(self, new: DeviceClass) -> frozenset[str]:
         """Takes in a class. Returns the resources that another class serves now, or that one serves only now."""
         return self._replace(new.name, new)

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from core.cards.expression import BAR, split
 from core.index import Index
-from core.objects import Group, Job, Namespace, Node, Pod, Queue
+from core.objects import DeviceClass, Group, Job, Namespace, Node, Pod, Queue
 from core.queues.access_book import AccessBook, asks_admission
 from core.queues.attribution import Attribution
 from core.queues.backlog import Backlog
@@ -312,6 +312,16 @@ class Ledger:
             if self.capacity.drop_node(name):
                 self.wakeups.capacity_changed()
             self._node_changed(name, change)
+
+    def put_class(self, device_class: DeviceClass) -> None:
+        """Takes in a DeviceClass; it may serve extended resources, and give out devices that queues know as cards."""
+        self.devices.put_class(device_class)
+        self.wakeups.publish(*self.queues)
+
+    def drop_class(self, name: str) -> None:
+        """Takes out a DeviceClass."""
+        self.devices.drop_class(name)
+        self.wakeups.publish(*self.queues)
 
     # -- what is to be counted anew ------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core import reasons
-from core.dra.limits import pruned
+from core.dra.limits import NO_LIMITS, pruned
 from core.objects import Queue
 from core.quantity import render_milli
 from core.queues.access import access_of
@@ -13,7 +13,9 @@ from core.queues.account import Account
 from core.queues.ledger import Ledger
 from core.queues.numbers import go_float
 from core.queues.overuse import Overuse, overuse
+from core.queues.twofold import told, twofold
 
+_PAIRS: Final = 5
 _PRUNED: Final = (
     "spec.dra was applied and is not stored, since the definition of Queue lacked it; the queue has no device quota. "
     "Apply it again, or use the annotation volcano.sh/dra.quota, which no definition can lose"
@@ -44,7 +46,26 @@ def queue_notices(ledger: Ledger, name: str) -> list[Notice]:
         notices.append(_exceeded(name, cards, devices))
     if ledger.settings.features.dra and pruned(ledger.queues[name]):
         notices.append(Notice(reasons.DEVICE_QUOTA_PRUNED, _PRUNED, ""))
+    notices += _counted_twice(ledger, name)
     return notices
+
+
+def _counted_twice(ledger: Ledger, name: str) -> Iterator[Notice]:
+    """Cards of the queue whose devices its pods may have by claims as well, beyond its card quota."""
+    if not (ledger.settings.features.dra and ledger.devices.book.classes):
+        return
+    limits = ledger.devices.book.limits.get(name, NO_LIMITS)
+    cards = sorted(card for card, quota in ledger.limits[name].cards.items() if quota)
+    found = [
+        (card, said)
+        for card, device_class in twofold(cards, ledger.inventory, ledger.devices.book.classes)
+        if (said := told(device_class, limits))
+    ]
+    if found:
+        pairs = [f"<{card}> and {said}" for card, said in found]
+        more = f" and {len(pairs) - _PAIRS} more pairs" if len(pairs) > _PAIRS else ""
+        text = f"{', '.join(pairs[:_PAIRS])}{more} may be the same devices; claims are not counted by the card quota"
+        yield Notice(reasons.DEVICES_COUNTED_TWICE, f"Queue <{name}>: {text}", ", ".join(pairs))
 
 
 def _unreadable(cards: str, devices: str) -> Iterator[Notice]:

@@ -174,6 +174,18 @@ def test_what_discovery_skipped_is_told_with_the_reason(run: Run, label: str, to
     assert len(outcome.out.splitlines()) == 1
 
 
+def test_cards_that_claims_may_also_be_made_for_are_told(run: Run) -> None:
+    device_class = (
+        "---\napiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.nvidia.com}\n"
+    )
+    outcome = run("cards", "--state", "-", stdin=NODE % ("n1", 8) + device_class)
+    assert outcome.status == 0
+    assert outcome.err == (
+        "warning: card NVIDIA-H200 and DeviceClass gpu.nvidia.com may be the same devices; "
+        "neither quota counts the other\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["queues", "cards"])
 @pytest.mark.parametrize("stdin", [b"", b'{"apiVersion": "v1", "kind": "List", "items": []}'])
 def test_nothing_is_an_empty_table(run: Run, command: str, stdin: bytes) -> None:

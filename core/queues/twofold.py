@@ -1,0 +1,37 @@
+"""Devices that can be had under two names: by a card's name, and by a claim for a DeviceClass. Neither quota counts the other.
+
+Which devices a class gives out, its expressions decide, and nobody sees that from outside. That it is about the products of
+the vendor whose resource stands for a card can be told from its name, its driver or its extended resource.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from core.cards.inventory import Inventory
+from core.dra.amounts import DeviceKey
+from core.dra.extended import DeviceClasses
+from core.dra.limits import DeviceLimits
+from core.objects import DeviceClass
+from core.quantity import render_milli
+
+
+def twofold(cards: Iterable[str], inventory: Inventory, classes: DeviceClasses) -> Iterator[tuple[str, str]]:
+    """(card, DeviceClass) of these cards that may be the same devices. Cards without a node are left out."""
+    for card in cards:
+        if inventory.nodes_with(card):
+            vendors = {resource.partition("/")[0] for resource in inventory.resources_of(card)}
+            for each in classes.values():
+                if any(_is_about(each, vendor) for vendor in vendors):
+                    yield card, each.name
+
+
+def _is_about(device_class: DeviceClass, vendor: str) -> bool:
+    domains = (device_class.name, *device_class.drivers, device_class.extended.partition("/")[0])
+    return any(domain == vendor or domain.endswith(f".{vendor}") for domain in domains)
+
+
+def told(device_class: str, limits: DeviceLimits) -> str:
+    """What a queue says of a class: empty where it lets no pod use it, so that nothing is counted apart."""
+    bound = limits.bounds.get(DeviceKey(device_class))
+    if bound == 0 or limits.closes(device_class):
+        return ""
+    return f"DeviceClass {device_class} ({'no limit' if bound is None else f'limit {render_milli(bound // 10**6)}'})"
