@@ -41,8 +41,12 @@ def run(options: argparse.Namespace) -> int:
     from core.dra.extended import DeviceClasses
     from core.queues.twofold import twofold
 
-    inventory, classes = Inventory(config.load(options.config).cards.resources), DeviceClasses()
-    state = cluster.load(options)
+    settings = config.load(options.config)
+    inventory, classes, state = (
+        Inventory(settings.cards.resources),
+        DeviceClasses(),
+        cluster.load(options, settings),
+    )
     for device_class in state.device_classes:
         classes.put(device_class)
     for node in state.nodes:

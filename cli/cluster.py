@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli import output
 from cli.errors import UnavailableError
 
 if TYPE_CHECKING:
     from cli.state import State
+    from core.settings import Settings
     from kube.reflector import ListWatch
     from kube.resources import Resource
 
@@ -25,11 +27,24 @@ def add_state(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--state", metavar="FILE", help=text)
 
 
-def load(options: argparse.Namespace) -> "State":
-    """The state that the arguments name. Raises InputError or UnavailableError."""
+def load(options: argparse.Namespace, settings: "Settings") -> "State":
+    """The state that the arguments name, with what is new in a file created. Raises InputError or UnavailableError."""
     if options.state is not None:
-        return from_file(options.state)
+        return created(from_file(options.state), settings)
     return _live(options.kubeconfig, options.context)
+
+
+def created(state: "State", settings: "Settings") -> "State":
+    """The state with what is new in it created; what admission would refuse goes to standard error. Raises InputError."""
+    from cli.creation import as_created
+
+    found = as_created(state, settings)
+    for key, (_, message) in found.refused.items():
+        print(
+            f"warning: pod {output.printable(key)} would be refused: {output.printable(message)}",
+            file=sys.stderr,
+        )
+    return found
 
 
 def from_file(name: str) -> "State":

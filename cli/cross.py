@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from core.crossquota.guest import enabled
 
     settings = config.load(options.config)
-    state = cluster.load(options)
+    state = cluster.load(options, settings)
     if not enabled(settings):
         print(
             "warning: CrossQuota is off: crossQuota.gpuResourceNames names no GPU resource", file=sys.stderr

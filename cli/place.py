@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     from core.plan.place import place
 
     settings = config.load(options.config)
-    state = cluster.load(options)
+    state = cluster.load(options, settings)
     key = options.pod if "/" in options.pod else f"default/{options.pod}"
     pod = next((pod for pod in state.pods if pod.key == key), None)
     if pod is None:

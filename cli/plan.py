@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the plan."""
     settings = config.load(options.config)
     now = time.time_ns() // 1000 if options.state is None else None
-    report = planned(cluster.load(options), settings, now)
+    report = planned(cluster.load(options, settings), settings, now)
     if options.output == "json":
         output.print_json(report)
     else:
@@ -62,7 +62,10 @@ def planned(state: "State", settings: "Settings", now: int | None = None) -> dic
     return {
         "cards": cards.summary(ledger.inventory),
         "queues": _queues(found),
-        "pods": {key: _pod(one, _raw(state, key)) for key, one in found.pods.items()},
+        "pods": {
+            **{key: _pod(one, _raw(state, key)) for key, one in found.pods.items()},
+            **{key: _refused(*why) for key, why in state.refused.items()},
+        },
         "events": [
             {"object": event.object, "type": event.type, "reason": event.reason, "message": event.message}
             for event in found.events
@@ -96,6 +99,11 @@ def _pod(pod: "PlannedPod", raw: Mapping[str, Any]) -> dict[str, Any]:
     if pod.patch is not None:
         shown["patch"] = patch_as_given(pod.patch, raw)
     return shown
+
+
+def _refused(code: str, message: str) -> dict[str, Any]:
+    """A pod that is only about to be created, and will not be."""
+    return {"queue": "", "decision": "ignored", "reason": code, "message": message}
 
 
 def _text(report: Mapping[str, Any]) -> str:

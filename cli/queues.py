@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from core.queues.access import access_of
 
     settings = config.load(options.config)
-    state = cluster.load(options)
+    state = cluster.load(options, settings)
     ledger = books.of(state, settings)
     for name, limits in sorted(ledger.limits.items()):
         if limits.malformed:

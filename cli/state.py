@@ -12,7 +12,7 @@ The raw objects are kept as they stood, without stand-ins: patches are made agai
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -22,6 +22,7 @@ from cli import documents, inputs, manifests
 from cli.documents import LEAF, Document, place_of
 from cli.errors import InputError
 from cli.manifests import Found
+from core import workloads
 from core.objects import (
     Claim,
     ClaimTemplate,
@@ -75,6 +76,7 @@ _NAMESPACED: Final = {
     DEVICE_CLASS: False,
     CLAIM: True,
     CLAIM_TEMPLATE: True,
+    **dict.fromkeys((ObjectKind(*kind) for kind in sorted(workloads.KINDS)), True),
 }
 
 
@@ -98,6 +100,34 @@ class State:
     """The same objects with their stand-ins, as an API server would show them."""
     warnings: tuple[str, ...] = ()
     """What the reader should tell the user: one line each."""
+    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """New pods that admission refuses, by key: the code of the first reason, and the whole message."""
+
+    def extended(self, more: Mapping[ObjectKind, Mapping[str, Raw]]) -> "State":
+        """The state with more PodGroups and pods, younger than all that is there; what is there already is moved behind."""
+        items = [
+            _Item(kind, key, raw, "", 0)
+            for given in (self.raw, more)
+            for kind, found in given.items()
+            for key, raw in found.items()
+        ]
+        return replace(_build(items), claims_served=self.claims_served, warnings=self.warnings)
+
+    def with_pods(self, stored: Mapping[str, Raw], refused: Mapping[str, tuple[str, str]]) -> "State":
+        """The state with these pods as they are stored now, and without those that are refused."""
+        pods = self.complete.get(POD, ())
+        complete = tuple(stored.get(_key(raw), raw) for raw in pods if _key(raw) not in refused)
+        return replace(
+            self,
+            pods=tuple(map(_with_labels, complete)),
+            complete={**self.complete, POD: complete},
+            refused=refused,
+        )
+
+
+def _key(raw: Raw) -> str:
+    metadata = read.mapping(raw, "metadata")
+    return f"{read.text(metadata, 'namespace')}/{read.text(metadata, 'name')}"
 
 
 EMPTY: Final = State()
@@ -170,6 +200,9 @@ def _item(source: str, found: Found, kind: ObjectKind) -> _Item:
         if not isinstance(metadata.get(part, ""), str | None):
             raise wrong(f"metadata.{part} must be a text", "metadata", part)
     name = read.text(metadata, "name")
+    if not name and kind in workloads.KINDS:
+        # Whoever applies it gets a name; here it needs one for its pods.
+        name = read.text(metadata, "generateName").rstrip("-")
     if not name:
         raise wrong(f"a {kind.kind} needs metadata.name", "metadata", "name")
     key = f"{read.text(metadata, 'namespace') or 'default'}/{name}" if _NAMESPACED[kind] else name

@@ -71,8 +71,8 @@ def test_claims_are_kept_raw() -> None:
 @pytest.mark.parametrize(
     ("version", "kind"),
     [
-        ("batch/v1", "Job"),
-        ("apps/v1", "Deployment"),
+        ("example.com/v1", "Job"),
+        ("apps/v1", "ControllerRevision"),
         ("example.com/v1", "Queue"),
         ("v1", "Queue"),
         ("v1", "Event"),

@@ -14,7 +14,7 @@ STATE = (
     + QUEUE % ("team", '{"NVIDIA-H200": 4, "NVIDIA-A100": 1}')
     + QUEUE % ("empty", "")
     + POD % ("bound", "NVIDIA-H200", "team", "nodeName: n1")
-    + POD % ("lifted", "NVIDIA-H200", "team", "")
+    + (POD % ("lifted", "NVIDIA-H200", "team", "")).replace("name: lifted", "name: lifted\n  uid: u1")
     + POD % ("one", "NVIDIA-H200", "team", GATED)
     + POD % ("two", "NVIDIA-H200", "team", GATED)
     + POD % ("either", "NVIDIA-H200|NVIDIA-A100", "team", GATED)

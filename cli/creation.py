@@ -1,0 +1,199 @@
+"""Objects of a state that are only about to be created: judged, gated and taken as the last in line.
+
+A pod that nobody has stored yet shows that by what it lacks: an API server gives every object a uid and a time. So what is
+appended to a dump of a cluster, or a manifest by itself, is answered for as if it were applied now; a workload stands for the
+pods that it would make.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from cli.errors import InputError
+
+if TYPE_CHECKING:
+    from cli.state import ObjectKind, State
+    from core.settings import Settings
+
+Raw = Mapping[str, Any]
+
+MOST_PODS: Final = 100_000
+"""More than any state is made for."""
+
+
+def as_created(state: "State", settings: "Settings") -> "State":
+    """The state with everything that is new in it created. What admission refuses is in `refused`. Raises InputError."""
+    from cli.state import GROUP, POD
+
+    made = list(_made(state))
+    pods = {key: raw for key, raw in state.raw.get(POD, {}).items() if _is_new(raw)}
+    if not made and not pods:
+        return state
+    groups = {key: raw for kind, key, raw in made if kind == GROUP}
+    new = {**pods, **{key: raw for kind, key, raw in made if kind == POD and key not in pods}}
+    known = state.extended({GROUP: groups, POD: new})
+    return _judged(known, new, settings)
+
+
+def _is_new(raw: Raw) -> bool:
+    """Whether no API server has seen the pod: what it gives every object is missing, and so is all that comes later.
+
+    One that carries our gate has been through admission, whatever was cut away since.
+    """
+    from core.admission.protection import gated
+    from core.names import is_record
+    from core.objects import raw as read
+
+    if not _is_unseen(raw) or gated(raw) or read.text(read.mapping(raw, "spec"), "nodeName"):
+        return False
+    if read.text(read.mapping(raw, "status"), "phase"):
+        return False
+    return not any(is_record(key) for key in read.texts(raw, "metadata", "annotations"))
+
+
+def _is_unseen(raw: Raw) -> bool:
+    from core.objects import raw as read
+
+    metadata = read.mapping(raw, "metadata")
+    return not metadata.get("uid") and not metadata.get("creationTimestamp")
+
+
+# -- workloads ---------------------------------------------------------------------------------------------------
+
+
+def _made(state: "State") -> Iterator[tuple["ObjectKind", str, Raw]]:
+    """The pods, and the PodGroups of Volcano Jobs, that new workloads make. Raises InputError for too many."""
+    from core.workloads import KINDS, pod_sets
+
+    owners = {(pod.namespace, pod.owner.kind, pod.owner.name) for pod in state.pods if pod.owner is not None}
+    total = 0
+    for kind, objects in state.raw.items():
+        for key, raw in objects.items() if kind in KINDS else ():
+            namespace, _, name = key.partition("/")
+            if not _is_unseen(raw) or (namespace, kind.kind, name) in owners:
+                continue
+            sets = pod_sets(kind.group, kind.kind, raw, nodes=len(state.nodes))
+            total += sum(one.count for one in sets)
+            if total > MOST_PODS:
+                raise InputError(
+                    "state", f"{kind.kind} {key} and those before it make more than {MOST_PODS:,} pods"
+                )
+            yield from _made_by(kind, key, raw, sets)
+
+
+def _made_by(
+    kind: "ObjectKind", key: str, raw: Raw, sets: list[Any]
+) -> Iterator[tuple["ObjectKind", str, Raw]]:
+    from cli.state import GROUP, JOB, POD
+    from core import names
+    from core.objects import raw as read
+
+    namespace, _, name = key.partition("/")
+    annotations: dict[str, str] = {}
+    spec: dict[str, str] = {}
+    if kind == JOB:
+        scheduler = read.text(read.mapping(raw, "spec"), "schedulerName")
+        annotations, spec = {names.GROUP_NAME_ANNOTATION: name}, {"schedulerName": scheduler or "volcano"}
+        yield GROUP, key, _group(key, raw, sets)
+    owner = {
+        "apiVersion": raw["apiVersion"],
+        "kind": kind.kind,
+        "name": name,
+        "uid": f"{kind.kind.lower()}/{key}",
+        "controller": True,
+    }
+    number = 0
+    for one in sets:
+        template = read.mapping(one.template)
+        metadata = {
+            **read.mapping(template, "metadata"),
+            "namespace": namespace,
+            "ownerReferences": [owner],
+        }
+        metadata["annotations"] = {
+            **read.mapping(metadata, "annotations"),
+            **annotations,
+            **({names.TASK_SPEC_ANNOTATION: one.task} if one.task else {}),
+        }
+        for _ in range(one.count):
+            own = {**metadata, "name": f"{name}-{number}"}
+            pod_spec = {**spec, **read.mapping(template, "spec")}
+            yield POD, f"{namespace}/{name}-{number}", _pod(own, pod_spec)
+            number += 1
+
+
+def _pod(metadata: Raw, spec: Raw) -> Raw:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _group(key: str, job: Raw, sets: list[Any]) -> Raw:
+    """The PodGroup that Volcano makes for a job; without minAvailable all of its pods start together."""
+    from core import names
+    from core.objects import raw as read
+
+    namespace, _, name = key.partition("/")
+    spec, annotations = read.mapping(job, "spec"), read.texts(job, "metadata", "annotations")
+    request = annotations.get(names.CARD_REQUEST_ANNOTATION)
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "annotations": {} if request is None else {names.CARD_REQUEST_ANNOTATION: request},
+            "ownerReferences": [
+                {
+                    "apiVersion": "batch.volcano.sh/v1alpha1",
+                    "kind": "Job",
+                    "name": name,
+                    "uid": f"job/{key}",
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {
+            "queue": read.text(spec, "queue") or "default",
+            "minMember": read.integer(spec, "minAvailable", sum(one.count for one in sets)),
+        },
+    }
+
+
+# -- admission ---------------------------------------------------------------------------------------------------
+
+
+def _judged(state: "State", new: Mapping[str, Raw], settings: "Settings") -> "State":
+    """The state with the new pods as admission stores them, without those that it refuses."""
+    from cli import views
+    from cli.state import POD
+    from core.admission import creation_of, review
+
+    view = views.of(state, settings)
+    stored: dict[str, Raw] = {}
+    refused: dict[str, tuple[str, str]] = {}
+    for raw in state.complete.get(POD, ()):
+        metadata = raw["metadata"]
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        request = creation_of(raw) if key in new else None
+        if request is None:
+            continue
+        decision = review(request, view, settings)
+        if decision.denial is not None:
+            refused[key] = decision.denial.violations[0].code, decision.denial.message
+        else:
+            stored[key] = _applied(raw, [(add.path, add.value) for add in decision.patch])
+    return state.with_pods(stored, refused)
+
+
+def _applied(raw: Raw, additions: list[tuple[tuple[str, ...], Any]]) -> Raw:
+    """A copy of the object with what admission adds; objects only ever gain something there."""
+    result: dict[str, Any] = dict(raw)
+    for path, value in additions:
+        target: Any = result
+        for key in path[:-1]:
+            inner = target.get(key)
+            target[key] = list(inner) if isinstance(inner, list) else dict(inner or {})
+            target = target[key]
+        if isinstance(target, list):
+            target.append(value)
+        else:
+            target[path[-1]] = value
+    return result
