@@ -8,11 +8,14 @@ from cli import cluster, config, output
 from cli.errors import CommandError
 
 if TYPE_CHECKING:
+    from core.objects import Pod
     from core.plan.place import Place
+    from core.queues.ledger import Ledger
 
 _DESCRIPTION = """\
-Judges a pod on every node as if it were not bound yet: whether it fits as far as cardquota's own rules go, on which GPU
-cards it would run, and the scores. CPU, taints, volumes and the like are the scheduler's business.
+Judges a pod on every node as if it were not bound yet: whether it fits as far as cardquota's own rules go (the cards that it
+names and asks for, mGPU shares, CrossQuota), on which GPU cards it would run, and the scores. Of a pod at the gate it says what
+it waits for. CPU, taints, affinity, volumes and the like are the scheduler's business.
 """
 _EPILOG = """\
 examples:
@@ -46,13 +49,40 @@ def run(options: argparse.Namespace) -> int:
     pod = next((pod for pod in state.pods if pod.key == key), None)
     if pod is None:
         raise CommandError(f"there is no pod {output.printable(key)}")
-    places = place(books.of(state, settings), books.guests(state, settings), pod)
+    ledger = books.of(state, settings)
+    places = place(ledger, books.guests(state, settings), pod)
     nodes = {name: _node(found) for name, found in places.items()}
+    gate = _gate(ledger, pod)
     if options.output == "json":
-        output.print_json({"pod": key, "nodes": nodes})
+        output.print_json({"pod": key, **({} if gate is None else {"gate": gate}), "nodes": nodes})
     else:
+        if gate is not None:
+            print(f"Pod {output.printable(key)} {_told(gate)}\n")
         print(output.table(_HEADER, [_row(name, node) for name, node in nodes.items()]))
     return 0
+
+
+def _gate(ledger: "Ledger", pod: "Pod") -> dict[str, str] | None:
+    """What the quota pass would do with a pod at the gate: no node gets it before it is lifted. None at no gate."""
+    from core.plan.offline import plan
+
+    if not pod.gated:
+        return None
+    found = plan(ledger, (pod,)).pods[pod.key]
+    return {
+        "queue": found.queue,
+        "decision": found.decision,
+        "reason": found.reason,
+        "message": found.message,
+    }
+
+
+def _told(gate: Mapping[str, str]) -> str:
+    if gate["decision"] == "lift":
+        return f"waits at the gate of queue {gate['queue']} and would be lifted now"
+    return (
+        f"waits at the gate of queue {gate['queue']}: {gate['reason']}: {output.printable(gate['message'])}"
+    )
 
 
 def _node(place: "Place") -> dict[str, Any]:

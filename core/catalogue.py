@@ -331,6 +331,11 @@ CATALOGUE: Final = _catalogue(
         "look at the node's labels, or delete the pod, so that its successor is led to its card",
     ),
     Reason(
+        reasons.CARD_NO_ROOM,
+        "the node carries the card, but has too few of it free",
+        "wait for pods there to end, or ask for fewer cards",
+    ),
+    Reason(
         reasons.MGPU_NODE_TYPE,
         "the node serves no mGPU shares",
         "use a node labelled vke.node.gpu.schedule=mgpu",

@@ -80,6 +80,7 @@ CROSS_QUOTA_STRATEGY: Final = "CrossQuotaStrategy"
 
 # Why a pod does not fit a node, or why a bind is refused.
 CARD_NOT_ON_NODE: Final = "CardNotOnNode"
+CARD_NO_ROOM: Final = "CardNoRoom"
 MGPU_NODE_TYPE: Final = "MgpuNodeType"
 MGPU_POLICY_MISMATCH: Final = "MgpuPolicyMismatch"
 MGPU_TOO_FEW_CARDS: Final = "MgpuTooFewCards"

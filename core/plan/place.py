@@ -1,9 +1,11 @@
 """Where one pod fits, and how well: what filter, search and scores say about each node."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from core.cards.expression import split
+from core import reasons
+from core.cards.discovery import CardStock
+from core.cards.expression import is_excessive, split
 from core.cards.preference import preference
 from core.crossquota.book import GuestBook
 from core.crossquota.score import node_score as guest_score
@@ -17,6 +19,7 @@ from core.mgpu.score import node_score
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.violations import show
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,9 @@ def place(ledger: Ledger, guests: GuestBook, pod: Pod) -> Mapping[str, Place]:
         standing = cluster.standing(node, asked)
         unfits = refusals(asked, standing, settings)
         has_room = not any(isinstance(refusal, Unfit) for refusal in unfits)
+        no_card = _no_card(ledger, pod, node)
         found[name] = Place(
-            unfits=unfits,
+            unfits=(*unfits, *(() if no_card is None else (no_card,))),
             share=_share(asked, standing, settings) if has_room else None,
             guest_score=_guest_score(asked, standing, settings),
             card=_card(ledger, pod, node),
@@ -88,6 +92,48 @@ def _guest_score(asked: Question, node: Standing, settings: Settings) -> float |
     if asked.guest is None or node.quota is None:
         return None
     return float(guest_score(asked.guest, node.quota, node.used or {}, settings.cross_quota))
+
+
+def _no_card(ledger: Ledger, pod: Pod, node: Node) -> Unfit | None:
+    """Why a node cannot serve a pod with the cards that it names, as many as it asks for; None when it can.
+
+    What others hold there counts until they are gone; the pod itself does not.
+    """
+    if not (ledger.settings.features.cards and pod.card_name) or is_excessive(pod.card_name):
+        return None
+    carried = ledger.inventory.on_node(node.name)
+    able = [card for card in split(pod.card_name) if card in carried]
+    if not able:
+        return Unfit(
+            reasons.CARD_NOT_ON_NODE, f"the node carries no {show(pod.card_name)}", unresolvable=True
+        )
+    others = [other for other in ledger.pods_on(node.name) if other.uid != pod.uid]
+    best = max((_room(pod, carried[card], others) for card in able), key=lambda room: room.missing)
+    if best.missing >= 0:
+        return None
+    told = f"{best.free} of {best.total} {best.resource} are free, {best.asked} are asked for"
+    return Unfit(reasons.CARD_NO_ROOM, told, unresolvable=best.asked > best.total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What a node has of a card's resource, whole pieces."""
+
+    resource: str
+    total: int
+    free: int
+    asked: int
+
+    @property
+    def missing(self) -> int:
+        """Negative when the pod finds too few."""
+        return self.free - self.asked
+
+
+def _room(pod: Pod, stock: CardStock, others: Iterable[Pod]) -> _Room:
+    used = sum(other.requests.get(stock.resource, 0) for other in others)
+    asked = -(-pod.requests.get(stock.resource, 0) // 1000)
+    return _Room(stock.resource, stock.milli // 1000, max(0, stock.milli - used) // 1000, asked)
 
 
 def _card(ledger: Ledger, pod: Pod, node: Node) -> CardPlace | None:

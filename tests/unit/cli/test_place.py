@@ -56,13 +56,62 @@ def test_a_card_pod_gets_the_first_card_that_the_node_has(run: Run) -> None:
     assert "cards" not in nodes["shares"]
 
 
+class TestCards:
+    """Twelve on nodes of eight, a card that no node has, a full node: none of them fits."""
+
+    @staticmethod
+    def asked(run: Run, card: str, count: int, *others: str) -> dict[str, Any]:
+        pod = (POD % ("p", card, "team", GATED)).replace("nvidia.com/gpu: 1", f"nvidia.com/gpu: {count}")
+        state = NODE % ("cards", 8) + SHARE_NODE % ("shares", 200, 32768, 200, 32768) + pod + "".join(others)
+        report: dict[str, Any] = json.loads(run("place", "p", "--state", "-", "-o", "json", stdin=state).out)
+        return report
+
+    def test_as_many_as_the_node_has_fit(self, run: Run) -> None:
+        nodes = self.asked(run, "NVIDIA-H200", 8)["nodes"]
+        assert nodes["cards"]["fits"]
+        (reason,) = nodes["shares"]["reasons"]
+        assert (reason["code"], nodes["shares"]["unresolvable"]) == ("CardNotOnNode", True)
+
+    def test_more_than_that_never_do(self, run: Run) -> None:
+        node = self.asked(run, "NVIDIA-H200", 9)["nodes"]["cards"]
+        assert (node["fits"], node["unresolvable"]) == (False, True)
+        assert node["reasons"] == [
+            {"code": "CardNoRoom", "message": "8 of 8 nvidia.com/gpu are free, 9 are asked for"}
+        ]
+
+    def test_what_others_hold_is_not_free_but_may_be_again(self, run: Run) -> None:
+        other = (POD % ("other", "NVIDIA-H200", "team", "nodeName: cards")).replace(": 1}", ": 3}")
+        node = self.asked(run, "NVIDIA-H200", 6, other)["nodes"]["cards"]
+        assert (node["fits"], node["unresolvable"]) == (False, False)
+        assert node["reasons"][0]["message"] == "5 of 8 nvidia.com/gpu are free, 6 are asked for"
+        assert self.asked(run, "NVIDIA-H200", 5, other)["nodes"]["cards"]["fits"]
+
+    def test_a_card_that_no_node_has_fits_nowhere_and_the_gate_says_why(self, run: Run) -> None:
+        report = self.asked(run, "Q|R", 1)
+        assert {node["reasons"][0]["code"] for node in report["nodes"].values()} == {"CardNotOnNode"}
+        assert report["gate"]["decision"] == "hold"
+        assert report["gate"]["reason"] == "QueueNotFound"
+
+    def test_a_bound_pod_does_not_count_itself(self, run: Run) -> None:
+        pod = (POD % ("p", "NVIDIA-H200", "team", "nodeName: cards")).replace(": 1}", ": 8}")
+        report = json.loads(
+            run("place", "p", "--state", "-", "-o", "json", stdin=NODE % ("cards", 8) + pod).out
+        )
+        assert report["nodes"]["cards"]["fits"]
+        assert "gate" not in report
+
+
 def test_what_does_not_apply_is_left_out(run: Run) -> None:
     for node in placed(run, "cpu").values():
         assert node == {"fits": True, "reasons": [], "unresolvable": False}
 
 
 def test_text_is_a_table(run: Run) -> None:
-    lines = run("place", "share", "--state", "-", stdin=STATE).out.splitlines()
+    head, empty, *lines = run("place", "share", "--state", "-", stdin=STATE).out.splitlines()
+    assert (head, empty) == (
+        "Pod default/share waits at the gate of queue default and would be lifted now",
+        "",
+    )
     scores = ["MGPU", "CROSSQUOTA", "CARDS"]
     assert lines[0].split() == ["NODE", "FITS", "CARD", "GPUS", *scores, "REASON", "MESSAGE"]
     assert lines[1].split()[:8] == ["cards", "no", *["<none>"] * 5, "MgpuNodeType"]
@@ -80,4 +129,4 @@ def test_a_pod_that_is_not_there_is_an_error(run: Run, name: str) -> None:
 def test_as_a_process() -> None:
     outcome = spawn("place", "share", "--state", "-", stdin=STATE.encode())
     assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out.startswith("NODE ")
+    assert outcome.out.splitlines()[2].startswith("NODE ")
