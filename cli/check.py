@@ -1,8 +1,10 @@
 """`cardquota check`: the webhook's verdict on manifests, before any cluster sees them."""
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from cli import cluster, config, documents, inputs, manifests, output
@@ -10,10 +12,12 @@ from cli.errors import InputError
 
 if TYPE_CHECKING:
     from core.admission import Context
+    from core.violations import Findings, Hint
 
+_QUEUE = ("scheduling.volcano.sh", "Queue")
 _DESCRIPTION = """\
 Judges manifests as the webhook would judge their creation: pods, workloads with a pod template, queues, Volcano Jobs
-and PodGroups. Objects of other kinds are skipped. Exits with 1 when there is an error; warnings alone are no failure.
+and PodGroups. Queues among the manifests count as applied. Objects of other kinds are skipped. Exits with 1 when there is an error; warnings alone are no failure.
 """
 _EPILOG = """\
 examples:
@@ -66,32 +70,85 @@ def run(options: argparse.Namespace) -> int:
 
     settings = config.load(options.config)
     context = Context(views.offline(options.state, settings), settings)
-    findings = [
-        finding
-        for name in inputs.manifests(options.files, recursive=options.recursive)
-        for finding in check(inputs.label(name), inputs.read_bytes(name), context)
-    ]
+    names = inputs.manifests(options.files, recursive=options.recursive)
+    findings, objects = check(((inputs.label(name), inputs.read_bytes(name)) for name in names), context)
     if options.output == "json":
         _print_json(findings)
     else:
         render = _github if options.output == "github" else _text
         for finding in findings:
             print(render(finding))
+    if options.output == "text":
+        print(_summary(objects, known=options.state is not None), file=sys.stderr)
     return 1 if any(finding.severity == "error" for finding in findings) else 0
 
 
-def check(source: str, content: bytes, context: "Context") -> Iterator[Finding]:
-    """The findings in one file, in its order; what cannot be read is a finding, too, and ends the file."""
+def check(
+    files: Iterable[tuple[str, bytes]], context: "Context"
+) -> tuple[list[Finding], list[manifests.Found]]:
+    """The findings in files, given with what to call them, in their order, and the objects in them."""
+    read = [each for source, content in files for each in _read(source, content)]
+    objects = [each[1] for each in read if not isinstance(each, Finding)]
+    bundle = Bundle(context, objects)
+    findings: list[Finding] = []
+    for each in read:
+        findings += (each,) if isinstance(each, Finding) else _in_object(*each, bundle)
+    return findings, objects
+
+
+class Bundle:
+    """What is known of the cluster, and of the queues that are to be applied together with what uses them."""
+
+    def __init__(self, context: "Context", objects: Iterable[manifests.Found]) -> None:
+        from core.objects import queue
+
+        known = context.view.queues
+        self.cluster = context
+        self.offline = known is None
+        found = (queue.project(one.raw) for one in objects if (one.group, one.kind) == _QUEUE)
+        queues = {**(known or {}), **{one.name: one for one in found if one.name}}
+        self.context = replace(context, view=replace(context.view, queues=queues)) if queues else context
+
+    def judge(self, found: manifests.Found) -> "Findings":
+        """Everything that is said of one object."""
+        from core import admission
+        from core.admission import near_misses, replicas
+        from core.violations import Findings
+
+        settings = self.cluster.settings
+        guesses = near_misses.hints(found.group, found.kind, found.raw, settings, offline=self.offline)
+        request = admission.creation_of(found.raw)
+        if request is None:
+            return Findings(hints=tuple(guesses))
+        findings = admission.judge(request, self.context)
+        more = (*guesses, *replicas.hints(found.group, found.kind, found.raw, self.context))
+        said = {(hint.code, hint.path) for hint in findings.hints} | {
+            (violation.code, violation.path) for violation in findings.violations
+        }
+        hints = tuple(hint for hint in findings.hints if not self._is_guess(hint))
+        return Findings(
+            findings.violations, hints + tuple(hint for hint in more if (hint.code, hint.path) not in said)
+        )
+
+    def _is_guess(self, hint: "Hint") -> bool:
+        """A queue that is not in the manifests may well be in the cluster, where nobody has shown us that."""
+        from core import reasons
+
+        return self.offline and hint.code == reasons.QUEUE_NOT_FOUND
+
+
+def _read(source: str, content: bytes) -> Iterator[Finding | tuple[str, manifests.Found]]:
+    """The objects in one file, in its order; what cannot be read is a finding, and ends the file."""
     from core import reasons
 
     try:
         for document in documents.read(source, inputs.decode(source, content)):
-            yield from _in_document(document, context)
+            yield from _in_document(document)
     except InputError as error:
         yield Finding(source, error.line or 1, "error", reasons.MANIFEST_MALFORMED, "", error.problem)
 
 
-def _in_document(document: documents.Document, context: "Context") -> Iterator[Finding]:
+def _in_document(document: documents.Document) -> Iterator[Finding | tuple[str, manifests.Found]]:
     from core import reasons
 
     code = reasons.MANIFEST_MALFORMED
@@ -102,23 +159,37 @@ def _in_document(document: documents.Document, context: "Context") -> Iterator[F
         if found.problem:
             yield Finding(document.source, found.place.line, "error", code, found.path, found.problem)
         else:
-            yield from _in_object(document.source, found, context)
+            yield document.source, found
 
 
-def _in_object(source: str, found: manifests.Found, context: "Context") -> Iterator[Finding]:
+def _summary(objects: Sequence[manifests.Found], *, known: bool) -> str:
+    """What was looked at, what was not, and how to have it judged too."""
+    from core import admission
+
+    kinds = Counter(found.kind for found in objects if admission.creation_of(found.raw) is None)
+    skipped = ", ".join(f"{count} {output.printable(kind)}" for kind, count in sorted(kinds.items()))
+    judged = len(objects) - sum(kinds.values())
+    told = f"judged: {judged}" + (f"; of other kinds, skipped: {skipped}" if skipped else "")
+    if known:
+        return told
+    return (
+        f"{told}; nodes, queues and namespaces of the cluster are not known: --state FILE has them judged too"
+    )
+
+
+def _in_object(source: str, found: manifests.Found, bundle: Bundle) -> Iterator[Finding]:
     from core import admission
 
     request = admission.creation_of(found.raw)
-    if request is None:
-        return
-    findings = admission.judge(request, context)
+    display = "" if request is None else request.display
+    findings = bundle.judge(found)
     for violation in findings.violations:
         line = documents.line_of(found.place, violation.path)
         message = str(violation).removeprefix(f"{violation.path}: ")
-        yield Finding(source, line, "error", violation.code, violation.path, message, request.display)
+        yield Finding(source, line, "error", violation.code, violation.path, message, display)
     for hint in findings.hints:
         line = documents.line_of(found.place, hint.path)
-        yield Finding(source, line, "warning", hint.code, hint.path, hint.text, request.display)
+        yield Finding(source, line, "warning", hint.code, hint.path, hint.text, display)
 
 
 def _text(finding: Finding) -> str:

@@ -202,6 +202,11 @@ CATALOGUE: Final = _catalogue(
         "the pod asks for a card resource without naming a card, so no card quota counts it",
         "add the annotation volcano.sh/card.name to the pod template",
     ),
+    Reason(
+        reasons.KEY_UNREAD,
+        "a key of a manifest is read by nobody where it stands",
+        "write it as the message says, and where it is read",
+    ),
     Reason(reasons.CARD_NAME_MISSPELT, "volcano.sh/card.card is not read", "write volcano.sh/card.name"),
     Reason(
         reasons.DEVICE_QUOTA_CONTRADICTORY,

@@ -1,0 +1,173 @@
+"""What a manifest probably means and does not say: keys that nobody reads, and cards without what has to go with them.
+
+For people who look at manifests. The API server sends the webhook only what it can judge, and most of this is no more than a
+guess.
+"""
+
+import difflib
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from core import names, reasons
+from core.cards import expression
+from core.objects import raw as read
+from core.objects.pod_resources import aggregate, extended
+from core.settings import Settings
+from core.violations import Hint, child, show
+from core.workloads import KINDS
+
+_POD_KEYS: Final = (
+    names.CARD_NAME_ANNOTATION,
+    names.QUEUE_NAME_ANNOTATION,
+    names.JOB_QUEUE_ANNOTATION,
+    names.GROUP_NAME_ANNOTATION,
+    names.MGPU_MULTIPLE_ANNOTATION,
+    names.MGPU_POLICY_KEY,
+    names.CROSSQUOTA_STRATEGY_ANNOTATION,
+)
+_QUEUE_KEYS: Final = (
+    names.CARD_QUOTA_ANNOTATION,
+    names.DRA_QUOTA_ANNOTATION,
+    names.NAMESPACES_ANNOTATION,
+    names.NAMESPACE_SELECTOR_ANNOTATION,
+)
+_GROUP_KEYS: Final = (names.CARD_REQUEST_ANNOTATION,)
+_DOMAINS: Final = frozenset(key.partition("/")[0] for key in (*_POD_KEYS, *_QUEUE_KEYS, *_GROUP_KEYS))
+_TOLD: Final = 20
+_CLOSE: Final = 0.8
+
+_POD: Final = ("", "Pod")
+_QUEUE: Final = ("scheduling.volcano.sh", "Queue")
+_JOB: Final = ("batch.volcano.sh", "Job")
+_GROUPS: Final = (_JOB, ("scheduling.volcano.sh", "PodGroup"))
+_QUEUE_SECTIONS: Final = (("capability",), ("deserved",), ("guarantee", "resource"))
+
+
+def hints(group: str, kind: str, raw: Mapping[str, Any], settings: Settings, *, offline: bool) -> list[Hint]:
+    """The near misses of one object, the first few. `offline`: no nodes are known, so names have to do for cards."""
+    what = group, kind
+    found = (
+        *_keys(what, raw),
+        *(_capability(raw) if what == _QUEUE else ()),
+        *(
+            hint
+            for place, pod in pods_of(group, kind, raw)
+            for hint in _pod(place, pod, settings, offline=offline)
+        ),
+    )
+    return list(islice(dict.fromkeys(found), _TOLD))
+
+
+def pods_of(group: str, kind: str, raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(path prefix, pod or template) of every pod that the object is or describes."""
+    if (group, kind) == _POD:
+        yield "", raw
+    elif (group, kind) == _JOB:
+        for index, task in enumerate(read.sequence(raw, "spec", "tasks")):
+            yield f"spec.tasks[{index}].template.", read.mapping({"task": task}, "task", "template")
+    elif (group, kind) == ("batch", "CronJob"):
+        yield "spec.jobTemplate.spec.template.", read.mapping(raw, "spec", "jobTemplate", "spec", "template")
+    elif (group, kind) in KINDS:
+        yield "spec.template.", read.mapping(raw, "spec", "template")
+
+
+# -- keys --------------------------------------------------------------------------------------------------------
+
+
+def _keys(what: tuple[str, str], raw: Mapping[str, Any]) -> Iterator[Hint]:
+    """Annotations of the object, and of the pods that it describes."""
+    read_here: tuple[str, ...] = _QUEUE_KEYS if what == _QUEUE else _GROUP_KEYS if what in _GROUPS else ()
+    pods = list(pods_of(*what, raw))
+    if what != _POD:
+        yield from _among(raw, "", read_here, pods)
+    for prefix, pod in pods:
+        yield from _among(pod, prefix, _POD_KEYS, [])
+
+
+def _among(
+    thing: Mapping[str, Any],
+    prefix: str,
+    read_here: Collection[str],
+    pods: Collection[tuple[str, Mapping[str, Any]]],
+) -> Iterator[Hint]:
+    path = f"{prefix}metadata.annotations"
+    for key, _ in read.entries(thing, "metadata", "annotations"):
+        if key in read_here or key == names.CARD_NAME_MISPRINT:
+            continue
+        if key in _POD_KEYS and pods:
+            if not all(key in read.mapping(pod, "metadata", "annotations") for _, pod in pods):
+                place = next(iter(pods))[0]
+                yield _unread(path, key, f"is read on pods only: put it into {place}metadata.annotations")
+        elif key in (*_POD_KEYS, *_QUEUE_KEYS, *_GROUP_KEYS):
+            place = (
+                "pods"
+                if key in _POD_KEYS
+                else "queues"
+                if key in _QUEUE_KEYS
+                else "PodGroups and Volcano Jobs"
+            )
+            yield _unread(path, key, f"is read on {place} only")
+        elif key.partition("/")[0] in _DOMAINS:
+            near = _nearest(key, read_here or _POD_KEYS)
+            if near:
+                yield _unread(path, key, f"is never read; did you mean {near}?")
+
+
+def _nearest(key: str, known: Collection[str]) -> str:
+    """The known key that this one may stand for: the same but for its punctuation, or nearly the same."""
+    domain = key.partition("/")[0]
+    # The last one stays: of two that differ in their domain alone, the one of the same domain.
+    plain = {_plain(one): one for one in sorted(known, key=lambda one: one.partition("/")[0] == domain)}
+    found = difflib.get_close_matches(_plain(key), plain, n=1, cutoff=_CLOSE)
+    return plain[found[0]] if found else ""
+
+
+def _plain(key: str) -> str:
+    return "".join(letter for letter in key.partition("/")[2].lower() if letter.isalnum())
+
+
+def _unread(path: str, key: str, detail: str) -> Hint:
+    return Hint(reasons.KEY_UNREAD, child(path, key), detail)
+
+
+def _capability(queue: Mapping[str, Any]) -> Iterator[Hint]:
+    """Keys of resource lists that look like cards: no resource has capital letters or a bar."""
+    for section in _QUEUE_SECTIONS:
+        for key, _ in read.entries(queue, "spec", *section):
+            if expression.is_share(key) or ("/" not in key and any(letter.isupper() for letter in key)):
+                detail = f"is no resource; cards are limited by the annotation {names.CARD_QUOTA_ANNOTATION}"
+                yield _unread(f"spec.{'.'.join(section)}", key, detail)
+
+
+# -- pods --------------------------------------------------------------------------------------------------------
+
+
+def _pod(prefix: str, pod: Mapping[str, Any], settings: Settings, *, offline: bool) -> Iterator[Hint]:
+    """A card without a resource, and, as far as the name of the resource tells, a resource without a card."""
+    if not settings.features.cards:
+        return
+    spec = read.mapping(pod, "spec")
+    resources = extended(aggregate(spec, "requests"))
+    card = read.texts(pod, "metadata", "annotations").get(names.CARD_NAME_ANNOTATION)
+    if card and not resources and not _asks_zero(spec):
+        detail = f"card {show(card)} needs its resource, such as nvidia.com/gpu, in the limits of a container"
+        yield Hint(reasons.CARD_RESOURCE_MISSING, f"{prefix}spec.containers", detail)
+    policy = settings.cards.pods_without_card_name
+    likely = sorted(resource for resource in resources if _looks_like_card(resource, settings))
+    if not card and likely and offline and policy in ("warn", "deny"):
+        path = child(f"{prefix}metadata.annotations", names.CARD_NAME_ANNOTATION)
+        detail = f"{', '.join(likely)} is asked for without a card name, so no card quota counts it"
+        yield Hint(reasons.CARD_NAME_MISSING, path, detail)
+
+
+def _asks_zero(spec: Mapping[str, Any]) -> bool:
+    """Whether an extended resource is there with an amount of 0: somebody has thought of it."""
+    return any("/" in resource for resource in aggregate(spec, "requests"))
+
+
+def _looks_like_card(resource: str, settings: Settings) -> bool:
+    """By its name alone: the usual endings. What stands for a share is known without nodes, and judged as in the cluster."""
+    if resource in settings.cards.resources.values() or expression.stands_for_share(resource):
+        return False
+    return resource.rpartition("/")[2].lower() in ("gpu", "npu", "ppu", "mlu", "dcu", "gcu", "xpu")
