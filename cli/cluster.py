@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`--state FILE`, and the way to a live cluster: `--kubeconfig FILE`, `--context NAME`."""
     add_state(parser, "cluster objects (YAML or JSON), - for standard input; default: the live cluster")
+    add_live(parser)
+
+
+def add_live(parser: argparse.ArgumentParser) -> None:
+    """The way to a live cluster alone."""
     parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="the way to the live cluster")
     parser.add_argument("--context", metavar="NAME", help="the context in the kubeconfig")
 
@@ -58,17 +63,28 @@ def from_file(name: str) -> "State":
 
 
 def _live(kubeconfig: Path | None, context: str | None) -> "State":
-    import asyncio
     from dataclasses import replace
 
     from cli import state
+
+    objects, claims_served = _list_all(kubeconfig, context)
+    return replace(state.build(objects, "cluster"), claims_served=claims_served)
+
+
+def objects(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The objects of the live cluster as they are. Raises UnavailableError."""
+    return _list_all(options.kubeconfig, options.context)[0]
+
+
+def _list_all(kubeconfig: Path | None, context: str | None) -> tuple[list[dict[str, Any]], bool]:
+    import asyncio
+
     from kube.errors import KubeError
 
     try:
-        objects, claims_served = asyncio.run(_listed(kubeconfig, context))
+        return asyncio.run(_listed(kubeconfig, context))
     except KubeError as error:
         raise UnavailableError(str(error)) from error
-    return replace(state.build(objects, "cluster"), claims_served=claims_served)
 
 
 async def _listed(kubeconfig: Path | None, context: str | None) -> tuple[list[dict[str, Any]], bool]:

@@ -5,27 +5,33 @@ that `cardquota check` in an editor or a hook answers at once.
 """
 
 import argparse
+import difflib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from cli import cards, check, controller, cross, place, plan, queues, review, serve, version, webhook
+from cli import cards, check, controller, cross, dump, place, plan, queues, review, serve, version, webhook
 from cli.errors import CommandError
 
 Run = Callable[[argparse.Namespace], int]
 
-_COMMANDS = (check, plan, place, queues, cards, cross, review, serve, webhook, controller, version)
+_COMMANDS = (check, plan, place, queues, cards, cross, dump, review, serve, webhook, controller, version)
 _USAGE = 2
+_CHOICE = re.compile(
+    r"argument (?P<argument>[^:]+): invalid choice: (?P<quote>['\"])(?P<given>.*)(?P=quote) \(choose from (?P<known>.*)\)",
+    re.DOTALL,
+)
 _EPILOG = """\
 exit status:
   0  done          1  done, and something is wrong (check), or the cluster cannot be read
   2  wrong usage, or input that cannot be read
 
 Objects come from the live cluster (as kubectl would reach it), or with --state from a file:
-  kubectl get nodes,namespaces,pods,queues,podgroups -A -o json > state.json
+  cardquota dump -o state.json
   cardquota plan --state state.json
 """
 
@@ -38,7 +44,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exits with status 2."""
-        self.exit(_USAGE, f"error: {message}\nSee '{self.prog} --help'.\n")
+        self.exit(_USAGE, f"error: {_shorter(message)}\nSee '{self.prog} --help'.\n")
+
+
+def _shorter(message: str) -> str:
+    """An unknown command or value with the nearest one that there is, instead of with all of them."""
+    unknown = _CHOICE.fullmatch(message)
+    if unknown is None:
+        return message
+    near = difflib.get_close_matches(unknown["given"], re.findall(r"'([^']*)'", unknown["known"]), n=1)
+    what = "unknown command" if unknown["argument"] == "COMMAND" else f"{unknown['argument']}: unknown value"
+    return f"{what} {unknown['given']!r}{f'; did you mean {near[0]!r}?' if near else ''}"
 
 
 def parser() -> Parser:
@@ -46,6 +62,7 @@ def parser() -> Parser:
     top = Parser(
         prog="cardquota", description="Card-level accelerator quota for Kubernetes clusters.", epilog=_EPILOG
     )
+    top.add_argument("--version", action=version.Action)
     subcommands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for command in _COMMANDS:
         command.add_parser(subcommands)

@@ -149,8 +149,13 @@ class _Item:
 
 
 def load(name: str) -> State:
-    """The state in a file, `-` for standard input. Raises InputError with file and line."""
-    return parse(inputs.label(name), inputs.read_bytes(name))
+    """The state in a file, `-` for standard input. Raises InputError, with the line where there is one."""
+    source, content = inputs.label(name), inputs.read_bytes(name)
+    found = parse(source, content)
+    if not found.raw and not any(documents.read(source, inputs.decode(source, content))):
+        # What a command leaves that has failed. An empty List, on the other hand, says that there is nothing.
+        raise InputError(source, "is empty; `cardquota dump` writes what is read")
+    return found
 
 
 def parse(source: str, content: bytes) -> State:

@@ -2,6 +2,7 @@
 
 import argparse
 import platform
+from collections.abc import Sequence
 from typing import Any
 
 from cli import output
@@ -16,11 +17,27 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Prints the client version."""
+class Action(argparse.Action):
+    """`cardquota --version`."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help="print the version")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Prints the version and ends."""
+        print(f"cardquota {_version()}")
+        parser.exit()
+
+
+def _version() -> str:
     from importlib import metadata
 
-    version = metadata.version("cardquota")
+    return metadata.version("cardquota")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the client version."""
+    version = _version()
     if options.output == "json":
         client = {
             "version": version,

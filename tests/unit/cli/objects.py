@@ -55,4 +55,5 @@ spec:
   containers: [{name: c}]
 ---
 """
+NO_OBJECTS = '{"apiVersion": "v1", "kind": "List", "items": []}'
 GATED = "schedulingGates: [{name: cardquota.io/quota}]"

@@ -20,6 +20,7 @@ COMMANDS = (
     "cross",
     "queues",
     "cards",
+    "dump",
     "serve",
     "webhook",
     "controller",
@@ -140,3 +141,27 @@ def test_the_installed_command_is_this_one() -> None:
     )
     assert script.load() is main.main
     assert os.environ.get("PATH")
+
+
+def test_the_version_is_a_flag_as_well(run: Run) -> None:
+    flag, command = run("--version"), run("version")
+    assert flag.status == command.status == 0
+    assert flag.out.removeprefix("cardquota ") == command.out.removeprefix("Client Version: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pln"], "error: unknown command 'pln'; did you mean 'plan'?"),
+        (["explode"], "error: unknown command 'explode'"),
+        (["plan", "-o", "jsn"], "error: -o/--output: unknown value 'jsn'; did you mean 'json'?"),
+        (["queues", "-o", "'x'"], "error: -o/--output: unknown value"),
+    ],
+)
+def test_what_is_not_known_is_answered_with_the_nearest_that_is(
+    run: Run, arguments: list[str], said: str
+) -> None:
+    outcome = run(*arguments)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith(said)
+    assert "choose from" not in outcome.err

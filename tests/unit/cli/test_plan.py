@@ -8,7 +8,7 @@ import pytest
 
 from cli.output import table
 from tests.unit.cli.conftest import Run, spawn
-from tests.unit.cli.objects import CPU_POD, GATED, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
+from tests.unit.cli.objects import CPU_POD, GATED, NO_OBJECTS, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
 
 STATE = (
     NODE % ("n1", 8)
@@ -145,10 +145,17 @@ def test_text_shows_pods_that_ask_and_queues(run: Run) -> None:
     assert outcome.out == f"{pods}\n\n{queues}\n"
 
 
-@pytest.mark.parametrize("stdin", ["", "{}\n" * 0, "---\n---\n"])
-def test_nothing_gives_an_empty_plan(run: Run, stdin: str) -> None:
-    assert planned(run, stdin) == {"cards": {}, "queues": {}, "pods": {}, "events": []}
-    assert run("plan", "--state", "-", stdin=stdin).status == 0
+def test_a_cluster_without_objects_gives_an_empty_plan(run: Run) -> None:
+    assert planned(run, NO_OBJECTS) == {"cards": {}, "queues": {}, "pods": {}, "events": []}
+    assert run("plan", "--state", "-", stdin=NO_OBJECTS).status == 0
+
+
+@pytest.mark.parametrize("stdin", ["", " \n", "---\n---\n", "# nothing\n"])
+def test_no_input_is_an_error(run: Run, stdin: str) -> None:
+    """What a command leaves behind that has failed."""
+    outcome = run("plan", "--state", "-", stdin=stdin)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == "error: <stdin>: is empty; `cardquota dump` writes what is read\n"
 
 
 def test_settings_count(run: Run, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import IO, Any
 import pytest
 
 from tests.unit.cli.conftest import ROOT, Run
-from tests.unit.cli.objects import GATED, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
+from tests.unit.cli.objects import GATED, NO_OBJECTS, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
 
 STATE = (
     NODE % ("n1", 8)
@@ -160,7 +160,9 @@ def test_a_port_in_use_is_an_error_without_traceback(tmp_path: Path) -> None:
             "--port",
             str(taken.getsockname()[1]),
         ]
-        done = subprocess.run(command, input=b"", capture_output=True, timeout=60, cwd=ROOT, check=False)
+        done = subprocess.run(
+            command, input=NO_OBJECTS.encode(), capture_output=True, timeout=60, cwd=ROOT, check=False
+        )
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"error: ")
     assert b"Traceback" not in done.stderr

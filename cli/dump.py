@@ -1,0 +1,111 @@
+"""`cardquota dump`: all that the other commands read, in one file, without what is nobody else's business."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from cli import cluster
+from cli.errors import CommandError
+
+_DESCRIPTION = """\
+Writes every object that decisions look at as one JSON List: nodes, namespaces, queues, pods, PodGroups, Volcano Jobs, and
+DeviceClasses, claims and their templates, as far as the cluster has them. Commands, arguments, environment and volumes of
+containers are left out, and so are the manifests that kubectl keeps in annotations. For --state, and for a bug report.
+"""
+_EPILOG = """\
+examples:
+  cardquota dump -o state.json
+  cardquota dump | cardquota plan --state -
+"""
+
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_A_CONTAINER: Final = ("name", "resources", "restartPolicy")
+_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+_LEFT_OUT: Final = ("volumes", "imagePullSecrets", "hostAliases")
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "dump", help="all that the other commands read, in one file", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="where to write it; default: standard output"
+    )
+    cluster.add_live(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the file; it is there whole or not at all."""
+    import orjson
+
+    objects = cluster.objects(options)
+    content = orjson.dumps(
+        {"apiVersion": "v1", "kind": "List", "items": [shareable(raw) for raw in objects]},
+        option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
+    )
+    if options.output is None:
+        sys.stdout.buffer.write(content)
+        return 0
+    beside = options.output.with_name(f"{options.output.name}.part")
+    try:
+        beside.write_bytes(content)
+        beside.replace(options.output)
+    except OSError as error:
+        raise CommandError(f"{options.output}: {error.strerror or error}") from error
+    print(f"{options.output}: {len(objects)} objects", file=sys.stderr)
+    return 0
+
+
+def shareable(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The object without what only its owner should know."""
+    result = dict(raw)
+    metadata = raw.get("metadata")
+    if isinstance(metadata, dict):
+        result["metadata"] = _metadata(metadata, kind=str(raw.get("kind")))
+    if isinstance(raw.get("spec"), dict):
+        result["spec"] = _spec(raw["spec"], kind=str(raw.get("kind")))
+    if raw.get("kind") == "Node" and isinstance(raw.get("status"), dict):
+        result["status"] = {key: value for key, value in raw["status"].items() if key != "images"}
+    return result
+
+
+def _metadata(metadata: Mapping[str, Any], *, kind: str) -> dict[str, Any]:
+    """Of a queue the manifest stays: it shows a device quota that the API server has dropped."""
+    annotations = metadata.get("annotations")
+    if kind == "Queue" or not isinstance(annotations, dict) or _LAST_APPLIED not in annotations:
+        return dict(metadata)
+    kept = {key: text for key, text in annotations.items() if key != _LAST_APPLIED}
+    return {**metadata, "annotations": kept}
+
+
+def _spec(spec: Mapping[str, Any], *, kind: str) -> dict[str, Any]:
+    if kind == "Pod":
+        return _pod_spec(spec)
+    if kind == "Job" and isinstance(spec.get("tasks"), list):
+        return {**spec, "tasks": [_task(task) for task in spec["tasks"]]}
+    return dict(spec)
+
+
+def _task(task: Any) -> Any:
+    template = task.get("template") if isinstance(task, dict) else None
+    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+        return task
+    return {**task, "template": {**template, "spec": _pod_spec(template["spec"])}}
+
+
+def _pod_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in spec.items() if key not in _LEFT_OUT}
+    for key in _CONTAINERS:
+        if isinstance(kept.get(key), list):
+            kept[key] = [_container(container) for container in kept[key]]
+    return kept
+
+
+def _container(container: Any) -> Any:
+    if not isinstance(container, dict):
+        return container
+    return {key: container[key] for key in _OF_A_CONTAINER if key in container}
