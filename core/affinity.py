@@ -13,6 +13,7 @@ from core.objects import raw as read
 from core.objects.node_rules import REQUIRED, NodeRules
 
 _NODE_AFFINITY: Final = "/spec/affinity/nodeAffinity"
+_PARTS: Final = ("matchExpressions", "matchFields")
 
 Patch = list[dict[str, Any]]
 """Operations of a JSON patch, as RFC 6902 writes them."""
@@ -20,11 +21,12 @@ Patch = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A node selector requirement on the labels of a node."""
+    """A node selector requirement on the labels of a node, or, of a `field`, on what else there is of it."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
+    field: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The requirement as it stands in a manifest."""
@@ -130,7 +132,7 @@ def narrowing(affinity: Mapping[str, Any], requirement: NodeRequirement) -> Patc
     terms = read.sequence(affinity, "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     if terms:
         return _into_terms(terms, requirement.implied)
-    alternatives = [{"matchExpressions": _as_json(each)} for each in requirement.alternatives]
+    alternatives = [_as_json(each) for each in requirement.alternatives]
     value: dict[str, Any] = {"nodeSelectorTerms": alternatives}
     # Each missing parent is added together with its content; an existing sibling (a preference, pod affinity) stays.
     if isinstance(affinity.get("nodeAffinity"), dict):
@@ -142,17 +144,25 @@ def narrowing(affinity: Mapping[str, Any], requirement: NodeRequirement) -> Patc
 
 def _into_terms(terms: Sequence[Any], expressions: Conjunction) -> Patch:
     patch: Patch = []
+    more = _as_json(expressions)
     for number, term in enumerate(terms):
-        path = f"{_NODE_AFFINITY}/{REQUIRED}/nodeSelectorTerms/{number}/matchExpressions"
-        if read.sequence(term, "matchExpressions"):
-            patch += [_add(f"{path}/-", expression) for expression in _as_json(expressions)]
-        elif read.sequence(term, "matchFields"):
-            patch.append(_add(path, _as_json(expressions)))
+        if not any(read.sequence(term, part) for part in _PARTS):
+            continue
+        for part, added in more.items():
+            path = f"{_NODE_AFFINITY}/{REQUIRED}/nodeSelectorTerms/{number}/{part}"
+            if read.sequence(term, part):
+                patch += [_add(f"{path}/-", expression) for expression in added]
+            else:
+                patch.append(_add(path, added))
     return patch
 
 
-def _as_json(expressions: Iterable[Expression]) -> list[dict[str, Any]]:
-    return [expression.to_json() for expression in expressions]
+def _as_json(expressions: Iterable[Expression]) -> dict[str, list[dict[str, Any]]]:
+    """The parts of a term that say this; those that say nothing are left out."""
+    parts: dict[str, list[dict[str, Any]]] = {part: [] for part in _PARTS}
+    for expression in expressions:
+        parts[_PARTS[expression.field]].append(expression.to_json())
+    return {part: said for part, said in parts.items() if said}
 
 
 def _add(path: str, value: object) -> dict[str, Any]:

@@ -89,6 +89,16 @@ def feasible(ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, budg
     return _any(ask, model, state, cap, budget) is not None
 
 
+def any_placement(
+    ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, budget: int = FIT_BUDGET
+) -> Mapping[str, tuple[int, ...]] | None:
+    """The first arrangement that is found, good or not: container name -> its cards."""
+    indexes = _any(ask, model, state, cap, budget)
+    if indexes is None:
+        return None
+    return {part.container: indexes[position] for position, part in enumerate(ask.parts)}
+
+
 def _any(
     ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int, budget: int
 ) -> Mapping[int, tuple[int, ...]] | None:

@@ -4,16 +4,17 @@ Kubernetes lays the annotations of a Binding over those of the pod in the write 
 kubelet included, sees one without the other.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from core import names, reasons
 from core.mgpu import records
 from core.mgpu.allocation import Placement, preferred
 from core.mgpu.ask import AskProblem, MgpuAsk
+from core.mgpu.destination import beside, have_room, led_to
 from core.mgpu.filter import Unfit, mismatch, shortage
-from core.mgpu.node import model_of
+from core.mgpu.node import NodeModel, NodeState, after, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects.node import Node
 from core.objects.pod import Pod
@@ -50,11 +51,17 @@ _NO_ROOM: Final = Unfit(
 
 
 def decide(
-    pod: Pod, ask: MgpuAsk | AskProblem, node: Node, pods_on_node: Iterable[Pod], settings: Settings
+    pod: Pod,
+    ask: MgpuAsk | AskProblem,
+    node: Node,
+    pods_on_node: Iterable[Pod],
+    settings: Settings,
+    promised: Iterable[MgpuAsk] = (),
 ) -> Granted | Refused:
     """The cards of `pod` on `node`, computed from the other pods that are bound there (`pod` itself is left out).
 
-    The node is judged anew: it may have been relabelled since the scheduler looked at it. That the pod exists, is
+    `promised` are the other pods for which room is booked there: they find it after this one. A pod that was led there itself
+    gets its room in any case. The node is judged anew: it may have been relabelled since the scheduler looked at it. That the pod exists, is
     unbound, ungated and the one meant has been checked by the caller, who also answers a repeated call alike.
     """
     if isinstance(ask, AskProblem):
@@ -72,7 +79,34 @@ def decide(
         if unfit is None:
             return Refused(_NO_ROOM.code, _NO_ROOM.message, cut_short=True)
         return Refused(unfit.code, unfit.message)
+    others_to_come = [each for each in promised if mismatch(each, model) is None]
+    if others_to_come:
+        indexes = _beside(ask, placement, others_to_come, model, state, settings)
+        if indexes is not None:
+            placement = replace(placement, indexes=indexes)
+        elif node.name not in led_to(pod) and have_room(others_to_come, model, state, settings.mgpu):
+            return Refused(
+                reasons.MGPU_NO_ROOM, f"not enough mGPU: what is free is booked for {_pods(others_to_come)}"
+            )
     return Granted(records.annotations(placement.indexes), placement)
+
+
+def _beside(
+    ask: MgpuAsk,
+    preferred_one: Placement,
+    others: Sequence[MgpuAsk],
+    model: NodeModel,
+    state: NodeState,
+    settings: Settings,
+) -> Mapping[str, tuple[int, ...]] | None:
+    """The cards that are preferred if they leave room for the others, else some that do; None where none are found."""
+    if have_room(others, model, after(state, model, ask, preferred_one.indexes), settings.mgpu):
+        return preferred_one.indexes
+    return beside(ask, others, model, state, settings.mgpu)
+
+
+def _pods(asks: Sequence[MgpuAsk]) -> str:
+    return "a pod that was let in for it" if len(asks) == 1 else f"{len(asks)} pods that were let in for it"
 
 
 def _key_problem(ask: MgpuAsk) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from core import names
 from core.objects import raw as read
+from core.objects.taints import Taint, taints_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,13 @@ class Node:
     allocatable: Mapping[str, int]
     ready: bool
     unschedulable: bool
+    taints: tuple[Taint, ...] = ()
+    """Those that keep pods out."""
 
 
 def project(raw: Mapping[str, Any]) -> Node:
     """The view of a v1 Node. A node whose status names no Ready condition counts as ready (a state file may lack it)."""
-    metadata = read.mapping(raw, "metadata")
+    metadata, spec = read.mapping(raw, "metadata"), read.mapping(raw, "spec")
     return Node(
         name=read.text(metadata, "name"),
         uid=read.text(metadata, "uid"),
@@ -35,7 +38,8 @@ def project(raw: Mapping[str, Any]) -> Node:
         },
         allocatable=read.resources(raw, "status", "allocatable"),
         ready=_ready(raw),
-        unschedulable=read.mapping(raw, "spec").get("unschedulable") is True,
+        unschedulable=spec.get("unschedulable") is True,
+        taints=taints_of(spec),
     )
 
 

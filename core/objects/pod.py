@@ -11,6 +11,8 @@ from core import names, quantity
 from core.objects import raw as read
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
 from core.objects.pod_resources import aggregate, extended, granted_by
+from core.objects.taints import Tolerations, tolerations_of
+from core.objects.unseen import ruled_elsewhere
 
 _KEPT_ANNOTATIONS: Final = frozenset(
     {
@@ -106,6 +108,10 @@ class Pod:
     """Those that `project` was told to keep."""
     node_rules: NodeRules = field(default=ANYWHERE, compare=False)
     """`node_selector` and the required node affinity, the same object for all pods that are alike in both."""
+    tolerations: Tolerations = ()
+    """Kept only while a pod with mGPU shares waits for a node."""
+    ruled_elsewhere: bool = False
+    """Of such a pod: whether a scheduler may rule nodes out by what is not followed here."""
 
     @property
     def key(self) -> str:
@@ -183,6 +189,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         [read.text(gate, "name") for gate in read.sequence(spec, "schedulingGates") if isinstance(gate, dict)]
     )
     rules, affinity = read_rules(spec) if waiting else (ANYWHERE, {})
+    shares = _shares(containers)
     return Pod(
         namespace=read.text(metadata, "namespace") or "default",
         name=read.text(metadata, "name"),
@@ -206,7 +213,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         requests=aggregate(spec, "requests", granted_by(status)),
         limits=aggregate(spec, "limits"),
         container_count=len(containers),
-        shares=_shares(containers),
+        shares=shares,
         share_in_init=bool(_shares(inits)),
         claims=(*_claims(spec), *_implicit_claims(status)),
         generated_claims=_generated_claims(status),
@@ -217,6 +224,8 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         released=_released(metadata) if waiting and names.GATE not in gates else 0,
         labels={key: labels[key] for key in labels_kept if key in labels} if labels_kept else _NO_LABELS,
         node_rules=rules,
+        tolerations=tolerations_of(spec) if waiting and shares else (),
+        ruled_elsewhere=waiting and bool(shares) and ruled_elsewhere(spec, affinity),
     )
 
 

@@ -24,6 +24,7 @@ from core.objects import Node, Pod
 from core.queues.check import Balance, balance_of
 from core.queues.demand import Demand, demand_of
 from core.queues.ledger import Ledger
+from core.queues.promises import promised_on
 from core.queues.shortfall import queue_closed, queue_missing, uncountable
 from core.queues.usage import card_resources
 from core.settings import Settings
@@ -149,7 +150,8 @@ class Binder:
                 return short
         ask = mgpu_ask(pod) if self._settings.features.mgpu else None
         if ask is not None:
-            answer = place_shares(pod, ask, node, self._ledger.pods_on(node_name), self._settings)
+            promised = promised_on(self._ledger, node_name, but=pod.uid)
+            answer = place_shares(pod, ask, node, self._ledger.pods_on(node_name), self._settings, promised)
             if answer.cut_short:
                 self._cut_short()
             if isinstance(answer, Refused):

@@ -8,7 +8,7 @@ from core.cards.ask import CardAsk
 from core.cards.expression import BAR
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
-from core.plan.room import ShareRoom
+from core.plan.room import Destination, ShareRoom
 from core.plan.stock import CardStock
 from core.queues.check import Balance
 from core.queues.entry import Entry
@@ -79,6 +79,10 @@ class Choice:
         milli = asked.milli if asked is not None else 0
         return shortfall is not None or any(rest.card_shortfall(card, milli) for card in cards)
 
+    def destination(self, entry: Entry, *, alone: bool) -> Destination | None:
+        """To which nodes the pod is to be led that was found last to have room; see ShareRoom."""
+        return None if entry.demand.mgpu is None else self._room.destination(entry, alone=alone)
+
     def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
         """The first alternative with quota and free cards.
 
@@ -119,7 +123,7 @@ class Choice:
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
         shortfall = shortfall or self._ledger.devices.excess(entry.pod, entry.queue)
         if shortfall is None and demand.mgpu is not None:
-            shortfall = yield from self._room.shortfall(entry.pod.node_rules, demand.mgpu, entry.queue)
+            shortfall = yield from self._room.shortfall(entry.pod, demand.mgpu, entry.queue)
         return shortfall
 
 

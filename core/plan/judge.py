@@ -6,9 +6,11 @@ from core import names, reasons
 from core.affinity import NodeRequirement
 from core.cards.assigned import render_assigned
 from core.mgpu.affinity import node_requirement
+from core.mgpu.destination import render
 from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.placement import CardPlacement
+from core.plan.room import Destination
 from core.plan.together import note
 from core.queues.check import balance_of
 from core.queues.entry import Entry
@@ -27,9 +29,10 @@ from core.steps import Steps
 class Judge:
     """Decides on single pods. `refused` are those whose lift the API server refuses, by UID, and why."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, choice: Choice) -> None:
         self.refused: dict[str, str] = {}
         self._ledger = ledger
+        self._choice = choice
         self._placement = CardPlacement(ledger)
 
     def judge(self, entry: Entry, choice: Choice, common: Sequence[str] | None) -> Steps[Decision | None]:
@@ -124,7 +127,8 @@ class Judge:
     def lift(self, entry: Entry, card: str | None, together: int = 1) -> Lift:
         """Books a pod as lifted, for this card, None for one without cards.
 
-        With it so many of its group are in, if all go in that are lifted together.
+        With it so many of its group are in, if all go in that are lifted together. For mGPU shares it must just have been
+        found out that there is room.
         """
         pod, asked = entry.pod, entry.demand.card
         assigned: dict[str, int] = {}
@@ -138,15 +142,20 @@ class Judge:
             records[names.CLAIMS_ANNOTATION] = ",".join(sorted(self._ledger.devices.claim_uids(pod)))
         if together > 1:
             records[names.GANG_ANNOTATION] = str(together)
+        led = self._choice.destination(entry, alone=together <= 1)
+        if led is not None:
+            records[names.NODES_ANNOTATION] = render(led.nodes)
         lifted = pod.ungated({**pod.annotations, **records})
         with self._ledger.wakeups.muted():
             # What it takes from the others of its queue helps none of them, and those behind it are decided on next.
             self._ledger.assume(lifted)
         self._ledger.wakeups.publish(entry.queue)
         self._ledger.devices.tell_again((pod.uid,))
-        return Lift(pod, entry.queue, assigned, records, self._requirement(entry, card), lifted)
+        return Lift(pod, entry.queue, assigned, records, self._requirement(entry, card, led), lifted)
 
-    def _requirement(self, entry: Entry, card: str | None) -> NodeRequirement:
-        of_card = NodeRequirement() if card is None else self._placement.requirement(card)
+    def _requirement(self, entry: Entry, card: str | None, led: Destination | None) -> NodeRequirement:
+        required = NodeRequirement() if card is None else self._placement.requirement(card)
         share = entry.demand.mgpu
-        return of_card if share is None else of_card & node_requirement(share)
+        if share is not None:
+            required &= node_requirement(share)
+        return required if led is None else required & led.requirement

@@ -33,8 +33,8 @@ class Planner:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._judge = Judge(ledger)
         self._choice = Choice(ledger)
+        self._judge = Judge(ledger, self._choice)
         self._cuts = Cuts()
         self._courses = Courses(ledger, self._judge, self._choice, self._cuts)
 

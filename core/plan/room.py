@@ -1,37 +1,68 @@
-"""Whether some node has room for an mGPU pod, so that only pods that can be bound are lifted.
+"""Whether some node has room for an mGPU pod, and to which nodes it is led: only pods that can be bound are lifted.
 
 A bind that is denied does not move the pod to another node: the scheduler tries the same one again, once a second.
 So an mGPU pod is lifted only while a node fits it whole, with every pod counted that is bound there, about to be
-bound, or lifted before it. The last have no node yet; each is put on a node for this count alone.
+bound, or lifted before it; and it is narrowed to such nodes, on each of which its room is booked until it is bound. Of a pod
+that schedulers judge by more than is followed here nobody knows which of them will do: it is narrowed to nodes of its kind,
+and expected on one of them for the count alone.
 """
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
 from core import reasons
+from core.affinity import NodeRequirement
 from core.mgpu.ask import MgpuAsk
+from core.mgpu.destination import led_to, requirement
 from core.mgpu.filter import Unfit, fits
-from core.objects.node_rules import NodeRules
+from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.changed import ChangedNodes
 from core.plan.recent import Recent
-from core.plan.share_nodes import Kind, ShareNodes
-from core.queues.entry import Entry
+from core.plan.share_nodes import Kind, ShareNodes, part_of_node
+from core.plan.wish import Wish
+from core.queues.entry import Entry, ShareKey
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
-from core.steps import Steps
+from core.steps import Pace, Steps
 
 _CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POLICY_MISMATCH)
 """Which node's reason is told: the one that comes closest to fitting."""
+
+SPARES: Final = 2
+"""Further nodes that a pod may be led to, so that its scheduler has a choice."""
+_SPARE_UP_TO: Final = 0.5
+"""A node is a spare one only while no more than half of it is taken or booked, the pod included: room is booked on all nodes
+that a pod is led to, so others wait meanwhile who fit nowhere else."""
+
+_LOOKED_AT_IN_A_STEP: Final = 100
+"""Nodes whose CPU, memory and taints are compared."""
+_LOOKED_AT_FOR_SPARES: Final = 64
 
 _JUDGED: Final = 50_000
 """Answers about kinds of nodes that are kept."""
 _REFUSED: Final = 10_000
 """Refusals that are kept."""
 
-_Wish = tuple[MgpuAsk, NodeRules]
-"""What a pod asks, and its own rules about nodes."""
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The nodes that a pod is led to, and how its node affinity says so."""
+
+    nodes: tuple[str, ...]
+    requirement: NodeRequirement
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The nodes that were found for a wish, the best first, while the ledger was in this state; or why there are none."""
+
+    wish: Wish
+    changes: int
+    nodes: tuple[str, ...]
+    refusal: str = ""
 
 
 class ShareRoom:
@@ -50,34 +81,58 @@ class ShareRoom:
         self._nodes = ShareNodes(ledger)
         self._changed = ChangedNodes(ledger, self._nodes.known, ledger.nodes)
         self._seen = (-1, -1)
-        self._evicted: dict[str, dict[str, None]] = {}
+        self._evicted: dict[str, dict[ShareKey, None]] = {}
         """The lifted pods whose node is counted anew and who are to be put there again, by that node."""
-        self._homeless: dict[str, None] = {}
-        """The lifted pods that are to be put on any node, in their order."""
-        self._refused: dict[_Wish, str] = {}
+        self._homeless: dict[ShareKey, None] = {}
+        """The lifted pods that are to be put where they were led to, or on any node, in their order."""
+        self._stranded: set[ShareKey] = set()
+        """Those of them that were led to nodes of which none takes them now; they come up again when one of these changes."""
+        self._refused: dict[Wish, str] = {}
         self._judged: Recent[MgpuAsk, dict[Kind, Unfit | None]] = Recent(lambda _: {}, _JUDGED)
+        self._found: _Found | None = None
+        self._looked_at = Pace(_LOOKED_AT_IN_A_STEP)
 
-    def shortfall(self, rules: NodeRules, ask: MgpuAsk, queue: str) -> Steps[Shortfall | None]:
-        """None when a ready node that the rules admit has room; else why the closest one has not."""
-        refusal = yield from self._refusal(rules, ask)
+    def shortfall(self, pod: Pod, ask: MgpuAsk, queue: str) -> Steps[Shortfall | None]:
+        """None when a ready node has room that the pod's rules admit; else why the closest one has not."""
+        refusal = yield from self._refusal(Wish.of(pod, ask))
         if not refusal:
             return None
         return Shortfall(
             reasons.NO_FREE_CARD, f"Queue <{queue}> lets the pod in, but no node has room; {refusal}"
         )
 
-    def _refusal(self, rules: NodeRules, ask: MgpuAsk) -> Steps[str]:
+    def destination(self, entry: Entry, *, alone: bool) -> Destination | None:
+        """To which nodes the pod is led that was found last to have room; None where the scheduler has to find one.
+
+        `alone` says whether nobody is lifted with it who needs the same room.
+        """
+        ask, found, pod = entry.demand.mgpu, self._found, entry.pod
+        if ask is None or pod.ruled_elsewhere or self._ledger.settings.mgpu.lead_to == "kind":
+            return None
+        if found is None or found.changes != self._ledger.changes or found.wish != Wish.of(pod, ask):
+            raise RuntimeError(f"pod {pod.key} was not asked about last")
+        nodes = found.nodes if alone else found.nodes[:1]
+        hostnames = [self._nodes.hostname(name) for name in nodes]
+        if not all(hostnames):
+            nodes, hostnames = nodes[:1], []
+        return Destination(nodes, requirement(nodes, hostnames))
+
+    def _refusal(self, wish: Wish) -> Steps[str]:
         """Why no node has room, empty when one has."""
         while True:
             yield from self._refresh()
-            known = self._refused.get((ask, rules))
+            known = self._refused.get(wish)
             if known is not None:
                 return known
-            admitted = yield from self._admitted.admitted(rules, self._nodes.open)
-            judged = yield from self._judge(ask)
+            admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
+            judged = yield from self._judge(wish.ask)
+            found = yield from self._find(wish, judged, admitted)
             # What was found out stays known, so the next round has only to follow what has changed meanwhile.
             if self._is_current():
-                return self._closest((ask, rules), judged, admitted)
+                self._found = found
+                if found.refusal:
+                    self._refuse(wish, found.refusal)
+                return found.refusal
 
     def _judge(self, ask: MgpuAsk) -> Steps[dict[Kind, Unfit | None]]:
         """Why the pod does not fit each kind of nodes, None where it does."""
@@ -90,23 +145,59 @@ class ShareRoom:
                 del judged[kind]
         return judged
 
-    def _closest(self, wish: _Wish, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> str:
-        """Why no node has room, empty when one has. Of nodes that are equally close the first name is told."""
+    def _find(self, wish: Wish, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> Steps[_Found]:
+        """The node that is to take the pod, and spare ones; else why there is none."""
+        changes, nodes, refusal = self._ledger.changes, list[str](), ""
+        left = _LOOKED_AT_FOR_SPARES
+        for kind in self._in_order(judged):
+            if nodes and not self._is_spare(kind, wish.ask):
+                continue
+            for name in kind.nodes:
+                if name not in admitted:
+                    continue
+                if self._looked_at.due():
+                    yield
+                lack = self._nodes.lack(name, wish)
+                if not lack:
+                    nodes.append(name)
+                elif not refusal:
+                    refusal = f"node {name} has room on its cards, but {lack}"
+                left -= bool(nodes)
+                if len(nodes) > SPARES or not left:
+                    return _Found(wish, changes, tuple(nodes))
+                if nodes and not self._is_spare(kind, wish.ask):
+                    break
+        if nodes:
+            return _Found(wish, changes, tuple(nodes))
+        return _Found(wish, changes, (), refusal or self._closest(judged, admitted))
+
+    def _in_order(self, judged: dict[Kind, Unfit | None]) -> list[Kind]:
+        """The kinds of nodes that have room, as the policy prefers them."""
+        spread = self._ledger.settings.mgpu.policy == "spread"
+        fitting = [kind for kind in self._nodes.kinds if judged[kind] is None]
+        return sorted(fitting, key=attrgetter("use"), reverse=not spread)
+
+    def _is_spare(self, kind: Kind, ask: MgpuAsk) -> bool:
+        weight = self._ledger.settings.mgpu.weight_of_core
+        return kind.use + part_of_node(ask, kind.model, weight) <= _SPARE_UP_TO
+
+    def _closest(self, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> str:
+        """Why no node has room on its cards. Of nodes that are equally close the first name is told."""
         closest = (len(_CLOSENESS), "", "no node serves mGPU shares to this pod")
         for kind in self._nodes.kinds:
             unfit = judged[kind]
             if unfit is None:
-                if any(name in admitted for name in kind.nodes):
-                    return ""
                 continue
             distance = _CLOSENESS.index(unfit.code)
             if distance <= closest[0]:
                 name = min((name for name in kind.nodes if name in admitted), default="")
                 closest = min(closest, (distance, name, f"node {name}: {unfit.message}")) if name else closest
+        return closest[2]
+
+    def _refuse(self, wish: Wish, why: str) -> None:
         if len(self._refused) >= _REFUSED:
             self._refused.clear()
-        self._refused[wish] = closest[2]
-        return closest[2]
+        self._refused[wish] = why
 
     # -- keeping up with the ledger ----------------------------------------------------------------------------
 
@@ -140,46 +231,72 @@ class ShareRoom:
         if gone or seen[0] != self._seen[0]:
             # Else there are only more pods that are lifted, and they take room away.
             self._refused.clear()
-        for name in {expected[uid]: None for uid in gone}:
+        for name in {name: None for key in gone for name in expected[key]}:
             self._evict(name, self._nodes.clear(name))
-        waiting = {uid for evicted in self._evicted.values() for uid in evicted}
-        new = [reserved[uid] for uid in reserved.keys() - expected.keys() - waiting]
-        self._homeless = {entry.pod.uid: None for entry in sorted(new, key=attrgetter("order"))}
+        self._stranded &= reserved.keys()
+        waiting = {key for evicted in self._evicted.values() for key in evicted}
+        # Whoever was being put on several nodes when a question was given up goes on.
+        missing = (reserved.keys() - expected.keys() - waiting - self._stranded) | (
+            self._homeless.keys() & reserved.keys()
+        )
+        new = [reserved[key] for key in missing]
+        # What was promised goes before what is only counted.
+        new.sort(key=lambda entry: (not led_to(entry.pod), entry.order))
+        self._homeless = {entry.share_key: None for entry in new}
 
-    def _evict(self, name: str, uids: Collection[str]) -> None:
-        if uids:
-            self._evicted[name] = dict.fromkeys(uids) | self._evicted.get(name, {})
+    def _evict(self, name: str, keys: Collection[ShareKey]) -> None:
+        """Has these looked at again who were expected on a node, and those who were led there and had no room."""
+        led = [entry.share_key for entry in self._ledger.led_to(name).values()]
+        evicted = dict.fromkeys((*keys, *led)) | self._evicted.get(name, {})
+        if evicted:
+            # What was promised goes before what is only counted.
+            self._evicted[name] = dict.fromkeys(sorted(evicted, key=lambda key: not key[1]))
 
     def _put_back(self, name: str) -> Steps[None]:
         """Expects the first of those who were evicted from a node there again; else it looks for another one."""
-        uid = next(iter(self._evicted[name]))
-        entry = self._ledger.reserved_shares.get(uid)
-        fitting = False
-        if entry is not None:
-            admitted = yield from self._admitted.admitted(entry.pod.node_rules, (name,))
-            fitting = name in admitted
-        del self._evicted[name][uid]
+        key = next(iter(self._evicted[name]))
+        entry = self._ledger.reserved_shares.get(key)
+        back = entry is not None and (yield from self._put(entry, name))
+        del self._evicted[name][key]
         if not self._evicted[name]:
             del self._evicted[name]
-        if entry is not None and not (fitting and self._nodes.put(entry, name)):
-            self._homeless[uid] = None
+        if entry is None or back:
+            self._stranded.discard(key)
+        elif led_to(entry.pod):
+            self._strand(key)
+        else:
+            self._homeless[key] = None
 
-    def _place(self, uid: str) -> Steps[None]:
-        """Expects a lifted pod on some node that fits; one that fits nowhere any more takes no room."""
-        entry = self._ledger.reserved_shares.get(uid)
-        if entry is not None and entry.demand.mgpu is not None:
-            yield from self._find_node(entry, (entry.demand.mgpu, entry.pod.node_rules))
-        del self._homeless[uid]
+    def _place(self, key: ShareKey) -> Steps[None]:
+        """Expects a lifted pod where it was led to, else on some node that fits; one that fits nowhere takes no room."""
+        entry = self._ledger.reserved_shares.get(key)
+        nodes: Sequence[str] = () if entry is None else led_to(entry.pod)
+        for name in nodes:
+            if entry is not None and name not in self._nodes.expected.get(key, ()):
+                yield from self._put(entry, name)
+                yield
+        if nodes:
+            self._strand(key)
+        elif entry is not None and entry.demand.mgpu is not None:
+            yield from self._find_node(entry, Wish.of(entry.pod, entry.demand.mgpu))
+        del self._homeless[key]
 
-    def _find_node(self, entry: Entry, wish: _Wish) -> Steps[None]:
+    def _strand(self, key: ShareKey) -> None:
+        if key not in self._nodes.expected:
+            self._stranded.add(key)
+
+    def _put(self, entry: Entry, name: str) -> Steps[bool]:
+        """Expects a pod on this node, if its rules admit it and there is room."""
+        admitted = yield from self._admitted.admitted(entry.pod.node_rules, (name,))
+        return name in admitted and self._nodes.put(entry, name)
+
+    def _find_node(self, entry: Entry, wish: Wish) -> Steps[None]:
         if wish in self._refused:
             return
-        ask, rules = wish
-        admitted = yield from self._admitted.admitted(rules, self._nodes.open)
-        judged = yield from self._judge(ask)
-        for kind in [kind for kind in self._nodes.kinds if judged[kind] is None]:
-            name = next((name for name in kind.nodes if name in admitted), "")
-            if name and self._nodes.put(entry, name):
-                return
-            yield
-        self._closest(wish, judged, admitted)
+        admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
+        judged = yield from self._judge(wish.ask)
+        found = yield from self._find(wish, judged, admitted)
+        if found.nodes:
+            self._nodes.put(entry, found.nodes[0])
+        else:
+            self._refuse(wish, found.refusal)

@@ -1,57 +1,84 @@
 """The nodes that serve mGPU shares, as they would be once all that is lifted were bound where it is expected."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 
-from core.mgpu.allocation import SCORE_BUDGET, preferred
-from core.mgpu.filter import fits
+from core import names
+from core.mgpu.allocation import any_placement
+from core.mgpu.ask import MgpuAsk
+from core.mgpu.destination import led_to, together
+from core.mgpu.filter import mismatch
 from core.mgpu.node import NodeModel, NodeState, after, canonical, model_of
 from core.mgpu.occupancy import occupancy
-from core.queues.entry import Entry
+from core.mgpu.shares import FULL_CARD
+from core.plan.node_load import NodeLoad
+from core.plan.wish import Wish
+from core.queues.entry import Entry, ShareKey
 from core.queues.ledger import Ledger
 
 
 class Kind:
     """Nodes that have room for the same pods; the cards are in one order, whatever their numbers.
 
-    Compared by identity: there is one of each as long as it has nodes.
+    `use` is the part of such a node that is taken, 0..1. Compared by identity: there is one of each as long as it has nodes.
     """
 
-    __slots__ = ("model", "nodes", "state")
+    __slots__ = ("model", "nodes", "state", "use")
 
-    def __init__(self, model: NodeModel, state: NodeState) -> None:
+    def __init__(self, model: NodeModel, state: NodeState, weight: int) -> None:
         self.model = model
         self.state = state
+        self.use = 1 - _free(model, state, weight)
         self.nodes: dict[str, None] = {}
+
+
+def _free(model: NodeModel, state: NodeState, weight: int) -> float:
+    core = sum(card.core for card in state.cards) / (FULL_CARD * model.cards)
+    memory = sum(card.memory for card in state.cards) / (model.memory * model.cards) if model.memory else core
+    return (weight * core + (100 - weight) * memory) / 100
+
+
+def part_of_node(ask: MgpuAsk, model: NodeModel, weight: int) -> float:
+    """How much of an idle node the pod takes, as `Kind.use` counts."""
+    core = sum(part.core * part.cards for part in ask.parts) / (FULL_CARD * model.cards)
+    if not model.memory:
+        return core
+    taken = sum((model.memory if part.memory is None else part.memory) * part.cards for part in ask.parts)
+    return (weight * core + (100 - weight) * taken / (model.memory * model.cards)) / 100
 
 
 class _NodeRoom:
     """A node's cards, as bound pods leave them and with those expected there. Not `open`: it takes no pod now."""
 
-    __slots__ = ("base", "expected", "model", "open", "state")
+    __slots__ = ("base", "expected", "hostname", "load", "model", "open", "state")
 
     def __init__(self) -> None:
         self.open = False
+        self.hostname = ""
         self.model = NodeModel("", "", 0, 0)
         self.base = NodeState(())
         self.state = NodeState(())
-        self.expected: dict[str, None] = {}
+        self.load: NodeLoad | None = None
+        self.expected: dict[ShareKey, Entry] = {}
 
 
 class ShareNodes:
-    """The nodes by kind, and the lifted pods by the node where they are expected.
+    """The nodes by kind, and the lifted pods by the nodes where they are expected.
 
-    Every call leaves all tables in agreement: an open node is in the kind of its state, which is its bound pods and then the
-    pods expected there, in the order in which they were put.
+    A pod that was led to nodes is expected on all of them, any other one on one. Every call leaves all tables in agreement:
+    an open node is in the kind of its state, which is its bound pods with the pods expected there.
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        self.expected: dict[str, str] = {}
-        """The node where a lifted pod is expected, by UID."""
+        self.expected: dict[ShareKey, dict[str, None]] = {}
+        """The nodes where a lifted pod is expected."""
         self._ledger = ledger
+        self._cap = ledger.settings.mgpu.max_containers_per_card
         self._rooms: dict[str, _NodeRoom] = {}
         self._kinds: dict[tuple[NodeModel, NodeState], Kind] = {}
         self._open: dict[str, None] = {}
+        self._hostnames: Counter[str] = Counter()
 
     @property
     def known(self) -> AbstractSet[str]:
@@ -68,61 +95,94 @@ class ShareNodes:
         """The nodes that take mGPU pods."""
         return self._open.keys()
 
-    def recount(self, name: str) -> list[str]:
-        """Counts anew what is bound on a node, if it is still there.
+    def hostname(self, name: str) -> str:
+        """The label by which affinity can name the node and no other one; empty where there is none."""
+        hostname = self._rooms[name].hostname
+        return hostname if hostname and self._hostnames[hostname] == 1 else ""
 
-        Returns the UIDs of the pods that were expected there, and are expected nowhere now.
-        """
+    def lack(self, name: str, wish: Wish) -> str:
+        """Why a scheduler would not place the pod on this open node, whatever its cards; empty where it may."""
+        load = self._rooms[name].load
+        return load.lack(wish.requests, wish.priority, wish.tolerations) if load is not None else ""
+
+    def recount(self, name: str) -> list[ShareKey]:
+        """Counts anew what is bound on a node, if it is still there. Returns the pods that were expected there."""
         evicted = self.clear(name)
         node = self._ledger.nodes.get(name)
+        self._sort_out(name)
+        before = self._rooms.get(name)
+        if before is not None:
+            self._hostnames[before.hostname] -= 1
         if node is None:
-            self._sort_out(name)
             self._rooms.pop(name, None)
             return evicted
         room = self._rooms.setdefault(name, _NodeRoom())
-        self._sort_out(name)
+        room.hostname = node.labels.get(names.HOSTNAME_LABEL, "")
+        self._hostnames[room.hostname] += 1
         room.model = model_of(node)
         room.open = room.model.serves and node.ready and not node.unschedulable
         pods = self._ledger.pods_on(name) if room.open else []
+        room.load = NodeLoad(node, [*pods, *self._ledger.bystanders_on(name)]) if room.open else None
         room.base = canonical(occupancy(room.model, pods, self._ledger.settings.mgpu).state)
         room.state = room.base
         self._sort_in(name)
         return evicted
 
-    def clear(self, name: str) -> list[str]:
-        """Expects nobody on a node any more. Returns the UIDs of those who were."""
+    def clear(self, name: str) -> list[ShareKey]:
+        """Expects nobody on a node any more. Returns those who were."""
         room = self._rooms.get(name)
         if room is None or not room.expected:
             return []
         evicted, room.expected = [*room.expected], {}
-        for uid in evicted:
-            del self.expected[uid]
+        for key in evicted:
+            nodes = self.expected[key]
+            del nodes[name]
+            if not nodes:
+                del self.expected[key]
         self._sort_out(name)
+        if room.load is not None:
+            room.load.expect_nobody()
         room.state = room.base
         self._sort_in(name)
         return evicted
 
     def put(self, entry: Entry, name: str) -> bool:
-        """Whether the node has room for the pod, which is expected there then."""
-        ask, room, settings = entry.demand.mgpu, self._rooms.get(name), self._ledger.settings
-        if ask is None or room is None or not room.open:
+        """Whether the node has room for the pod, which is expected there then.
+
+        Where room was promised the pods on their way are arranged anew if need be: the binds will see to it that all of
+        them find their place.
+        """
+        ask, room = entry.demand.mgpu, self._rooms.get(name)
+        if ask is None or room is None or not room.open or mismatch(ask, room.model) is not None:
             return False
-        if fits(ask, room.model, room.state, settings) is not None:
-            return False
-        placement = preferred(ask, room.model, room.state, settings.mgpu, SCORE_BUDGET)
-        if placement is None:
+        state = self._arranged((ask,), room.model, room.state)
+        if state is None and name in led_to(entry.pod):
+            asks = [found for each in room.expected.values() if (found := each.demand.mgpu) is not None]
+            state = self._arranged((*asks, ask), room.model, room.base)
+        if state is None:
             return False
         self._sort_out(name)
-        room.state = canonical(after(room.state, room.model, ask, placement.indexes))
+        room.state = state
         self._sort_in(name)
-        room.expected[entry.pod.uid] = None
-        self.expected[entry.pod.uid] = name
+        if room.load is not None:
+            room.load.expect(entry.pod)
+        room.expected[entry.share_key] = entry
+        self.expected.setdefault(entry.share_key, {})[name] = None
         return True
+
+    def _arranged(self, asks: tuple[MgpuAsk, ...], model: NodeModel, state: NodeState) -> NodeState | None:
+        """The state with these pods, None when they have no room."""
+        ask = asks[0] if len(asks) == 1 else together(asks)
+        indexes: Mapping[str, tuple[int, ...]] | None = any_placement(ask, model, state, cap=self._cap)
+        return None if indexes is None else canonical(after(state, model, ask, indexes))
 
     def _sort_in(self, name: str) -> None:
         room = self._rooms[name]
         if room.open:
-            kind = self._kinds.setdefault((room.model, room.state), Kind(room.model, room.state))
+            key = room.model, room.state
+            kind = self._kinds.get(key)
+            if kind is None:
+                kind = self._kinds[key] = Kind(*key, self._ledger.settings.mgpu.weight_of_core)
             kind.nodes[name] = None
             self._open[name] = None
 

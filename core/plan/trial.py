@@ -138,5 +138,13 @@ def member_of(ledger: Ledger, entry: Entry, *, tight: bool) -> Member:
     # What a pod takes of its queue says all that it leaves to others, unless it takes something else besides.
     weight = milli, tuple(sorted(demand.cpu_memory.items())) if tight else ()
     more = demand.mgpu is not None or ledger.devices.wanted(pod)
-    kind: Hashable = (task, alternatives, weight, demand.mgpu, ledger.devices.kind(pod), pod.node_rules)
+    kind: Hashable = (
+        task,
+        alternatives,
+        weight,
+        demand.mgpu,
+        entry.beside_shares,
+        ledger.devices.kind(pod),
+        pod.node_rules,
+    )
     return Member(pod.uid, task, alternatives, kind, kind if more else weight)

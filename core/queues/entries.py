@@ -3,10 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container
 
+from core.mgpu.destination import led_to
 from core.queues.access_book import AccessBook
 from core.queues.account import Account
 from core.queues.amounts import add
-from core.queues.entry import Entry
+from core.queues.entry import Entry, ShareKey
 from core.queues.wakeups import Wakeups
 from core.stage import Stage
 
@@ -20,8 +21,10 @@ class Entries:
     def __init__(self, wakeups: Wakeups, queues: Container[str], access: AccessBook) -> None:
         self.by_uid: dict[str, Entry] = {}
         self.accounts: defaultdict[str, Account] = defaultdict(Account)
-        self.shares: dict[str, Entry] = {}
+        self.shares: dict[ShareKey, Entry] = {}
         """The mGPU pods that are lifted but have no node yet."""
+        self.shares_to: dict[str, dict[str, Entry]] = {}
+        """Those of them that were led to a node, by UID, by that node."""
         self.shares_changes = 0
         """Grows whenever one of them comes, changes or goes."""
         self._wakeups = wakeups
@@ -68,11 +71,7 @@ class Entries:
         if entry.stage is Stage.RESERVED:
             add(self._reserved, entry.charged, sign)
         if entry.holds_share:
-            if sign > 0:
-                self.shares[pod.uid] = entry
-            else:
-                del self.shares[pod.uid]
-            self.shares_changes += 1
+            self._count_share(entry, sign)
         if entry.stage is Stage.WAITING and pod.group_name:
             key = f"{pod.namespace}/{pod.group_name}"
             queues = self._waiting_members.setdefault(key, Counter())
@@ -81,6 +80,20 @@ class Entries:
                 del queues[entry.queue]
             if not queues:
                 del self._waiting_members[key]
+
+    def _count_share(self, entry: Entry, sign: int) -> None:
+        self.shares_changes += 1
+        if sign > 0:
+            self.shares[entry.share_key] = entry
+            for node in led_to(entry.pod):
+                self.shares_to.setdefault(node, {})[entry.pod.uid] = entry
+            return
+        del self.shares[entry.share_key]
+        for node in dict.fromkeys(led_to(entry.pod)):
+            led = self.shares_to[node]
+            del led[entry.pod.uid]
+            if not led:
+                del self.shares_to[node]
 
     def forget_unused(self, queue: str) -> None:
         """Keeps nothing of a queue that does not exist and that nobody charges."""

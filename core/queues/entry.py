@@ -5,11 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from core.cards.ask import assignment_of
+from core.names import MGPU_RESOURCES, NODES_ANNOTATION
 from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
 from core.queues.attribution import Attribution
 from core.queues.demand import Demand
 from core.stage import Stage, let_in
+
+ShareKey = tuple[str, str]
+"""The UID of a pod and the record of the nodes that it was led to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,11 @@ class Entry:
         return self.stage is Stage.RESERVED and self.demand.mgpu is not None
 
     @property
+    def share_key(self) -> ShareKey:
+        """The pod together with the nodes that it was led to: led elsewhere it is booked anew."""
+        return self.pod.uid, self.pod.annotations.get(NODES_ANNOTATION, "")
+
+    @property
     def charge(self) -> tuple[Attribution, Demand]:
         """Who is charged, and with what."""
         return self.attribution, self.demand
@@ -88,5 +97,14 @@ class Entry:
         gates = frozenset(pod.gates) if len(pod.gates) > 1 else None
         # A DeviceClass may serve any of these.
         extended = tuple(sorted((resource, pod.requests[resource]) for resource in pod.extended))
-        asks = card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu, extended
+        asks = card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu, extended, self.beside_shares
         return asks, pod.node_rules, group, gates
+
+    @property
+    def beside_shares(self) -> Hashable:
+        """What else of a pod with mGPU shares decides about its nodes, but for its rules; None for one without."""
+        if self.demand.mgpu is None:
+            return None
+        pod = self.pod
+        requests = frozenset(item for item in pod.requests.items() if item[0] not in MGPU_RESOURCES)
+        return requests, pod.priority, pod.tolerations

@@ -7,6 +7,7 @@ pods (`assume`) and taken back when the write fails (`forget`).
 
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
+from typing import Final
 
 from core.cards.expression import BAR, split
 from core.index import Index
@@ -18,7 +19,7 @@ from core.queues.capacity import Capacity
 from core.queues.demand import Demand, demand_of
 from core.queues.devices import Devices
 from core.queues.entries import Entries
-from core.queues.entry import Entry
+from core.queues.entry import Entry, ShareKey
 from core.queues.group_book import GroupBook
 from core.queues.limits import Limits, limits_of
 from core.queues.naming import Naming
@@ -31,6 +32,8 @@ from core.queues.weights import Weights
 from core.settings import Settings
 from core.stage import Stage, Stages
 from core.steps import Steps
+
+_NOBODY: Final[Mapping[str, Entry]] = {}
 
 _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")
 
@@ -108,6 +111,10 @@ class Ledger:
         """The pods that occupy a node physically, in the order in which they came."""
         return self._states.pods(self.occupants.on(node))
 
+    def bystanders_on(self, node: str) -> list[Pod]:
+        """The other pods on a node, which take nothing of it but CPU, memory and a place."""
+        return self._states.pods(self.occupants.beside(node))
+
     def used(self, queue: str, key: str) -> int:
         """What a queue has allocated and reserved of one key."""
         account = self.accounts.get(queue)
@@ -118,9 +125,13 @@ class Ledger:
         return self._entries.reserved(key)
 
     @property
-    def reserved_shares(self) -> Mapping[str, Entry]:
-        """The mGPU pods that are lifted but have no node yet, by UID."""
+    def reserved_shares(self) -> Mapping[ShareKey, Entry]:
+        """The mGPU pods that are lifted but have no node yet."""
         return self._entries.shares
+
+    def led_to(self, node: str) -> Mapping[str, Entry]:
+        """Those of them for which room is booked on a node, by UID."""
+        return self._entries.shares_to.get(node, _NOBODY)
 
     @property
     def reserved_shares_changes(self) -> int:
@@ -368,6 +379,8 @@ class Ledger:
             self._by_card.put(pod.uid, *split(pod.card_name))
             self._weights.follow(pod)
             self._left(self.occupants.put(pod))
+        else:
+            self._left(self.occupants.put_beside(pod))
         self._enter(pod, self.entry(pod.uid), self._entry_of(pod, None, None))
 
     def _enter(self, pod: Pod, old: Entry | None, new: Entry | None) -> None:

@@ -1,6 +1,6 @@
 """Who is physically on which node, and whether that has changed since somebody looked."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import takewhile
 from typing import Final
 
@@ -18,11 +18,14 @@ def occupies(pod: Pod) -> bool:
 class Occupants:
     """The pods on each node: bound and not ended, terminating ones too, for their containers may still run.
 
-    Whoever derives something from a node and its pods keeps `version` beside it and is right until that differs.
+    Whoever derives something from a node and its pods keeps `version` beside it and is right until that differs. Pods that
+    take no devices are kept beside them; they change the version of those nodes alone that are `shared`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Callable[[str], bool] = lambda _: False) -> None:
+        self._shared = shared
         self._pods = Index()
+        self._beside = Index()
         self._versions: dict[str, int] = {}
         """In the order of their numbers."""
         self._gone: set[str] = set()
@@ -53,12 +56,31 @@ class Occupants:
         left = self._pods.put(pod.uid, pod.node_name if pod.bound and not pod.terminal else None)
         return was_on[0] if left else ""
 
+    def beside(self, node: str) -> Collection[str]:
+        """The UIDs of the pods on a node that take no devices, in the order in which they came."""
+        return self._beside.get(node)
+
+    def put_beside(self, pod: Pod) -> str:
+        """Takes in a pod that takes no devices. Returns the shared node that it left, empty when it left none."""
+        node = pod.node_name if pod.bound and not pod.terminal else None
+        return self._moved_beside(pod.uid, node)
+
+    def _moved_beside(self, uid: str, node: str | None) -> str:
+        was_on = self._beside.values(uid)
+        if not was_on and node is None:
+            return ""
+        left = self._beside.put(uid, node)
+        if self._beside.values(uid) == was_on:
+            return ""
+        self._touch([each for each in {*was_on, node} if each and self._shared(each)])
+        return was_on[0] if left and self._shared(was_on[0]) else ""
+
     def drop(self, uid: str) -> str:
         """Takes out a pod that is gone. Returns the node that it left, empty when it left none."""
         was_on = self._pods.values(uid)
         self._touch(was_on)
         left = self._pods.put(uid)
-        return was_on[0] if left else ""
+        return was_on[0] if left else self._moved_beside(uid, None)
 
     def node_changed(self, node: str) -> None:
         """Notes that a node has come or changed."""

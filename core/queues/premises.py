@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from core.cards.inventory import Inventory
-from core.names import MGPU_RESOURCES
+from core.names import MGPU_CORE, MGPU_RESOURCES
 from core.objects import Node
 from core.queues.occupants import Occupants
 from core.settings import Settings
@@ -28,7 +28,7 @@ class Premises:
     def __init__(self, settings: Settings) -> None:
         self.nodes: dict[str, Node] = {}
         self.inventory = Inventory(settings.cards.resources)
-        self.occupants = Occupants()
+        self.occupants = Occupants(self._shared)
 
     def put(self, node: Node) -> NodeChange:
         """Takes in a node."""
@@ -47,6 +47,10 @@ class Premises:
         remapped = self.inventory.drop(name)
         self.occupants.node_gone(name)
         return NodeChange(remapped, before != self.inventory.on_node(name), {*before})
+
+    def _shared(self, node: str) -> bool:
+        """Whether the node offers shares of its cards, so that it matters what else it has left."""
+        return node in self.nodes and MGPU_CORE in self.nodes[node].allocatable
 
     def room_on(self, node: str) -> Collection[str]:
         """The cards and mGPU resources that a node carries."""

@@ -64,6 +64,8 @@ class MgpuSettings(Section):
     max_containers_per_card: AtLeastOne = 16
     min_normal_memory: AtLeastOne = 256
     min_multi_memory: AtLeastOne = 256
+    lead_to: Literal["nodes", "kind"] = "nodes"
+    """Whether a lifted pod is narrowed to nodes on which room is booked for it, or only to nodes of its kind."""
     node_agents: Names = ()
     """User names that may write placement records beside the controller."""
 

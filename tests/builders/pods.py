@@ -85,6 +85,15 @@ class PodBuilder(Builder):
     def cards_per_container(self, *counts: int) -> Self:
         return self.annotation(names.MGPU_MULTIPLE_ANNOTATION, ",".join(map(str, counts)))
 
+    def led_to(self, *nodes: str) -> Self:
+        """Lifted, with room booked on these nodes."""
+        return self.annotation(names.NODES_ANNOTATION, ",".join(nodes))
+
+    def host_port(self, port: int) -> Self:
+        """With a port of the node, which not every node has free."""
+        first, *others = self.raw["spec"]["containers"]
+        return self.put("spec", "containers", value=[{**first, "ports": [{"hostPort": port}]}, *others])
+
     def mgpu_policy(self, policy: str) -> Self:
         return self.annotation(names.MGPU_POLICY_KEY, policy)
 

@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.affinity import rules_of
 from core.mgpu import records
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.plan.admitted import AdmittedNodes
@@ -64,7 +63,7 @@ def answers(room: ShareRoom) -> list[Shortfall | None]:
     for pod in (*WISHES, *WISHES):
         ask = mgpu_ask(pod)
         assert isinstance(ask, MgpuAsk)
-        found.append(finish(room.shortfall(rules_of(pod), ask, "q")))
+        found.append(finish(room.shortfall(pod, ask, "q")))
     assert found[: len(WISHES)] == found[len(WISHES) :]
     return found
 

@@ -49,6 +49,7 @@ class TestDefaults:
             ("mgpu.max_containers_per_card", 16),
             ("mgpu.min_normal_memory", 256),
             ("mgpu.min_multi_memory", 256),
+            ("mgpu.lead_to", "nodes"),
             ("mgpu.node_agents", ()),
             ("dra.hierarchy", True),
             ("dra.unlisted_dimension", "allow"),

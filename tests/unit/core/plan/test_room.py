@@ -1,13 +1,12 @@
 """mGPU pods are lifted only while some node has room for them, everything that is under way counted."""
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Mapping
 from typing import Any
 
 import pytest
 
 from core import reasons
-from core.affinity import rules_of
-from core.mgpu.allocation import Placement, preferred
+from core.mgpu.allocation import any_placement
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.filter import Unfit, fits
 from core.objects.node_rules import NodeRules
@@ -203,7 +202,7 @@ def test_the_node_of_a_bind_taken_back_is_counted_anew_while_the_pod_still_waits
 def test_a_lifted_pod_whose_node_vanishes_is_expected_on_another_one() -> None:
     ledger = books(a_node("m1").mgpu(1, memory=16384))
     planner = Planner(ledger)
-    assert run(ledger, planner, share("a"), share("b", second=1)) == {"a": True, "b": False}
+    assert run(ledger, planner, share("a").host_port(80), share("b", second=1)) == {"a": True, "b": False}
     ledger.put_node(a_node("m2").mgpu(1, memory=16384).view())
     ledger.drop_node("m1")
     assert run(ledger, planner) == {"b": False}
@@ -243,7 +242,7 @@ def test_a_cordoned_node_gives_up_the_pods_that_were_expected_there() -> None:
     ledger = books(a_node("m1").mgpu(1, memory=16384), a_node("m2").mgpu(1, memory=16384))
     planner = Planner(ledger)
     huge = a_pod("huge").mgpu(core=10, memory=20000).gated()
-    assert run(ledger, planner, share("a"), huge) == {"a": True, "huge": False}
+    assert run(ledger, planner, share("a").host_port(80), huge) == {"a": True, "huge": False}
     ledger.put_node(a_node("m1").mgpu(1, memory=16384).cordoned().view())
     assert run(ledger, planner, share("b", second=1)) == {"b": False, "huge": False}, "a needs m2"
 
@@ -261,13 +260,13 @@ class Searches:
         self.made = 0
         self.at_once = 0
 
-        def search(*question: Any) -> Placement | None:
+        def search(*question: Any, cap: int) -> Mapping[str, tuple[int, ...]] | None:
             self.made += 1
             self._in_this_step += 1
             self.at_once = max(self.at_once, self._in_this_step)
-            return preferred(*question)
+            return any_placement(*question, cap=cap)
 
-        monkeypatch.setattr(share_nodes, "preferred", search)
+        monkeypatch.setattr(share_nodes, "any_placement", search)
 
     def lift(self, pod: PodBuilder) -> None:
         view = pod.view()
@@ -278,7 +277,7 @@ class Searches:
         ask = mgpu_ask(view)
         assert isinstance(ask, MgpuAsk)
         self.paused()
-        return stepped(self.room.shortfall(rules_of(view), ask, "q"), self.paused)
+        return stepped(self.room.shortfall(view, ask, "q"), self.paused)
 
     def run(self) -> None:
         for pod in self.pods:

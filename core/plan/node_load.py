@@ -1,0 +1,72 @@
+"""What the pods of a node leave of everything that is no share of a card: CPU, memory, places for pods, other devices."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from core import names
+from core.objects import Node, Pod
+from core.objects.taints import Tolerations, untolerated
+
+_PODS: Final = "pods"
+_ONE: Final = 1000
+
+Amounts = tuple[tuple[str, int], ...]
+"""Resource and thousandths of it, by name."""
+
+
+def requests_of(pod: Pod) -> Amounts:
+    """What the pod takes of a node besides its shares; itself is one of the pods that the node has places for."""
+    asked = {key: milli for key, milli in pod.requests.items() if milli and key not in names.MGPU_RESOURCES}
+    return tuple(sorted((asked | {_PODS: _ONE}).items()))
+
+
+class NodeLoad:
+    """A node with the pods that are on it and those that are expected.
+
+    A scheduler displaces pods of a lower priority, so those on the node do not count for a pod of a higher one; who is
+    expected always counts. What the node does not say about itself (a state file may lack it) it has enough of, unless it
+    is something that only some nodes have.
+    """
+
+    __slots__ = ("_expected", "_free", "_node", "_pods")
+
+    def __init__(self, node: Node, pods: Iterable[Pod]) -> None:
+        self._node = node
+        self._pods = [(pod.priority, requests_of(pod)) for pod in pods]
+        self._expected: dict[str, int] = {}
+        self._free: dict[int, Mapping[str, int]] = {}
+
+    def expect(self, pod: Pod) -> None:
+        """Counts one more pod that is on its way here."""
+        for key, milli in requests_of(pod):
+            self._expected[key] = self._expected.get(key, 0) + milli
+
+    def expect_nobody(self) -> None:
+        """Nobody is on the way here any more."""
+        self._expected.clear()
+
+    def lack(self, requests: Amounts, priority: int, tolerations: Tolerations) -> str:
+        """Why a scheduler would not place such a pod here; empty where nothing is seen that speaks against it."""
+        taint = untolerated(self._node.taints, tolerations) if self._node.taints else None
+        if taint is not None:
+            return f"it has the taint {taint}, which the pod does not tolerate"
+        free = self._free.get(priority)
+        if free is None:
+            free = self._free[priority] = self._left(priority)
+        for key, milli in requests:
+            left = free.get(key)
+            if left is None:
+                if "/" in key:
+                    return f"it has no {key}"
+            elif milli > left - self._expected.get(key, 0):
+                return f"it has not enough {key} left"
+        return ""
+
+    def _left(self, priority: int) -> Mapping[str, int]:
+        left = dict(self._node.allocatable)
+        for of, requests in self._pods:
+            if of >= priority:
+                for key, milli in requests:
+                    if key in left:
+                        left[key] -= milli
+        return left

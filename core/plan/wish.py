@@ -1,0 +1,24 @@
+"""What a pod with mGPU shares wants of its node: pods of one wish have room on the same nodes."""
+
+from typing import NamedTuple, Self
+
+from core.mgpu.ask import MgpuAsk
+from core.objects import Pod
+from core.objects.node_rules import NodeRules
+from core.objects.taints import Tolerations
+from core.plan.node_load import Amounts, requests_of
+
+
+class Wish(NamedTuple):
+    """Shares, and all else that decides about a node: the pod's own rules, what it takes besides, whom it may displace."""
+
+    ask: MgpuAsk
+    rules: NodeRules
+    requests: Amounts
+    priority: int
+    tolerations: Tolerations
+
+    @classmethod
+    def of(cls, pod: Pod, ask: MgpuAsk) -> Self:
+        """The wish of a pod that asks for this."""
+        return cls(ask, pod.node_rules, requests_of(pod), pod.priority, pod.tolerations)
