@@ -32,10 +32,11 @@ _CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POL
 """Which node's reason is told: the one that comes closest to fitting."""
 
 SPARES: Final = 2
-"""Further nodes that a pod may be led to, so that its scheduler has a choice."""
+"""Further nodes that a pod may be led to, so that its scheduler has a choice; none while others wait for room: it is booked
+on all nodes that a pod is led to."""
 _SPARE_UP_TO: Final = 0.5
-"""A node is a spare one only while no more than half of it is taken or booked, the pod included: room is booked on all nodes
-that a pod is led to, so others wait meanwhile who fit nowhere else."""
+"""A node is a spare one only while no more than half of it is taken or booked, the pod included, so that there is room for
+those who come next."""
 
 _LOOKED_AT_IN_A_STEP: Final = 100
 """Nodes whose CPU, memory and taints are compared."""
@@ -111,7 +112,7 @@ class ShareRoom:
             return None
         if found is None or found.changes != self._ledger.changes or found.wish != Wish.of(pod, ask):
             raise RuntimeError(f"pod {pod.key} was not asked about last")
-        nodes = found.nodes if alone else found.nodes[:1]
+        nodes = found.nodes if alone and self._ledger.waiting_shares <= 1 else found.nodes[:1]
         hostnames = [self._nodes.hostname(name) for name in nodes]
         if not all(hostnames):
             nodes, hostnames = nodes[:1], []

@@ -1,0 +1,144 @@
+"""mGPU pods at high load beside schedulers that ask no extender: whoever is lifted is bound, and no bind is denied for room."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from random import Random
+
+import pytest
+
+from core import names, reasons
+from core.mgpu.ask import MgpuAsk, mgpu_ask
+from core.mgpu.filter import fits
+from core.mgpu.node import canonical, model_of
+from core.mgpu.occupancy import occupancy
+from core.objects import node, pod
+from core.settings import Settings
+from hack.controlplane import ControlPlane, wait_for
+from hack.controlplane.nodes import mgpu_node
+from hack.install import Installation
+from tests.apiserver.cluster import Cluster, Object, gates, samples, unique
+from tests.apiserver.manifests import share_pod
+from tests.apiserver.sticky import StickyScheduler
+
+STICKY, STOCK = "sticky-scheduler", "default-scheduler"
+CARDS, CARD_MIB, NODES, PODS = 8, 81920, 8, 200
+LOAD = 95
+"""Per cent of all core."""
+PATIENCE_S = 10.0
+"""Whoever has room somewhere is bound after so long."""
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    with Installation(control_plane, values={"schedulerNames": [STICKY, STOCK]}) as installed:
+        yield installed
+
+
+def crowd(scheduler: str, order: Random) -> list[Object]:
+    """Pods that ask for 95 % of all core, a few of them for whole cards, the others for parts that leave odd remainders."""
+    sizes = [100] * 8 + [order.choice((10, 15, 20, 25, 35, 45, 55)) for _ in range(PODS - 8)]
+    wanted = CARDS * NODES * LOAD
+    while sum(sizes) != wanted:
+        place = order.randrange(8, PODS)
+        step = 5 if sum(sizes) < wanted else -5
+        if 10 <= sizes[place] + step <= 60:
+            sizes[place] += step
+    order.shuffle(sizes)
+    return [
+        share_pod(f"p{number:03}", core, None if core == 100 else 300 * core, schedulerName=scheduler)
+        for number, core in enumerate(sizes)
+    ]
+
+
+def under_way(cluster: Cluster) -> dict[str, str]:
+    """The pods that neither wait at the gate for want of room nor have a node, with what they wait for."""
+    told = {
+        event["involvedObject"]["name"]: event["reason"]
+        for event in cluster.api.get(f"/api/v1/namespaces/{cluster.namespace}/events").expect()["items"]
+        if event.get("reportingComponent") == "cardquota"
+    }
+    return {
+        name: told.get(name, "")
+        for name, stored in cluster.pods().items()
+        if not stored["spec"].get("nodeName")
+        and not (gates(stored) and told.get(name) == reasons.NO_FREE_CARD)
+    }
+
+
+def at_rest(cluster: Cluster, since: float) -> float:
+    """Seconds from then until everybody had a node or was told that there is no room."""
+    try:
+        wait_for("everybody is bound or told why not", lambda: not under_way(cluster), 20.0)
+    except Exception:
+        import json
+        open("/tmp/o/dump.json","w").write(json.dumps({"pods":cluster.pods(),"nodes":cluster.api.get("/api/v1/nodes").expect()["items"],"under":under_way(cluster),"events":cluster.api.get(f"/api/v1/namespaces/{cluster.namespace}/events").expect()["items"]}))
+        raise
+    return time.monotonic() - since
+
+
+def without_room(cluster: Cluster) -> list[str]:
+    """The pods that wait although some node has room for them now."""
+    stored = [pod.project(raw) for raw in cluster.pods().values()]
+    found = []
+    for raw in cluster.api.get("/api/v1/nodes").expect()["items"]:
+        view = node.project(raw)
+        model = model_of(view)
+        if not model.serves:
+            continue
+        taken = occupancy(model, [each for each in stored if each.node_name == view.name], Settings().mgpu)
+        assert not taken.irregularities
+        for each in stored:
+            ask = mgpu_ask(each)
+            if each.gated and isinstance(ask, MgpuAsk):
+                found += [each.name] * (fits(ask, model, canonical(taken.state), Settings()) is None)
+    return found
+
+
+@pytest.mark.parametrize("scheduler", [STOCK, STICKY])
+def test_whoever_fits_somewhere_is_bound_soon_and_no_bind_is_denied(
+    cluster: Cluster, installation: Installation, scheduler: str
+) -> None:
+    def denied() -> float:
+        page = installation.metrics("controller")
+        return samples(page, "cardquota_binds_total", verdict="denied", reason=reasons.MGPU_NO_ROOM)
+
+    before, order = denied(), Random(7)
+    hosts = [mgpu_node(unique("mgpu"), cards=CARDS, memory_mib=CARD_MIB) for _ in range(NODES)]
+    cluster.add_nodes(*hosts)
+    pods = crowd(scheduler, order)
+    with ExitStack() as running:
+        sticky = StickyScheduler(cluster, STICKY)
+        if scheduler == STICKY:
+            running.enter_context(sticky)
+        with ThreadPoolExecutor(8) as pool:
+            assert {answer.status for answer in pool.map(cluster.try_create, pods)} == {201}
+        assert at_rest(cluster, time.monotonic()) < PATIENCE_S
+        assert without_room(cluster) == []
+        bound = [name for name, stored in cluster.pods().items() if stored["spec"].get("nodeName")]
+        assert len(bound) > 0.9 * PODS
+        leaving = order.sample(bound, 25)
+        with ThreadPoolExecutor(8) as pool:
+            for answer in pool.map(lambda name: cluster.api.delete(cluster.path(name)), leaving):
+                answer.expect()
+        again = [
+            {**each, "metadata": {**each["metadata"], "name": f"again-{each['metadata']['name']}"}}
+            for each in pods
+            if each["metadata"]["name"] in leaving
+        ]
+        cluster.create(*again)
+        since = time.monotonic()
+        wait_for("those who left are gone", lambda: not {*leaving} & cluster.pods().keys())
+        assert at_rest(cluster, since) < PATIENCE_S
+        assert without_room(cluster) == []
+        assert sticky.denied == Counter()
+        assert denied() == before
+    places = Counter(stored["spec"].get("nodeName") for stored in cluster.pods().values())
+    assert {host["metadata"]["name"] for host in hosts} <= places.keys()
+    assert all(
+        names.NODES_ANNOTATION in stored["metadata"]["annotations"]
+        for stored in cluster.pods().values()
+        if stored["spec"].get("nodeName")
+    )
