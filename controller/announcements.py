@@ -24,12 +24,16 @@ GROWING_S = 3.0
 COMING_S = 20.0
 """How long a PodGroup may take to be made before it is said to be missing."""
 
+ASTRAY_S = 5.0
+"""How long a node may be away, or an mGPU pod be sent to a full one, before that is said."""
+
 _MOMENTS_S = {reasons.GANG_INCOMPLETE: GROWING_S, reasons.POD_GROUP_NOT_FOUND: COMING_S}
 
 _LIFT = "Lift"
 _COUNT = "Count"
 _RESERVATION = "WatchReservation"
 _QUOTA = "ReadQuota"
+_ROOM = "FindRoom"
 _TERMINATION = "WatchTermination"
 
 _HOLD = _LIFT
@@ -101,6 +105,15 @@ class Announcements:
         else:
             self._sayings.say(_RESERVATION, Saying(_reference(pod), reason, note, _RESERVATION))
 
+    def astray(self, pod: Pod, reason: str, note: str, news: str) -> None:
+        """Says on an mGPU pod that was let in why it finds no node, if it has been so for a moment."""
+        saying = Saying(_reference(pod), reason, note, _ROOM, f"{reason}: {news}")
+        self._sayings.say(_ROOM, saying, moment_s=ASTRAY_S)
+
+    def not_astray(self, pod: Pod) -> None:
+        """Takes that back as long as it has not been said."""
+        self._sayings.unsay(pod.uid, _ROOM)
+
     def overrun(self, pod: Pod, note: str) -> None:
         """Says on a deleted pod that it runs on and counts again."""
         saying = Saying(_reference(pod), reasons.TERMINATION_OVERDUE, note, _TERMINATION)
@@ -154,7 +167,7 @@ class Announcements:
             return ""
         if action == _QUOTA or reason == _ROLLOUT:
             return reason
-        return action if action in {_HOLD, _COUNT, _RESERVATION, _TERMINATION} else ""
+        return action if action in {_HOLD, _COUNT, _RESERVATION, _ROOM, _TERMINATION} else ""
 
 
 def _reference(pod: Pod) -> Reference:

@@ -50,7 +50,7 @@ class BindingHook:
 
     Everything between looking at the books and booking in them happens without an await, so two binds never see the
     same free card or quota. What was granted is kept until it is known whether it was stored, see Grants; `run` has to be
-    running while grants are given.
+    running while grants are given. `on_refusal` is called with the pod, the node and the code of what is refused by the books.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class BindingHook:
         ask_leader: Answer | None = None,
         *,
         hook_timeout_s: float = HOOK_TIMEOUT_S,
+        on_refusal: Callable[[Pod, str, str], None] = lambda _pod, _node, _reason: None,
     ) -> None:
         self._reader = reader
         self._caches = caches
@@ -69,6 +70,7 @@ class BindingHook:
         self._binder = Binder(caches.ledger, caches.guests, settings, metrics.searches_cut_short.inc)
         caches.pods.subscribe(self._binder.observe)
         self._metrics = metrics
+        self._on_refusal = on_refusal
         self._ask_leader = ask_leader or self._leaderless
         self._grants = Grants(
             self._look_up, self._binder, caches.notify, settled_after_s=settled_after(hook_timeout_s)
@@ -191,6 +193,8 @@ class BindingHook:
             # The process may have been stopped for a while: somebody else may have given the same cards to another pod.
             return None
         if isinstance(answer, Shortfall):
+            if not request.dry_run:
+                self._on_refusal(view, target.node, answer.reason)
             return self._refused(answer.reason, answer.message)
         if not request.dry_run and (booked is None or not booked.bound or self._grants.stands(booked)):
             self._grants.put(self._binder.book(view, target.node, answer))

@@ -13,6 +13,7 @@ from controller.queue_definition import QueueDefinitionKeeper
 from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
+from controller.stranded import StrandedPods
 from core.queues.ledger import Ledger
 from core.stage import Stage
 from kube.lease import Resigned, Term
@@ -46,6 +47,7 @@ class Leader:
         publisher: Publisher,
         repairer: Repairer,
         reservations: ReservationWatch,
+        stranded: StrandedPods,
         definition: QueueDefinitionKeeper,
         queue_records: QueueRecords,
         hook: BindingHook,
@@ -56,6 +58,7 @@ class Leader:
         self._publisher = publisher
         self._repairer = repairer
         self._reservations = reservations
+        self._stranded = stranded
         self._definition = definition
         self._queue_records = queue_records
         self._hook = hook
@@ -86,6 +89,7 @@ class Leader:
                 tasks.create_task(self._publisher.run(term), name="publishing")
                 tasks.create_task(self._repairer.run(term), name="repair")
                 tasks.create_task(self._reservations.run(term), name="reservations")
+                tasks.create_task(self._stranded.run(), name="stranded pods")
                 tasks.create_task(self._definition.run(term), name="queue definition")
                 await self._hook.run()
         finally:

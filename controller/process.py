@@ -27,6 +27,7 @@ from controller.queue_definition import QueueDefinitionKeeper
 from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
+from controller.stranded import StrandedPods
 from core.objects import Group, Node, Pod, Queue
 from core.queues.rollouts import Rollouts
 from core.settings import Settings
@@ -77,7 +78,16 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         link = LeaderLink(
             elector, lambda: frame.bundle, options.service, timeout_s=options.hook_timeout_s / 2
         )
-        hook = BindingHook(client, caches, settings, metrics, link.ask, hook_timeout_s=options.hook_timeout_s)
+        stranded = StrandedPods(caches, announcements)
+        hook = BindingHook(
+            client,
+            caches,
+            settings,
+            metrics,
+            link.ask,
+            hook_timeout_s=options.hook_timeout_s,
+            on_refusal=stranded.refused,
+        )
         elector.leave = hook.leave
         leader = Leader(
             caches,
@@ -85,6 +95,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             Publisher(client, caches, announcements, metrics),
             Repairer(client, caches, recorder, metrics, settings),
             reservations,
+            stranded,
             definition,
             QueueRecords(client, caches),
             hook,

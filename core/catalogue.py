@@ -134,6 +134,16 @@ CATALOGUE: Final = _catalogue(
         "look at the scheduler's events of the pod; delete it to give the quota back",
     ),
     Reason(
+        reasons.MGPU_NODE_FULL,
+        "the scheduler sends the pod to a node without room again and again, while others have room",
+        "have the scheduler ask the extender, or delete the pod, so that its successor is led to a node with room",
+    ),
+    Reason(
+        reasons.MGPU_ROOM_GONE,
+        "none of the nodes that the pod was led to takes it any more",
+        "undo what the message says of them, or delete the pod, so that its successor is led elsewhere",
+    ),
+    Reason(
         reasons.RESERVATION_EVICTED,
         "the pod held quota without being bound for longer than reservation.evictAfter, and was deleted",
         "nothing: its owner creates it anew; if that goes on, find out why no node takes it",

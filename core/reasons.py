@@ -32,6 +32,8 @@ CARD_QUOTA_MALFORMED: Final = "CardQuotaMalformed"
 # What else is said about pods and queues (events); nobody waits for these reasons.
 RESERVED_TOO_LONG: Final = "ReservedTooLong"
 RESERVATION_EVICTED: Final = "ReservationEvicted"
+MGPU_NODE_FULL: Final = "MgpuNodeFull"
+MGPU_ROOM_GONE: Final = "MgpuRoomGone"
 TERMINATION_OVERDUE: Final = "TerminationOverdue"
 ROLLOUT_NEEDS_QUOTA: Final = "RolloutNeedsQuota"
 QUOTA_EXCEEDED: Final = "QuotaExceeded"

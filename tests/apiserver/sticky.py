@@ -6,12 +6,14 @@ It looks at what nodes have in sum and at node affinity, and knows nothing of si
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
 from core.affinity import admits
 from core.objects import Node, Pod, node, pod
+from hack.controlplane import Answer
 from tests.apiserver.cluster import Cluster
 from tests.apiserver.manifests import binding
 
@@ -26,6 +28,7 @@ class StickyScheduler:
         self._name = name
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name)
+        self._pool = ThreadPoolExecutor(8)
         self._chosen: dict[str, str] = {}
         self.denied: Counter[str] = Counter()
         self.said: dict[str, str] = {}
@@ -41,6 +44,7 @@ class StickyScheduler:
     ) -> None:
         self._stop.set()
         self._thread.join()
+        self._pool.shutdown()
         if error is None and self.failure is not None:
             raise self.failure
 
@@ -59,6 +63,7 @@ class StickyScheduler:
         for each in pods:
             if each.node_name in used and not each.terminal:
                 used[each.node_name].update(each.requests)
+        placed = []
         for each in pods:
             if each.bound or each.gates or each.terminal or each.deleting or not self._is_mine(each):
                 continue
@@ -66,7 +71,10 @@ class StickyScheduler:
             if chosen:
                 self._chosen[each.uid] = chosen
                 used[chosen].update(each.requests)
-                self._bind(each, chosen)
+                placed.append((each, chosen))
+        # The binds of a session run side by side.
+        for (asked, _), answer in zip(placed, self._pool.map(self._bind, placed), strict=True):
+            self._note(asked, answer)
 
     def _choose(self, each: Pod, nodes: list[Node], used: Mapping[str, Counter[str]]) -> str:
         """The node that is used most of all that have enough in sum, so that the full ones are tried."""
@@ -81,8 +89,11 @@ class StickyScheduler:
         ]
         return max(fitting, default=(0, ""))[1]
 
-    def _bind(self, each: Pod, chosen: str) -> None:
-        answer = self._cluster.bind(binding(each.name, chosen, uid=each.uid))
+    def _bind(self, placed: tuple[Pod, str]) -> Answer:
+        each, chosen = placed
+        return self._cluster.bind(binding(each.name, chosen, uid=each.uid))
+
+    def _note(self, each: Pod, answer: Answer) -> None:
         if answer.status == HTTPStatus.CREATED:
             self._chosen.pop(each.uid)
         elif answer.status == HTTPStatus.CONFLICT:

@@ -187,7 +187,10 @@ def test_mgpu_pods_keep_off_nodes_without_room(cluster: Cluster, scheduler: str)
 def test_a_node_that_would_be_refused_at_bind_time_is_not_tried_at_all(
     cluster: Cluster, installation: Installation, scheduler: str
 ) -> None:
-    """The plain scheduler likes the node with more CPU best, and stays with it although no card there has room."""
+    """The plain scheduler likes the node with more CPU best, and stays with it although no card there has room.
+
+    The pods ask for a port of their node, so they are not led to one: whether it is free the scheduler alone knows.
+    """
     pool, liked, right = Pool(cluster), unique("share"), unique("share")
     pool.add(mgpu_node(liked, cards=2, memory_mib=1024))
     for name in ("a", "b"):
@@ -198,7 +201,9 @@ def test_a_node_that_would_be_refused_at_bind_time_is_not_tried_at_all(
 
     def asking(name: str, by: str) -> Object:
         item = pool.of(share_pod(name, 60, 256), by)
-        item["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1"
+        container = item["spec"]["containers"][0]
+        container["resources"]["limits"]["cpu"] = "1"
+        container["ports"] = [{"containerPort": 8080, "hostPort": 8080}]
         return item
 
     def refused() -> float:
@@ -210,6 +215,9 @@ def test_a_node_that_would_be_refused_at_bind_time_is_not_tried_at_all(
     wait_for("the plain scheduler has tried three times", lambda: refused() >= before + 3)
     assert f"(node {liked})" in told(cluster, "plain", PLAIN, f"[{reasons.MGPU_NO_ROOM}]")
     assert not cluster.pod("plain")["spec"].get("nodeName"), "although the other node has room"
+    told_so = cluster.wait_said("plain", reasons.MGPU_NODE_FULL)
+    assert f"node {liked} has no room for the pod" in told_so
+    assert f"room is on {right}." in told_so
     cluster.api.delete(cluster.path("plain")).expect()
 
     before = refused()

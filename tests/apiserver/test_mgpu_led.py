@@ -53,29 +53,18 @@ def crowd(scheduler: str, order: Random) -> list[Object]:
     ]
 
 
-def under_way(cluster: Cluster) -> dict[str, str]:
-    """The pods that neither wait at the gate for want of room nor have a node, with what they wait for."""
-    told = {
-        event["involvedObject"]["name"]: event["reason"]
-        for event in cluster.api.get(f"/api/v1/namespaces/{cluster.namespace}/events").expect()["items"]
-        if event.get("reportingComponent") == "cardquota"
-    }
-    return {
-        name: told.get(name, "")
-        for name, stored in cluster.pods().items()
-        if not stored["spec"].get("nodeName")
-        and not (gates(stored) and told.get(name) == reasons.NO_FREE_CARD)
-    }
-
-
 def at_rest(cluster: Cluster, since: float) -> float:
-    """Seconds from then until everybody had a node or was told that there is no room."""
-    try:
-        wait_for("everybody is bound or told why not", lambda: not under_way(cluster), 20.0)
-    except Exception:
-        import json
-        open("/tmp/o/dump.json","w").write(json.dumps({"pods":cluster.pods(),"nodes":cluster.api.get("/api/v1/nodes").expect()["items"],"under":under_way(cluster),"events":cluster.api.get(f"/api/v1/namespaces/{cluster.namespace}/events").expect()["items"]}))
-        raise
+    """Seconds from then until everybody had a node or was told at the gate that there is no room."""
+
+    def resting() -> bool:
+        waiting = {
+            name: gates(each) for name, each in cluster.pods().items() if not each["spec"].get("nodeName")
+        }
+        return all(waiting.values()) and all(
+            reasons.NO_FREE_CARD in dict(cluster.events(name)) for name in waiting
+        )
+
+    wait_for("everybody is bound, or waits at the gate for room", resting, 60.0)
     return time.monotonic() - since
 
 

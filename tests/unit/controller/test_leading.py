@@ -16,6 +16,7 @@ from controller.queue_definition import QueueDefinitionKeeper
 from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
+from controller.stranded import StrandedPods
 from core import reasons
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -50,6 +51,7 @@ class Leading:
             Publisher(*parts),
             Repairer(writer, self.world.caches, recorder, metrics, Settings()),
             ReservationWatch(writer, *parts[1:], Settings(), lambda: 0),
+            StrandedPods(self.world.caches, parts[2]),
             QueueDefinitionKeeper(NoWrites(), self.world.caches, recorder, metrics, LEAVE),
             QueueRecords(writer, self.world.caches),
             self.world.hook,

@@ -1,0 +1,110 @@
+"""Why a pod with mGPU shares that was let in finds no node, and what its owner can do about it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from core import reasons
+from core.affinity import admits
+from core.mgpu.ask import MgpuAsk, mgpu_ask
+from core.mgpu.destination import have_room, led_to
+from core.mgpu.filter import fits, mismatch
+from core.mgpu.node import NodeModel, NodeState, canonical, model_of
+from core.mgpu.occupancy import occupancy
+from core.objects import Node, Pod
+from core.objects.taints import untolerated
+from core.queues.ledger import Ledger
+from core.queues.promises import promised_on
+from core.steps import Steps
+
+NAMED: Final = 5
+"""So many nodes are named at most."""
+
+_ANEW: Final = "what its owner creates instead is led to nodes that have room then"
+
+
+def room_gone(ledger: Ledger, pod: Pod) -> str:
+    """Why none of the nodes that the pod was led to takes it any more; empty while one does, or where it may go anywhere."""
+    ask = mgpu_ask(pod)
+    if not isinstance(ask, MgpuAsk):
+        return ""
+    found = []
+    for name in led_to(pod):
+        why = _closed(ledger, pod, ask, name)
+        if not why:
+            return ""
+        found.append(f"node {name} {why}")
+    return ", ".join(found)
+
+
+def nodes_with_room(ledger: Ledger, pod: Pod, but: str) -> Steps[list[str]]:
+    """The nodes, save one, that the pod's rules admit and that would take it now; NAMED of them and one more at most."""
+    ask, found = mgpu_ask(pod), list[str]()
+    if not isinstance(ask, MgpuAsk):
+        return found
+    for name in [name for name in ledger.nodes if name != but]:
+        yield
+        if name in ledger.nodes and not _closed(ledger, pod, ask, name):
+            found.append(name)
+            if len(found) > NAMED:
+                break
+    return found
+
+
+def room_gone_notice(queue: str, why: str) -> tuple[str, str]:
+    """The code and the words for an event on a pod of which `room_gone` said this."""
+    return reasons.MGPU_ROOM_GONE, (
+        f"Queue <{queue}>: the pod was led to nodes that do not take it any more: {why}. Nobody can lead it elsewhere now that "
+        f"its gate is gone: undo that, or delete the pod, {_ANEW}. Where reservation.evictAfter is set that comes by itself"
+    )
+
+
+def node_full_notice(queue: str, node: str, denials: int, elsewhere: Sequence[str]) -> tuple[str, str]:
+    """The code and the words for an event on a pod whose bind was refused so often at a node while others have room."""
+    return reasons.MGPU_NODE_FULL, (
+        f"Queue <{queue}>: node {node} has no room for the pod, its bind there was refused {denials} times; room is on "
+        f"{_listed(elsewhere)}. The scheduler stays with its choice: have it ask the extender, or delete the pod, {_ANEW}"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = "" if len(names) <= NAMED else " and others"
+    return ", ".join(names[:NAMED]) + more
+
+
+def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str) -> str:
+    """Why a node does not take the pod; empty where it does."""
+    node = ledger.nodes.get(name)
+    if node is None:
+        return "is gone"
+    why = next(_not_open(pod, node), "")
+    if why:
+        return why
+    model = model_of(node)
+    unfit = mismatch(ask, model)
+    if unfit is not None:
+        return f"serves it no more ({unfit.message})"
+    on_node = [each for each in ledger.pods_on(name) if each.uid != pod.uid]
+    state = canonical(occupancy(model, on_node, ledger.settings.mgpu).state)
+    if fits(ask, model, state, ledger.settings) is not None:
+        return "has no room on its cards"
+    promised = [] if name in led_to(pod) else promised_on(ledger, name, but=pod.uid)
+    return "" if _beside(ask, promised, model, state, ledger) else "has promised its room to others"
+
+
+def _beside(
+    ask: MgpuAsk, promised: Iterable[MgpuAsk], model: NodeModel, state: NodeState, ledger: Ledger
+) -> bool:
+    others = [each for each in promised if mismatch(each, model) is None]
+    return not others or have_room((ask, *others), model, state, ledger.settings.mgpu)
+
+
+def _not_open(pod: Pod, node: Node) -> Iterator[str]:
+    if node.unschedulable:
+        yield "is cordoned"
+    if not node.ready:
+        yield "is not ready"
+    taint = untolerated(node.taints, pod.tolerations)
+    if taint is not None:
+        yield f"has the taint {taint}"
+    if not admits(pod, node):
+        yield "has other labels than the pod asks for"
