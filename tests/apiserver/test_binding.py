@@ -37,7 +37,8 @@ def records(stored: Mapping[str, object]) -> dict[str, str]:
     metadata = stored["metadata"]
     assert isinstance(metadata, dict)
     found = {k: v for k, v in metadata.get("annotations", {}).items() if names.is_record(k)}
-    found.pop(names.CHARGED_QUEUE_ANNOTATION, None)
+    for of_the_lift in (names.CHARGED_QUEUE_ANNOTATION, names.NODES_ANNOTATION):
+        found.pop(of_the_lift, None)
     return found
 
 

@@ -1,0 +1,147 @@
+"""The watch over mGPU pods that were let in and find no node: it says so once, and forgets with the pod."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controller import stranded as module
+from controller.announcements import ASTRAY_S, Announcements
+from controller.stranded import DENIALS, SETTLE_S, StrandedPods
+from core import reasons
+from tests.builders import a_node, a_pod
+from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.unit.controller.cluster import caches, show
+from tests.unit.controller.fakes import Recorder
+
+pytestmark = pytest.mark.looptime
+M1, M2 = (a_node(name).mgpu(1, memory=16384) for name in ("m1", "m2"))
+LED = a_pod("led").mgpu(core=60, memory=2048).led_to("m1")
+FREE = a_pod("free").mgpu(core=60, memory=2048)
+
+
+class World:
+    def __init__(self, *pods: PodBuilder, nodes: tuple[NodeBuilder, ...] = (M1, M2)) -> None:
+        self.caches = caches([node.view() for node in nodes], [pod.view() for pod in pods])
+        self.recorder = Recorder()
+        self.announcements = Announcements(self.recorder)
+        self.watch = StrandedPods(self.caches, self.announcements)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(each) for each in (self.watch.run(), self.announcements.run())]
+        await asyncio.sleep(0)
+        yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert all(task.cancelled() for task in tasks)
+
+    def deny(
+        self, pod: PodBuilder, times: int = 1, node: str = "m1", reason: str = reasons.MGPU_NO_ROOM
+    ) -> None:
+        for _ in range(times):
+            self.watch.refused(pod.view(), node, reason)
+
+    def said(self) -> list[tuple[str, str]]:
+        return [event[:2] for event in self.recorder.emitted]
+
+    async def later(self) -> list[tuple[str, str]]:
+        await asyncio.sleep(SETTLE_S + ASTRAY_S + 1)
+        return self.said()
+
+
+async def test_a_bind_that_is_refused_three_times_while_another_node_has_room_is_said_once() -> None:
+    world = World(FREE)
+    async with world.running():
+        world.deny(FREE, DENIALS - 1)
+        assert await world.later() == []
+        world.deny(FREE)
+        assert await world.later() == [("Pod free", reasons.MGPU_NODE_FULL)]
+        note = world.recorder.emitted[0][2]
+        assert "node m1 has no room" in note
+        assert "room is on m2." in note
+        world.deny(FREE, 100)
+        assert len(await world.later()) == 1
+
+
+async def test_without_room_anywhere_it_is_looked_again_when_the_number_has_doubled() -> None:
+    world = World(FREE, nodes=(M1,))
+    async with world.running():
+        world.deny(FREE, DENIALS)
+        assert await world.later() == []
+        show(world.caches.nodes, "m2", M2.view())
+        world.deny(FREE, DENIALS - 1)
+        assert await world.later() == []
+        world.deny(FREE)
+        assert await world.later() == [("Pod free", reasons.MGPU_NODE_FULL)]
+
+
+async def test_refusals_that_say_nothing_about_room_and_those_at_several_nodes_do_not_add_up() -> None:
+    world = World(FREE)
+    async with world.running():
+        world.deny(FREE, 9, reason=reasons.NO_LEADER)
+        world.deny(FREE, DENIALS - 1, node="m1")
+        world.deny(FREE, DENIALS - 1, node="m2")
+        assert await world.later() == []
+
+
+async def test_counts_are_bounded_and_go_with_the_pod_or_with_its_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_COUNTED_MOST", 3)
+    pods = [a_pod(f"p{n}").mgpu(core=60, memory=2048) for n in range(5)]
+    world = World(*pods)
+    async with world.running():
+        for pod in pods:
+            world.deny(pod)
+        assert len(world.watch) == 3
+        show(world.caches.pods, "ml/p4", None)
+        show(world.caches.pods, "ml/p3", pods[3].bound_to("m2").view())
+        assert len(world.watch) == 1
+    assert len(world.watch) == 0
+
+
+@pytest.mark.parametrize("change", [M1.cordoned(), M1.not_ready(), a_node("m1"), None])
+async def test_a_pod_whose_only_node_is_lost_is_told(change: NodeBuilder | None) -> None:
+    world = World(LED, FREE)
+    async with world.running():
+        assert await world.later() == []
+        show(world.caches.nodes, "m1", None if change is None else change.view())
+        assert await world.later() == [("Pod led", reasons.MGPU_ROOM_GONE)]
+        show(world.caches.nodes, "m2", M2.label("a", "b").view())
+        assert len(await world.later()) == 1
+
+
+async def test_a_node_that_is_back_in_a_moment_was_never_lost() -> None:
+    world = World(LED)
+    async with world.running():
+        await world.later()
+        show(world.caches.nodes, "m1", M1.not_ready().view())
+        await asyncio.sleep(SETTLE_S + 1)
+        show(world.caches.nodes, "m1", M1.view())
+        assert await world.later() == []
+
+
+async def test_a_leader_that_begins_looks_at_those_who_were_led_before() -> None:
+    world = World(LED, nodes=(M1.cordoned(), M2))
+    async with world.running():
+        assert await world.later() == [("Pod led", reasons.MGPU_ROOM_GONE)]
+
+
+async def test_a_pod_that_was_led_and_is_refused_is_told_which_of_its_nodes_takes_it() -> None:
+    two = a_pod("led").mgpu(core=60, memory=2048).led_to("m1", "m2")
+    taken = a_pod("b").mgpu(core=60, memory=2048).bound_to("m1")
+    world = World(two, taken)
+    async with world.running():
+        world.deny(two, DENIALS)
+        assert await world.later() == [("Pod led", reasons.MGPU_NODE_FULL)]
+        assert "room is on m2." in world.recorder.emitted[0][2]
+
+
+async def test_nobody_looks_while_another_one_leads() -> None:
+    world = World(LED, FREE)
+    show(world.caches.nodes, "m1", None)
+    world.deny(FREE, DENIALS, node="m2")
+    assert await world.later() == []

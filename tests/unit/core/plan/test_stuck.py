@@ -1,0 +1,96 @@
+"""What is said of a pod that was let in for shares and finds no node."""
+
+import pytest
+
+from core import names, reasons
+from core.plan.stuck import NAMED, node_full_notice, nodes_with_room, room_gone, room_gone_notice
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from core.steps import finish
+from tests.builders import a_node, a_pod
+from tests.builders.objects import NodeBuilder, PodBuilder
+
+INDEX = names.GPU_INDEX_PREFIX + "main"
+NODE = a_node("m1").mgpu(1, memory=16384)
+POD = a_pod("p").mgpu(core=60, memory=2048).led_to("m1")
+TAINT = {"key": "x", "value": "y", "effect": "NoExecute"}
+
+
+def books(*nodes: NodeBuilder, pods: tuple[PodBuilder, ...] = ()) -> Ledger:
+    ledger = Ledger(Settings())
+    for node in nodes:
+        ledger.put_node(node.view())
+    for pod in pods:
+        ledger.put_pod(pod.view())
+    return ledger
+
+
+def bound(name: str, node: str) -> PodBuilder:
+    return a_pod(name).mgpu(core=60, memory=2048).bound_to(node).annotation(INDEX, "0")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "words"),
+    [
+        ((NODE,), (), ""),
+        ((), (), "node m1 is gone"),
+        ((NODE.cordoned(),), (), "node m1 is cordoned"),
+        ((NODE.not_ready(),), (), "node m1 is not ready"),
+        ((NODE.put("spec", "taints", value=[TAINT]),), (), "node m1 has the taint x=y:NoExecute"),
+        (
+            (a_node("m1").mgpu(1, memory=16384, policy="other"),),
+            (),
+            "node m1 serves it no more (compute policy",
+        ),
+        ((a_node("m1"),), (), "node m1 serves it no more (node type"),
+        ((NODE,), (bound("b", "m1"),), "node m1 has no room on its cards"),
+    ],
+)
+def test_why_none_of_its_nodes_takes_a_pod(
+    nodes: tuple[NodeBuilder, ...], pods: tuple[PodBuilder, ...], words: str
+) -> None:
+    found = room_gone(books(*nodes, pods=(*pods, POD)), POD.view())
+    assert found.startswith(words)
+    assert bool(found) is bool(words)
+
+
+def test_rules_that_the_node_does_not_meet_any_more_are_named() -> None:
+    pod = POD.needs_node("zone", "a")
+    assert (
+        room_gone(books(NODE.label("zone", "b")), pod.view())
+        == "node m1 has other labels than the pod asks for"
+    )
+
+
+def test_one_node_that_takes_it_is_enough_and_a_pod_that_was_led_nowhere_lacks_none() -> None:
+    ledger = books(NODE.cordoned(), a_node("m2").mgpu(1, memory=16384))
+    assert room_gone(ledger, POD.led_to("m1", "m2").view()) == ""
+    assert room_gone(ledger, a_pod("p").mgpu(core=60, memory=2048).view()) == ""
+    assert room_gone(ledger, POD.led_to("m1", "m3").view()) == "node m1 is cordoned, node m3 is gone"
+    assert room_gone(ledger, a_pod("p").led_to("m1").view()) == "", "it asks for no shares"
+
+
+def test_only_nodes_that_take_the_pod_now_are_named() -> None:
+    free = a_pod("free").mgpu(core=60, memory=2048)
+    ledger = books(
+        NODE,
+        *(a_node(f"m{n}").mgpu(1, memory=16384) for n in range(2, 6)),
+        a_node("cpu"),
+        a_node("m6").mgpu(1, memory=16384).cordoned(),
+        pods=(bound("b", "m2"), POD.led_to("m3"), free),
+    )
+    assert finish(nodes_with_room(ledger, free.view(), but="m1")) == ["m4", "m5"], "m3 is booked for p"
+    assert finish(nodes_with_room(ledger, a_pod("cpu").view(), but="")) == []
+
+
+def test_the_words_name_nodes_and_the_way_out() -> None:
+    reason, note = node_full_notice("q", "m1", 3, [f"n{n}" for n in range(NAMED + 1)])
+    assert reason == reasons.MGPU_NODE_FULL
+    assert note.startswith("Queue <q>: node m1 has no room for the pod, its bind there was refused 3 times; ")
+    assert "room is on n0, n1, n2, n3, n4 and others. " in note
+    assert "ask the extender, or delete the pod" in note
+    reason, note = room_gone_notice("q", "node m1 is gone")
+    assert reason == reasons.MGPU_ROOM_GONE
+    assert "node m1 is gone. " in note
+    assert "reservation.evictAfter" in note
+    assert all(len(text) < 1024 for text in (note, node_full_notice("q", "n" * 63, 3, ["n" * 63] * 6)[1]))
