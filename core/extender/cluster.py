@@ -7,7 +7,9 @@ from core.crossquota.book import GuestBook
 from core.crossquota.quota import node_quota
 from core.crossquota.selector import keys
 from core.extender.pipeline import Question, Standing
-from core.mgpu.node import NodeModel, NodeState, model_of
+from core.mgpu.allocation import any_placement
+from core.mgpu.destination import together
+from core.mgpu.node import NodeModel, NodeState, after, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
@@ -40,7 +42,7 @@ class Cluster:
         return Standing(
             quota=quota,
             used=self._guests.used(node.name, but=asked.uid) if quota is not None else None,
-            shares=self._shares_on(node, asked.uid) if asked.shares is not None else None,
+            shares=self._shares_on(node, asked) if asked.shares is not None else None,
             cards=self.cards_of(node) if asked.cards else (),
         )
 
@@ -50,7 +52,27 @@ class Cluster:
             return self.ledger.inventory.on_node(node.name)
         return discover(node, self.settings.cards.resources).cards
 
-    def _shares_on(self, node: Node, uid: str) -> tuple[NodeModel, NodeState]:
+    def beside_promises(
+        self, node: str, model: NodeModel, state: NodeState, asked: Question, counted: Container[str] = ()
+    ) -> NodeState:
+        """What is left when those have their cards who are on their way to the node, save the ones that were `counted`.
+
+        A pod that was led there itself has its own room, and the bind sees to it that all find their cards.
+        """
+        led = self.ledger.led_to(node)
+        if not led or node in asked.led_to:
+            return state
+        ask = together(
+            [ask for uid, entry in led.items() if uid not in counted and (ask := entry.demand.mgpu)]
+        )
+        indexes = any_placement(ask, model, state, cap=self.settings.mgpu.max_containers_per_card)
+        return state if indexes is None else after(state, model, ask, indexes)
+
+    def _shares_on(self, node: Node, asked: Question) -> tuple[NodeModel, NodeState]:
+        model, state = self._bound_on(node, asked.uid)
+        return model, self.beside_promises(node.name, model, state, asked)
+
+    def _bound_on(self, node: Node, uid: str) -> tuple[NodeModel, NodeState]:
         model = model_of(node)
         if model.serves and uid in self.ledger.occupants.on(node.name):
             others = [pod for pod in self.ledger.pods_on(node.name) if pod.uid != uid]

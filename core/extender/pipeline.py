@@ -16,6 +16,7 @@ from core.crossquota.filter import Excess, excess
 from core.crossquota.guest import Guest, guest, held_back
 from core.crossquota.quota import Quota
 from core.mgpu.ask import AskProblem, MgpuAsk, mgpu_ask
+from core.mgpu.destination import led_to
 from core.mgpu.filter import Unfit, fits
 from core.mgpu.filter import preference as share_preference
 from core.mgpu.node import NodeModel, NodeState
@@ -42,6 +43,8 @@ class Question:
     shares: MgpuAsk | AskProblem | None
     cards: tuple[str, ...]
     """The alternatives of a pod that has a choice; else empty, as there is nothing to prefer."""
+    led_to: tuple[str, ...] = ()
+    """The nodes on which room for its shares is booked."""
 
     @property
     def idle(self) -> bool:
@@ -83,6 +86,7 @@ def question_of(pod: Pod, visitor: Guest | None, settings: Settings) -> Question
         held_back=held_back(pod),
         shares=mgpu_ask(pod) if features.mgpu else None,
         cards=alternatives if len(alternatives) > 1 else (),
+        led_to=led_to(pod),
     )
 
 

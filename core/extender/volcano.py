@@ -127,7 +127,7 @@ class _Session:
         if quota is not None:
             used = yield from self._used(about.uid, cluster)
         if about.shares is not None:
-            shares = yield from self._shares(self.node, about.uid, cluster)
+            shares = yield from self._shares(self.node, about, cluster)
         return Standing(
             quota=quota,
             used=used,
@@ -155,13 +155,14 @@ class _Session:
                 used[resource] = used.get(resource, 0) + milli
         return used
 
-    def _shares(self, view: Node, uid: str, cluster: Cluster) -> Steps[tuple[NodeModel, NodeState]]:
+    def _shares(self, view: Node, about: Question, cluster: Cluster) -> Steps[tuple[NodeModel, NodeState]]:
         model, occupants = model_of(view), list[Pod]()
-        for task in self._others(uid, _THERE) if model.serves else ():
+        for task in self._others(about.uid, _THERE) if model.serves else ():
             if _shares(task):
                 occupants.append(self._occupant(task, cluster))
             yield
-        return model, cluster.free(model, occupants)
+        state, counted = cluster.free(model, occupants), {each.uid for each in occupants}
+        return model, cluster.beside_promises(self.name, model, state, about, counted)
 
     def _occupant(self, task: Raw, cluster: Cluster) -> Pod:
         """The pod of a task; as it is known here when it is bound, since only then its cards are."""
