@@ -222,3 +222,16 @@ def test_a_pod_whose_node_is_away_has_its_room_again_when_it_is_back() -> None:
     assert books.run() == {"b": None}
     books.ledger.drop_pod("uid-ml-a")
     assert books.run() == {"b": ("m0",)}
+
+
+def test_those_who_fit_only_if_they_are_arranged_together_all_keep_their_room() -> None:
+    """One after the other 51 would join 40, 60 would come to the second card, and 49 would have none."""
+    books = Books(host("m0"))
+    sizes = (40, 51, 60, 49)
+    books.show(
+        a_pod(f"p{core}").mgpu(core=core, memory=100).led_to("m0").created(f"2024-01-01T00:00:0{n}Z").view()
+        for n, core in enumerate(sizes)
+    )
+    assert books.run(share("x", 1, second=9)) == {"x": None}
+    books.ledger.drop_pod("uid-ml-p49")
+    assert books.run() == {"x": ("m0",)}
