@@ -1,6 +1,6 @@
 """What the pods of a node leave of everything that is no share of a card: CPU, memory, places for pods, other devices."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from core import names
@@ -30,15 +30,16 @@ class NodeLoad:
 
     __slots__ = ("_expected", "_free", "_node", "_pods")
 
-    def __init__(self, node: Node, pods: Iterable[Pod]) -> None:
+    def __init__(self, node: Node, pods: Callable[[], Iterable[Pod]]) -> None:
+        """`pods` are those on the node; asked for when somebody wants to know, as often as there are priorities."""
         self._node = node
-        self._pods = [(pod.priority, requests_of(pod)) for pod in pods]
+        self._pods = pods
         self._expected: dict[str, int] = {}
         self._free: dict[int, Mapping[str, int]] = {}
 
     def expect(self, pod: Pod) -> None:
         """Counts one more pod that is on its way here."""
-        for key, milli in requests_of(pod):
+        for key, milli in (*pod.requests.items(), (_PODS, _ONE)):
             self._expected[key] = self._expected.get(key, 0) + milli
 
     def expect_nobody(self) -> None:
@@ -64,9 +65,11 @@ class NodeLoad:
 
     def _left(self, priority: int) -> Mapping[str, int]:
         left = dict(self._node.allocatable)
-        for of, requests in self._pods:
-            if of >= priority:
-                for key, milli in requests:
+        for pod in self._pods():
+            if pod.priority >= priority:
+                for key, milli in pod.requests.items():
                     if key in left:
                         left[key] -= milli
+                if _PODS in left:
+                    left[_PODS] -= _ONE
         return left

@@ -235,7 +235,8 @@ class ShareRoom:
         for name in {name: None for key in gone for name in expected[key]}:
             self._evict(name, self._nodes.clear(name))
         self._stranded &= reserved.keys()
-        waiting = {key for evicted in self._evicted.values() for key in evicted}
+        # Who was led to several nodes may wait for one of them and have been put on none yet.
+        waiting = {key for evicted in self._evicted.values() for key in evicted if not key[1]}
         # Whoever was being put on several nodes when a question was given up goes on.
         missing = (reserved.keys() - expected.keys() - waiting - self._stranded) | (
             self._homeless.keys() & reserved.keys()
@@ -273,7 +274,7 @@ class ShareRoom:
         entry = self._ledger.reserved_shares.get(key)
         nodes: Sequence[str] = () if entry is None else led_to(entry.pod)
         for name in nodes:
-            if entry is not None and name not in self._nodes.expected.get(key, ()):
+            if entry is not None:
                 yield from self._put(entry, name)
                 yield
         if nodes:
@@ -287,7 +288,9 @@ class ShareRoom:
             self._stranded.add(key)
 
     def _put(self, entry: Entry, name: str) -> Steps[bool]:
-        """Expects a pod on this node, if its rules admit it and there is room."""
+        """Expects a pod on this node, if its rules admit it and there is room; whether it is expected there."""
+        if name in self._nodes.expected.get(entry.share_key, ()):
+            return True
         admitted = yield from self._admitted.admitted(entry.pod.node_rules, (name,))
         return name in admitted and self._nodes.put(entry, name)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 from core import names
 from core.mgpu.allocation import any_placement
@@ -12,6 +13,7 @@ from core.mgpu.filter import mismatch
 from core.mgpu.node import NodeModel, NodeState, after, canonical, model_of
 from core.mgpu.occupancy import occupancy
 from core.mgpu.shares import FULL_CARD
+from core.objects import Pod
 from core.plan.node_load import NodeLoad
 from core.plan.wish import Wish
 from core.queues.entry import Entry, ShareKey
@@ -122,11 +124,14 @@ class ShareNodes:
         room.model = model_of(node)
         room.open = room.model.serves and node.ready and not node.unschedulable
         pods = self._ledger.pods_on(name) if room.open else []
-        room.load = NodeLoad(node, [*pods, *self._ledger.bystanders_on(name)]) if room.open else None
+        room.load = NodeLoad(node, partial(self._all_on, name)) if room.open else None
         room.base = canonical(occupancy(room.model, pods, self._ledger.settings.mgpu).state)
         room.state = room.base
         self._sort_in(name)
         return evicted
+
+    def _all_on(self, name: str) -> list[Pod]:
+        return [*self._ledger.pods_on(name), *self._ledger.bystanders_on(name)]
 
     def clear(self, name: str) -> list[ShareKey]:
         """Expects nobody on a node any more. Returns those who were."""

@@ -235,3 +235,10 @@ def test_those_who_fit_only_if_they_are_arranged_together_all_keep_their_room() 
     assert books.run(share("x", 1, second=9)) == {"x": None}
     books.ledger.drop_pod("uid-ml-p49")
     assert books.run() == {"x": ("m0",)}
+
+
+def test_a_pod_that_was_just_led_to_two_nodes_is_expected_on_both_although_one_of_them_changes() -> None:
+    books = Books(host("m0", 1), host("m1", 1))
+    assert books.run(*(share(f"p{n}", 20, second=n) for n in range(3)))["p2"] == ("m0", "m1")
+    books.show([bound("p0", "m0", 0, 20).view()])
+    assert books.run(a_pod("whole").mgpu(core=100).gated()) == {"whole": None}
