@@ -21,7 +21,10 @@ SESSION_S = 1.0
 
 
 class StickyScheduler:
-    """Binds the pods of one namespace that name it, until it is left. `denied` counts refused binds by pod."""
+    """Binds the pods of one namespace that name it, until it is left.
+
+    By pod, `denied` counts refused binds, and `sessions` those in which it had no node yet.
+    """
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster = cluster
@@ -31,6 +34,7 @@ class StickyScheduler:
         self._pool = ThreadPoolExecutor(8)
         self._chosen: dict[str, str] = {}
         self.denied: Counter[str] = Counter()
+        self.sessions: Counter[str] = Counter()
         self.said: dict[str, str] = {}
         """The last refusal of each pod."""
         self.failure: Exception | None = None
@@ -67,6 +71,7 @@ class StickyScheduler:
         for each in pods:
             if each.bound or each.gates or each.terminal or each.deleting or not self._is_mine(each):
                 continue
+            self.sessions[each.name] += 1
             chosen = self._chosen.get(each.uid) or self._choose(each, nodes, used)
             if chosen:
                 self._chosen[each.uid] = chosen

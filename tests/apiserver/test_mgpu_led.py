@@ -19,16 +19,18 @@ from core.settings import Settings
 from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
-from tests.apiserver.cluster import Cluster, Object, gates, samples, unique
-from tests.apiserver.manifests import share_pod
+from tests.apiserver.cluster import Cluster, Object, gates, samples, terms, unique
+from tests.apiserver.manifests import binding, share_pod
 from tests.apiserver.sticky import StickyScheduler
 
 STICKY, STOCK = "sticky-scheduler", "default-scheduler"
 CARDS, CARD_MIB, NODES, PODS = 8, 81920, 8, 200
 LOAD = 95
 """Per cent of all core."""
-PATIENCE_S = 10.0
-"""Whoever has room somewhere is bound after so long."""
+PATIENCE_S = 20.0
+"""Whoever has room somewhere is bound after so long, on a machine that has other work. By itself it is a third of that."""
+SESSIONS = 3
+"""And after so many sessions of the scheduler, each of which begins a second after the one before."""
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +125,7 @@ def test_whoever_fits_somewhere_is_bound_soon_and_no_bind_is_denied(
         assert at_rest(cluster, since) < PATIENCE_S
         assert without_room(cluster) == []
         assert sticky.denied == Counter()
+        assert max(sticky.sessions.values(), default=0) <= SESSIONS
         assert denied() == before
     places = Counter(stored["spec"].get("nodeName") for stored in cluster.pods().values())
     assert {host["metadata"]["name"] for host in hosts} <= places.keys()
@@ -131,3 +134,71 @@ def test_whoever_fits_somewhere_is_bound_soon_and_no_bind_is_denied(
         for stored in cluster.pods().values()
         if stored["spec"].get("nodeName")
     )
+
+
+def test_terms_of_the_pod_itself_are_narrowed_to_the_node_with_room(
+    cluster: Cluster, installation: Installation
+) -> None:
+    """A node without a label of its own is named by its field; the API server takes both into terms that are there."""
+    bare, other = (mgpu_node(unique("mgpu"), cards=1, memory_mib=CARD_MIB) for _ in range(2))
+    zone = unique("zone")
+    for host in (bare, other):
+        del host["metadata"]["labels"][names.HOSTNAME_LABEL]
+        host["metadata"]["labels"]["zone"] = zone
+    cluster.add_nodes(bare, other)
+    by_zone = {"key": "zone", "operator": "In", "values": [zone]}
+    by_name = {"key": "metadata.name", "operator": "In", "values": [bare["metadata"]["name"]]}
+    own = [{"matchExpressions": [by_zone]}, {"matchFields": [by_name], "matchExpressions": [by_zone]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": own}}
+    pods = [share_pod(name, 60, 4096, affinity={"nodeAffinity": required}) for name in ("a", "b")]
+    cluster.create(*pods)
+    cluster.wait_running("a", "b")
+    found = {name: stored["spec"]["nodeName"] for name, stored in cluster.pods().items()}
+    assert set(found.values()) == {bare["metadata"]["name"], other["metadata"]["name"]}
+    for name, node_name in found.items():
+        named = {"key": "metadata.name", "operator": "In", "values": [node_name]}
+        first, second = terms(cluster.pod(name))
+        assert (first["matchFields"], second["matchFields"]) == ([named], [by_name, named])
+        assert cluster.pod(name)["metadata"]["annotations"][names.NODES_ANNOTATION] == node_name
+
+
+def test_the_pods_of_a_daemon_set_are_led_to_the_nodes_they_were_made_for(
+    cluster: Cluster, installation: Installation
+) -> None:
+    hosts = [mgpu_node(unique("mgpu"), cards=1, memory_mib=CARD_MIB) for _ in range(3)]
+    pool = unique("pool")
+    for host in hosts:
+        host["metadata"]["labels"]["pool"] = pool
+    cluster.add_nodes(*hosts)
+    labels, item = {"app": "agent"}, share_pod("agent", 60, 4096, nodeSelector={"pool": pool})
+    daemons = {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": item["spec"]},
+    }
+    cluster.create(
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"}, "spec": daemons}
+    )
+    wait_for("an agent runs on each node", lambda: len(cluster.running()) == len(hosts))
+    found = {stored["spec"]["nodeName"] for stored in cluster.pods().values()}
+    assert found == {host["metadata"]["name"] for host in hosts}
+
+
+def test_a_lost_node_is_said_on_the_pod_that_was_led_there_and_the_bind_goes_through_when_it_is_back(
+    cluster: Cluster, installation: Installation
+) -> None:
+    """Nobody serves this scheduler's pods here, so the test binds."""
+    host = mgpu_node(unique("mgpu"), cards=1, memory_mib=CARD_MIB)
+    name = host["metadata"]["name"]
+    host["metadata"]["labels"]["pool"] = name
+    cluster.add_nodes(host)
+    cluster.create(share_pod("p", 60, 4096, schedulerName=STICKY, nodeSelector={"pool": name}))
+    wait_for("our gate is gone", lambda: gates(cluster.pod("p")) == [])
+    path = f"/api/v1/nodes/{name}"
+    cluster.api.patch(path, {"spec": {"unschedulable": True}}).expect()
+    said = cluster.wait_said("p", reasons.MGPU_ROOM_GONE)
+    assert f"node {name} is cordoned. " in said
+    cluster.create(share_pod("late", 60, 4096, schedulerName=STICKY, nodeSelector={"pool": name}))
+    cluster.wait_said("late", reasons.NO_FREE_CARD)
+    cluster.api.patch(path, {"spec": {"unschedulable": None}}).expect()
+    assert cluster.bind(binding("p", name)).status == 201
+    assert gates(cluster.pod("late")) == [names.GATE], "the room was booked all the time"
