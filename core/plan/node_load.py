@@ -10,6 +10,9 @@ from core.objects.taints import Tolerations, untolerated
 _PODS: Final = "pods"
 _ONE: Final = 1000
 
+EVERYBODY: Final = -(2**31)
+"""The lowest priority: all pods of a node count."""
+
 Amounts = tuple[tuple[str, int], ...]
 """Resource and thousandths of it, by name."""
 
@@ -23,8 +26,7 @@ def requests_of(pod: Pod) -> Amounts:
 class NodeLoad:
     """A node with the pods that are on it and those that are expected.
 
-    A scheduler displaces pods of a lower priority, so those on the node do not count for a pod of a higher one; who is
-    expected always counts. What the node does not say about itself (a state file may lack it) it has enough of, unless it
+    A scheduler may displace pods of a lower priority; who is expected always counts. What the node does not say about itself (a state file may lack it) it has enough of, unless it
     is something that only some nodes have.
     """
 
@@ -47,7 +49,10 @@ class NodeLoad:
         self._expected.clear()
 
     def lack(self, requests: Amounts, priority: int, tolerations: Tolerations) -> str:
-        """Why a scheduler would not place such a pod here; empty where nothing is seen that speaks against it."""
+        """Why a scheduler would not place such a pod here; empty where nothing is seen that speaks against it.
+
+        Of the pods on the node those count that have this priority or a higher one.
+        """
         taint = untolerated(self._node.taints, tolerations) if self._node.taints else None
         if taint is not None:
             return f"it has the taint {taint}, which the pod does not tolerate"

@@ -147,8 +147,12 @@ class ShareRoom:
         return judged
 
     def _find(self, wish: Wish, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> Steps[_Found]:
-        """The node that is to take the pod, and spare ones; else why there is none."""
+        """The node that is to take the pod, and spare ones; else why there is none.
+
+        One on which a scheduler has to end pods of a lower priority first is better than none.
+        """
         changes, nodes, refusal = self._ledger.changes, list[str](), ""
+        instead: tuple[str, ...] = ()
         left = _LOOKED_AT_FOR_SPARES
         for kind in self._in_order(judged):
             if nodes and not self._is_spare(kind, wish.ask):
@@ -158,18 +162,19 @@ class ShareRoom:
                     continue
                 if self._looked_at.due():
                     yield
-                lack = self._nodes.lack(name, wish)
-                if not lack:
+                if not self._nodes.lack(name, wish, displacing=False):
                     nodes.append(name)
-                elif not refusal:
-                    refusal = f"node {name} has room on its cards, but {lack}"
+                elif not (nodes or instead):
+                    lack = self._nodes.lack(name, wish, displacing=True)
+                    instead = instead if lack else (name,)
+                    refusal = refusal or f"node {name} has room on its cards, but {lack}"
                 left -= bool(nodes)
                 if len(nodes) > SPARES or not left:
                     return _Found(wish, changes, tuple(nodes))
                 if nodes and not self._is_spare(kind, wish.ask):
                     break
-        if nodes:
-            return _Found(wish, changes, tuple(nodes))
+        if nodes or instead:
+            return _Found(wish, changes, tuple(nodes) or instead)
         return _Found(wish, changes, (), refusal or self._closest(judged, admitted))
 
     def _in_order(self, judged: dict[Kind, Unfit | None]) -> list[Kind]:

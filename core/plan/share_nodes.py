@@ -14,7 +14,7 @@ from core.mgpu.node import NodeModel, NodeState, after, canonical, model_of
 from core.mgpu.occupancy import occupancy
 from core.mgpu.shares import FULL_CARD
 from core.objects import Pod
-from core.plan.node_load import NodeLoad
+from core.plan.node_load import EVERYBODY, NodeLoad
 from core.plan.wish import Wish
 from core.queues.entry import Entry, ShareKey
 from core.queues.ledger import Ledger
@@ -102,10 +102,15 @@ class ShareNodes:
         hostname = self._rooms[name].hostname
         return hostname if hostname and self._hostnames[hostname] == 1 else ""
 
-    def lack(self, name: str, wish: Wish) -> str:
-        """Why a scheduler would not place the pod on this open node, whatever its cards; empty where it may."""
+    def lack(self, name: str, wish: Wish, *, displacing: bool) -> str:
+        """Why a scheduler would not place the pod on this open node, whatever its cards; empty where it may.
+
+        `displacing` says whether it may end pods of a lower priority for that.
+        """
         load = self._rooms[name].load
-        return load.lack(wish.requests, wish.priority, wish.tolerations) if load is not None else ""
+        if load is None:
+            return ""
+        return load.lack(wish.requests, wish.priority if displacing else EVERYBODY, wish.tolerations)
 
     def recount(self, name: str) -> list[ShareKey]:
         """Counts anew what is bound on a node, if it is still there. Returns the pods that were expected there."""

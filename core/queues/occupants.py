@@ -51,6 +51,7 @@ class Occupants:
         was_on = self._pods.values(pod.uid)
         if not was_on and not pod.bound:
             return ""
+        self._beside.put(pod.uid)
         # The node that a pod leaves changes too: a bind that was assumed and taken back must give its room back.
         self._touch({*was_on, pod.node_name} - {""})
         left = self._pods.put(pod.uid, pod.node_name if pod.bound and not pod.terminal else None)

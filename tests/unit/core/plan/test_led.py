@@ -184,6 +184,14 @@ def test_what_a_scheduler_would_displace_is_not_in_the_way() -> None:
     assert books.run(share("p").limit("cpu", 2), high) == {"high": ("m0",), "p": None}
 
 
+def test_a_node_on_which_nobody_has_to_be_displaced_is_better() -> None:
+    books = Books(host("m0"), host("m1", 8))
+    books.ledger.put_pod(a_pod("cpu").request("cpu", 7).bound_to("m0").view())
+    books.ledger.put_pod(bound("b", "m0", 0, 30).view())
+    high = share("high", 30).limit("cpu", 2).put("spec", "priority", value=6)
+    assert books.run(high) == {"high": ("m1",)}, "binpack would fill up m0"
+
+
 def test_who_is_on_the_way_takes_cpu_too() -> None:
     books = Books(host("m0"), host("m1"))
     found = books.run(*(share(f"p{n}", 10, second=n).limit("cpu", 5) for n in range(3)))
