@@ -26,8 +26,8 @@ def requests_of(pod: Pod) -> Amounts:
 class NodeLoad:
     """A node with the pods that are on it and those that are expected.
 
-    A scheduler may displace pods of a lower priority; who is expected always counts. What the node does not say about itself (a state file may lack it) it has enough of, unless it
-    is something that only some nodes have.
+    A scheduler may displace pods of a lower priority; who is expected always counts. Of what the node does not say about itself
+    it may have enough: a state file may lack it, and a device may be served by a claim.
     """
 
     __slots__ = ("_expected", "_free", "_node", "_pods")
@@ -61,12 +61,13 @@ class NodeLoad:
             free = self._free[priority] = self._left(priority)
         for key, milli in requests:
             left = free.get(key)
-            if left is None:
-                if "/" in key:
-                    return f"it has no {key}"
-            elif milli > left - self._expected.get(key, 0):
+            if left is not None and milli > left - self._expected.get(key, 0):
                 return f"it has not enough {key} left"
         return ""
+
+    def shows(self, requests: Amounts) -> bool:
+        """Whether the node shows every device that is asked for; CPU and the like all nodes have."""
+        return all(key in self._node.allocatable for key, _ in requests if "/" in key)
 
     def _left(self, priority: int) -> Mapping[str, int]:
         left = dict(self._node.allocatable)

@@ -105,6 +105,7 @@ class ShareRoom:
     def destination(self, entry: Entry, *, alone: bool) -> Destination | None:
         """To which nodes the pod is led that was found last to have room; None where the scheduler has to find one.
 
+        It has to for devices that no such node shows: a claim may serve them.
         `alone` says whether nobody is lifted with it who needs the same room.
         """
         ask, found, pod = entry.demand.mgpu, self._found, entry.pod
@@ -113,6 +114,8 @@ class ShareRoom:
         if found is None or found.changes != self._ledger.changes or found.wish != Wish.of(pod, ask):
             raise RuntimeError(f"pod {pod.key} was not asked about last")
         nodes = found.nodes if alone and self._ledger.waiting_shares <= 1 else found.nodes[:1]
+        if not self._nodes.shows(nodes[0], found.wish):
+            return None
         hostnames = [self._nodes.hostname(name) for name in nodes]
         if not all(hostnames):
             nodes, hostnames = nodes[:1], []

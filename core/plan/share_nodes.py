@@ -105,12 +105,19 @@ class ShareNodes:
     def lack(self, name: str, wish: Wish, *, displacing: bool) -> str:
         """Why a scheduler would not place the pod on this open node, whatever its cards; empty where it may.
 
-        `displacing` says whether it may end pods of a lower priority for that.
+        Unless `displacing`, it does not count on ending pods of a lower priority, nor on devices that the node does not show.
         """
         load = self._rooms[name].load
         if load is None:
             return ""
+        if not (displacing or load.shows(wish.requests)):
+            return "it does not show all devices that the pod asks for"
         return load.lack(wish.requests, wish.priority if displacing else EVERYBODY, wish.tolerations)
+
+    def shows(self, name: str, wish: Wish) -> bool:
+        """Whether the node shows every device that the pod asks for."""
+        load = self._rooms[name].load
+        return load is not None and load.shows(wish.requests)
 
     def recount(self, name: str) -> list[ShareKey]:
         """Counts anew what is bound on a node, if it is still there. Returns the pods that were expected there."""

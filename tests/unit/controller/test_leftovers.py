@@ -19,6 +19,7 @@ from controller.queue_definition import QueueDefinitionKeeper
 from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
+from controller.stranded import StrandedPods
 from core.plan import admitted, placement, stock
 from core.queues import occupants
 from core.queues.rollouts import Rollouts
@@ -64,6 +65,7 @@ class Replica:
             Publisher(*parts),
             Repairer(self.writer, self.caches, recorder, metrics, SETTINGS),
             reservations,
+            StrandedPods(self.caches, announcements),
             QueueDefinitionKeeper(NoWrites(), self.caches, recorder, metrics, SETTINGS),
             QueueRecords(self.writer, self.caches),
             self.hook,

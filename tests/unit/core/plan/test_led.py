@@ -143,12 +143,10 @@ def test_a_pod_that_schedulers_judge_by_more_is_led_nowhere() -> None:
         ),
         (host("m0").allocatable("cpu", 1), "not enough cpu"),
         (host("m0").allocatable("pods", 0), "not enough pods"),
-        (host("m0"), "no example.com/disk"),
     ],
 )
 def test_a_node_that_no_scheduler_would_choose_is_no_room(node: NodeBuilder, words: str) -> None:
     pod = share("p").limit("cpu", 2)
-    pod = pod.limit("example.com/disk", 1) if "disk" in words else pod
     books = Books(node)
     assert books.run(pod) == {"p": None}
     assert "node m0 has room on its cards, but " in books.holds["p"].message
@@ -159,8 +157,7 @@ def test_a_node_that_no_scheduler_would_choose_is_no_room(node: NodeBuilder, wor
         "p": None,
         "tolerant": None if words == "not enough pods" else ("m0",),
     }
-    good = host("m1").allocatable("example.com/disk", 1)
-    books.ledger.put_node(good.view())
+    books.ledger.put_node(host("m1").view())
     assert books.run()["p"] == ("m1",)
 
 
@@ -250,3 +247,12 @@ def test_a_pod_that_was_just_led_to_two_nodes_is_expected_on_both_although_one_o
     assert books.run(*(share(f"p{n}", 20, second=n) for n in range(3)))["p2"] == ("m0", "m1")
     books.show([bound("p0", "m0", 0, 20).view()])
     assert books.run(a_pod("whole").mgpu(core=100).gated()) == {"whole": None}
+
+
+def test_a_device_that_no_node_shows_may_be_served_by_a_claim_so_the_scheduler_finds_the_node() -> None:
+    books = Books(host("m0"))
+    assert books.run(share("p").limit("example.com/disk", 1)) == {"p": ()}
+    books.ledger.drop_pod("uid-ml-p")
+    books.ledger.put_node(host("m1", 8).allocatable("example.com/disk", 1).view())
+    found = books.run(*(share(f"q{n}", second=n).limit("example.com/disk", 1) for n in range(2)))
+    assert found == {"q0": ("m1",), "q1": ()}, "one is left, on m1"
