@@ -170,3 +170,21 @@ def test_each_part_of_a_place_stands_for_itself() -> None:
     assert found.share is not None
     assert found.guest_score == 0.0
     assert place(ledger, guests, pod.owned_by("DaemonSet", "d").view())["n"].unfits == ()
+
+
+def test_the_patch_of_an_mgpu_pod_says_where_it_is_led() -> None:
+    """Nothing is assigned by it; who was lifted before has its room, for `place` too."""
+    node = a_node("m1").mgpu(1, memory=16384).label(names.HOSTNAME_LABEL, "host-1")
+    pod = a_pod("p").mgpu(core=60, memory=2048).gated()
+    ledger, pods = books(pod)
+    ledger.put_queue(a_queue("default").view())
+    ledger.put_node(node.view())
+    planned = plan(ledger, pods).pods["ml/p"]
+    assert (planned.decision, planned.assigned) == ("lift", None)
+    values = [operation.get("value") for operation in planned.patch or ()]
+    assert "host-1" in str(values)
+    assert {"cardquota.io/queue": "default", "cardquota.io/nodes": "m1"} in values
+    other = place(ledger, guest_book((), (), ledger.settings), a_pod("q").mgpu(core=60, memory=2048).view())[
+        "m1"
+    ]
+    assert [unfit.code for unfit in other.unfits] == [reasons.MGPU_NO_ROOM]
