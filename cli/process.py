@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
         "--cert-secret",
         metavar="NAME",
         default="cardquota-certificates",
-        help="Secret that holds authority and serving certificate (default %(default)s)",
+        help="Secret that holds the webhook's serving certificate (default %(default)s)",
     )
     parser.add_argument(
         "--service",
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="webhook configuration whose caBundle is kept current; may be repeated",
+        help="webhook configuration whose entries the leader keeps current; may be repeated",
     )
     parser.add_argument(
         "--controller-account",

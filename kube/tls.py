@@ -20,12 +20,19 @@ class ServingCertificate:
     """Holds the one SSLContext that a server was started with, and swaps the pair inside it.
 
     New handshakes get the new pair at once; open connections go on undisturbed. Until the first `load` every
-    handshake fails.
+    handshake fails. With `required_ca` (PEM) every client has to show a certificate that one of these authorities, or of
+    those of `load`, has issued. Raises ValueError where that is no PEM of certificates.
     """
 
-    def __init__(self, metrics: Metrics = DEFAULT) -> None:
+    def __init__(self, metrics: Metrics = DEFAULT, *, required_ca: bytes | None = None) -> None:
         self._metrics = metrics
         self._context = _new_context()
+        if required_ca is not None:
+            try:
+                self._context.load_verify_locations(cadata=required_ca.decode("ascii"))
+            except (ssl.SSLError, UnicodeDecodeError) as error:
+                raise ValueError("no PEM of certificates") from error
+            self._context.verify_mode = ssl.CERT_REQUIRED
         self._loaded: tuple[bytes, bytes, bytes | None] | None = None
         self._trusted: set[bytes] = set()
 
@@ -138,7 +145,8 @@ def _load(context: ssl.SSLContext, cert_pem: bytes, key_pem: bytes, client_ca: b
         context.load_cert_chain(path)
     if client_ca is not None:
         context.load_verify_locations(cadata=client_ca.decode("ascii", errors="replace"))
-        context.verify_mode = ssl.CERT_OPTIONAL
+        if context.verify_mode is ssl.CERT_NONE:
+            context.verify_mode = ssl.CERT_OPTIONAL
 
 
 @contextmanager

@@ -6,6 +6,7 @@ objects without a namespace exist already.
 {{- define "cardquota.controller" -}}cardquota-controller{{- end }}
 {{- define "cardquota.extender" -}}cardquota-extender{{- end }}
 {{- define "cardquota.certificates" -}}cardquota-certificates{{- end }}
+{{- define "cardquota.authority" -}}cardquota-controller{{- end }}
 {{- define "cardquota.mutating" -}}cardquota-mutating{{- end }}
 {{- define "cardquota.validating" -}}cardquota-validating{{- end }}
 {{- define "cardquota.lease" -}}cardquota{{- end }}
