@@ -9,9 +9,10 @@ from controller.binding import BindingHook
 from controller.forwarding import LEADER_PATH
 from controller.hook_paths import PLAIN_PATH, HookPaths
 from core.admission.request import AdmissionRequest, Decision
-from kube import pki
+from kube import intake, pki
 from kube.admission.endpoint import Handler, review_handler
 from kube.admission.metrics import ReviewMetrics
+from kube.intake import Intake
 
 BINDINGS_PATH: Final = PLAIN_PATH
 
@@ -24,10 +25,14 @@ def add_routes(app: web.Application, hook: BindingHook, metrics: ReviewMetrics) 
 
 
 def add_hook_routes(
-    app: web.Application, hook: BindingHook, metrics: ReviewMetrics, paths: HookPaths
+    app: web.Application,
+    hook: BindingHook,
+    metrics: ReviewMetrics,
+    paths: HookPaths,
+    bodies: Intake = intake.DEFAULT,
 ) -> None:
     """Serves the binding hook on POST at the paths that nobody can guess; at any other nothing seems to be there."""
-    answer = _handler(BINDINGS_PATH, hook.review, metrics)
+    answer = _handler(BINDINGS_PATH, hook.review, metrics, bodies)
 
     async def plain(request: web.Request) -> web.StreamResponse:
         if request.method != "POST" or not paths.plain():
@@ -44,20 +49,27 @@ def add_hook_routes(
 
 
 def add_leader_routes(
-    app: web.Application, hook: BindingHook, metrics: ReviewMetrics, authorities: Callable[[], bytes]
+    app: web.Application,
+    hook: BindingHook,
+    metrics: ReviewMetrics,
+    authorities: Callable[[], bytes],
+    bodies: Intake = intake.DEFAULT,
 ) -> None:
     """Serves the other replicas, which prove who they are by the certificate that only controllers have.
 
     `authorities` are the PEM certificates of those who issue it, as of now.
     """
     app.middlewares.append(_Peers(authorities).let_through)
-    app.router.add_post(LEADER_PATH, _handler(LEADER_PATH, hook.review_here, metrics))
+    app.router.add_post(LEADER_PATH, _handler(LEADER_PATH, hook.review_here, metrics, bodies))
 
 
 def _handler(
-    path: str, answer: Callable[[AdmissionRequest], Awaitable[Decision]], metrics: ReviewMetrics
+    path: str,
+    answer: Callable[[AdmissionRequest], Awaitable[Decision]],
+    metrics: ReviewMetrics,
+    bodies: Intake = intake.DEFAULT,
 ) -> Handler:
-    return review_handler(path, serves=_is_binding, answer=answer, metrics=metrics)
+    return review_handler(path, serves=_is_binding, answer=answer, metrics=metrics, bodies=bodies)
 
 
 def _is_binding(request: AdmissionRequest) -> bool:

@@ -37,6 +37,7 @@ from kube.client import Client
 from kube.election import Elector
 from kube.events import EventRecorder, Reference
 from kube.health import condition
+from kube.intake import FOR_SCHEDULERS, IN_FLIGHT, Intake
 from kube.lease import Term
 from kube.process import Frame
 from kube.serving import application
@@ -99,9 +100,11 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         )
         frame.health.require_live("refresh", leader.stuck)
         app = application()
-        add_hook_routes(app, hook, REVIEWS, trust.paths)
-        add_leader_routes(app, hook, REVIEWS, trust.authorities)
-        extender = Extender(caches, ExtenderMetrics(REGISTRY), notes.told)
+        # What schedulers send takes nothing from binds.
+        binds = Intake(IN_FLIGHT - FOR_SCHEDULERS)
+        add_hook_routes(app, hook, REVIEWS, trust.paths, binds)
+        add_leader_routes(app, hook, REVIEWS, trust.authorities, binds)
+        extender = Extender(caches, ExtenderMetrics(REGISTRY), notes.told, intake=Intake(FOR_SCHEDULERS))
         volcano_port = options.extender_port if settings.features.extender else None
         kube_port = options.kube_extender_port if settings.features.extender else None
         if kube_port is not None:

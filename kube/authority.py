@@ -20,7 +20,7 @@ from kube.certificates import CA_KEY, Content, content, of_bundle
 from kube.client import Client, Json
 from kube.lease import Clock
 from kube.metrics import DEFAULT, Metrics
-from kube.pki import Bundle
+from kube.pki import Bundle, Pair
 from kube.resources import SECRETS
 from kube.segments import Segments
 from kube.webhook_entries import Configuration
@@ -139,34 +139,33 @@ class Authority:
     async def _pass(self) -> float:
         own, shared = await self._read(self._places.secret), await self._read(self._places.shared)
         former = await self._former_replicas()
-        before = self._holding(content(own), content(shared))
-        held = self._next(before, content(shared))
+        held = self._next(self._holding(content(own), content(shared)))
         wanted = of_bundle(held.bundle) | segments.as_data(held.segments)
         if await self._store(self._places.secret, own, wanted):
-            _LOG.info("certificates of the controller stored", extra={"secret": self._places.secret})
+            _LOG.info("certificates of the controller stored", extra={"object": self._places.secret})
         self._held = held
         await self._tell(held, former=former)
         await self._share(held, shared, former=former)
         return FORMER_S if former else self._due_s(held)
 
-    def _holding(self, own: Content, shared: Content) -> Holding | None:
-        """What there is to go on from: what is stored, else what this process knows, else what the first release left."""
-        kept = (
-            segments.held_in(own) or (None if self._held is None else self._held.segments) or Segments.new()
-        )
-        bundle = own.bundle or (None if self._held is None else self._held.bundle) or shared.bundle
-        return None if bundle is None else Holding(bundle, kept)
+    def _holding(self, own: Content, shared: Content) -> Holding:
+        """What there is to go on from: what is stored, else what this process knows, else what the first release left.
 
-    def _next(self, before: Holding | None, shared: Content) -> Holding:
+        Where all of that lacks the authority's key, what is left of the rest: it is still served somewhere.
+        """
+        kept, found = segments.held_in(own), own.bundle
+        if self._held is not None:
+            kept, found = kept or self._held.segments, found or self._held.bundle
+        return Holding(found or shared.bundle or _remains(own, shared), kept or Segments.new())
+
+    def _next(self, before: Holding) -> Holding:
         """What is to be stored: the same, or with what had to be issued."""
-        now, names = self._now(), self._places.names
-        if before is None:
-            bundle = pki.renewed(None, names, now)
-            trusted = bundle.ca_certificates + pki.still_valid(shared.authorities, now)
-            return Holding(replace(bundle, ca_certificates=trusted), Segments.new())
-        bundle = pki.renewed(before.bundle, names, now, keep_leaf=not self._trusted(before.bundle, SETTLE_S))
+        names, now = self._places.names, self._now()
+        bundle = pki.renewed(before.bundle, names, now, keep_leaf=True)
+        if self._trusted(bundle, SETTLE_S):
+            bundle = pki.renewed(bundle, names, now)
         kept = before.segments
-        if bundle.leaf is not before.bundle.leaf:
+        if before.bundle.leaf.certificate and bundle.leaf is not before.bundle.leaf:
             # The path goes with the certificate.
             kept = Segments.new(former=kept.current)
         elif kept.former and self._for_s("path", kept.current) >= OVERLAP_S:
@@ -213,7 +212,7 @@ class Authority:
         wanted = of_bundle(replace(held.bundle, leaf=leaf))
         del wanted[CA_KEY]
         if await self._store(self._places.shared, raw, wanted, without=(CA_KEY,)):
-            _LOG.info("certificates of the webhook stored", extra={"secret": self._places.shared})
+            _LOG.info("certificates of the webhook stored", extra={"object": self._places.shared})
         issuer = _issuer(held.bundle)
         if all(pki.issued(pair.certificate, issuer) for pair in (leaf, held.bundle.leaf)):
             self._note("issuer", issuer)
@@ -268,6 +267,10 @@ class Authority:
         else:
             await self._client.replace(SECRETS, raw | {"data": data}, namespace)
         return True
+
+
+def _remains(own: Content, shared: Content) -> Bundle:
+    return Bundle(own.authorities or shared.authorities, b"", own.leaf or Pair(b"", b""))
 
 
 def _issuer(bundle: Bundle) -> bytes:

@@ -187,14 +187,21 @@ async def test_a_leaf_that_is_due_goes_when_the_trust_in_its_authority_has_settl
     assert world.path() == f"{PLAIN}/{found.current}"
 
 
+@pytest.mark.parametrize(
+    ("left", "another"),
+    [(b"", True), (b"lost", True), (pki.issue_ca(START).key, True), (pki.issue_ca(START).key, False)],
+)
 async def test_a_new_authority_is_told_before_anything_of_it_is_served_and_the_old_one_goes_last(
-    world: World,
+    world: World, left: bytes, another: bool
 ) -> None:
+    """Whether its key is gone, damaged or another one's, and whether or not the leader knew the old one."""
     await world.passes()
     before, shared = world.secret(), world.secret("shared")
+    await world.passes(SETTLE_S)
     data = world.server.objects[SECRETS.path("n", "own")]["data"]
-    data["ca.key"] = base64.b64encode(b"lost").decode()
-    world.authority = world.another()
+    data["ca.key"] = base64.b64encode(left).decode()
+    if another:
+        world.authority = world.another()
     await world.passes()
     assert world.secret().leaf == before.leaf
     assert world.secret("shared").leaf == shared.leaf
@@ -302,9 +309,9 @@ async def test_an_entry_that_names_an_address_keeps_it_but_for_the_path(world: W
 
 
 async def test_what_is_undone_is_restored_at_once_but_not_at_any_pace(world: World) -> None:
+    await world.passes()
     async with background(world.authority.run()):
-        await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK])
-        await asyncio.sleep(2.1)  # the pause after the first correction
+        await world.server.wait_for(lambda: len(world.server.seen("get")) >= 8)
         configure(world.server)
         loop = asyncio.get_running_loop()
         wiped_at = loop.time()
