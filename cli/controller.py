@@ -80,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
     from controller.options import Options
 
     settings, warnings = config.read(options.config)
+    process.check_client_ca(settings)
     chosen = Options(
         **process.shared(options, warnings),
         lease=options.lease,

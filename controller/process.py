@@ -53,7 +53,10 @@ def run(settings: Settings, options: Options) -> int:
 
 async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> int:
     async with await Client.connect(options.kubeconfig) as client:
-        serving, kube_serving = ServingCertificate(), ServingCertificate()
+        serving, kube_serving = (
+            ServingCertificate(required_ca=settings.webhook.required_ca),
+            ServingCertificate(),
+        )
         trust = Trust(client, options, serving, kube_serving)
         frame = Frame(options, serving, trust.pair)
         frame.health.require_ready(

@@ -28,11 +28,7 @@ class ServingCertificate:
         self._metrics = metrics
         self._context = _new_context()
         if required_ca is not None:
-            try:
-                self._context.load_verify_locations(cadata=required_ca.decode("ascii"))
-            except (ssl.SSLError, UnicodeDecodeError) as error:
-                raise ValueError("no PEM of certificates") from error
-            self._context.verify_mode = ssl.CERT_REQUIRED
+            _require(self._context, required_ca)
         self._loaded: tuple[bytes, bytes, bytes | None] | None = None
         self._trusted: set[bytes] = set()
 
@@ -131,6 +127,19 @@ def client_context(
     if cert_pem is not None and key_pem is not None:
         _load(context, cert_pem, key_pem, None)
     return context
+
+
+def check_authorities(pem: bytes) -> None:
+    """Raises ValueError where `required_ca` of a ServingCertificate could not be this."""
+    _require(_new_context(), pem)
+
+
+def _require(context: ssl.SSLContext, authorities: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=authorities.decode("ascii"))
+    except (ssl.SSLError, UnicodeDecodeError) as error:
+        raise ValueError(f"the certificates cannot be read: {error}") from error
+    context.verify_mode = ssl.CERT_REQUIRED
 
 
 def _new_context() -> ssl.SSLContext:

@@ -21,7 +21,10 @@ def run(settings: Settings, options: ProcessOptions) -> int:
 
 async def _serve(settings: Settings, options: ProcessOptions, stop: asyncio.Event) -> int:
     async with await Client.connect(options.kubeconfig) as client:
-        serving, views = ServingCertificate(), LiveViews(client, settings)
+        serving, views = (
+            ServingCertificate(required_ca=settings.webhook.required_ca),
+            LiveViews(client, settings),
+        )
         secret = follow_secret(client, options.namespace, options.cert_secret)
         frame = Frame(options, serving, FollowedPair(secret, [serving]))
         if settings.cards.pods_without_card_name == "deny":

@@ -120,6 +120,18 @@ def test_a_local_run_names_its_kubeconfig_and_address(run: Run, started: Started
     assert (options.port, options.log_level) == (0, "debug")
 
 
+def test_an_authority_of_clients_that_cannot_be_read_is_refused_before_anything_starts(
+    run: Run, started: Started, command: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "cardquota.yaml"
+    pem = "-----BEGIN CERTIFICATE-----\\nMIIB\\n-----END CERTIFICATE-----"
+    config.write_text(f'webhook: {{clientCA: "{pem}"}}\n')
+    outcome = run(command, f"--config={config}")
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: webhook.clientCA: the certificates cannot be read")
+    assert started.options is None
+
+
 @pytest.mark.parametrize("arguments", [(), ("--identity=pod-1",)])
 def test_every_process_has_an_identity_of_its_own(
     run: Run, started: Started, arguments: tuple[str, ...]
