@@ -10,7 +10,7 @@ from core import names
 from core.dra.amounts import DeviceKey
 from tests.chart.conftest import NAMESPACE, Render, Rendered
 
-OWN_NAMESPACES = {"kube-system", "kube-node-lease", NAMESPACE, "volcano-system"}
+OWN_NAMESPACES = {"kube-system", "kube-node-lease", NAMESPACE}
 
 
 def expressions(document: Any) -> Iterator[str]:

@@ -66,6 +66,30 @@ def test_who_reaches_it_can_be_said_otherwise(render: Render) -> None:
     assert "cardquota-extender" in without.kind("Service")
 
 
+def test_who_reaches_the_other_ports_can_be_said_as_well(render: Render) -> None:
+    """And the controllers always reach each other."""
+    servers, schedulers = [{"ipBlock": {"cidr": "192.168.0.1/32"}}], [{"ipBlock": {"cidr": "192.168.0.2/32"}}]
+    changed = render(
+        {
+            "controller": {
+                "bindingHook": {"allowFrom": servers},
+                "extender": {"networkPolicy": {"kubeFrom": schedulers}},
+            },
+            "webhook": {"allowFrom": servers},
+        }
+    )
+    _, hook, kube, _ = policy_of(changed)["ingress"]
+    own = changed.one("Deployment", "cardquota-controller")["spec"]["selector"]
+    assert hook == {"ports": [{"port": "https", "protocol": "TCP"}], "from": [{"podSelector": own}, *servers]}
+    assert kube == {"ports": [{"port": "kube-extender", "protocol": "TCP"}], "from": schedulers}
+    webhook = changed.one("NetworkPolicy", "cardquota-webhook")["spec"]
+    assert webhook["podSelector"] == changed.one("Deployment", "cardquota-webhook")["spec"]["selector"]
+    assert webhook["ingress"][1] == {"ports": [{"port": "https", "protocol": "TCP"}], "from": servers}
+    without = {"features": {"extender": False}, "controller": {"bindingHook": {"allowFrom": servers}}}
+    metrics, hook = policy_of(render(without))["ingress"]
+    assert (metrics["ports"][0]["port"], hook["ports"][0]["port"]) == ("metrics", "https")
+
+
 def test_without_the_feature_there_is_no_port(render: Render) -> None:
     rendered = render({"features": {"extender": False}})
     assert rendered.kind("NetworkPolicy") == {}

@@ -32,7 +32,7 @@ def rules(rendered: Rendered, kind: str, name: str) -> dict[str, tuple[str, ...]
 
 # -- rights --------------------------------------------------------------------------------------------------------
 
-READ = ("get", "list", "watch")
+READ = ("list", "watch")
 KEPT = ("get", "list", "patch", "watch")
 
 
@@ -61,7 +61,6 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
             "resourceclaimtemplates.resource.k8s.io": READ,
             "deviceclasses.resource.k8s.io": READ,
             "customresourcedefinitions.apiextensions.k8s.io/queues.scheduling.volcano.sh": (
-                "get",
                 "list",
                 "patch",
                 "watch",

@@ -55,13 +55,14 @@ annotations:
 
 {{/*
 Namespaces whose objects are our business. The label kubernetes.io/metadata.name is set by the API server and cannot be
-changed, so nobody gets out of the quota by labelling a namespace.
+changed, so nobody gets out of the quota by labelling a namespace. Nor by creating one: those that are exempt by themselves
+exist in every cluster, and Volcano's does not. Nothing of Volcano's own asks for cards, so nothing of it is held.
 */}}
 {{- define "cardquota.namespaceSelector" -}}
 matchExpressions:
 - key: kubernetes.io/metadata.name
   operator: NotIn
-  values: {{ concat (list "kube-system" "kube-node-lease" .Release.Namespace .Values.volcano.namespace) .Values.webhook.exemptNamespaces | uniq | toJson }}
+  values: {{ concat (list "kube-system" "kube-node-lease" .Release.Namespace) .Values.webhook.exemptNamespaces | uniq | toJson }}
 {{- with .Values.webhook.namespaceSelectorExpressions }}
 {{ toYaml . }}
 {{- end }}
