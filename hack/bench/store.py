@@ -232,6 +232,7 @@ class Store:
         raw = self._next(body)
         if resource is SECRETS:
             # Those who wait for one hear of it.
+            raw["metadata"].setdefault("uid", _key(raw))
             self._tell(resource, "MODIFIED", _key(raw), orjson.dumps(raw))
         elif resource is not EVENTS:
             self._others[resource.plural, raw["metadata"]["name"]] = raw
