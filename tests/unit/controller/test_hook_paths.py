@@ -135,7 +135,7 @@ NOW = datetime.now(UTC)
     [
         ({"phase": "Running"}, None, True),
         ({"phase": "Pending"}, None, True),
-        ({}, NOW + timedelta(seconds=30), True),
+        ({}, NOW + timedelta(days=1), True),
         ({}, NOW - timedelta(seconds=30), False),
         ({"phase": "Succeeded"}, None, False),
         ({"phase": "Failed"}, None, False),
