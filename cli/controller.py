@@ -9,8 +9,8 @@ from cli import config, process
 from cli.errors import CommandError
 
 _DESCRIPTION = """\
-Follows the cluster until SIGTERM. Every replica answers the binding hook and the scheduler extenders over HTTPS; the
-one that holds the Lease lifts gates and writes Queue status.
+Follows the cluster until SIGTERM. Every replica answers the binding hook and the scheduler extenders; the one that holds
+the Lease lifts gates, writes Queue status, and keeps the certificates and the path of the hook.
 """
 _EPILOG = """\
 examples:
@@ -25,6 +25,19 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         "controller", help="the decision process", description=_DESCRIPTION, epilog=_EPILOG
     )
     process.add_arguments(parser, service="cardquota-controller")
+    parser.add_argument(
+        "--authority-secret",
+        metavar="NAME",
+        default="cardquota-controller",
+        help="Secret of the controllers alone: authority, their pair, path of the hook (default %(default)s)",
+    )
+    parser.add_argument(
+        "--webhook-name",
+        metavar="HOST",
+        action="append",
+        default=[],
+        help="name in the webhook's certificate; may be repeated (default cardquota-webhook.<namespace>.svc)",
+    )
     parser.add_argument(
         "--lease", metavar="NAME", default="cardquota", help="Lease that makes a leader (default %(default)s)"
     )
@@ -50,7 +63,13 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         "--extender-port",
         metavar="PORT",
         type=process.port,
-        help="plain HTTP for Volcano's extender plugin (default: HTTPS only, on the main port)",
+        help="plain HTTP for Volcano's extender plugin (default: none)",
+    )
+    parser.add_argument(
+        "--kube-extender-port",
+        metavar="PORT",
+        type=process.port,
+        help="HTTPS for kube-scheduler's extender (default: none)",
     )
     parser.set_defaults(run=run)
 
@@ -61,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
     from controller.options import Options
 
     settings, warnings = config.read(options.config)
+    process.check_client_ca(settings)
     chosen = Options(
         **process.shared(options, warnings),
         lease=options.lease,
@@ -69,6 +89,9 @@ def run(options: argparse.Namespace) -> int:
         advertise_address=options.advertise_address,
         hook_timeout_s=options.hook_timeout,
         extender_port=options.extender_port,
+        kube_extender_port=options.kube_extender_port,
+        authority_secret=options.authority_secret,
+        webhook_names=tuple(options.webhook_name) or (f"cardquota-webhook.{options.namespace}.svc",),
     )
     try:
         _ = chosen.configurations

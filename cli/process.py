@@ -2,9 +2,13 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cli import config
+from cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from core.settings import Settings
 
 NAMESPACE = "cardquota-system"
 _LEVELS = ("debug", "info", "warning", "error")
@@ -36,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
         "--cert-secret",
         metavar="NAME",
         default="cardquota-certificates",
-        help="Secret that holds authority and serving certificate (default %(default)s)",
+        help="Secret that holds the webhook's serving certificate (default %(default)s)",
     )
     parser.add_argument(
         "--service",
@@ -55,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="webhook configuration whose caBundle is kept current; may be repeated",
+        help="webhook configuration whose entries the leader keeps current; may be repeated",
     )
     parser.add_argument(
         "--controller-account",
@@ -64,6 +68,18 @@ def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
     )
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="default %(default)s")
     parser.set_defaults(default_service=service)
+
+
+def check_client_ca(settings: "Settings") -> None:
+    """Raises CommandError where `webhook.clientCA` holds what only looks like certificates."""
+    from kube import tls
+
+    if settings.webhook.required_ca is None:
+        return
+    try:
+        tls.check_authorities(settings.webhook.required_ca)
+    except ValueError as error:
+        raise CommandError(f"webhook.clientCA: {error}") from error
 
 
 def add_kubeconfig(parser: argparse.ArgumentParser) -> None:

@@ -32,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from webhook import process as webhook_process
 
     settings, warnings = config.read(options.config)
+    process.check_client_ca(settings)
     chosen = ProcessOptions(**process.shared(options, warnings))
     try:
         _ = chosen.configurations

@@ -24,6 +24,7 @@ from core.extender.cluster import Cluster
 from core.extender.enqueue import Vote
 from core.extender.pipeline import Refusal
 from core.extender.shapes import ShapeError
+from core.objects import Group
 from core.steps import Steps
 from kube import answers, bigjson
 from kube.intake import DEFAULT, Intake, RefusedError
@@ -35,6 +36,7 @@ T = TypeVar("T")
 
 KUBE_FILTER: Final = "/kube/filter"
 KUBE_PRIORITIZE: Final = "/kube/prioritize"
+KUBE_PATHS: Final = (KUBE_FILTER, KUBE_PRIORITIZE)
 VOLCANO_PREDICATE: Final = "/volcano/predicate"
 VOLCANO_PRIORITIZE: Final = "/volcano/prioritize"
 VOLCANO_JOB_ENQUEUEABLE: Final = "/volcano/jobEnqueueable"
@@ -70,6 +72,7 @@ class Extender:
         self._patience = Patience(self._changes)
         caches.pods.subscribe(self._changes.note)
         caches.nodes.subscribe(self._changes.note)
+        caches.groups.subscribe(self._group_changed)
 
     def add_kube_routes(self, app: web.Application) -> None:
         """Serves kube-scheduler's protocol on POST."""
@@ -114,9 +117,18 @@ class Extender:
 
     async def _job_enqueueable(self, body: Any) -> Any:
         now_s = asyncio.get_running_loop().time()
-        found = enqueue.vote(body, self._caches.ledger, self._promises, now_s)
+        found = enqueue.vote(body, self._caches.ledger, self._promises, now_s, self._known)
         self._told(found)
         return enqueue.vote_answer(found)
+
+    def _known(self, asking: Group) -> Group | None:
+        """The PodGroup of that name as the cluster has it, if it is the very one."""
+        found = self._caches.groups.get(asking.key)
+        return found if found is not None and found.uid == asking.uid else None
+
+    def _group_changed(self, old: Group | None, new: Group | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            self._promises.drop(old.key)
 
     async def _queue_overused(self, body: Any) -> Any:
         return enqueue.overused_answer(body, self._caches.ledger)

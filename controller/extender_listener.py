@@ -1,30 +1,52 @@
-"""A plain HTTP port for Volcano's scheduler, which cannot be told whose certificates to trust.
+"""The ports on which schedulers ask: each serves nothing but questions about placement, in the protocol of one scheduler.
 
-It serves nothing but questions about placement, and answers them from what the scheduler knows anyway. Who may reach it is
-a NetworkPolicy's business.
+Volcano's scheduler cannot be told whose certificates to trust, so its port is plain HTTP. Who may reach them is a
+NetworkPolicy's business.
 """
 
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from controller.extender import Extender
+from aiohttp import web
+
+from controller.extender import KUBE_PATHS
 from kube.serving import Server, application
 
 _FINISH_S = 5.0
 """Longer than the scheduler waits for an answer."""
 
 
+Routes = Callable[[web.Application], None]
+
+
 @asynccontextmanager
-async def listening(extender: Extender, host: str, port: int | None) -> AsyncIterator[None]:
-    """The port is open, unless there is none."""
+async def listening(
+    routes: Routes, host: str, port: int | None, *, name: str, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[None]:
+    """The port is open, unless there is none. `name` is for the log."""
     if port is None:
         yield
         return
     app = application()
-    extender.add_volcano_routes(app)
-    server = Server(app, host, port, name="extender", finish_s=_FINISH_S)
+    routes(app)
+    server = Server(app, host, port, tls, name=name, finish_s=_FINISH_S)
     await server.start()
     try:
         yield
     finally:
         await server.stop()
+
+
+def add_moved_routes(app: web.Application, port: int) -> None:
+    """Sends kube-scheduler on to its port: configurations of the first release name the one that the hook has kept.
+
+    Whoever asks repeats the question there, so nothing of it is read here.
+    """
+
+    async def moved(request: web.Request) -> web.StreamResponse:
+        url = request.url.with_port(port).with_scheme("https")
+        return web.Response(status=308, headers={"Location": str(url)})
+
+    for path in KUBE_PATHS:
+        app.router.add_post(path, moved)

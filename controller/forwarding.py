@@ -11,7 +11,7 @@ from core.admission.bindings import refuse
 from core.admission.request import AdmissionRequest, Decision
 from core.names import OWN_PREFIX
 from kube.admission.relay import AnswerError, decode_answer, encode_request
-from kube.pki import Bundle
+from kube.pki import Pair
 from kube.tls import client_context
 
 ADDRESS_ANNOTATION = OWN_PREFIX + "address"
@@ -33,6 +33,18 @@ class Holder(Protocol):
         """Identity and annotations of the Lease's holder."""
 
 
+class Shown(Protocol):
+    """What of kube.certificates.Credentials the link looks at."""
+
+    @property
+    def ca_certificates(self) -> bytes:
+        """Who issues the certificates of controllers, PEM."""
+
+    @property
+    def leaf(self) -> Pair:
+        """The pair that all replicas share."""
+
+
 class LeaderLink:
     """Asks the leader, over TLS with the pair that all replicas share, within an `async with`.
 
@@ -41,13 +53,13 @@ class LeaderLink:
     """
 
     def __init__(
-        self, elector: Holder, bundle: Callable[[], Bundle | None], server_name: str, *, timeout_s: float
+        self, elector: Holder, bundle: Callable[[], Shown | None], server_name: str, *, timeout_s: float
     ) -> None:
         self._elector = elector
         self._bundle = bundle
         self._server_name = server_name
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
-        self._context: tuple[Bundle, ssl.SSLContext] | None = None
+        self._context: tuple[Shown, ssl.SSLContext] | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -77,7 +89,7 @@ class LeaderLink:
             text = f"the leader {holder[0]} could not be asked ({type(error).__name__}); the scheduler will try again"
             return refuse(reasons.NO_LEADER, text)
 
-    async def _post(self, url: str, body: bytes, bundle: Bundle) -> bytes:
+    async def _post(self, url: str, body: bytes, bundle: Shown) -> bytes:
         assert self._session is not None, "asked outside of `async with`"
         async with self._session.post(
             url,
@@ -89,7 +101,7 @@ class LeaderLink:
         ) as response:
             return await response.read()
 
-    def _trusting(self, bundle: Bundle) -> ssl.SSLContext:
+    def _trusting(self, bundle: Shown) -> ssl.SSLContext:
         if self._context is None or self._context[0] is not bundle:
             self._context = (
                 bundle,

@@ -7,13 +7,13 @@ from functools import partial
 from prometheus_client import REGISTRY
 
 from controller.announcements import Announcements
-from controller.app import add_leader_routes, add_routes
+from controller.app import add_hook_routes, add_leader_routes
 from controller.binding import BindingHook
 from controller.caches import Caches
 from controller.device_series import DeviceSeries
 from controller.discovery import DiscoveryLog
 from controller.extender import Extender
-from controller.extender_listener import listening as plain_listening
+from controller.extender_listener import add_moved_routes, listening
 from controller.extender_metrics import ExtenderMetrics
 from controller.extender_votes import VoteNotes
 from controller.forwarding import ADDRESS_ANNOTATION, LeaderLink
@@ -28,6 +28,7 @@ from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from controller.stranded import StrandedPods
+from controller.trust import Trust
 from core.objects import Group, Node, Pod, Queue
 from core.queues.rollouts import Rollouts
 from core.settings import Settings
@@ -37,9 +38,11 @@ from kube.client import Client
 from kube.election import Elector
 from kube.events import EventRecorder, Reference
 from kube.health import condition
+from kube.intake import FOR_SCHEDULERS, IN_FLIGHT, Intake
 from kube.lease import Term
 from kube.process import Frame
 from kube.serving import application
+from kube.tls import ServingCertificate
 
 _Object = Pod | Group | Queue | Node
 
@@ -51,7 +54,15 @@ def run(settings: Settings, options: Options) -> int:
 
 async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> int:
     async with await Client.connect(options.kubeconfig) as client:
-        frame = Frame(client, options, verify_clients=True)
+        serving, kube_serving = (
+            ServingCertificate(required_ca=settings.webhook.required_ca),
+            ServingCertificate(),
+        )
+        trust = Trust(client, options, serving, kube_serving)
+        frame = Frame(options, serving, trust.pair)
+        frame.health.require_ready(
+            "configurations", condition(trust.told, "the API server does not trust us yet")
+        )
         caches, metrics = Caches(client, settings), Metrics(REGISTRY)
         caches.nodes.subscribe(DiscoveryLog(caches.ledger.inventory, REGISTRY).on_node)
         frame.health.require_ready(
@@ -76,7 +87,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             annotations={ADDRESS_ANNOTATION: options.advertise_address} if options.advertise_address else {},
         )
         link = LeaderLink(
-            elector, lambda: frame.bundle, options.service, timeout_s=options.hook_timeout_s / 2
+            elector, lambda: trust.credentials, options.service, timeout_s=options.hook_timeout_s / 2
         )
         stranded = StrandedPods(caches, announcements)
         hook = BindingHook(
@@ -103,17 +114,19 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         )
         frame.health.require_live("refresh", leader.stuck)
         app = application()
-        add_routes(app, hook, REVIEWS)
-        add_leader_routes(app, hook, REVIEWS)
-        extender = Extender(caches, ExtenderMetrics(REGISTRY), notes.told)
-        if settings.features.extender:
-            extender.add_kube_routes(app)
-            extender.add_volcano_routes(app)
-        extender_port = options.extender_port if settings.features.extender else None
+        # What schedulers send takes nothing from binds.
+        binds = Intake(IN_FLIGHT - FOR_SCHEDULERS)
+        add_hook_routes(app, hook, REVIEWS, trust.paths, binds)
+        add_leader_routes(app, hook, REVIEWS, trust.authorities, binds)
+        extender = Extender(caches, ExtenderMetrics(REGISTRY), notes.told, intake=Intake(FOR_SCHEDULERS))
+        volcano_port = options.extender_port if settings.features.extender else None
+        kube_port = options.kube_extender_port if settings.features.extender else None
+        if kube_port is not None:
+            add_moved_routes(app, kube_port)
 
         async def lead(term: Term) -> None:
             overruns.tell()
-            await runtime.run_both(leader.lead(term), announcements.run())
+            await runtime.run_both(runtime.run_both(leader.lead(term), announcements.run()), trust.lead())
 
         async def campaign() -> None:
             await runtime.filled(caches.wait_synced())
@@ -123,15 +136,20 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             await caches.wait_synced()
             await notes.run()
 
+        host = options.bind_address
         # The main port drains first, and with it readiness fails.
         async with (
             link,
-            plain_listening(extender, options.bind_address, extender_port),
+            listening(extender.add_volcano_routes, host, volcano_port, name="extender"),
+            listening(
+                extender.add_kube_routes, host, kube_port, name="kube-extender", tls=kube_serving.context
+            ),
             frame.listening(app, "binding"),
         ):
             await runtime.run_until(
                 stop,
                 frame.run,
+                *trust.runnables,
                 caches.run,
                 overruns.run,
                 *definition.runnables,

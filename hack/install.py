@@ -20,12 +20,13 @@ from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, WaitError, wait_for
 from hack.controlplane.credentials import write_private
 from hack.controlplane.ports import free_ports
 from hack.controlplane.processes import Supervisor
-from hack.installation import rendering, substitution
+from hack.installation import certification, rendering, substitution
 from hack.installation.inventory import Inventory
 from hack.installation.rendering import Object, of_kind
 from hack.installation.replica import Replica, replica
@@ -34,6 +35,7 @@ from hack.installation.substitution import Surroundings
 NAMESPACE = "cardquota-system"
 WEBHOOK = "cardquota-webhook"
 CONTROLLER = "cardquota-controller"
+CERTIFICATES = "cardquota-certificates"
 
 _CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 # What others need comes first. The create policy's binding is the last of the policies, so that all are in force
@@ -139,6 +141,11 @@ class Installation:
         port = substitution.container_port(self._deployments[CONTROLLER], "https")
         return substitution.url(self._replicas[CONTROLLER][index].ports[port])
 
+    def kube_extender_url(self, index: int) -> str:
+        """Return the address at which a controller answers kube-scheduler over HTTPS."""
+        port = substitution.container_port(self._deployments[CONTROLLER], "kube-extender")
+        return substitution.url(self._replicas[CONTROLLER][index].ports[port])
+
     def extender_url(self, index: int) -> str:
         """Return the address at which a controller answers Volcano's scheduler over plain HTTP."""
         port = substitution.container_port(self._deployments[CONTROLLER], "extender")
@@ -184,14 +191,28 @@ class Installation:
         for name in names:
             added.append(self._launch(name, f"{name}-{len(self._replicas[name])}"))
             self._replicas[name].append(added[-1])
-        # The processes write their certificate authority into entries that exist.
+        # The leader writes the certificate authority into entries that exist.
         self._point_webhooks()
+        if not self._wanted[CONTROLLER] and self._replicas[WEBHOOK]:
+            self._certify()
         ready = [self._settled(item) for item in added]
         if ready:
             wait_for("the webhook entries trust the processes", self._is_trusted)
         for item in ready:
             self._progress(f"{item.process.name} is ready")
         return ready
+
+    def _certify(self) -> None:
+        """Issue what a leader would, where no controller is wanted."""
+        rendered = [(kind, name) for kind in _CONFIGURATIONS for name in of_kind(self.objects, kind)]
+        services = [thing["metadata"]["name"] for thing in self.objects if thing["kind"] == "Service"]
+        certification.certify(
+            self._plane.admin_kubeconfig,
+            self.namespace,
+            (CERTIFICATES, CONTROLLER),
+            [f"{name}.{self.namespace}.svc" for name in services],
+            rendered,
+        )
 
     def _settled(self, item: Replica) -> Replica:
         """Return the replica, or the one that took its place on other ports because somebody was faster, once ready."""
@@ -241,7 +262,9 @@ class Installation:
         urls = self._urls()
         for kind in _CONFIGURATIONS:
             for configuration in of_kind(self.objects, kind).values():
-                self._inventory.apply(substitution.on_loopback(configuration, urls))
+                stored = self._plane.api.get(self._plane.api.path_of(configuration))
+                told = stored.body if stored.status == HTTPStatus.OK else {}
+                self._inventory.apply(substitution.on_loopback(configuration, urls, told))
 
     def _urls(self) -> dict[str, str]:
         """The address behind each Service that has, or once had, a process: the first running one's."""
@@ -260,7 +283,9 @@ class Installation:
 
     def _is_trusted(self) -> bool:
         stored = [self._plane.api.get(path).expect() for path in self._configurations()]
-        return all("caBundle" in w["clientConfig"] for c in stored for w in c.get("webhooks", ()))
+        clients = [w["clientConfig"] for c in stored for w in c.get("webhooks", ())]
+        # The leader adds the path of the binding hook.
+        return all("caBundle" in c and urlsplit(c["url"]).path for c in clients)
 
     def _configurations(self) -> list[str]:
         """The paths of the rendered webhook configurations."""

@@ -1,203 +1,166 @@
-"""Self-made certificates in a cluster: kept in a Secret, handed to the TLS server, and told to the API server.
+"""Certificates in Secrets: how they are kept there, and how a process serves what is in one.
 
-All replicas run this; whoever comes first writes the Secret, and resourceVersion makes the others take what the
-first one wrote.
+The leader alone fills the Secrets, see kube.authority. Every process follows the one that it may read and hands its pair to
+its TLS servers, so that a new pair is served everywhere within moments.
 """
 
 import asyncio
 import base64
 import binascii
-import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from random import Random
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from core import names
-from kube import errors, pki
-from kube.backoff import Backoff
-from kube.client import Client, Json, JsonPatch, PatchType
+from kube.client import Json
+from kube.informer import Informer
 from kube.metrics import DEFAULT, Metrics
 from kube.pki import Bundle, Pair
-from kube.resources import SECRETS, Resource
+from kube.reflector import ListWatch
+from kube.resources import SECRETS
 from kube.tls import ServingCertificate
 
-_LOG = logging.getLogger(__name__)
-
 CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
-"""The keys of the Secret, as kubernetes.io/tls and cert-manager call them."""
+"""The keys of a Secret, as kubernetes.io/tls and cert-manager call them."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1")
 
-_RACES = 5
 
-Configuration = tuple[Resource, str]
-"""A webhook configuration: which of the two resources, and its name."""
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a Secret holds under the keys that can be read: those that are neither empty nor garbage."""
+
+    data: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    @property
+    def leaf(self) -> Pair | None:
+        """The serving pair, if it is complete."""
+        if CERTIFICATE not in self.data or KEY not in self.data:
+            return None
+        return Pair(self.data[CERTIFICATE], self.data[KEY])
+
+    @property
+    def authorities(self) -> bytes:
+        """The certificates of the authorities, empty where there are none."""
+        return self.data.get(CA_CERTIFICATE, b"")
+
+    @property
+    def bundle(self) -> Bundle | None:
+        """Authority and pair, if nothing is missing."""
+        leaf = self.leaf
+        if leaf is None or not self.authorities or CA_KEY not in self.data:
+            return None
+        return Bundle(self.authorities, self.data[CA_KEY], leaf)
 
 
-def is_own_webhook(entry: Mapping[str, Any]) -> bool:
-    """Whether a webhook entry is one of ours by its name, `<something>.cardquota.io`."""
-    return str(entry.get("name", "")).endswith("." + names.OWN_PREFIX.rstrip("/"))
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a process shows, and whom it believes."""
+
+    ca_certificates: bytes
+    leaf: Pair
 
 
-class SelfSigned:
-    """Keeps one Secret with an authority and a serving pair, and `caBundle` of the webhooks in step with it.
+def content(raw: Json | None) -> Content:
+    """What can be read of a Secret; nothing of one that does not exist."""
+    found: dict[str, bytes] = {}
+    for key, text in ((raw or {}).get("data") or {}).items():
+        try:
+            value = base64.b64decode(text or "", validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            continue
+        if value:
+            found[key] = value
+    return Content(found)
 
-    With `serving`, each pass hands over the pair; with `verify_clients` as well, the authority is what clients'
-    certificates are verified against. The Secret may exist empty, or not at all where creating it is allowed.
+
+def of_bundle(bundle: Bundle) -> dict[str, bytes]:
+    """What a Secret holds of a bundle."""
+    return {
+        CA_CERTIFICATE: bundle.ca_certificates,
+        CA_KEY: bundle.ca_key,
+        CERTIFICATE: bundle.leaf.certificate,
+        KEY: bundle.leaf.key,
+    }
+
+
+def encoded(data: Mapping[str, bytes]) -> dict[str, str]:
+    """The data as the API server takes it."""
+    return {key: base64.b64encode(value).decode() for key, value in data.items()}
+
+
+def follow_secret(
+    client: ListWatch, namespace: str, name: str, metrics: Metrics = DEFAULT
+) -> Informer[Content]:
+    """An informer of one Secret by its name, with no right to any other; its only view has the key `name`."""
+    return Informer(
+        client,
+        SECRETS,
+        lambda raw: content(raw) if raw["metadata"]["name"] == name else None,
+        key=lambda _: name,
+        namespace=namespace,
+        field_selector=f"metadata.name={name}",
+        metrics=metrics,
+    )
+
+
+class FollowedPair:
+    """Serves the pair in a Secret from the moment it is stored there.
+
+    A Secret that is emptied, deleted or damaged changes nothing: what was served last goes on. While there is nothing in it
+    yet, the pair of `shared` is served, a Secret of the first release, in which all processes had one pair and its authority.
     """
 
     def __init__(
         self,
-        client: Client,
-        namespace: str,
-        secret: str,
-        dns_names: Sequence[str],
+        secret: Informer[Content],
+        serving: Sequence[ServingCertificate],
         *,
-        configurations: Sequence[Configuration] = (),
-        serving: ServingCertificate | None = None,
+        shared: Informer[Content] | None = None,
         verify_clients: bool = False,
-        owns: Callable[[Mapping[str, Any]], bool] = is_own_webhook,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        rng: Random | None = None,
-        metrics: Metrics = DEFAULT,
     ) -> None:
-        self._client = client
-        self._namespace = namespace
+        """With `verify_clients` the first of `serving` verifies the certificates of clients that show one."""
         self._secret = secret
-        self._names = tuple(dict.fromkeys((*dns_names, *LOCAL_NAMES)))
-        self._configurations = tuple(configurations)
-        self._serving = serving
+        self._shared = shared
+        self._serving = tuple(serving)
         self._verify_clients = verify_clients
-        self._owns = owns
-        self._now = now
-        self._rng = rng or Random()  # noqa: S311 - spreads attempts, protects nothing
-        self._metrics = metrics
+        self.credentials: Credentials | None = None
+        for informer in self._informers:
+            informer.subscribe(self._on_change)
 
-    async def run(self, interval_s: float = 3600.0) -> None:
-        """Makes a pass at once and then each `interval_s`, until cancelled; sooner again after a failed one."""
-        backoff = Backoff(self._rng)
-        while True:
-            try:
-                await self.reconcile()
-            except errors.KubeError as error:
-                self._metrics.certificate_failures.inc()
-                delay_s = min(interval_s, backoff.next_delay())
-                extra = {"error": str(error), "retry_s": round(delay_s, 1)}
-                _LOG.warning("certificates could not be reconciled", extra=extra)
-            else:
-                backoff.reset()
-                delay_s = interval_s
-            await asyncio.sleep(delay_s)
+    @property
+    def _informers(self) -> tuple[Informer[Content], ...]:
+        return (self._secret,) if self._shared is None else (self._secret, self._shared)
 
-    async def reconcile(self) -> Bundle:
-        """One pass: the Secret, then the server's pair, then the webhook configurations. Raises KubeError."""
-        bundle = await self.ensure()
-        if self._serving is not None:
-            client_ca = bundle.ca_certificates if self._verify_clients else None
-            self._serving.load(bundle.leaf.certificate, bundle.leaf.key, client_ca)
-        await self.inject(self._configurations, bundle.ca_certificates)
-        return bundle
+    async def run(self) -> None:
+        """Follows the Secrets until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers:
+                tasks.create_task(informer.run(), name=f"follow {informer.resource}")
+            for informer in self._informers:
+                await informer.wait_synced()
+            # A Secret that does not exist has told nobody so.
+            self._on_change(None, None)
 
-    async def ensure(self) -> Bundle:
-        """What the Secret holds, after whatever was missing, invalid or about to expire was issued and stored.
+    def _on_change(self, _old: Content | None, _new: Content | None) -> None:
+        found = self._first()
+        if found is None or found == self.credentials:
+            return
+        leaf = found.leaf
+        for place, serving in enumerate(self._serving):
+            client_ca = found.ca_certificates if self._verify_clients and place == 0 else None
+            if not serving.load(leaf.certificate, leaf.key, client_ca):
+                return
+        self.credentials = found
 
-        Where another replica was quicker, what that one stored is returned. Raises KubeError.
-        """
-        conflict: errors.Conflict | None = None
-        for _ in range(_RACES):
-            secret = await self._read()
-            stored = _decode(secret)
-            bundle = pki.renewed(stored, self._names, self._now())
-            if bundle is stored:
-                return bundle
-            try:
-                await self._write(secret, bundle)
-            except errors.Conflict as error:
-                conflict = error
-                continue
-            _LOG.info("certificates issued", extra={"namespace": self._namespace, "name_": self._secret})
-            return bundle
-        raise conflict or AssertionError("at least one try")
-
-    async def inject(self, configurations: Iterable[Configuration], ca_certificates: bytes) -> int:
-        """Makes `ca_certificates` the caBundle of each of our webhooks in these configurations; how many changed.
-
-        Entries of others and a caBundle that is right already are left alone, and a configuration that does not exist
-        is passed over. Raises KubeError.
-        """
-        changed = 0
-        for resource, name in configurations:
-            changed += await self._inject(resource, name, base64.b64encode(ca_certificates).decode())
-        return changed
-
-    async def _inject(self, resource: Resource, name: str, ca_bundle: str) -> int:
-        lost: errors.ApiError | None = None
-        for _ in range(_RACES):
-            try:
-                raw = await self._client.get(resource, name)
-            except errors.NotFound:
-                _LOG.info(
-                    "webhook configuration does not exist",
-                    extra={"resource": str(resource), "configuration": name},
-                )
-                return 0
-            patch = self._bundle_patch(raw, ca_bundle)
-            if not patch:
-                return 0
-            try:
-                await self._client.patch(resource, name, patch, patch_type=PatchType.JSON)
-            except (errors.Invalid, errors.Conflict) as error:
-                lost = error  # entries moved meanwhile: a failed `test` is answered as Invalid
-                continue
-            return len(patch) // 2
-        raise lost or AssertionError("at least one try")
-
-    def _bundle_patch(self, raw: Json, ca_bundle: str) -> JsonPatch:
-        """Two operations for each entry of ours: that it still stands there, and its new bundle."""
-        patch: JsonPatch = []
-        for index, entry in enumerate(raw.get("webhooks") or []):
-            client_config = entry.get("clientConfig") or {}
-            if self._owns(entry) and client_config.get("caBundle") != ca_bundle:
-                path = f"/webhooks/{index}"
-                patch.append({"op": "test", "path": f"{path}/name", "value": entry["name"]})
-                patch.append({"op": "add", "path": f"{path}/clientConfig/caBundle", "value": ca_bundle})
-        return patch
-
-    async def _read(self) -> Json | None:
-        try:
-            return await self._client.get(SECRETS, self._secret, self._namespace)
-        except errors.NotFound:
-            return None
-
-    async def _write(self, secret: Json | None, bundle: Bundle) -> None:
-        """Stores the bundle into the Secret as it was read; raises Conflict when it has changed since."""
-        content = {
-            CA_CERTIFICATE: bundle.ca_certificates,
-            CA_KEY: bundle.ca_key,
-            CERTIFICATE: bundle.leaf.certificate,
-            KEY: bundle.leaf.key,
-        }
-        data = {key: base64.b64encode(value).decode() for key, value in content.items()}
-        if secret is None:
-            metadata = {"name": self._secret, "namespace": self._namespace}
-            body: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
-            await self._client.create(SECRETS, body, self._namespace)
-        else:
-            body = secret | {"data": (secret.get("data") or {}) | data}
-            await self._client.replace(SECRETS, body, self._namespace)
+    def _first(self) -> Credentials | None:
+        held = _only(self._secret)
+        if held is None and self._secret.synced and self._shared is not None:
+            shared = _only(self._shared)
+            held = shared if shared is not None and shared.bundle is not None else None
+        return None if held is None or held.leaf is None else Credentials(held.authorities, held.leaf)
 
 
-def _decode(secret: Json | None) -> Bundle | None:
-    """The bundle in a Secret; None when a part is missing, empty or not base64."""
-    data = (secret or {}).get("data") or {}
-    try:
-        values = {
-            key: base64.b64decode(data.get(key, ""), validate=True)
-            for key in (CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY)
-        }
-    except (binascii.Error, TypeError):
-        return None
-    if not all(values.values()):
-        return None
-    return Bundle(values[CA_CERTIFICATE], values[CA_KEY], Pair(values[CERTIFICATE], values[KEY]))
+def _only(informer: Informer[Content]) -> Content | None:
+    """The content of the one Secret that is followed, if there is a pair with its authority in it."""
+    for held in informer.values():
+        return held if held.leaf is not None and held.authorities else None
+    return None

@@ -5,6 +5,7 @@ them may come at once.
 """
 
 import asyncio
+from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Final
@@ -15,6 +16,10 @@ IN_FLIGHT: Final = 24 * 1024 * 1024
 """Bytes of all bodies that are being read or worked on."""
 READ_S: Final = 10.0
 """How long a body may take to arrive: nobody waits longer for our answers."""
+FOR_SCHEDULERS: Final = 16 * 1024 * 1024
+"""What of it is for schedulers' questions where a process answers those and reviews of binds."""
+OTHERS: Final = 4 * 1024 * 1024
+"""What of it no single address gets, so that one that sends slowly or endlessly does not keep all others out."""
 RETRY_AFTER_S: Final = 1
 
 
@@ -35,13 +40,16 @@ class RefusedError(Exception):
 class Intake:
     """Counts the bytes of bodies, those that a client announces before they come.
 
-    A single body is always taken in, up to its own limit, even where that is higher than the limit of all together.
+    A single body is always taken in, up to its own limit, even where that is higher than the limit of all together. The last
+    `others` bytes are for those whose address has nothing here yet.
     """
 
-    def __init__(self, most: int = IN_FLIGHT, read_s: float = READ_S) -> None:
+    def __init__(self, most: int = IN_FLIGHT, read_s: float = READ_S, *, others: int = 0) -> None:
         self._most = most
+        self._others = others
         self.read_s = read_s
         self._held = 0
+        self._by_address: Counter[str] = Counter()
 
     @property
     def held(self) -> int:
@@ -58,16 +66,22 @@ class Intake:
         """
         return _Share(self, request, limit, name)
 
-    def take(self, more: int, counted: int) -> None:
+    def take(self, more: int, counted: int, address: str) -> None:
         """Counts so many bytes more for a body of which `counted` are in already. Raises RefusedError."""
-        if self._held > counted and self._held + more > self._most:
-            text = f"requests of more than {self._most} bytes are being worked on; try again"
+        theirs = self._by_address[address]
+        most = self._most - (self._others if theirs > counted else 0)
+        if self._held > counted and self._held + more > most:
+            text = f"requests of more than {most} bytes are being worked on; try again"
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, text)
         self._held += more
+        self._by_address[address] += more
 
-    def give_back(self, counted: int) -> None:
+    def give_back(self, counted: int, address: str) -> None:
         """Counts so many bytes less."""
         self._held -= counted
+        self._by_address[address] -= counted
+        if self._by_address[address] <= 0:
+            del self._by_address[address]
 
 
 class _Share(AbstractAsyncContextManager[bytearray]):
@@ -79,6 +93,7 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         self._limit = limit
         self._name = name
         self._counted = 0
+        self._address = request.remote or ""
 
     async def __aenter__(self) -> bytearray:
         try:
@@ -87,11 +102,11 @@ class _Share(AbstractAsyncContextManager[bytearray]):
                 return await self._read()
             return await self._read_in_time()
         except BaseException:
-            self._intake.give_back(self._counted)
+            self._intake.give_back(self._counted, self._address)
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        self._intake.give_back(self._counted)
+        self._intake.give_back(self._counted, self._address)
 
     async def _read_in_time(self) -> bytearray:
         try:
@@ -118,9 +133,9 @@ class _Share(AbstractAsyncContextManager[bytearray]):
             limit = f"{self._name}, {self._limit} bytes" if self._name else f"{self._limit} bytes"
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {limit}")
         if size > self._counted:
-            self._intake.take(size - self._counted, self._counted)
+            self._intake.take(size - self._counted, self._counted, self._address)
             self._counted = size
 
 
-DEFAULT: Final = Intake()
+DEFAULT: Final = Intake(others=OTHERS)
 """The bodies of this process."""

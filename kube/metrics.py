@@ -118,6 +118,12 @@ class Metrics:
             ("operation",),
             registry=registry,
         )
+        self.connections_refused = Counter(
+            "cardquota_connections_refused_total",
+            "Connections that were closed before anything was asked on them: too many, or silent for too long.",
+            ("server", "cause"),
+            registry=registry,
+        )
         self.certificate_loads = Counter(
             "cardquota_serving_certificate_loads_total",
             "Serving certificates offered to the TLS server, by what became of them.",

@@ -6,7 +6,7 @@ defaults accept them.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 
@@ -61,8 +61,10 @@ def issue_ca(now: datetime, *, common_name: str = "cardquota") -> Pair:
     return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
-    """A new pair for the given DNS names and IP addresses, for servers and clients, valid for LEAF_LIFETIME.
+def issue_leaf(ca: Pair, names: Iterable[str], now: datetime, *, clients: bool = True) -> Pair:
+    """A new pair for the given DNS names and IP addresses, for servers and, with `clients`, for clients as well.
+
+    It is valid for LEAF_LIFETIME.
 
     Raises ValueError when there are no names, or the authority is not a readable EC pair.
     """
@@ -71,7 +73,7 @@ def issue_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, str(sans[0].value)[:_COMMON_NAME_LIMIT])])
     identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    usages = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if clients else [])]
     builder = (
         _builder(subject, issuer.subject, key.public_key(), now, LEAF_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -85,22 +87,72 @@ def issue_leaf(ca: Pair, names: Iterable[str], now: datetime) -> Pair:
     return _pair(builder.sign(signer, hashes.SHA256()), key)
 
 
-def renewed(bundle: Bundle | None, names: Sequence[str], now: datetime) -> Bundle:
+def renewed(bundle: Bundle | None, names: Sequence[str], now: datetime, *, keep_leaf: bool = False) -> Bundle:
     """The very same bundle when it serves all `names` for long enough, else one with what had to be issued anew.
 
-    A usable authority is kept when only the leaf is to be replaced. The names of a usable old leaf stay in the new
-    one, so that two processes with different names that share a Secret settle on both.
+    A usable authority is kept when only the leaf is to be replaced. With `keep_leaf` a leaf that can still be served stays
+    although its time has come: whoever has to trust the next one may not know its authority yet.
     """
     ca = _usable_ca(bundle, now)
     if bundle is None or ca is None:
         ca = issue_ca(now)
-        former = b"" if bundle is None else _still_valid(bundle.ca_certificates, now)
-        return Bundle(ca.certificate + former, ca.key, issue_leaf(ca, names, now))
-    wanted = [str(name.value) for name in _alternative_names(names)]
-    served = _names_served(bundle.leaf, ca)
-    if served.issuperset(wanted) and not needs_renewal(bundle.leaf.certificate, now):
-        return bundle
-    return Bundle(bundle.ca_certificates, bundle.ca_key, issue_leaf(ca, [*wanted, *sorted(served)], now))
+        former = b"" if bundle is None else still_valid(bundle.ca_certificates, now)
+        bundle = Bundle(ca.certificate + former, ca.key, Pair(b"", b"") if bundle is None else bundle.leaf)
+    leaf = renewed_leaf(bundle, bundle.leaf, names, now, clients=True, keep=keep_leaf)
+    return bundle if leaf is bundle.leaf else replace(bundle, leaf=leaf)
+
+
+def renewed_leaf(
+    bundle: Bundle,
+    leaf: Pair | None,
+    names: Sequence[str],
+    now: datetime,
+    *,
+    clients: bool,
+    keep: bool = False,
+) -> Pair:
+    """The very same leaf when it is as the authority would issue it and valid for long enough, else a new one.
+
+    A new one has exactly these `names`, and proves a client's identity only with `clients`. With `keep`, as for `renewed`.
+    """
+    ca = Pair(_first(bundle.ca_certificates), bundle.ca_key)
+    if leaf is not None:
+        wanted = {str(name.value) for name in _alternative_names(names)}
+        proper = _names_served(leaf, ca) == wanted and serves_clients(leaf) == clients
+        if proper and not needs_renewal(leaf.certificate, now):
+            return leaf
+        if keep and _matches(leaf) and _valid(leaf, now) and issued(leaf.certificate, bundle.ca_certificates):
+            return leaf
+    return issue_leaf(ca, names, now, clients=clients)
+
+
+def issued(certificate: bytes, ca_certificates: bytes) -> bool:
+    """Whether one of these authorities issued the first certificate of a PEM, or the one of a DER."""
+    try:
+        leaf = _read(certificate)
+        authorities = x509.load_pem_x509_certificates(ca_certificates)
+    except ValueError:
+        return False
+    return any(_is_issuer(authority, leaf) for authority in authorities)
+
+
+def serves_clients(leaf: Pair) -> bool:
+    """Whether a server would take the leaf for a client's."""
+    try:
+        certificate = x509.load_pem_x509_certificate(leaf.certificate)
+        usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return True
+    except ValueError:
+        return False
+    return ExtendedKeyUsageOID.CLIENT_AUTH in usages
+
+
+def issuing_only(bundle: Bundle) -> Bundle:
+    """The very same bundle when it trusts no former authority, else one that does not any more."""
+    first = _first(bundle.ca_certificates)
+    count = len(x509.load_pem_x509_certificates(bundle.ca_certificates))
+    return bundle if count == 1 else replace(bundle, ca_certificates=first)
 
 
 def needs_renewal(pem: bytes, now: datetime, *, margin: timedelta = RENEWAL_MARGIN) -> bool:
@@ -132,6 +184,29 @@ def _names_served(leaf: Pair, ca: Pair) -> set[str]:
     return {str(name.value) for name in extension.value} if _matches(leaf) else set()
 
 
+def _is_issuer(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _read(certificate: bytes) -> x509.Certificate:
+    """Raises ValueError."""
+    if certificate.startswith(b"-----BEGIN"):
+        return x509.load_pem_x509_certificate(certificate)
+    return x509.load_der_x509_certificate(certificate)
+
+
+def _first(pem: bytes) -> bytes:
+    return x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.PEM)
+
+
+def _valid(leaf: Pair, now: datetime) -> bool:
+    return not needs_renewal(leaf.certificate, now, margin=timedelta())
+
+
 def _matches(pair: Pair) -> bool:
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate)
@@ -140,7 +215,8 @@ def _matches(pair: Pair) -> bool:
         return False
 
 
-def _still_valid(pem: bytes, now: datetime) -> bytes:
+def still_valid(pem: bytes, now: datetime) -> bytes:
+    """Those of the PEM certificates that have not ended; none where the text cannot be read."""
     try:
         certificates = x509.load_pem_x509_certificates(pem)
     except ValueError:

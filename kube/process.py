@@ -11,14 +11,13 @@ from typing import Any
 from aiohttp import web
 
 from kube import errors, logs, metrics, runtime
-from kube.certificates import Configuration, SelfSigned
-from kube.client import Client
+from kube.certificates import FollowedPair
 from kube.health import Health, condition
-from kube.pki import Bundle
 from kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from kube.serving import Server, application
 from kube.stalls import StallWatch
 from kube.tls import ServingCertificate
+from kube.webhook_entries import Configuration
 
 _LOG = logging.getLogger(__name__)
 
@@ -88,37 +87,26 @@ def run(options: ProcessOptions, serve: Callable[[asyncio.Event], Coroutine[Any,
 
 
 class Frame:
-    """Certificate, probes and ports of one process. Ready once the pair is served and the API server trusts it."""
+    """Certificate, probes and ports of one process. Ready once it has a pair to serve.
 
-    def __init__(self, client: Client, options: ProcessOptions, *, verify_clients: bool = False) -> None:
+    That of the webhook is stored only after the API server was told to trust it.
+    """
+
+    def __init__(self, options: ProcessOptions, serving: ServingCertificate, pair: FollowedPair) -> None:
         self._options = options
-        self.serving = ServingCertificate()
+        self._pair = pair
+        self.serving = serving
         self.health = Health()
-        self._certificates = _Certificates(
-            client,
-            options.namespace,
-            options.cert_secret,
-            options.certificate_names,
-            configurations=options.configurations,
-            serving=self.serving,
-            verify_clients=verify_clients,
-        )
         self.health.require_ready(
-            "certificate", condition(lambda: self.serving.loaded, "there is no serving certificate yet")
+            "certificate",
+            condition(
+                lambda: self.serving.loaded, "there is no serving certificate yet; the leader issues it"
+            ),
         )
-        self.health.require_ready(
-            "configurations",
-            condition(lambda: self._certificates.bundle is not None, "the API server does not trust us yet"),
-        )
-
-    @property
-    def bundle(self) -> Bundle | None:
-        """Authority and pair as last stored; None until the first complete pass."""
-        return self._certificates.bundle
 
     async def run(self) -> None:
-        """Keeps the certificates current until cancelled."""
-        await self._certificates.run()
+        """Keeps to the certificate that is stored until cancelled."""
+        await self._pair.run()
 
     @asynccontextmanager
     async def listening(self, app: web.Application, name: str) -> AsyncIterator[None]:
@@ -150,14 +138,3 @@ class Frame:
                     await server.stop(options.drain_s)
             finally:
                 await monitor.stop()
-
-
-class _Certificates(SelfSigned):
-    """Remembers the last bundle of a complete pass: the pair is served and the API server has been told."""
-
-    bundle: Bundle | None = None
-
-    async def reconcile(self) -> Bundle:
-        """One pass, as of the base class."""
-        self.bundle = await super().reconcile()
-        return self.bundle

@@ -10,6 +10,7 @@ import ssl
 
 from aiohttp import web
 
+from kube import doors
 from kube.health import Health
 
 _LOG = logging.getLogger(__name__)
@@ -21,6 +22,42 @@ BODY_LIMIT = 8 * 1024 * 1024
 def application(*, body_limit: int = BODY_LIMIT) -> web.Application:
     """An empty application that accepts bodies of up to `body_limit` bytes (aiohttp's own limit is 1 MiB)."""
     return web.Application(client_max_size=body_limit)
+
+
+class _Site(web.TCPSite):
+    """A port that takes connections within limits."""
+
+    def __init__(
+        self,
+        runner: web.AppRunner,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None,
+        name: str,
+        *,
+        reuse_port: bool,
+    ) -> None:
+        super().__init__(runner, host, port, ssl_context=tls)
+        self._wanted = (host, port)
+        self._tls = tls
+        self._shared = reuse_port or None
+        self._called = name
+
+    async def start(self) -> None:
+        await web.BaseSite.start(self)
+        inner = self._runner.server
+        assert inner is not None, "the runner is set up"
+        host, port = self._wanted
+        limit_s = None if self._tls is None else doors.HANDSHAKE_S
+        self._server = await asyncio.get_running_loop().create_server(
+            doors.Doors(inner, name=self._called),
+            host,
+            port,
+            ssl=self._tls,
+            reuse_port=self._shared,
+            ssl_handshake_timeout=limit_s,
+            ssl_shutdown_timeout=limit_s,
+        )
 
 
 class Server:
@@ -65,11 +102,16 @@ class Server:
         """Returns when connections are accepted. Raises OSError when the port cannot be had."""
         self._app.on_response_prepare.append(self._close_while_draining)
         runner = web.AppRunner(
-            self._app, access_log=None, handle_signals=False, shutdown_timeout=self._finish_s
+            self._app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=self._finish_s,
+            keepalive_timeout=doors.IDLE_S,
+            lingering_time=doors.LINGER_S,
         )
         await runner.setup()
-        site = web.TCPSite(
-            runner, self._host, self._wanted_port, ssl_context=self._ssl_context, reuse_port=self._reuse_port
+        site = _Site(
+            runner, self._host, self._wanted_port, self._ssl_context, self._name, reuse_port=self._reuse_port
         )
         try:
             await site.start()

@@ -20,12 +20,15 @@ class ServingCertificate:
     """Holds the one SSLContext that a server was started with, and swaps the pair inside it.
 
     New handshakes get the new pair at once; open connections go on undisturbed. Until the first `load` every
-    handshake fails.
+    handshake fails. With `required_ca` (PEM) every client has to show a certificate that one of these authorities, or of
+    those of `load`, has issued. Raises ValueError where that is no PEM of certificates.
     """
 
-    def __init__(self, metrics: Metrics = DEFAULT) -> None:
+    def __init__(self, metrics: Metrics = DEFAULT, *, required_ca: bytes | None = None) -> None:
         self._metrics = metrics
         self._context = _new_context()
+        if required_ca is not None:
+            _require(self._context, required_ca)
         self._loaded: tuple[bytes, bytes, bytes | None] | None = None
         self._trusted: set[bytes] = set()
 
@@ -126,6 +129,19 @@ def client_context(
     return context
 
 
+def check_authorities(pem: bytes) -> None:
+    """Raises ValueError where `required_ca` of a ServingCertificate could not be this."""
+    _require(_new_context(), pem)
+
+
+def _require(context: ssl.SSLContext, authorities: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=authorities.decode("ascii"))
+    except (ssl.SSLError, UnicodeDecodeError) as error:
+        raise ValueError(f"the certificates cannot be read: {error}") from error
+    context.verify_mode = ssl.CERT_REQUIRED
+
+
 def _new_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -138,7 +154,8 @@ def _load(context: ssl.SSLContext, cert_pem: bytes, key_pem: bytes, client_ca: b
         context.load_cert_chain(path)
     if client_ca is not None:
         context.load_verify_locations(cadata=client_ca.decode("ascii", errors="replace"))
-        context.verify_mode = ssl.CERT_OPTIONAL
+        if context.verify_mode is ssl.CERT_NONE:
+            context.verify_mode = ssl.CERT_OPTIONAL
 
 
 @contextmanager

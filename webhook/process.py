@@ -5,9 +5,11 @@ from functools import partial
 
 from core.settings import Settings
 from kube import process, runtime
+from kube.certificates import FollowedPair, follow_secret
 from kube.client import Client
 from kube.health import condition
 from kube.process import Frame, ProcessOptions
+from kube.tls import ServingCertificate
 from webhook.app import make_app
 from webhook.views import LiveViews
 
@@ -19,7 +21,12 @@ def run(settings: Settings, options: ProcessOptions) -> int:
 
 async def _serve(settings: Settings, options: ProcessOptions, stop: asyncio.Event) -> int:
     async with await Client.connect(options.kubeconfig) as client:
-        frame, views = Frame(client, options), LiveViews(client, settings)
+        serving, views = (
+            ServingCertificate(required_ca=settings.webhook.required_ca),
+            LiveViews(client, settings),
+        )
+        secret = follow_secret(client, options.namespace, options.cert_secret)
+        frame = Frame(options, serving, FollowedPair(secret, [serving]))
         if settings.cards.pods_without_card_name == "deny":
             # Whoever has not seen the nodes takes no resource for a card, and so would let through what has to be refused.
             frame.health.require_ready("nodes", condition(views.sees_nodes, "the nodes are not listed yet"))

@@ -4,6 +4,7 @@ The gate is what keeps a queue within its quota. A vote against a job saves it f
 creates them when the job is let in.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,6 +57,10 @@ class Promises:
         amounts = total([request.cards, request.cpu_memory])
         self._kept[asking.key] = _Promise(asking, queue, amounts, now_s + PROMISED_FOR_S)
 
+    def drop(self, key: str) -> None:
+        """Forgets a PodGroup that is gone."""
+        self._kept.pop(key, None)
+
     def others(self, asking: Group, queue: str, ledger: Ledger, now_s: float) -> dict[str, int]:
         """What was promised to all other jobs of the queue; those whose pods have come count by these."""
         for key, promise in tuple(self._kept.items()):
@@ -68,11 +73,24 @@ class Promises:
         )
 
 
-def vote(body: object, ledger: Ledger, promises: Promises, now_s: float) -> Vote:
-    """Whether a job may start. Abstains where the job declares no cards, or is started already. Raises ShapeError."""
+def vote(
+    body: object,
+    ledger: Ledger,
+    promises: Promises,
+    now_s: float,
+    known: Callable[[Group], Group | None] = lambda asking: asking,
+) -> Vote:
+    """Whether a job may start. Abstains where the job declares no cards, or is started already. Raises ShapeError.
+
+    `known` gives the PodGroup that exists for the one in the question, and nothing where there is none: a question may come
+    from anybody, and what it says of itself would hold the queue's room for jobs that are not there.
+    """
     job = part(body, "job")
-    asking = group.project(read.mapping(job, "PodGroup"))
-    queue = read.text(job, "Queue") or asking.queue or ledger.settings.queue.default
+    said = group.project(read.mapping(job, "PodGroup"))
+    asking = known(said)
+    if asking is None:
+        return Vote(ABSTAIN, said)
+    queue = asking.queue or read.text(job, "Queue") or ledger.settings.queue.default
     request = declared_request(asking, queue, card_resources(ledger.inventory), ledger.settings)
     if request is None or any(_started(pod, ledger) for pod in ledger.members(asking)):
         return Vote(ABSTAIN, asking)

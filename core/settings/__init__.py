@@ -17,6 +17,7 @@ from core.settings.model import (
     ReservationSettings,
     Settings,
     VolcanoSettings,
+    WebhookSettings,
 )
 from core.settings.parsing import SettingsError, parse, render
 
@@ -34,6 +35,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "VolcanoSettings",
+    "WebhookSettings",
     "parse",
     "render",
 ]

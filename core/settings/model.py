@@ -10,7 +10,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 from pydantic.alias_generators import to_camel
 
-from core.settings.values import AnyCase, Bytes, Exact, Names, ObjectName, Product, ResourceName, Seconds
+from core.settings.values import (
+    AnyCase,
+    Bytes,
+    Certificates,
+    Exact,
+    Names,
+    ObjectName,
+    Product,
+    ResourceName,
+    Seconds,
+)
 
 AtLeastOne = Annotated[StrictInt, Field(ge=1)]
 
@@ -135,6 +145,21 @@ class VolcanoSettings(Section):
     """Schedulers that are Volcano's."""
 
 
+class WebhookSettings(Section):
+    """How the API server asks."""
+
+    client_ca: Certificates | None = Field(
+        default=None, validation_alias="clientCA", serialization_alias="clientCA"
+    )
+    """Authorities (PEM) one of which has issued the certificate that API servers show to webhooks; whoever shows none is
+    turned away. None where API servers show none, which is their default."""
+
+    @property
+    def required_ca(self) -> bytes | None:
+        """The same as bytes."""
+        return None if self.client_ca is None else self.client_ca.encode()
+
+
 class ReservationSettings(Section):
     """Pods that hold quota without being bound."""
 
@@ -162,6 +187,7 @@ class Settings(Section):
     quota: QuotaSettings = QuotaSettings()
     gates: GateSettings = GateSettings()
     volcano: VolcanoSettings = VolcanoSettings()
+    webhook: WebhookSettings = WebhookSettings()
     reservation: ReservationSettings = ReservationSettings()
     extender: ExtenderSettings = ExtenderSettings()
     scheduler_names: Annotated[Names, Field(min_length=1)] = ("volcano", "default-scheduler")

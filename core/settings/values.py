@@ -19,6 +19,9 @@ _RESOURCE: Final = re.compile(
 )
 _PRODUCT: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_PEM: Final = re.compile(
+    r"(-----BEGIN CERTIFICATE-----\s+[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+", re.ASCII
+)
 _OBJECT_NAME_LENGTH: Final = 253
 
 
@@ -74,6 +77,12 @@ def _object_name(value: str) -> str:
     return value
 
 
+def _certificates(value: str) -> str:
+    if _PEM.fullmatch(value.strip()) is None:
+        raise ValueError("must be certificates as PEM, and nothing else")
+    return value
+
+
 def decimal_text(value: Fraction) -> str:
     """The value as plain decimal text; exact, since no setting holds a value without a finite expansion."""
     digits = 0
@@ -97,6 +106,9 @@ Bytes = Annotated[int, BeforeValidator(_bytes), Field(strict=True, ge=1024)]
 
 Names = Annotated[tuple[StrictStr, ...], BeforeValidator(listed), AfterValidator(_filled)]
 """A list of names, or one comma-separated text; repetitions are dropped."""
+
+Certificates = Annotated[StrictStr, AfterValidator(_certificates)]
+"""Certificates in their text form. What is in them is not looked at here."""
 
 Product = Annotated[StrictStr, AfterValidator(_product)]
 ResourceName = Annotated[StrictStr, AfterValidator(_resource)]

@@ -22,7 +22,7 @@ class Stage(Protocol):
         """Returns when the controller has nothing left to do."""
 
     async def ask(self, path: str, *, body: Path | None = None, times: int = 1) -> None:
-        """Has another process ask the controller: metrics on the one port, everything else on the other."""
+        """Has another process ask the controller: metrics on the one port, a scheduler's questions on the other."""
 
     def file(self, content: bytes) -> Path:
         """A file with this content."""

@@ -16,7 +16,7 @@ from core import names
 from hack.bench.pages import in_pages
 from kube import errors
 from kube.client import Json, Page, PatchType, WatchEvent
-from kube.resources import EVENTS, LEASES, PODS, Resource
+from kube.resources import EVENTS, LEASES, PODS, SECRETS, Resource
 
 LATENCY_S: Final = 0.001
 _NOW: Final = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -134,7 +134,7 @@ class Store:
         self.requests[f"list {resource.plural}"] += 1
         version = str(self._version)
         collection = self._collections[resource.plural]
-        for page in in_pages(collection.listed() if namespace is None else (), limit):
+        for page in in_pages(collection.listed() if namespace is None or resource is SECRETS else (), limit):
             await asyncio.sleep(LATENCY_S)
             yield Page(orjson.loads(page)["items"], version)
         yield Page([], version)
@@ -230,7 +230,11 @@ class Store:
 
     def _kept(self, resource: Resource, body: Json) -> Json:
         raw = self._next(body)
-        if resource is not EVENTS:
+        if resource is SECRETS:
+            # Those who wait for one hear of it.
+            raw["metadata"].setdefault("uid", _key(raw))
+            self._tell(resource, "MODIFIED", _key(raw), orjson.dumps(raw))
+        elif resource is not EVENTS:
             self._others[resource.plural, raw["metadata"]["name"]] = raw
         if resource is LEASES:
             self.holders.add(raw["spec"]["holderIdentity"])

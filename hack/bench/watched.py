@@ -67,7 +67,7 @@ class Watched:
 
     def __init__(self, scene: Scene, scale: float, quiet_s: float) -> None:
         self.outcome = Outcome()
-        self.metrics_port, self.port = free_ports(2)
+        self.metrics_port, self.port, self.kube_port = free_ports(3)
         self.store = Store(rival=scene.standby)
         self._scene = scene
         self._quiet_s = quiet_s
@@ -106,7 +106,7 @@ class Watched:
     async def ask(self, path: str, *, body: Path | None = None, times: int = 1) -> None:
         """Has another process ask the controller."""
         page = path == "/metrics"
-        base = f"http://{HOST}:{self.metrics_port}" if page else f"https://{HOST}:{self.port}"
+        base = f"http://{HOST}:{self.metrics_port}" if page else f"https://{HOST}:{self.kube_port}"
         self._peer.tell({"url": base + path, "body": str(body) if body else None, "times": times})
         answer = await asyncio.to_thread(self._peer.hear)
         if "problem" in answer:
@@ -213,6 +213,7 @@ def main(arguments: Sequence[str]) -> int:
             identity="watched",
             bind_address=HOST,
             port=watched.port,
+            kube_extender_port=watched.kube_port,
             metrics_port=watched.metrics_port,
             hook_timeout_s=1.0,
             drain_s=0.0,

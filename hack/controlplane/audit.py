@@ -17,6 +17,7 @@ class AuditedRequest:
     name: str
     code: int
     user_agent: str
+    group: str = ""
 
 
 def read(log: Path, offset: int = 0) -> list[AuditedRequest]:
@@ -43,4 +44,5 @@ def _request(event: dict[str, Any]) -> AuditedRequest:
         name=target.get("name", ""),
         code=event.get("responseStatus", {}).get("code", 0),
         user_agent=event.get("userAgent", ""),
+        group=target.get("apiGroup", ""),
     )

@@ -11,7 +11,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 LOOPBACK = "127.0.0.1"
 COMMAND = "cardquota"
@@ -105,16 +109,20 @@ def without_pods(deployment: Object) -> dict[str, Any]:
     return scaled
 
 
-def on_loopback(configuration: Object, urls: Mapping[str, str]) -> dict[str, Any]:
+def on_loopback(configuration: Object, urls: Mapping[str, str], stored: Object = _NOTHING) -> dict[str, Any]:
     """Return a webhook configuration whose entries call `urls` (by Service name) in place of their Services.
 
-    Entries whose Service is not in `urls` are left out: nothing serves them.
+    Entries whose Service is not in `urls` are left out: nothing serves them. One without a path keeps the path that it has
+    in `stored`, as it would if it called a Service all the time.
     """
+    paths = {w["name"]: urlsplit(w["clientConfig"].get("url", "")).path for w in stored.get("webhooks", ())}
     local = copy.deepcopy(dict(configuration))
     kept = [w for w in local["webhooks"] if w["clientConfig"]["service"]["name"] in urls]
     for webhook in kept:
         service = webhook["clientConfig"].pop("service")
-        webhook["clientConfig"]["url"] = urls[service["name"]] + service["path"]
+        webhook["clientConfig"]["url"] = urls[service["name"]] + service.get(
+            "path", paths.get(webhook["name"], "")
+        )
     local["webhooks"] = kept
     return local
 

@@ -48,7 +48,14 @@ def settings_sections() -> dict[str, Any]:
 
 def updated(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values schema with its settings part taken from the model."""
-    return {**schema, "properties": {**schema["properties"], **settings_sections()}}
+    sections = settings_sections()
+    # One section of values for the Deployment and for the settings.
+    webhook = schema["properties"]["webhook"]
+    sections["webhook"] = {
+        **webhook,
+        "properties": {**webhook["properties"], **sections["webhook"]["properties"]},
+    }
+    return {**schema, "properties": {**schema["properties"], **sections}}
 
 
 def render(schema: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ _JSON = "application/json"
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def add_review_route(
@@ -38,7 +39,20 @@ def add_review_route(
 
     The body limit is that of the application.
     """
-    app.router.add_post(path, _Endpoint(path, serves, answer, metrics, bodies).handle)
+    handler = review_handler(path, serves=serves, answer=answer, metrics=metrics, bodies=bodies)
+    app.router.add_post(path, handler)
+
+
+def review_handler(
+    path: str,
+    *,
+    serves: Callable[[AdmissionRequest], bool],
+    answer: Answer,
+    metrics: ReviewMetrics = DEFAULT,
+    bodies: Intake = intake.DEFAULT,
+) -> Handler:
+    """As `add_review_route`, for a route of the caller's; `path` is what metrics and messages call it."""
+    return _Endpoint(path, serves, answer, metrics, bodies).handle
 
 
 class _Endpoint:

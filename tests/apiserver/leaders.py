@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
@@ -31,6 +32,11 @@ class HookEntry:
     path: str
     place: int
     client: dict[str, Any]
+
+    @property
+    def url_path(self) -> str:
+        """The path there."""
+        return str(urlsplit(self.client["url"]).path)
 
 
 def hook_entry(plane: ControlPlane) -> HookEntry:

@@ -1,6 +1,7 @@
 """The chart as helm installs, upgrades and removes it on a real API server."""
 
 import base64
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hack.installation import rendering
 NAMESPACE = "released"
 VALUES_FILES = sorted((rendering.CHART / "ci").glob("*-values.yaml"))
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/cardquota-validating"
+HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/cardquota-mutating"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/cardquota-certificates"
 CRDS = [
     f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.scheduling.volcano.sh"
@@ -91,6 +93,55 @@ def test_an_upgrade_leaves_what_the_processes_wrote(control_plane: ControlPlane,
     assert api.get(CONFIGURATION).status == 404
     for crd in CRDS:
         assert "deletionTimestamp" not in api.get(crd).expect()["metadata"]
+
+
+def hook_path(control_plane: ControlPlane) -> str:
+    stored = control_plane.api.get(HOOKS).expect()
+    (client,) = [w["clientConfig"] for w in stored["webhooks"] if w["name"] == "bindings.cardquota.io"]
+    return str(client["service"].get("path", ""))
+
+
+def tell(control_plane: ControlPlane, path: str) -> None:
+    """As the leader does."""
+    names = [w["name"] for w in control_plane.api.get(HOOKS).expect()["webhooks"]]
+    place = f"/webhooks/{names.index('bindings.cardquota.io')}/clientConfig/service/path"
+    control_plane.api.patch(HOOKS, [{"op": "add", "path": place, "value": path}], "json").expect()
+
+
+def test_the_path_that_the_leader_told_outlives_upgrades(control_plane: ControlPlane, helm: Helm) -> None:
+    helm("install", str(rendering.CHART))
+    assert hook_path(control_plane) == ""
+    tell(control_plane, "/mutate/bindings/0a1b")
+    helm("upgrade", str(rendering.CHART), "--set=webhook.timeoutSeconds=3")
+    assert hook_path(control_plane) == "/mutate/bindings/0a1b"
+    access = (f"--kubeconfig={control_plane.admin_kubeconfig}", f"--namespace={NAMESPACE}")
+    manifest = rendering.helm(control_plane.binary("helm"), "get", "manifest", rendering.RELEASE, *access)
+    assert "bindings.cardquota.io" in manifest
+    assert "0a1b" not in manifest, "who reads releases does not read the path"
+
+
+def test_an_upgrade_of_the_first_release_leaves_the_path_that_its_replicas_serve(
+    control_plane: ControlPlane, helm: Helm, tmp_path: Path
+) -> None:
+    """Until the leader exchanges it. The chart that comes after may take that away once; the leader puts it back."""
+    first = tmp_path / "cardquota"
+    shutil.copytree(rendering.CHART, first)
+    template = first / "templates" / "_admission.tpl"
+    text = template.read_text("utf-8")
+    at = text.index('{{- define "cardquota.admission.hookPath" -}}')
+    end = text.index("{{/* One match condition.")
+    plain = '{{- define "cardquota.admission.hookPath" -}}/mutate/bindings{{- end }}\n'
+    template.write_text(text[:at] + plain + text[end:], "utf-8")
+    helm("install", str(first))
+    assert hook_path(control_plane) == "/mutate/bindings"
+    helm("upgrade", str(rendering.CHART))
+    assert hook_path(control_plane) == "/mutate/bindings"
+    tell(control_plane, "/mutate/bindings/0a1b")
+    helm("upgrade", str(rendering.CHART))
+    assert hook_path(control_plane) in ("", "/mutate/bindings/0a1b")
+    tell(control_plane, "/mutate/bindings/0a1b")
+    helm("upgrade", str(rendering.CHART))
+    assert hook_path(control_plane) == "/mutate/bindings/0a1b"
 
 
 def test_a_second_release_is_refused(control_plane: ControlPlane, helm: Helm) -> None:

@@ -11,15 +11,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from hack.controlplane import ControlPlane
-from kube import errors
-from kube.certificates import SelfSigned
+from kube import errors, pki
+from kube.authority import Authority, Places
+from kube.certificates import content
 from kube.client import Client, PatchType
 from kube.election import Elector
 from kube.events import EventRecorder, Past, Reference
 from kube.lease import Durations, Term
 from kube.metrics import Metrics
-from kube.pki import Bundle
 from kube.resources import EVENTS, LEASES, MUTATING_WEBHOOKS, NODES, SECRETS, Resource
+from kube.segments import held_in
 from tests.fakes.apiserver import background
 
 Json = dict[str, Any]
@@ -252,28 +253,44 @@ async def test_a_killed_leader_is_followed(
         await victim.communicate()
 
 
-async def test_replicas_that_race_for_an_empty_secret_serve_one_pair(client: Client, namespace: str) -> None:
-    """The chart's empty Secret, three replicas at once; then the webhooks trust what is served."""
-    await client.create(SECRETS, {"metadata": {"name": "certs"}, "type": "Opaque"}, namespace)
-    names = (f"cardquota.{namespace}.svc",)
-    replicas = [SelfSigned(client, namespace, "certs", names) for _ in range(3)]
-    bundles: list[Bundle] = await asyncio.gather(*(replica.ensure() for replica in replicas))
-    assert len({bundle.leaf.certificate for bundle in bundles}) == 1
+async def test_leaders_that_race_for_empty_secrets_agree(client: Client, namespace: str) -> None:
+    """The chart's empty Secrets, three at once, as when two take themselves for the leader; all that is told is served."""
+    for secret in ("own", "shared"):
+        await client.create(SECRETS, {"metadata": {"name": secret}, "type": "Opaque"}, namespace)
     name = f"test-{namespace}"
+    places = Places(
+        namespace=namespace,
+        secret="own",
+        shared="shared",
+        names=("controller.svc",),
+        shared_names=("webhook.svc",),
+        configurations=[(MUTATING_WEBHOOKS, name)],
+        hook="things.cardquota.io",
+        plain="/hook",
+    )
     await client.create(MUTATING_WEBHOOKS, _configuration(name, namespace))
     try:
-        targets = [(MUTATING_WEBHOOKS, name)]
-        injections = [replica.inject(targets, bundles[0].ca_certificates) for replica in replicas]
-        assert sum(await asyncio.gather(*injections)) >= 1
+        leaders = [Authority(client, places, _nobody) for _ in range(3)]
+        await asyncio.gather(*(leader.reconcile() for leader in leaders))
+        own, shared = [content(await client.get(SECRETS, item, namespace)) for item in ("own", "shared")]
         ours, foreign = (await client.get(MUTATING_WEBHOOKS, name))["webhooks"]
-        assert base64.b64decode(ours["clientConfig"]["caBundle"]) == bundles[0].ca_certificates
-        assert "caBundle" not in foreign["clientConfig"]
-        assert await replicas[0].inject(targets, bundles[0].ca_certificates) == 0
+        told = base64.b64decode(ours["clientConfig"]["caBundle"])
+        assert told == own.authorities == shared.authorities
+        assert shared.leaf is not None
+        assert pki.issued(shared.leaf.certificate, told)
+        segments = held_in(own)
+        assert segments is not None
+        assert ours["clientConfig"]["service"]["path"] == f"/hook/{segments.current}"
+        assert foreign["clientConfig"] == {"service": {"name": "none", "namespace": namespace, "port": 443}}
+        before = (await client.get(SECRETS, "own", namespace))["metadata"]["resourceVersion"]
+        await Authority(client, places, _nobody).reconcile()
+        assert (await client.get(SECRETS, "own", namespace))["metadata"]["resourceVersion"] == before
     finally:
         await client.delete(MUTATING_WEBHOOKS, name)
-    assert (
-        await SelfSigned(client, namespace, "certs", names, now=lambda: datetime.now(UTC)).ensure() in bundles
-    )
+
+
+async def _nobody() -> bool:
+    return False
 
 
 def _configuration(name: str, namespace: str) -> Json:

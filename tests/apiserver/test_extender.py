@@ -24,7 +24,9 @@ LIMIT = "volcano.sh/crossquota-cpu"
 
 BY_NAME, BY_NODE = "extender-by-name", "extender-by-node"
 STRICT, LENIENT = "extender-away-strict", "extender-away-lenient"
-SCHEDULERS = [BY_NAME, BY_NODE]
+MOVED = "extender-moved"
+"""It asks at the port that the first release answered at, and is sent on."""
+SCHEDULERS = [BY_NAME, BY_NODE, MOVED]
 PLAIN = "default-scheduler"
 """It asks nobody."""
 
@@ -43,13 +45,14 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
 def schedulers(
     control_plane: ControlPlane, installation: Installation, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Four schedulers: two that reach cardquota, and two for whom it is away."""
+    """Five schedulers: three that reach cardquota, and two for whom it is away."""
     authority = tmp_path_factory.mktemp("extender") / "ca.crt"
     authority.write_bytes(base64.b64decode(_ca_bundle(control_plane)))
-    here, away = installation.controller_url(0), f"https://localhost:{free_ports(1)[0]}"
+    here, away = installation.kube_extender_url(0), f"https://localhost:{free_ports(1)[0]}"
     wanted: Mapping[str, tuple[str, dict[str, Any]]] = {
         BY_NAME: (here, {"ignorable": False}),
         BY_NODE: (here, {"nodeCacheCapable": False}),
+        MOVED: (installation.controller_url(0), {"ignorable": False}),
         STRICT: (away, {"ignorable": False}),
         LENIENT: (away, {}),
     }
@@ -63,6 +66,7 @@ def _configuration(address: str, authority: Path, namespace: str, changes: Mappi
     config = yaml.safe_load(EXAMPLE.read_text("utf-8"))
     (extender,) = config["extenders"]
     service, slash, path = extender["urlPrefix"].removeprefix("https://").partition("/")
+    service = service.removesuffix(":8443")
     assert service == extender["tlsConfig"]["serverName"]
     extender |= {"urlPrefix": address + slash + path, **changes}
     served = service.replace(".cardquota-system.", f".{namespace}.")

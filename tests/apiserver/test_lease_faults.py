@@ -15,10 +15,10 @@ from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
 from kube.lease import Durations
 from tests.apiserver.cluster import Cluster, samples, unique
-from tests.apiserver.leaders import leader_index
+from tests.apiserver.leaders import hook_entry, leader_index
 from tests.apiserver.manifests import Object, card_pod, queue, share_pod
 from tests.apiserver.test_binding import CARD_MIB, NOBODY
-from tests.apiserver.test_standby import HEADERS, HOOK_PATH, Caller
+from tests.apiserver.test_standby import HEADERS, Caller
 from tests.apiserver.watching import Watch, admitted, within
 
 QUOTA = 3
@@ -175,13 +175,14 @@ def test_a_leader_that_is_stopped_while_its_lease_is_deleted_is_waited_for_and_g
     caller = Caller(cluster, installation)
     wait_for("the leader knows the node", lambda: caller.ask(leader, "a", node)["allowed"])
     granted = granted_by(installation, leader)
+    path = hook_entry(cluster.plane).url_path
     with ExitStack() as stack:
         lines = [stack.enter_context(closing(caller.line(leader))) for _ in range(8)]
         with stopped(installation.controller_processes[leader]):
             deleted = time.monotonic()
             cluster.api.delete(the_lease(cluster, installation)).expect()
             for line in lines:
-                line.request("POST", HOOK_PATH, caller.review("a", node), HEADERS)
+                line.request("POST", path, caller.review("a", node), HEADERS)
             wait_for(
                 "the successor holds the Lease",
                 lambda: held_by(cluster, installation, 1 - leader),

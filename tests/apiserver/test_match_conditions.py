@@ -123,7 +123,7 @@ def test_null_annotations_are_no_annotations(send: Send, namespace: str) -> None
     assert send.create(pod) == []
 
 
-@pytest.mark.parametrize("exempt", ["kube-system", "kube-node-lease", NAMESPACE, "volcano-system", EXEMPT])
+@pytest.mark.parametrize("exempt", ["kube-system", "kube-node-lease", NAMESPACE, EXEMPT])
 def test_some_namespaces_are_left_alone(control_plane: ControlPlane, send: Send, exempt: str) -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": exempt}}
     inventory = Inventory(control_plane.api)

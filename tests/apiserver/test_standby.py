@@ -21,7 +21,6 @@ from tests.apiserver.leaders import hook_entry, leader_index
 from tests.apiserver.manifests import binding, pod, share_pod
 from tests.apiserver.test_binding import CARD_MIB, NOBODY, record, records, refused
 
-HOOK_PATH = "/mutate/bindings"
 HEADERS = {"Content-Type": "application/json"}
 
 _TIMEOUT_S = 10.0
@@ -47,9 +46,9 @@ class Caller:
         self._cluster = cluster
         self._installation = installation
 
-    def ask(self, index: int, pod: str, node: str, path: str = HOOK_PATH) -> Any:
-        """The response to the review of a Binding, posted to a controller's own port."""
-        url = self._installation.controller_url(index) + path
+    def ask(self, index: int, pod: str, node: str, path: str = "") -> Any:
+        """The response to the review of a Binding, posted to a controller's own port, where the API server would."""
+        url = self._installation.controller_url(index) + (path or hook_entry(self._cluster.plane).url_path)
         http = urllib.request.Request(url, self.review(pod, node), HEADERS)
         with self._opener.open(http, timeout=_TIMEOUT_S) as response:
             return json.load(response)["response"]

@@ -36,14 +36,16 @@ def test_nobody_but_volcano_reaches_the_plain_port(defaults: Rendered) -> None:
     policy = policy_of(defaults)
     assert policy["podSelector"] == defaults.one("Deployment", "cardquota-controller")["spec"]["selector"]
     assert policy["policyTypes"] == ["Ingress"]
-    everybody, volcano = policy["ingress"]
+    *open_to_all, volcano = policy["ingress"]
     assert volcano == {
         "ports": [{"port": "extender", "protocol": "TCP"}],
         "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "volcano-system"}}}],
     }
-    assert "from" not in everybody
+    assert not any("from" in rule for rule in open_to_all)
     others = {port["name"] for port in container_ports(defaults)} - {"extender"}
-    assert {port["port"] for port in everybody["ports"]} == others, "a policy closes what it does not name"
+    assert {port["port"] for rule in open_to_all for port in rule["ports"]} == others, (
+        "a policy closes what it does not name"
+    )
 
 
 def container_ports(rendered: Rendered) -> list[dict[str, Any]]:
@@ -55,13 +57,37 @@ def container_ports(rendered: Rendered) -> list[dict[str, Any]]:
 def test_who_reaches_it_can_be_said_otherwise(render: Render) -> None:
     host = {"ipBlock": {"cidr": "192.168.0.0/24"}}
     changed = render({"controller": {"extender": {"networkPolicy": {"from": [host]}}}})
-    assert policy_of(changed)["ingress"][1]["from"] == [host]
+    assert policy_of(changed)["ingress"][-1]["from"] == [host]
     moved = render({"volcano": {"namespace": "batch"}})
-    (who,) = policy_of(moved)["ingress"][1]["from"]
+    (who,) = policy_of(moved)["ingress"][-1]["from"]
     assert who["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "batch"}
     without = render({"controller": {"extender": {"networkPolicy": {"enabled": False}}}})
     assert "cardquota-extender" not in without.kind("NetworkPolicy")
     assert "cardquota-extender" in without.kind("Service")
+
+
+def test_who_reaches_the_other_ports_can_be_said_as_well(render: Render) -> None:
+    """And the controllers always reach each other."""
+    servers, schedulers = [{"ipBlock": {"cidr": "192.168.0.1/32"}}], [{"ipBlock": {"cidr": "192.168.0.2/32"}}]
+    changed = render(
+        {
+            "controller": {
+                "bindingHook": {"allowFrom": servers},
+                "extender": {"networkPolicy": {"kubeFrom": schedulers}},
+            },
+            "webhook": {"allowFrom": servers},
+        }
+    )
+    _, hook, kube, _ = policy_of(changed)["ingress"]
+    own = changed.one("Deployment", "cardquota-controller")["spec"]["selector"]
+    assert hook == {"ports": [{"port": "https", "protocol": "TCP"}], "from": [{"podSelector": own}, *servers]}
+    assert kube == {"ports": [{"port": "kube-extender", "protocol": "TCP"}], "from": schedulers}
+    webhook = changed.one("NetworkPolicy", "cardquota-webhook")["spec"]
+    assert webhook["podSelector"] == changed.one("Deployment", "cardquota-webhook")["spec"]["selector"]
+    assert webhook["ingress"][1] == {"ports": [{"port": "https", "protocol": "TCP"}], "from": servers}
+    without = {"features": {"extender": False}, "controller": {"bindingHook": {"allowFrom": servers}}}
+    metrics, hook = policy_of(render(without))["ingress"]
+    assert (metrics["ports"][0]["port"], hook["ports"][0]["port"]) == ("metrics", "https")
 
 
 def test_without_the_feature_there_is_no_port(render: Render) -> None:
@@ -72,7 +98,7 @@ def test_without_the_feature_there_is_no_port(render: Render) -> None:
     arguments = rendered.one("Deployment", "cardquota-controller")["spec"]["template"]["spec"]["containers"][
         0
     ]["args"]
-    assert not any(argument.startswith("--extender-port") for argument in arguments)
+    assert not any("extender-port" in argument for argument in arguments)
 
 
 @pytest.mark.parametrize("port", [80, 0, 70000, "8090"])
@@ -91,7 +117,10 @@ def test_the_kube_scheduler_example_calls_the_service_by_a_name_in_its_certifica
 ) -> None:
     (extender,) = example("kube-scheduler.yaml")["extenders"]
     host = extender["tlsConfig"]["serverName"]
-    assert extender["urlPrefix"] == f"https://{host}/kube"
+    assert extender["urlPrefix"] == f"https://{host}:8443/kube"
+    assert {"name": "kube-extender", "containerPort": 8443} in container_ports(defaults)
+    ports = defaults.one("Service", host.partition(".")[0])["spec"]["ports"]
+    assert {"name": "kube-extender", "port": 8443, "targetPort": "kube-extender"} in ports
     service, namespace, _ = host.split(".", 2)
     assert defaults.one("Service", service)["metadata"]["namespace"] == namespace
     arguments = defaults.one("Deployment", "cardquota-controller")["spec"]["template"]["spec"]["containers"][

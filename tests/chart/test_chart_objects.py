@@ -32,7 +32,8 @@ def rules(rendered: Rendered, kind: str, name: str) -> dict[str, tuple[str, ...]
 
 # -- rights --------------------------------------------------------------------------------------------------------
 
-READ = ("get", "list", "watch")
+READ = ("list", "watch")
+KEPT = ("get", "list", "patch", "watch")
 
 
 def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
@@ -60,25 +61,25 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
             "resourceclaimtemplates.resource.k8s.io": READ,
             "deviceclasses.resource.k8s.io": READ,
             "customresourcedefinitions.apiextensions.k8s.io/queues.scheduling.volcano.sh": (
-                "get",
                 "list",
                 "patch",
                 "watch",
             ),
             "events.events.k8s.io": ("create", "list", "patch"),
         },
-        "ClusterRole/cardquota-certificates": {
-            "mutatingwebhookconfigurations.admissionregistration.k8s.io/cardquota-mutating": ("get", "patch"),
-            "validatingwebhookconfigurations.admissionregistration.k8s.io/cardquota-validating": (
-                "get",
-                "patch",
-            ),
+        "ClusterRole/cardquota-authority": {
+            "mutatingwebhookconfigurations.admissionregistration.k8s.io/cardquota-mutating": KEPT,
+            "validatingwebhookconfigurations.admissionregistration.k8s.io/cardquota-validating": KEPT,
         },
         "Role/cardquota-leader-election": {
             "leases.coordination.k8s.io": ("create",),
             "leases.coordination.k8s.io/cardquota": ("get", "update"),
         },
-        "Role/cardquota-certificates": {"secrets/cardquota-certificates": ("get", "update")},
+        "Role/cardquota-certificates": {"secrets/cardquota-certificates": ("list", "watch")},
+        "Role/cardquota-authority": {
+            "secrets/cardquota-certificates": ("get", "list", "update", "watch"),
+            "secrets/cardquota-controller": ("get", "list", "update", "watch"),
+        },
     }
 
 
@@ -91,6 +92,33 @@ def test_every_role_is_bound_to_accounts_that_exist(any_values: Rendered) -> Non
             for subject in binding["subjects"]:
                 assert subject["namespace"] == NAMESPACE
                 assert subject["name"] in any_values.kind("ServiceAccount")
+
+
+def test_the_webhook_reads_its_pair_and_writes_nothing(any_values: Rendered) -> None:
+    """Neither the authority's key, nor the hook's path, nor whom the API server trusts is within its reach."""
+    bound = [
+        binding["roleRef"]
+        for kind in ("RoleBinding", "ClusterRoleBinding")
+        for binding in any_values.kind(kind).values()
+        if {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": "cardquota-webhook"}
+        in binding["subjects"]
+    ]
+    granted: dict[str, tuple[str, ...]] = {}
+    for role in bound:
+        granted |= rules(any_values, role["kind"], role["name"])
+    assert {verb for verbs in granted.values() for verb in verbs} <= {"get", "list", "watch"}
+    assert {what for what in granted if what.startswith("secrets")} == {"secrets/cardquota-certificates"}
+    assert not any("webhookconfigurations" in what for what in granted)
+
+
+def test_no_role_reaches_a_secret_that_it_does_not_name(any_values: Rendered) -> None:
+    for kind in ("Role", "ClusterRole"):
+        for role in any_values.kind(kind).values():
+            for rule in role["rules"]:
+                assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+                if "secrets" in rule["resources"]:
+                    assert rule["resourceNames"]
+                    assert "create" not in rule["verbs"]
 
 
 def test_only_the_controller_may_patch_pods(defaults: Rendered) -> None:
@@ -166,11 +194,14 @@ COMMON_FLAGS = [
     "--metrics-port=8080",
     "--namespace=$(POD_NAMESPACE)",
     "--cert-secret=cardquota-certificates",
-    "--webhook-configuration=cardquota-mutating",
-    "--webhook-configuration=cardquota-validating",
     "--controller-account=system:serviceaccount:$(POD_NAMESPACE):cardquota-controller",
     "--log-level=info",
 ]
+
+
+def names_of(component: str) -> list[str]:
+    endings = ("", ".$(POD_NAMESPACE)", ".$(POD_NAMESPACE).svc", ".$(POD_NAMESPACE).svc.cluster.local")
+    return [f"cardquota-{component}{ending}" for ending in endings]
 
 
 @pytest.mark.parametrize(
@@ -185,6 +216,12 @@ COMMON_FLAGS = [
                 "--advertise-address=https://$(POD_IP):9443",
                 "--hook-timeout=5",
                 "--extender-port=8090",
+                "--kube-extender-port=8443",
+                "--authority-secret=cardquota-controller",
+                "--webhook-configuration=cardquota-mutating",
+                "--webhook-configuration=cardquota-validating",
+                *[f"--dns-name={name}" for name in names_of("controller")],
+                *[f"--webhook-name={name}" for name in names_of("webhook")],
             ],
         ),
     ],
@@ -192,24 +229,17 @@ COMMON_FLAGS = [
 def test_the_command_line(defaults: Rendered, component: str, more: list[str]) -> None:
     subcommand, *flags = container(defaults, component)["args"]
     assert subcommand == component
-    names_of_all = [
-        f"--dns-name=cardquota-{other}{suffix}"
-        for other in PROCESSES
-        for suffix in (
-            "",
-            ".$(POD_NAMESPACE)",
-            ".$(POD_NAMESPACE).svc",
-            ".$(POD_NAMESPACE).svc.cluster.local",
-        )
-    ]
     service = f"--service=cardquota-{component}.$(POD_NAMESPACE).svc"
-    assert sorted(flags) == sorted([*COMMON_FLAGS, service, *names_of_all, *more])
+    assert sorted(flags) == sorted([*COMMON_FLAGS, service, *more])
 
 
 @pytest.mark.parametrize("component", PROCESSES)
 def test_the_command_understands_its_command_line(any_values: Rendered, component: str) -> None:
     options = main.parser().parse_args(container(any_values, component)["args"])
     assert options.cert_secret in any_values.kind("Secret")
+    if component == "webhook":
+        return
+    assert options.authority_secret in any_values.kind("Secret")
     configurations = [
         *any_values.kind("MutatingWebhookConfiguration"),
         *any_values.kind("ValidatingWebhookConfiguration"),
@@ -239,7 +269,7 @@ def test_services_lead_to_the_pods(any_values: Rendered) -> None:
         service = any_values.one("Service", f"cardquota-{component}")["spec"]
         selector = any_values.one("Deployment", f"cardquota-{component}")["spec"]["selector"]["matchLabels"]
         assert service["selector"] == selector
-        assert service["ports"] == [{"name": "https", "port": 443, "targetPort": "https"}]
+        assert service["ports"][0] == {"name": "https", "port": 443, "targetPort": "https"}
         metrics = any_values.one("Service", "cardquota-metrics")["spec"]
         assert metrics["selector"].items() <= selector.items()
 
@@ -269,9 +299,10 @@ def test_a_disruption_budget_never_holds_a_single_replica(
     assert render({"webhook": webhook}).kind("PodDisruptionBudget").keys() == budgets
 
 
-def test_the_certificate_secret_is_there_and_says_nothing_of_its_data(any_values: Rendered) -> None:
-    """An upgrade that carried data, even empty, would take away what the processes wrote."""
-    secret = any_values.one("Secret", "cardquota-certificates")
+@pytest.mark.parametrize("name", ["cardquota-certificates", "cardquota-controller"])
+def test_the_secrets_are_there_and_say_nothing_of_their_data(any_values: Rendered, name: str) -> None:
+    """An upgrade that carried data, even empty, would take away what the leader wrote."""
+    secret = any_values.one("Secret", name)
     assert secret.keys() == {"apiVersion", "kind", "metadata", "type"}
 
 

@@ -66,6 +66,8 @@ def test_settings_pass_through_helm_exactly(render: Render) -> None:
     assert parsed.reservation.warn_after_s == 5400
     assert parsed.reservation.evict_after_s == 7200
     assert parsed.quota.max_free_grace_s == 120
+    assert parsed.webhook.client_ca is not None
+    assert parsed.webhook.client_ca.count("BEGIN CERTIFICATE") == 1
     assert parsed.gates.wait_for_us == ("scheduling.volcano.sh/queue-allocation-gate",)
     assert parsed.volcano.scheduler_names == ("volcano", "volcano-batch")
     assert parsed.extender.max_body_bytes == 128 * 2**20
@@ -74,6 +76,7 @@ def test_settings_pass_through_helm_exactly(render: Render) -> None:
 def test_values_for_the_chart_alone_stay_out_of_the_settings(defaults: Rendered) -> None:
     assert "resourcePrefixes" not in defaults.settings()["cards"]
     assert "namespace" not in defaults.settings()["volcano"]
+    assert defaults.settings()["webhook"].keys() == {"clientCA"}
 
 
 @pytest.mark.parametrize(
@@ -97,6 +100,7 @@ def test_values_for_the_chart_alone_stay_out_of_the_settings(defaults: Rendered)
         ("schedulerNames", []),
         ("volcano.schedulerNames", 5),
         ("gates.waitForUs", {"example.com/licence": True}),
+        ("webhook.clientCA", 5),
         ("quota.maxFreeGrace", "five minutes"),
         ("quota.maxFreeGrace", 0),
         ("extender.maxBodyBytes", 1),

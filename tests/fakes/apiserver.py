@@ -53,6 +53,7 @@ class _Planned:
 @dataclass(slots=True)
 class _Watch:
     collection: str
+    named: str = ""
     outbox: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue)
 
 
@@ -192,7 +193,9 @@ class FakeApiServer:
     def _list(self, request: web.Request, path: str) -> web.Response:
         limit, token = int(request.query["limit"]), request.query.get("continue")
         if token is None:
-            items, version = self._in_collection(path), self._version
+            named = _named(request)
+            items = [raw for raw in self._in_collection(path) if named in ("", raw["metadata"]["name"])]
+            version = self._version
         elif token in self._snapshots:
             items, version = self._snapshots.pop(token)
         else:
@@ -212,7 +215,7 @@ class FakeApiServer:
             gone = _status(410, "Expired", "too old resource version")
             await response.write(orjson.dumps({"type": "ERROR", "object": gone}) + b"\n")
             return response
-        watch = _Watch(path)
+        watch = _Watch(path, named=_named(request))
         for change in self._history:
             if change.version > since:
                 self._tell(watch, change)
@@ -295,7 +298,10 @@ class FakeApiServer:
             self._tell(watch, change)
 
     def _tell(self, watch: _Watch, change: _Change) -> None:
-        if _belongs(change.path, watch.collection):
+        if _belongs(change.path, watch.collection) and watch.named in (
+            "",
+            change.raw["metadata"]["name"],
+        ):
             line = orjson.dumps({"type": change.type, "object": change.raw}) + b"\n"
             watch.outbox.put_nowait(line)
 
@@ -377,6 +383,11 @@ def _status(code: int, reason: str, message: str) -> Json:
 
 def _json(raw: Json, code: int = 200) -> web.Response:
     return web.Response(status=code, body=orjson.dumps(raw), content_type="application/json")
+
+
+def _named(request: web.Request) -> str:
+    """The one name that is asked for; no other field selector is understood."""
+    return request.query.get("fieldSelector", "").removeprefix("metadata.name=")
 
 
 def _belongs(path: str, collection: str) -> bool:

@@ -1,6 +1,6 @@
 {{/* What the entries of both webhook configurations share. */}}
 
-{{/* Takes (dict "root" $ "component" "webhook" "path" "/..."). The certificate authority is injected by the processes. */}}
+{{/* Takes (dict "root" $ "component" "webhook" "path" "/..."). The leader adds the authority, and a path that is empty here. */}}
 {{- define "cardquota.admission.client" -}}
 admissionReviewVersions: [v1]
 matchPolicy: Equivalent
@@ -8,8 +8,23 @@ clientConfig:
   service:
     name: {{ include (print "cardquota." .component) .root }}
     namespace: {{ .root.Release.Namespace }}
-    path: {{ .path }}
+    {{- with .path }}
+    path: {{ . }}
+    {{- end }}
     port: 443
+{{- end }}
+
+{{/*
+The path of the binding hook: none, for the leader writes it and nobody else knows it. An upgrade of the first release leaves
+the plain path in place that its replicas serve; the leader exchanges it when they are gone.
+*/}}
+{{- define "cardquota.admission.hookPath" -}}
+{{- $stored := lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" (include "cardquota.mutating" .) }}
+{{- range $entry := ($stored | default dict).webhooks }}
+{{- if eq $entry.name "bindings.cardquota.io" }}
+{{- if eq (dig "clientConfig" "service" "path" "" $entry) "/mutate/bindings" }}/mutate/bindings{{ end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* One match condition. Takes (list name expression). */}}

@@ -6,6 +6,7 @@ objects without a namespace exist already.
 {{- define "cardquota.controller" -}}cardquota-controller{{- end }}
 {{- define "cardquota.extender" -}}cardquota-extender{{- end }}
 {{- define "cardquota.certificates" -}}cardquota-certificates{{- end }}
+{{- define "cardquota.authority" -}}cardquota-controller{{- end }}
 {{- define "cardquota.mutating" -}}cardquota-mutating{{- end }}
 {{- define "cardquota.validating" -}}cardquota-validating{{- end }}
 {{- define "cardquota.lease" -}}cardquota{{- end }}
@@ -54,13 +55,14 @@ annotations:
 
 {{/*
 Namespaces whose objects are our business. The label kubernetes.io/metadata.name is set by the API server and cannot be
-changed, so nobody gets out of the quota by labelling a namespace.
+changed, so nobody gets out of the quota by labelling a namespace. Nor by creating one: those that are exempt by themselves
+exist in every cluster, and Volcano's does not. Nothing of Volcano's own asks for cards, so nothing of it is held.
 */}}
 {{- define "cardquota.namespaceSelector" -}}
 matchExpressions:
 - key: kubernetes.io/metadata.name
   operator: NotIn
-  values: {{ concat (list "kube-system" "kube-node-lease" .Release.Namespace .Values.volcano.namespace) .Values.webhook.exemptNamespaces | uniq | toJson }}
+  values: {{ concat (list "kube-system" "kube-node-lease" .Release.Namespace) .Values.webhook.exemptNamespaces | uniq | toJson }}
 {{- with .Values.webhook.namespaceSelectorExpressions }}
 {{ toYaml . }}
 {{- end }}

@@ -12,25 +12,30 @@ its values and the subcommand that is run.
 - --namespace=$(POD_NAMESPACE)
 - --cert-secret={{ include "cardquota.certificates" $root }}
 - --service={{ include (print "cardquota." .component) $root }}.$(POD_NAMESPACE).svc
-{{- /* Whoever fills the Secret issues one certificate for both Services. */}}
-{{- range $service := list (include "cardquota.webhook" $root) (include "cardquota.controller" $root) }}
-- --dns-name={{ $service }}
-- --dns-name={{ $service }}.$(POD_NAMESPACE)
-- --dns-name={{ $service }}.$(POD_NAMESPACE).svc
-- --dns-name={{ $service }}.$(POD_NAMESPACE).svc.{{ $root.Values.clusterDomain }}
-{{- end }}
-- --webhook-configuration={{ include "cardquota.mutating" $root }}
-- --webhook-configuration={{ include "cardquota.validating" $root }}
 - --controller-account=system:serviceaccount:$(POD_NAMESPACE):{{ include "cardquota.controller" $root }}
 - --log-level={{ (index $root.Values .component).logLevel }}
 {{- if eq .component "controller" }}
+{{- include "cardquota.process.names" (list "--dns-name" (include "cardquota.controller" $root) $root) }}
+{{- include "cardquota.process.names" (list "--webhook-name" (include "cardquota.webhook" $root) $root) }}
+- --authority-secret={{ include "cardquota.authority" $root }}
+- --webhook-configuration={{ include "cardquota.mutating" $root }}
+- --webhook-configuration={{ include "cardquota.validating" $root }}
 - --lease={{ include "cardquota.lease" $root }}
 - --identity=$(POD_NAME)
 - --advertise-address=https://$(POD_IP):9443
 - --hook-timeout={{ $root.Values.controller.bindingHook.timeoutSeconds }}
 {{- if $root.Values.features.extender }}
 - --extender-port={{ $root.Values.controller.extender.port }}
+- --kube-extender-port={{ $root.Values.controller.extender.kubePort }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Every name of a Service, each with a flag before it. Takes (list flag service root). */}}
+{{- define "cardquota.process.names" -}}
+{{- $root := last . }}
+{{- range $ending := list "" ".$(POD_NAMESPACE)" ".$(POD_NAMESPACE).svc" (print ".$(POD_NAMESPACE).svc." $root.Values.clusterDomain) }}
+- {{ first $ }}={{ index $ 1 }}{{ $ending }}
 {{- end }}
 {{- end }}
 
@@ -55,6 +60,10 @@ spec:
     metadata:
       labels:
         {{- include "cardquota.labels" . | nindent 8 }}
+        {{- if eq .component "controller" }}
+        # Serves the binding hook at the path in the Secret; as long as a pod without this label runs, the API server is not told of that path.
+        cardquota.io/hook-path: secret
+        {{- end }}
         {{- with $values.podLabels }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -98,6 +107,7 @@ spec:
         - {name: metrics, containerPort: 8080}
         {{- if and (eq .component "controller") $root.Values.features.extender }}
         - {name: extender, containerPort: {{ $root.Values.controller.extender.port }}}
+        - {name: kube-extender, containerPort: {{ $root.Values.controller.extender.kubePort }}}
         {{- end }}
         readinessProbe:
           httpGet: {path: /readyz, port: metrics}
@@ -158,6 +168,10 @@ spec:
     {{- include "cardquota.selectorLabels" . | nindent 4 }}
   ports:
   - {name: https, port: 443, targetPort: https}
+  {{- if and (eq .component "controller") .root.Values.features.extender }}
+  # kube-scheduler's. The same number as in the pods: whoever asks at the port above is sent here by it.
+  - {name: kube-extender, port: {{ .root.Values.controller.extender.kubePort }}, targetPort: kube-extender}
+  {{- end }}
 {{- end }}
 
 {{- define "cardquota.process.serviceAccount" -}}

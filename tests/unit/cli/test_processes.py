@@ -27,6 +27,10 @@ CHART = {
 }
 CHART["controller"] = [
     *CHART["webhook"],
+    "--authority-secret=cardquota-controller",
+    "--webhook-name=cardquota-webhook",
+    "--webhook-name=cardquota-webhook.quota.svc",
+    "--kube-extender-port=8443",
     "--lease=cardquota",
     "--identity=pod-1",
     "--hook-timeout=7",
@@ -79,7 +83,9 @@ def test_every_flag_of_the_chart_arrives(run: Run, started: Started, command: st
     assert options.kubeconfig is None
     if command == "controller":
         assert (options.lease, options.hook_timeout_s) == ("cardquota", 7.0)
-        assert options.extender_port == 8090
+        assert (options.extender_port, options.kube_extender_port) == (8090, 8443)
+        assert options.authority_secret == "cardquota-controller"
+        assert options.webhook_names == ("cardquota-webhook", "cardquota-webhook.quota.svc")
         assert options.identity.startswith("pod-1_"), (
             "a restarted container must not take itself for the old one"
         )
@@ -102,6 +108,8 @@ def test_without_flags_the_names_are_those_of_the_chart(run: Run, started: Start
     assert run(command, "--namespace", "x").status == 7
     assert started.options.service == f"cardquota-{command}.x.svc"
     assert started.options.controller_account == "system:serviceaccount:x:cardquota-controller"
+    if command == "controller":
+        assert started.options.webhook_names == ("cardquota-webhook.x.svc",)
     assert started.settings == Settings()
 
 
@@ -110,6 +118,18 @@ def test_a_local_run_names_its_kubeconfig_and_address(run: Run, started: Started
     options = started.options
     assert (options.kubeconfig, options.bind_address) == (Path("k"), "127.0.0.1")
     assert (options.port, options.log_level) == (0, "debug")
+
+
+def test_an_authority_of_clients_that_cannot_be_read_is_refused_before_anything_starts(
+    run: Run, started: Started, command: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "cardquota.yaml"
+    pem = "-----BEGIN CERTIFICATE-----\\nMIIB\\n-----END CERTIFICATE-----"
+    config.write_text(f'webhook: {{clientCA: "{pem}"}}\n')
+    outcome = run(command, f"--config={config}")
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: webhook.clientCA: the certificates cannot be read")
+    assert started.options is None
 
 
 @pytest.mark.parametrize("arguments", [(), ("--identity=pod-1",)])

@@ -20,6 +20,7 @@ from controller.extender_metrics import ExtenderMetrics
 from controller.extender_votes import VoteNotes
 from core import reasons
 from core.extender.enqueue import REJECT, Vote
+from core.objects import group
 from core.settings import Settings, parse
 from core.shortfall import Shortfall
 from kube.intake import Intake
@@ -226,7 +227,8 @@ async def test_events_of_the_watch_change_the_answer() -> None:
 async def test_the_plain_port_serves_volcano_and_nothing_else(unused_tcp_port: int) -> None:
     extender = Extender(filled(), ExtenderMetrics(CollectorRegistry()))
     base = f"http://127.0.0.1:{unused_tcp_port}"
-    async with listening(extender, "127.0.0.1", unused_tcp_port), aiohttp.ClientSession() as session:
+    opened = listening(extender.add_volcano_routes, "127.0.0.1", unused_tcp_port, name="extender")
+    async with opened, aiohttp.ClientSession() as session:
         async with session.post(f"{base}/volcano/predicate", data=orjson.dumps(PREDICATE)) as answer:
             assert await answer.json() == {"status": REFUSED, "code": 2}
         for path in ("/kube/filter", "/mutate/bindings", "/metrics"):
@@ -236,7 +238,7 @@ async def test_the_plain_port_serves_volcano_and_nothing_else(unused_tcp_port: i
 
 async def test_without_a_plain_port_none_is_opened() -> None:
     extender = Extender(filled(), ExtenderMetrics(CollectorRegistry()))
-    async with listening(extender, "127.0.0.1", None):
+    async with listening(extender.add_volcano_routes, "127.0.0.1", None, name="extender"):
         pass
 
 
@@ -246,12 +248,38 @@ async def test_without_a_plain_port_none_is_opened() -> None:
 async def test_every_vote_is_told() -> None:
     held, votes = filled(Settings()), list[Vote]()
     show(held.queues, "research", a_queue("research").cards({"NVIDIA-H20": 1}).view())
+    body = recorded("volcano-jobEnqueueable")
+    asking = group.project(body["job"]["PodGroup"])
+    show(held.groups, asking.key, asking)
     async with serving(held, votes.append) as asked:
-        body = recorded("volcano-jobEnqueueable")
         assert await asked.post("/volcano/jobEnqueueable", body) == (200, {"status": -1})
     (vote,) = votes
     assert vote.group.name.startswith("train-")
     assert vote.shortfall is not None
+
+
+async def test_jobs_that_the_cluster_does_not_have_get_no_vote_and_leave_nothing_behind() -> None:
+    """Anybody on the port could else hold a queue's room for them, or let the process grow."""
+    held, votes = filled(Settings()), list[Vote]()
+    show(held.queues, "research", a_queue("research").cards({"NVIDIA-H20": 2}).view())
+    body = recorded("volcano-jobEnqueueable")
+    real = group.project(body["job"]["PodGroup"])
+    extender = Extender(held, ExtenderMetrics(CollectorRegistry()), votes.append)
+    for number in range(50):
+        body["job"]["PodGroup"]["metadata"]["name"] = f"made-up-{number}"
+        assert await extender._job_enqueueable(body) == {"status": 0}
+    body["job"]["PodGroup"]["metadata"]["name"] = real.name
+    show(held.groups, real.key, real)
+    body["job"]["PodGroup"]["metadata"]["uid"] = "of-another-one"
+    assert await extender._job_enqueueable(body) == {"status": 0}
+    assert extender._promises._kept == {}
+    body["job"]["PodGroup"]["metadata"]["uid"] = real.uid
+    body["job"]["PodGroup"]["metadata"]["annotations"]["volcano.sh/card.request"] = "{}"
+    assert await extender._job_enqueueable(body) == {"status": 1}
+    (promise,) = extender._promises._kept.values()
+    assert promise.amounts["NVIDIA-H20"] == 2000, "what the cluster's own PodGroup declares"
+    show(held.groups, real.key, None)
+    assert extender._promises._kept == {}
 
 
 def short(text: str) -> Vote:

@@ -42,7 +42,8 @@ async def leader(world: World, bundle: Bundle, peers: set[object] | None = None)
     certificate = ServingCertificate()
     certificate.load(bundle.leaf.certificate, bundle.leaf.key, bundle.ca_certificates)
     app = application()
-    add_leader_routes(app, world.hook, ReviewMetrics(CollectorRegistry()))
+    authorities = bundle.ca_certificates
+    add_leader_routes(app, world.hook, ReviewMetrics(CollectorRegistry()), lambda: authorities)
 
     async def note(request: web.Request, _: web.StreamResponse) -> None:
         if peers is not None and request.transport is not None:

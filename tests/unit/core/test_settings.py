@@ -65,6 +65,7 @@ class TestDefaults:
             ("cross_quota.guard_bind", False),
             ("queue.default", "default"),
             ("quota.max_free_grace_s", 300),
+            ("webhook.client_ca", None),
             ("gates.wait_for_us", ()),
             ("volcano.scheduler_names", ("volcano",)),
             ("reservation.warn_after_s", 600),
@@ -285,6 +286,22 @@ class TestAliases:
 
     def test_an_alias_into_a_section_that_is_no_mapping_names_the_section(self) -> None:
         assert problems({"quota.cpu": 1, "crossQuota": 3}) == ("crossQuota: must be a mapping, not 3",)
+
+
+class TestClientAuthority:
+    PEM = "-----BEGIN CERTIFICATE-----\nMIIB\nAA==\n-----END CERTIFICATE-----\n"
+
+    def test_certificates_are_taken_as_they_are(self) -> None:
+        settings, _ = parse({"webhook": {"clientCA": self.PEM * 2}})
+        assert settings.webhook.required_ca == self.PEM.encode() * 2
+        assert parse(render(settings))[0] == settings
+
+    @pytest.mark.parametrize(
+        "text", ["", "/etc/ca.crt", PEM.replace("CERTIFICATE", "PRIVATE KEY"), PEM + "x"]
+    )
+    def test_anything_else_is_refused(self, text: str) -> None:
+        (problem,) = problems({"webhook": {"clientCA": text}})
+        assert problem.startswith("webhook.clientCA: must be certificates as PEM, and nothing else, not ")
 
 
 class TestEnvironment:

@@ -106,3 +106,25 @@ async def test_an_error_of_the_work_gives_the_bytes_back() -> None:
 def test_a_process_lets_24_mebibytes_in_at_a_time() -> None:
     assert IN_FLIGHT == 24 * 2**20
     assert DEFAULT.held == 0
+
+
+async def test_one_address_leaves_the_others_some_room() -> None:
+    """Whoever sends slowly, or without end, keeps bytes for as long as a body may take."""
+    intake = Intake(100, others=40)
+    mine, theirs = "10.0.0.1", "10.0.0.2"
+
+    def coming(size: int, address: str) -> Sending:
+        sending = Sending(size)
+        sending.request = sending.request.clone(remote=address)
+        return sending
+
+    async with intake.body(coming(50, mine).sends(b"x" * 50).ends().request, LIMIT):
+        refusal = await refused(intake, coming(11, mine))
+        assert refusal.status is HTTPStatus.SERVICE_UNAVAILABLE
+        async with (
+            intake.body(coming(10, mine).sends(b"x" * 10).ends().request, LIMIT),
+            intake.body(coming(40, theirs).sends(b"x" * 40).ends().request, LIMIT),
+        ):
+            assert intake.held == 100
+    assert intake.held == 0
+    assert intake._by_address == {}

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from kube.certificates import FollowedPair, follow_secret
 from kube.metrics import Metrics
 from kube.process import Frame, ProcessOptions
 from kube.serving import application
 from kube.stalls import StallWatch
+from kube.tls import ServingCertificate
 from tests.fakes.apiserver import FakeApiServer
 
 LONG_S = 0.25
@@ -162,7 +164,10 @@ async def test_both_processes_are_watched_while_their_ports_are_open(
             bind_address="127.0.0.1",
             drain_s=0,
         )
-        async with api.client() as client, Frame(client, options).listening(application(), "test"):
+        async with api.client() as client:
+            serving, secret = ServingCertificate(), follow_secret(client, "n", "c")
+            frame = Frame(options, serving, FollowedPair(secret, [serving]))
+        async with frame.listening(application(), "test"):
             sleeps_in_the_loop()
             await asyncio.sleep(0.02)
     assert line_about(sleeps_in_the_loop, caplog)["seconds"] >= LONG_S

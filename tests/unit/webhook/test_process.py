@@ -1,7 +1,6 @@
 """The whole process against a fake API server: certificates, both ports, readiness, a clean end."""
 
 import asyncio
-import base64
 import os
 import signal
 import socket
@@ -19,7 +18,8 @@ import pytest
 
 from core import names
 from kube import pki
-from kube.certificates import LOCAL_NAMES
+from kube.certificates import LOCAL_NAMES, encoded, of_bundle
+from kube.pki import Bundle
 from kube.process import ProcessOptions
 from kube.resources import MUTATING_WEBHOOKS, NODES, SECRETS, VALIDATING_WEBHOOKS
 from kube.tls import client_context
@@ -38,28 +38,16 @@ from webhook.process import run
 kubeconfig, port, metrics_port, settings = sys.argv[1:]
 sys.exit(run(Settings.model_validate_json(settings), ProcessOptions(
     namespace="cq", cert_secret="certs", service="cardquota-webhook.cq.svc", port=int(port),
-    metrics_port=int(metrics_port), bind_address="127.0.0.1", kubeconfig=Path(kubeconfig), drain_s=0.2,
-    webhook_configurations=("cardquota-mutating", "cardquota-validating"))))
+    metrics_port=int(metrics_port), bind_address="127.0.0.1", kubeconfig=Path(kubeconfig), drain_s=0.2)))
 """
 TIMEOUT = aiohttp.ClientTimeout(total=5)
 
 
-def a_configuration(kind: str) -> dict[str, Any]:
-    webhook = {"name": "pods.cardquota.io", "clientConfig": {"url": "https://localhost/"}}
-    return {"metadata": {"name": f"cardquota-{kind}"}, "webhooks": [webhook]}
-
-
-def a_filled_secret() -> dict[str, Any]:
-    """What another replica has stored."""
-    bundle = pki.renewed(None, [SERVICE, *LOCAL_NAMES], datetime.now(UTC))
-    pem = {
-        "ca.crt": bundle.ca_certificates,
-        "ca.key": bundle.ca_key,
-        "tls.crt": bundle.leaf.certificate,
-        "tls.key": bundle.leaf.key,
-    }
-    data = {key: base64.b64encode(value).decode() for key, value in pem.items()}
-    return {"metadata": {"name": SECRET, "namespace": NAMESPACE}, "data": data}
+def a_filled_secret(bundle: Bundle) -> dict[str, Any]:
+    """What the leader has stored."""
+    data = of_bundle(bundle)
+    del data["ca.key"]
+    return {"metadata": {"name": SECRET, "namespace": NAMESPACE}, "data": encoded(data)}
 
 
 def free_port() -> int:
@@ -146,29 +134,25 @@ async def ask(port: int, ca: bytes, review: dict[str, Any]) -> dict[str, Any]:
         return answer
 
 
-async def test_it_makes_its_certificate_serves_and_ends_cleanly(tmp_path: Path) -> None:
+async def test_it_serves_once_it_has_a_certificate_and_ends_cleanly(tmp_path: Path) -> None:
+    """It makes none and writes nothing: both are the leader's."""
+    bundle = pki.renewed(None, [SERVICE, *LOCAL_NAMES], datetime.now(UTC))
     async with FakeApiServer() as server:
         server.put(NODES, a_node())
         server.put(SECRETS, {"metadata": {"name": SECRET, "namespace": NAMESPACE}})
-        server.put(MUTATING_WEBHOOKS, a_configuration("mutating"))
-        server.put(VALIDATING_WEBHOOKS, a_configuration("validating"))
         async with running(server.url, tmp_path) as process:
+            assert "[-]certificate" in await process.until(503)
+            server.put(SECRETS, a_filled_secret(bundle))
             await process.until(200)
-            bundles = {
-                server.objects[resource.path(name=f"cardquota-{kind}")]["webhooks"][0]["clientConfig"][
-                    "caBundle"
-                ]
-                for resource, kind in ((MUTATING_WEBHOOKS, "mutating"), (VALIDATING_WEBHOOKS, "validating"))
-            }
-            (bundle,) = bundles
-            await server.wait_for(lambda: server.watching == 4)
+            await server.wait_for(lambda: server.watching == 5)
             denied = a_review(a_pod({names.CARD_NAME_ANNOTATION: H200}))
-            answer = await ask(process.port, base64.b64decode(bundle), denied)
+            answer = await ask(process.port, bundle.ca_certificates, denied)
             assert answer["response"]["allowed"] is False
             metrics = (await process.get("/metrics"))[1]
             assert 'cardquota_admission_requests_total{code="CardResourceMissing"' in metrics
             assert (await process.get("/healthz"))[0] == 200
             status, log = await process.end()
+        assert {request.verb for request in server.requests} == {"list", "watch"}
         assert status == 0
         complaints = [line for line in log if line["level"] in ("error", "warning")]
         # A machine with other work on it may keep the process waiting.
@@ -179,32 +163,15 @@ async def test_it_makes_its_certificate_serves_and_ends_cleanly(tmp_path: Path) 
         }
 
 
-async def test_it_is_not_ready_before_the_api_server_knows_its_authority(tmp_path: Path) -> None:
-    """It waits and tries again; it does not fall over."""
-    async with FakeApiServer() as server:
-        server.put(SECRETS, a_filled_secret())
-        server.put(MUTATING_WEBHOOKS, a_configuration("mutating"))
-        refusal = answer_status(403, "Forbidden", "no right to patch")
-        server.fail("patch", refusal, path="mutatingwebhook", times=1)
-        async with running(server.url, tmp_path) as process:
-            assert "[-]configurations" in await process.until(503, "[+]certificate ok")
-            await process.until(200)
-            status, log = await process.end()
-    assert status == 0
-    assert "no right to patch" in "".join(str(line) for line in log)
-
-
 async def test_where_cards_without_a_name_are_denied_it_is_not_ready_before_it_has_seen_the_nodes(
     tmp_path: Path,
 ) -> None:
     """It would take no resource for a card, and let everything through."""
     async with FakeApiServer() as server:
-        server.put(SECRETS, a_filled_secret())
-        for resource, kind in ((MUTATING_WEBHOOKS, "mutating"), (VALIDATING_WEBHOOKS, "validating")):
-            server.put(resource, a_configuration(kind))
+        server.put(SECRETS, a_filled_secret(pki.renewed(None, [SERVICE, *LOCAL_NAMES], datetime.now(UTC))))
         server.fail("list", answer_status(403, "Forbidden", "no right to list"), path="/nodes", times=2)
         async with running(server.url, tmp_path, cards={"podsWithoutCardName": "deny"}) as process:
-            assert "[-]nodes" in await process.until(503, "[+]configurations ok")
+            assert "[-]nodes" in await process.until(503, "[+]certificate ok")
             await process.until(200)
             await process.end()
 

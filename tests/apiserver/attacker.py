@@ -1,0 +1,97 @@
+"""`python -m tests.apiserver.attacker SECONDS PORT=PATH[,tls]...`: somebody on the pod network who means to wear ports out.
+
+From one address of its own: bodies of 63 MiB, bodies that are announced and come byte by byte, headers that never end, and
+500 connections that are held, all at once, on every port named. A process of its own, for it takes all the time that it gets.
+"""
+
+import asyncio
+import logging
+import ssl
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+ADDRESS = "127.0.0.66"
+CONNECTIONS = 500
+LARGE = 63 * 2**20
+
+_SLOW = 30
+_LARGE = 4
+_ERRORS = (OSError, EOFError, ssl.SSLError, TimeoutError)
+
+
+class Target:
+    """One port and a path there."""
+
+    def __init__(self, text: str) -> None:
+        port, _, rest = text.partition("=")
+        self.path, _, tls = rest.partition(",")
+        self.port = int(port)
+        self.tls: ssl.SSLContext | None = None
+        if tls:
+            self.tls = ssl.create_default_context()
+            self.tls.check_hostname, self.tls.verify_mode = False, ssl.CERT_NONE
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(
+            "127.0.0.1", self.port, ssl=self.tls, local_addr=(ADDRESS, 0), server_hostname=self.tls and "x"
+        )
+
+    def head(self, length: int) -> bytes:
+        head = f"POST {self.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        return f"{head}Content-Length: {length}\r\n\r\n".encode()
+
+
+async def _again_and_again(target: Target, attempt: object) -> None:
+    while True:
+        with suppress(*_ERRORS):
+            reader, writer = await target.connect()
+            try:
+                await attempt(target, reader, writer)  # type: ignore[operator]
+            finally:
+                writer.close()
+        await asyncio.sleep(0.05)
+
+
+async def _large(target: Target, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(target.head(LARGE))
+    piece = b" " * 2**16
+    for _ in range(LARGE // len(piece)):
+        writer.write(piece)
+        await writer.drain()
+
+
+async def _slow(target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(target.head(7 * 2**20))
+    while not reader.at_eof():
+        writer.write(b"{")
+        await writer.drain()
+        await asyncio.sleep(0.5)
+
+
+async def _held(_target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n")
+    await reader.read()
+
+
+async def _attack(seconds: float, targets: Sequence[Target]) -> None:
+    waves = ((_large, _LARGE), (_slow, _SLOW), (_held, CONNECTIONS // len(targets)))
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
+            for target in targets:
+                for attempt, count in waves:
+                    for _ in range(count):
+                        tasks.create_task(_again_and_again(target, attempt))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Attack for so long."""
+    seconds, *targets = arguments
+    # A connection that the other side has closed is no news here.
+    logging.disable()
+    asyncio.run(_attack(float(seconds), [Target(text) for text in targets]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

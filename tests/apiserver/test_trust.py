@@ -1,0 +1,204 @@
+"""Certificates on a real API server: whatever is renewed, lost or undone, no handshake fails that should not."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPSConnection
+from ssl import CERT_NONE, create_default_context
+from urllib.parse import urlsplit
+
+import pytest
+
+from hack.controlplane import ControlPlane, wait_for
+from hack.install import Installation
+from kube import pki
+from tests.apiserver.cluster import Cluster, unique
+from tests.apiserver.manifests import binding, card_pod, pod
+from tests.apiserver.trusting import AUTHORITY, CERTIFICATES, HOOK, Kept, served
+
+NOBODY = "nobody"
+_RENEWAL_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    """Binds and pods fail where a handshake does."""
+    values = {"controller": {"bindingHook": {"failurePolicy": "Fail"}}}
+    with Installation(control_plane, controller=2, values=values) as installed:
+        yield installed
+
+
+@pytest.fixture
+def kept(control_plane: ControlPlane, installation: Installation) -> Kept:
+    return Kept(control_plane, installation)
+
+
+class Asking:
+    """Binds and pods that ask for cards, one after the other, each over the webhooks; what was answered but yes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.binds = 0
+        self.creations = 0
+        self.failures: list[tuple[float, str]] = []
+
+    def once(self) -> None:
+        """A dry run of each, of which nothing is stored."""
+        bind = self._cluster.bind(binding("cpu", "nowhere"), dryRun="All")
+        self.binds += 1
+        create = self._cluster.try_create(card_pod(unique("p"), "NVIDIA-X", "default"), dryRun="All")
+        self.creations += 1
+        for answer in (bind, create):
+            if answer.status != 201:
+                self.failures.append((time.monotonic(), str(answer.body.get("message", answer.body))))
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """All the time meanwhile."""
+        ended = threading.Event()
+
+        def ask() -> None:
+            while not ended.is_set():
+                self.once()
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+@pytest.fixture
+def asking(cluster: Cluster) -> Asking:
+    cluster.create(pod("cpu", schedulerName=NOBODY))
+    found = Asking(cluster)
+    wait_for("the webhooks answer", lambda: not _failed(found))
+    return found
+
+
+def _failed(asking: Asking) -> bool:
+    asking.failures.clear()
+    asking.once()
+    return bool(asking.failures)
+
+
+def lines(kept: Kept, installation: Installation) -> list[HTTPSConnection]:
+    """A way to each process that the API server, or another replica, calls."""
+    tls = create_default_context()
+    tls.check_hostname, tls.verify_mode = False, CERT_NONE
+    urls = [installation.controller_url(index) for index in range(2)]
+    urls.append(next(c["url"] for name, c in kept.entries().items() if name != HOOK))
+    return [HTTPSConnection("localhost", urlsplit(url).port, context=tls, timeout=10.0) for url in urls]
+
+
+def all_serve_others(kept: Kept, installation: Installation, before: list[str]) -> bool:
+    now = [served(line) for line in lines(kept, installation)]
+    return all(new != old for new, old in zip(now, before, strict=True))
+
+
+def test_pairs_are_renewed_while_binds_go_on(installation: Installation, kept: Kept, asking: Asking) -> None:
+    """Both are about to end; every replica goes over to the new ones, and the path changes as well."""
+    ca = pki.Pair(kept.data(AUTHORITY)["ca.crt"], kept.data(AUTHORITY)["ca.key"])
+    old = datetime.now(UTC) - timedelta(days=300)
+    before, path = [served(line) for line in lines(kept, installation)], kept.hook_path()
+    with asking.going_on():
+        for secret, hosts in ((AUTHORITY, "cardquota-controller"), (CERTIFICATES, "cardquota-webhook")):
+            due = pki.issue_leaf(
+                ca,
+                [f"{hosts}.{installation.namespace}.svc", "localhost", "127.0.0.1"],
+                old,
+                clients=secret == AUTHORITY,
+            )
+            kept.write(secret, {"tls.crt": due.certificate, "tls.key": due.key})
+        wait_for("all serve new pairs", lambda: all_serve_others(kept, installation, before), _RENEWAL_S)
+        wait_for(
+            "the pairs are good for a year",
+            lambda: (
+                not any(
+                    pki.needs_renewal(kept.data(secret)["tls.crt"], datetime.now(UTC))
+                    for secret in (AUTHORITY, CERTIFICATES)
+                )
+            ),
+            _RENEWAL_S,
+        )
+        wait_for("the API server asks at a new path", lambda: kept.hook_path() != path, _RENEWAL_S)
+        count = asking.binds
+        wait_for("some more binds", lambda: asking.binds > count + 20)
+    assert asking.failures == []
+    assert asking.creations > 50
+    held = kept.data(AUTHORITY)
+    assert kept.hook_path() == f"/mutate/bindings/{held['hook.segment'].decode()}"
+    assert path.endswith(held["hook.former"].decode())
+
+
+def test_a_new_authority_is_trusted_before_anybody_shows_its_certificate(
+    installation: Installation, kept: Kept, asking: Asking
+) -> None:
+    """The key of the old one is not its own any more. What it has issued is served until the API server trusts the new one."""
+    before = [served(line) for line in lines(kept, installation)]
+    former = kept.data(AUTHORITY)["ca.crt"]
+    with asking.going_on():
+        kept.write(AUTHORITY, {"ca.key": pki.issue_ca(datetime.now(UTC)).key})
+        wait_for(
+            "both are trusted",
+            lambda: all(former in bundle and bundle != former for bundle in kept.trusted()),
+            _RENEWAL_S,
+        )
+        told = time.monotonic()
+        now = [served(line) for line in lines(kept, installation)]
+        assert now == before, "the new one is served before it can be trusted"
+        wait_for("all serve new pairs", lambda: all_serve_others(kept, installation, before), _RENEWAL_S)
+        assert time.monotonic() - told > 5.0
+        count = asking.binds
+        wait_for("some more binds", lambda: asking.binds > count + 20)
+    (bundle,) = kept.trusted()
+    assert pki.issued(kept.data(CERTIFICATES)["tls.crt"], bundle.removesuffix(former))
+    assert asking.failures == []
+
+
+def test_trust_that_somebody_takes_away_is_back_at_once(
+    installation: Installation, kept: Kept, asking: Asking
+) -> None:
+    (trusted,) = kept.trusted()
+    kept.distrust()
+    began = time.monotonic()
+    wait_for("all entries trust us again", lambda: kept.trusted() == {trusted}, 20.0)
+    assert time.monotonic() - began < 20.0
+    wait_for("the webhooks answer", lambda: not _failed(asking))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("secret", [AUTHORITY, CERTIFICATES])
+def test_a_secret_that_somebody_deletes_costs_nobody_anything(
+    cluster: Cluster, installation: Installation, kept: Kept, asking: Asking, secret: str
+) -> None:
+    """Nobody may create one; an upgrade by helm does. It is filled with what is being served, and nothing changes."""
+    told = f"/mutate/bindings/{kept.data(AUTHORITY)['hook.segment'].decode()}"
+    wait_for("the API server is told of the path", lambda: kept.hook_path() == told, _RENEWAL_S)
+    before, path = kept.data(secret), told
+    old = cluster.api.get(kept.path(secret)).expect()
+    with asking.going_on():
+        cluster.api.delete(kept.path(secret)).expect()
+        count = asking.binds
+        wait_for("some more binds", lambda: asking.binds > count + 20)
+        head = {key: old["metadata"][key] for key in ("name", "namespace", "labels")}
+        empty = {"apiVersion": "v1", "kind": "Secret", "metadata": head, "type": "Opaque"}
+        cluster.api.create(empty).expect(201)
+        wait_for("it is filled again", lambda: kept.data(secret).keys() == before.keys(), 90.0)
+        count = asking.binds
+        wait_for("some more binds", lambda: asking.binds > count + 20)
+    assert asking.failures == []
+    assert kept.hook_path() == path
+    assert kept.data(secret)["ca.crt"] == before["ca.crt"]
+    if secret == AUTHORITY:
+        assert kept.data(secret) == before
+
+
+def test_a_scheduler_is_given_what_the_api_server_trusts(kept: Kept) -> None:
+    """The example tells to take `ca.crt` of the webhook's Secret."""
+    (trusted,) = kept.trusted()
+    assert kept.data(CERTIFICATES)["ca.crt"] == trusted
