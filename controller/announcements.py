@@ -34,6 +34,7 @@ _TERMINATION = "WatchTermination"
 
 _HOLD = _LIFT
 _ROLLOUT = reasons.ROLLOUT_NEEDS_QUOTA
+_SPREAD = reasons.TASK_SPREAD
 _WAITING = frozenset({_HOLD, _ROLLOUT})
 
 
@@ -82,8 +83,16 @@ class Announcements:
             self._sayings.unsay(uid, _ROLLOUT)
 
     def lifted(self, lift: Lift) -> None:
-        """Takes back what has not been said yet: the pod waits no longer, nor does its PodGroup as a whole."""
+        """Takes back what has not been said yet: the pod waits no longer, nor does its PodGroup as a whole.
+
+        Says on the PodGroup when its members got different cards that had better have the same.
+        """
         self._over(lift.pod.uid)
+        if lift.spread is not None:
+            over = lift.spread.group
+            regarding = Reference.of(PODGROUPS, over.name, over.namespace, over.uid)
+            # Once of each group, whichever cards they are the next time.
+            self._sayings.say(_SPREAD, Saying(regarding, _SPREAD, lift.spread.message, _LIFT, _SPREAD))
         group = self._groups.pop(lift.pod.uid, None)
         if group is not None:
             self._sayings.again(group, _HOLD)
@@ -152,7 +161,7 @@ class Announcements:
         reason, action = past.words.reason, past.words.action
         if reason == reasons.RESERVATION_EVICTED or not self._exists(past.regarding):
             return ""
-        if action == _QUOTA or reason == _ROLLOUT:
+        if action == _QUOTA or reason in {_ROLLOUT, _SPREAD}:
             return reason
         return action if action in {_HOLD, _COUNT, _RESERVATION, _TERMINATION} else ""
 

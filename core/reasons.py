@@ -32,6 +32,7 @@ CARD_QUOTA_MALFORMED: Final = "CardQuotaMalformed"
 # What else is said about pods and queues (events); nobody waits for these reasons.
 RESERVED_TOO_LONG: Final = "ReservedTooLong"
 RESERVATION_EVICTED: Final = "ReservationEvicted"
+TASK_SPREAD: Final = "TaskSpread"
 TERMINATION_OVERDUE: Final = "TerminationOverdue"
 ROLLOUT_NEEDS_QUOTA: Final = "RolloutNeedsQuota"
 QUOTA_EXCEEDED: Final = "QuotaExceeded"

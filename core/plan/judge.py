@@ -1,12 +1,11 @@
 """What becomes of one waiting pod, and the booking of one that is lifted."""
 
-from collections.abc import Sequence
-
 from core import names, reasons
 from core.affinity import NodeRequirement
 from core.cards.assigned import render_assigned
 from core.mgpu.affinity import node_requirement
 from core.plan.choice import Choice
+from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.placement import CardPlacement
 from core.plan.together import note
@@ -32,7 +31,7 @@ class Judge:
         self._ledger = ledger
         self._placement = CardPlacement(ledger)
 
-    def judge(self, entry: Entry, choice: Choice, common: Sequence[str] | None) -> Steps[Decision | None]:
+    def judge(self, entry: Entry, choice: Choice, confined: Confinement | None) -> Steps[Decision | None]:
         """What becomes of a pod; None when it is not any more what it was when this began."""
         ledger = self._ledger
         asks = entry.pod.asks or ledger.devices.wanted(entry.pod) or ledger.naming.lacks_card(entry.pod)
@@ -44,7 +43,7 @@ class Judge:
             obstacle = self.obstacle(entry)
             if obstacle is not None:
                 return obstacle
-            card = yield from choice.choose(entry, balance_of(ledger, entry.queue), common)
+            card = yield from choice.choose(entry, balance_of(ledger, entry.queue), confined)
             if isinstance(card, str):
                 yield from self.prepare(card)
             if ledger.changes == changes:

@@ -47,6 +47,8 @@ class CardSettings(Section):
     """What a queue may use of CPU or memory when its capability does not name it."""
     multi_card_job: Literal["spread", "uniform"] = "spread"
     """Whether the pods of one gang may be served by different cards."""
+    multi_card_task: Literal["spread", "single"] = "spread"
+    """Whether those pods of a gang that ask for the same may be, where no card serves them all."""
     pods_without_card_name: Literal["ignore", "warn", "deny", "infer"] = "warn"
     """What becomes of a pod that asks for a card's resource without naming the card. `infer` holds it at the gate, for the card
     that its namespace names."""

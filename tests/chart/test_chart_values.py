@@ -87,6 +87,7 @@ def test_values_for_the_chart_alone_stay_out_of_the_settings(defaults: Rendered)
         ("cards.podsWithoutCardName", "refuse"),
         ("cards.resources", ["A"]),
         ("cards.multiCardJobs", "spread"),
+        ("cards.multiCardTask", "uniform"),
         ("features.card", True),
         ("features.cards", "yes"),
         ("dra.queueCrd", "extend"),
