@@ -139,6 +139,16 @@ CATALOGUE: Final = _catalogue(
         "nothing: its owner creates it anew; if that goes on, find out why no node takes it",
     ),
     Reason(
+        reasons.GANG_UNFINISHED,
+        "some members of a gang hold quota and cannot start, for others that were let in with them are not in any more",
+        "delete pods of this gang or of another one in the same plight, or set reservation.unfinishedAfter",
+    ),
+    Reason(
+        reasons.GANG_GIVEN_BACK,
+        "the pod belonged to a gang that was unfinished for longer than reservation.unfinishedAfter, and was deleted",
+        "nothing: its owner creates it anew, and it waits until the whole gang fits",
+    ),
+    Reason(
         reasons.TASK_SPREAD,
         "pods of one task of a gang got different cards, and Volcano's scheduler may start none of them",
         "set predicateErrorCacheEnable: false in Volcano's scheduler configuration, or cards.multiCardTask to single",

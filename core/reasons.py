@@ -32,6 +32,8 @@ CARD_QUOTA_MALFORMED: Final = "CardQuotaMalformed"
 # What else is said about pods and queues (events); nobody waits for these reasons.
 RESERVED_TOO_LONG: Final = "ReservedTooLong"
 RESERVATION_EVICTED: Final = "ReservationEvicted"
+GANG_UNFINISHED: Final = "GangUnfinished"
+GANG_GIVEN_BACK: Final = "GangGivenBack"
 TASK_SPREAD: Final = "TaskSpread"
 TERMINATION_OVERDUE: Final = "TerminationOverdue"
 ROLLOUT_NEEDS_QUOTA: Final = "RolloutNeedsQuota"

@@ -1,6 +1,6 @@
 """Every PodGroup's members by their standing, so that no question about a group costs as much as it has members."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from core.objects import Group, Pod
 from core.queues.group_minimum import Minimum, Progress, Standing, Tally, minimum_of
@@ -16,6 +16,16 @@ class GroupBook:
         self._tallies: dict[str, Tally] = {}
         self._members: dict[str, tuple[str, Standing]] = {}
         self._unfinished: dict[str, None] = {}
+        self._short: dict[str, int] = {}
+        self._episodes = 0
+
+    @property
+    def short(self) -> Mapping[str, int]:
+        """The groups of which fewer members are in than were let in together, whether they have the members for it or not.
+
+        As `namespace/name`, each with a number that it has had since it became one.
+        """
+        return self._short
 
     @property
     def unfinished(self) -> Collection[str]:
@@ -79,9 +89,15 @@ class GroupBook:
 
     def _judge(self, key: str) -> None:
         minimum, tally = self._minimums.get(key), self._tallies.get(key)
-        if minimum is not None and tally is not None:
-            progress = tally.progress(minimum)
-            if progress.unfinished and progress.possible:
-                self._unfinished[key] = None
-                return
-        self._unfinished.pop(key, None)
+        progress = tally.progress(minimum) if minimum is not None and tally is not None else None
+        if progress is None or not progress.unfinished:
+            self._short.pop(key, None)
+            self._unfinished.pop(key, None)
+            return
+        if key not in self._short:
+            self._episodes += 1
+            self._short[key] = self._episodes
+        if progress.possible:
+            self._unfinished[key] = None
+        else:
+            self._unfinished.pop(key, None)

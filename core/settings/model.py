@@ -142,6 +142,10 @@ class ReservationSettings(Section):
     evict_after_s: Seconds | None = Field(
         default=None, validation_alias="evictAfter", serialization_alias="evictAfter"
     )
+    unfinished_after_s: Seconds | None = Field(
+        default=None, validation_alias="unfinishedAfter", serialization_alias="unfinishedAfter"
+    )
+    """How long a gang may hold quota for some members without nodes while it lacks others."""
 
 
 class ExtenderSettings(Section):
