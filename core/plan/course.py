@@ -133,7 +133,7 @@ class Courses:
             if now is None or now.pod.uid in decided:
                 continue
             decision = (
-                (yield from self._alone(now, turn, held.confinement(now)))
+                (yield from self._alone(now, turn, held.confinement(now), unit.starts_with))
                 if turn.head is None
                 else _behind(now, turn.head)
             )
@@ -182,25 +182,29 @@ class Courses:
             turn.answers.keep(unit.key, unit.entries, helped, holds)
         return found
 
-    def _alone(self, entry: Entry, turn: Turn, confined: Confinement | None = None) -> Steps[Decision | None]:
+    def _alone(
+        self, entry: Entry, turn: Turn, confined: Confinement | None = None, together: int = 1
+    ) -> Steps[Decision | None]:
         """Pods that ask for the same are held for the same reason until a lift changes what is left."""
         shared, wish = entry.pod.uid not in self._judge.refused, (entry.wish, confined)
         known = turn.told.get(wish) if shared else None
         if known is not None:
             return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
-        decision = yield from self._costing(entry, confined, turn)
+        decision = yield from self._costing(entry, confined, together, turn)
         if isinstance(decision, Hold) and shared:
             turn.told[wish] = decision
         return decision
 
-    def _costing(self, entry: Entry, confined: Confinement | None, turn: Turn) -> Steps[Decision | None]:
+    def _costing(
+        self, entry: Entry, confined: Confinement | None, together: int, turn: Turn
+    ) -> Steps[Decision | None]:
         """What becomes of a pod, as it was told before where nothing has happened since; None when that is put off."""
         key = entry.pod.uid
         known = turn.answers.recall(key, (entry,), confined) if turn.ration is not None else ()
         if known:
             return known[0]
         helped = self._ledger.wakeups.helped(turn.queue)
-        judged = self._judge.judge(entry, self._choice, confined)
+        judged = self._judge.judge(entry, self._choice, confined, together)
         decision, steps = yield from self._limited(key, judged, turn)
         if isinstance(decision, Hold) and steps:
             turn.answers.keep(key, (entry,), helped, (decision,), confined)

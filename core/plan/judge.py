@@ -31,8 +31,13 @@ class Judge:
         self._ledger = ledger
         self._placement = CardPlacement(ledger)
 
-    def judge(self, entry: Entry, choice: Choice, confined: Confinement | None) -> Steps[Decision | None]:
-        """What becomes of a pod; None when it is not any more what it was when this began."""
+    def judge(
+        self, entry: Entry, choice: Choice, confined: Confinement | None, together: int = 1
+    ) -> Steps[Decision | None]:
+        """What becomes of a pod; None when it is not any more what it was when this began.
+
+        `together` as for `lift`.
+        """
         ledger = self._ledger
         asks = entry.pod.asks or ledger.devices.wanted(entry.pod) or ledger.naming.lacks_card(entry.pod)
         if not asks and entry.pod.uid not in self.refused:
@@ -53,7 +58,7 @@ class Judge:
                 return None
             entry = now
         if not isinstance(card, Shortfall):
-            return self.lift(entry, card)
+            return self.lift(entry, card, together)
         note(ledger, (entry,), {card.reason})
         return Hold(entry.pod, entry.queue, card.reason, card.message)
 
@@ -123,7 +128,8 @@ class Judge:
     def lift(self, entry: Entry, card: str | None, together: int = 1) -> Lift:
         """Books a pod as lifted, for this card, None for one without cards.
 
-        With it so many of its group are in, if all go in that are lifted together.
+        So many of its group have to be in for it to be of use: those that are lifted together, with those before them; of one
+        that comes to a gang which is whole, the gang's minimum.
         """
         pod, asked = entry.pod, entry.demand.card
         assigned: dict[str, int] = {}
