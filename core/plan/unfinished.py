@@ -10,6 +10,7 @@ from typing import Final
 
 from core import reasons
 from core.objects import Group, Pod
+from core.queues.group_minimum import progress_of
 from core.queues.ledger import Ledger
 from core.settings import ReservationSettings
 from core.stage import Stage
@@ -44,9 +45,19 @@ class Unfinished:
 def unfinished_gangs(ledger: Ledger) -> Iterator[Unfinished]:
     """All of them, as they are now."""
     for key in tuple(ledger.groups.short):
-        found = _unfinished(ledger, key)
+        found = _unfinished(ledger, key) if _as_observed(ledger, key) else None
         if found is not None:
             yield found
+
+
+def _as_observed(ledger: Ledger, key: str) -> bool:
+    """Whether a gang is unfinished by what the cluster shows: a lift that is tried, or refused again and again, finishes none."""
+    found = next(iter(ledger.entries_of(key)), None)
+    group = ledger.group_of(found.pod) if found is not None else None
+    if group is None:
+        return False
+    observed = (ledger.observed(pod.uid) for pod in ledger.members(group))
+    return progress_of(group, [pod for pod in observed if pod is not None], ledger.stages).unfinished
 
 
 def _unfinished(ledger: Ledger, key: str) -> Unfinished | None:
@@ -82,8 +93,7 @@ class UnfinishedGangs:
         self._ledger = ledger
         self._settings = settings
         self._reserved_since = reserved_since
-        self._since: dict[str, tuple[int, int]] = {}
-        """The episode in which a gang is, see GroupBook.short, and since when it is seen."""
+        self._since: dict[str, int] = {}
         self._told: set[str] = set()
         self._turn = ""
         """The gang that gives back what it holds."""
@@ -103,12 +113,14 @@ class UnfinishedGangs:
 
     def look(self, now: int) -> None:
         """Takes note of which gangs are unfinished now."""
-        known, self._since = self._since, {}
-        for key, episode in self._ledger.groups.short.items():
-            before = known.get(key)
-            self._since[key] = before if before is not None and before[0] == episode else (episode, now)
+        known, short = self._since, self._ledger.groups.short
+        self._since = {
+            key: known.get(key, now)
+            for key in {**known, **dict.fromkeys(short)}
+            if (key in known and key in short) or _as_observed(self._ledger, key)
+        }
         for kept in (self._told, self._stuck):
-            kept.intersection_update(key for key, since in self._since.items() if known.get(key) == since)
+            kept.intersection_update(self._since)
 
     def take_late(self, now: int) -> Iterator[Unfinished]:
         """Those of which something is to be said, each once."""
@@ -152,8 +164,9 @@ class UnfinishedGangs:
     def condemned(self, uid: str) -> Pod | None:
         """The pod as it is now, if `take_condemned` has returned it and it still is to be deleted."""
         key = self._condemned.get(uid)
-        since = self._since.get(key) if key is not None else None
-        if key is None or since is None or self._ledger.groups.short.get(key) != since[0]:
+        if key is None or key not in self._since or key not in self._ledger.groups.short:
+            # Should the lift that finishes the gang come to nothing it is named again.
+            self._condemned.pop(uid, None)
             return None
         entry = self._ledger.entry(uid)
         if entry is None or entry.stage is not Stage.RESERVED or entry.pod.owner is None:
@@ -161,7 +174,7 @@ class UnfinishedGangs:
         return self._ledger.observed(uid)
 
     def _overdue(self, now: int, after_s: int) -> list[str]:
-        return [key for key, (_, since) in self._since.items() if since + after_s * _SECOND <= now]
+        return [key for key, since in self._since.items() if since + after_s * _SECOND <= now]
 
     def _last(self, now: int, after_s: int) -> str:
         overdue = (key for key in self._overdue(now, after_s) if key not in self._stuck)

@@ -1,6 +1,6 @@
 """Every PodGroup's members by their standing, so that no question about a group costs as much as it has members."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from core.objects import Group, Pod
 from core.queues.group_minimum import Minimum, Progress, Standing, Tally, minimum_of
@@ -16,16 +16,15 @@ class GroupBook:
         self._tallies: dict[str, Tally] = {}
         self._members: dict[str, tuple[str, Standing]] = {}
         self._unfinished: dict[str, None] = {}
-        self._short: dict[str, int] = {}
-        self._episodes = 0
+        self._short: dict[str, None] = {}
 
     @property
-    def short(self) -> Mapping[str, int]:
+    def short(self) -> Collection[str]:
         """The groups of which fewer members are in than were let in together, whether they have the members for it or not.
 
-        As `namespace/name`, each with a number that it has had since it became one.
+        As `namespace/name`. A trial, or a lift that is not written yet, counts.
         """
-        return self._short
+        return self._short.keys()
 
     @property
     def unfinished(self) -> Collection[str]:
@@ -94,9 +93,7 @@ class GroupBook:
             self._short.pop(key, None)
             self._unfinished.pop(key, None)
             return
-        if key not in self._short:
-            self._episodes += 1
-            self._short[key] = self._episodes
+        self._short[key] = None
         if progress.possible:
             self._unfinished[key] = None
         else:

@@ -176,14 +176,41 @@ def test_a_gang_of_which_nobody_can_be_given_back_leaves_the_turn_to_another_one
 
 
 def test_who_was_finished_in_between_begins_anew() -> None:
-    """Between two looks the fourth member was let in, and failed again."""
     world = World()
     world.half("g")
     world.given_back(0)
     world.put(lifted("g", 3))
+    world.given_back(30)
     world.put(member("g", 3))
     assert world.given_back(60) == []
+    assert world.given_back(119) == []
     assert world.given_back(120) == ["g-0", "g-1", "g-2"]
+
+
+def test_a_lift_that_is_tried_and_comes_to_nothing_finishes_no_gang() -> None:
+    """The API server refuses it again and again."""
+    world = World()
+    world.half("g")
+    world.given_back(0)
+    planner = Planner(world.ledger)
+    for second in (10, 20, 30, 40, 50):
+        (decision,) = planner.decide("q")
+        world.given_back(second)
+        world.ledger.forget(decision.pod.uid)
+    assert world.given_back(60) == ["g-0", "g-1", "g-2"]
+
+
+def test_while_the_lift_that_finishes_the_gang_is_under_way_nobody_is_deleted() -> None:
+    """Should it come to nothing, they are named again."""
+    world = World()
+    world.half("g")
+    world.given_back(0)
+    assert world.given_back(60) == ["g-0", "g-1", "g-2"]
+    (decision,) = Planner(world.ledger).decide("q")
+    assert world.gangs.condemned("uid-ml-g-0") is None
+    world.ledger.forget(decision.pod.uid)
+    assert world.given_back(61) == ["g-0"]
+    assert world.gangs.condemned("uid-ml-g-0") is not None
 
 
 def test_a_new_leader_begins_anew() -> None:
