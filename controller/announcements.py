@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from controller.sayings import History, Recorder, Saying, Sayings
 from core import reasons
-from core.objects import Pod, Queue
+from core.objects import Group, Pod, Queue
 from core.plan.decision import Hold, Lift
 from core.queues.entry import Entry
 from core.queues.notices import Notice
@@ -38,6 +38,9 @@ _TERMINATION = "WatchTermination"
 
 _HOLD = _LIFT
 _ROLLOUT = reasons.ROLLOUT_NEEDS_QUOTA
+_SPREAD = reasons.TASK_SPREAD
+_OWN_TOPICS = frozenset({_ROLLOUT, _SPREAD, reasons.GANG_UNFINISHED})
+_DONE = frozenset({reasons.RESERVATION_EVICTED, reasons.GANG_GIVEN_BACK})
 _WAITING = frozenset({_HOLD, _ROLLOUT})
 
 
@@ -73,9 +76,8 @@ class Announcements:
             self._over(uid)
             return
         if hold.group is not None:
-            group = hold.group
-            self._groups[uid] = group.uid
-            self._hold(Reference.of(PODGROUPS, group.name, group.namespace, group.uid), hold)
+            self._groups[uid] = hold.group.uid
+            self._hold(_group_reference(hold.group), hold)
         self._hold(_reference(hold.pod), hold)
         note = self._rollouts.obstacle(hold.pod, hold.reason) if self._rollouts is not None else ""
         if note:
@@ -86,8 +88,15 @@ class Announcements:
             self._sayings.unsay(uid, _ROLLOUT)
 
     def lifted(self, lift: Lift) -> None:
-        """Takes back what has not been said yet: the pod waits no longer, nor does its PodGroup as a whole."""
+        """Takes back what has not been said yet: the pod waits no longer, nor does its PodGroup as a whole.
+
+        Says on the PodGroup when its members got different cards that had better have the same.
+        """
         self._over(lift.pod.uid)
+        if lift.spread is not None:
+            regarding = _group_reference(lift.spread.group)
+            # Once of each group, whichever cards they are the next time.
+            self._sayings.say(_SPREAD, Saying(regarding, _SPREAD, lift.spread.message, _LIFT, _SPREAD))
         group = self._groups.pop(lift.pod.uid, None)
         if group is not None:
             self._sayings.again(group, _HOLD)
@@ -98,12 +107,16 @@ class Announcements:
         self._sayings.say(_COUNT, Saying(_reference(entry.pod), why.reason, why.message, _COUNT))
 
     def overdue(self, pod: Pod, reason: str, note: str) -> None:
-        """Says on a pod that it has been without a node for too long, or that it was deleted for that."""
-        if reason == reasons.RESERVATION_EVICTED:
-            # That is done, and nobody will say it again.
-            self._recorder.emit(_reference(pod), "Warning", reason, note, _RESERVATION)
-        else:
-            self._sayings.say(_RESERVATION, Saying(_reference(pod), reason, note, _RESERVATION))
+        """Says on a pod that it has been without a node for too long."""
+        self._sayings.say(_RESERVATION, Saying(_reference(pod), reason, note, _RESERVATION))
+
+    def evicted(self, pod: Pod, reason: str, note: str) -> None:
+        """Says of a pod that it was deleted: that is done, and nobody will say it again."""
+        self._recorder.emit(_reference(pod), "Warning", reason, note, _RESERVATION)
+
+    def unfinished(self, group: Group, reason: str, note: str) -> None:
+        """Says on a PodGroup, once, that it was cut short."""
+        self._sayings.say(reason, Saying(_group_reference(group), reason, note, _RESERVATION, reason))
 
     def astray(self, pod: Pod, reason: str, note: str, news: str) -> None:
         """Says on an mGPU pod that was let in why it finds no node, if it has been so for a moment."""
@@ -163,11 +176,15 @@ class Announcements:
     def _topic_of(self, past: Past) -> str:
         """The topic of an event that an earlier leader wrote; empty for one that says nothing about the present."""
         reason, action = past.words.reason, past.words.action
-        if reason == reasons.RESERVATION_EVICTED or not self._exists(past.regarding):
+        if reason in _DONE or not self._exists(past.regarding):
             return ""
-        if action == _QUOTA or reason == _ROLLOUT:
+        if action == _QUOTA or reason in _OWN_TOPICS:
             return reason
         return action if action in {_HOLD, _COUNT, _RESERVATION, _ROOM, _TERMINATION} else ""
+
+
+def _group_reference(group: Group) -> Reference:
+    return Reference.of(PODGROUPS, group.name, group.namespace, group.uid)
 
 
 def _reference(pod: Pod) -> Reference:

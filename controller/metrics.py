@@ -1,7 +1,8 @@
 """What the controller counts, and the queue series that dashboards read."""
 
+from abc import abstractmethod
 from collections import Counter as Counted
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
@@ -11,6 +12,7 @@ from prometheus_client.registry import Collector
 from controller.series import Labels, QueueGauges, Values
 from core.names import MGPU_RESOURCES
 from core.objects import Pod
+from core.plan.unfinished import unfinished_gangs
 from core.queues.account import Account
 from core.queues.amounts import Amounts
 from core.queues.ledger import Ledger
@@ -27,6 +29,9 @@ _QUEUE_SERIES = {
 }
 _LATE_SERIES = {
     "cardquota_reserved_too_long": "Pods that have held quota without a node for longer than reservation.warnAfter.",
+}
+_UNFINISHED_SERIES = {
+    "cardquota_gangs_unfinished": "Gangs of which fewer members are in than were let in together, so that they cannot start.",
 }
 
 
@@ -111,12 +116,14 @@ class QueueSeries(Collector):
     def __init__(self, ledger: Ledger, late: Callable[[], Iterable[Pod]] = tuple) -> None:
         self._cards = _CardGauges(ledger, lambda: self.leading)
         self._late = _LateGauges(ledger, late, lambda: self.leading)
+        self._unfinished = _UnfinishedGauges(ledger, lambda: self.leading)
         self.leading = False
 
     def collect(self) -> Iterator[Metric]:
-        """The families by queue and card, and the one by queue alone."""
+        """The families by queue and card, and those by queue alone."""
         yield from self._cards.families()
         yield from self._late.families()
+        yield from self._unfinished.families()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,29 +172,51 @@ class _CardGauges(QueueGauges[_Books]):
         return self._ledger.queues
 
 
-class _LateGauges(QueueGauges[int]):
-    """The number of late pods of every queue; one that is gone is not shown any more."""
+class _NumberGauges(QueueGauges[int]):
+    """The number of something in every queue; a queue that is gone is not shown any more."""
 
-    def __init__(
-        self, ledger: Ledger, late: Callable[[], Iterable[Pod]], leading: Callable[[], bool]
-    ) -> None:
-        super().__init__(_LATE_SERIES)
+    def __init__(self, series: Mapping[str, str], ledger: Ledger, leading: Callable[[], bool]) -> None:
+        super().__init__(series)
         self._ledger = ledger
-        self._late = late
         self._leading = leading
+
+    @abstractmethod
+    def found(self) -> Iterator[str]:
+        """The queue of each of them."""
 
     def sources(self) -> Iterator[tuple[str, int] | None]:
         if not self._leading():
             return
-        late = Counted[str]()
-        for pod in self._late():
-            late[self._ledger.attribution(pod).queue] += 1
+        numbers = Counted[str]()
+        for queue in self.found():
+            numbers[queue] += 1
             yield None
-        for queue in sorted({*self._ledger.queues, *late}):
-            yield queue, late[queue]
+        for queue in sorted({*self._ledger.queues, *numbers}):
+            yield queue, numbers[queue]
 
     def values(self, source: int) -> Sequence[Values]:
         return ({(): source},)
 
     def existing(self) -> Container[str]:
         return ()
+
+
+class _LateGauges(_NumberGauges):
+    def __init__(
+        self, ledger: Ledger, late: Callable[[], Iterable[Pod]], leading: Callable[[], bool]
+    ) -> None:
+        super().__init__(_LATE_SERIES, ledger, leading)
+        self._late = late
+
+    def found(self) -> Iterator[str]:
+        for pod in self._late():
+            yield self._ledger.attribution(pod).queue
+
+
+class _UnfinishedGauges(_NumberGauges):
+    def __init__(self, ledger: Ledger, leading: Callable[[], bool]) -> None:
+        super().__init__(_UNFINISHED_SERIES, ledger, leading)
+
+    def found(self) -> Iterator[str]:
+        for gang in unfinished_gangs(self._ledger):
+            yield gang.queue

@@ -7,6 +7,7 @@ from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.evictions import Deleter, Evictions
 from controller.metrics import Metrics
+from controller.unfinished import GangWatch
 from core.objects import Pod
 from core.plan.reservations import Overdue, Reservations, overdue_notice
 from core.settings import Settings
@@ -41,6 +42,9 @@ class ReservationWatch:
         self._now = now
         self._reservations = Reservations(self._settings, caches.ledger.stages)
         self._evictions = Evictions(client, metrics, self._reservations.condemned, self._say_evicted)
+        self._gangs = GangWatch(
+            client, caches, announcements, metrics, settings, self._reservations.reserved_since
+        )
         self._sooner = asyncio.Event()
         self._awaited: int | None = None
         caches.pods.subscribe(self._pod_changed)
@@ -54,6 +58,7 @@ class ReservationWatch:
         self._reservations.restart()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._evictions.run(term), name="evictions")
+            tasks.create_task(self._gangs.run(term), name="unfinished gangs")
             await self._watch()
 
     async def _watch(self) -> None:
@@ -94,7 +99,7 @@ class ReservationWatch:
     def _say(self, overdue: Overdue) -> None:
         pod, queue = overdue.pod, self._caches.ledger.attribution(overdue.pod).queue
         reason, note = overdue_notice(overdue, queue, self._settings)
-        self._announcements.overdue(pod, reason, note)
+        (self._announcements.evicted if overdue.evict else self._announcements.overdue)(pod, reason, note)
 
     def _say_evicted(self, pod: Pod) -> None:
         self._say(Overdue(pod, evict=True))

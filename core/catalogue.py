@@ -93,7 +93,7 @@ CATALOGUE: Final = _catalogue(
     Reason(
         reasons.MIXED_CARDS,
         "the pods of one group must be served by one card, and no card serves them all",
-        "name one card in all tasks, or set cards.multiCardJob to spread",
+        "wait until one card has enough free, name one card in all tasks, or set cards.multiCardJob and cards.multiCardTask to spread",
     ),
     Reason(
         reasons.NO_FREE_CARD,
@@ -147,6 +147,21 @@ CATALOGUE: Final = _catalogue(
         reasons.RESERVATION_EVICTED,
         "the pod held quota without being bound for longer than reservation.evictAfter, and was deleted",
         "nothing: its owner creates it anew; if that goes on, find out why no node takes it",
+    ),
+    Reason(
+        reasons.GANG_UNFINISHED,
+        "some members of a gang hold quota and cannot start, for others that were let in with them are not in any more",
+        "delete pods of this gang or of another one in the same plight, or set reservation.unfinishedAfter",
+    ),
+    Reason(
+        reasons.GANG_GIVEN_BACK,
+        "the pod belonged to a gang that was unfinished for longer than reservation.unfinishedAfter, and was deleted",
+        "nothing: its owner creates it anew, and it waits until the whole gang fits",
+    ),
+    Reason(
+        reasons.TASK_SPREAD,
+        "pods of one task of a gang got different cards, and Volcano's scheduler may start none of them",
+        "set predicateErrorCacheEnable: false in Volcano's scheduler configuration, or cards.multiCardTask to single",
     ),
     Reason(
         reasons.TERMINATION_OVERDUE,

@@ -139,6 +139,11 @@ class Pod:
         return names.MIRROR_POD_ANNOTATION in self.annotations
 
     @property
+    def task(self) -> str:
+        """The task of its group that the pod belongs to; empty where nobody names one."""
+        return self.annotations.get(names.TASK_SPEC_ANNOTATION, "")
+
+    @property
     def card_name(self) -> str:
         """The card expression; empty for a pod without cards."""
         return self.annotations.get(names.CARD_NAME_ANNOTATION, "")

@@ -1,13 +1,13 @@
 """Whether one pod could be lifted now, and with which card."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from core import reasons
 from core.cards.ask import CardAsk
 from core.cards.expression import BAR
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
+from core.plan.confinement import Confinement
 from core.plan.room import Destination, ShareRoom
 from core.plan.stock import CardStock
 from core.queues.check import Balance
@@ -27,19 +27,29 @@ class Choice:
         self._stock = CardStock(ledger, admitted)
 
     def choose(
-        self, entry: Entry, balance: Balance | None, common: Sequence[str] | None
+        self, entry: Entry, balance: Balance | None, confined: Confinement | None
     ) -> Steps[str | Shortfall | None]:
         """The card to assign, None for a pod without cards, or why the pod cannot be lifted.
 
-        `common` are the cards that the pod's group is confined to, None where it is not.
+        `confined` is what the members before it leave of its choice.
         """
         asked = entry.demand.card
         if asked is None or balance is None:
             return (yield from self._other_shortfall(entry, balance))
-        if common is not None:
-            asked = replace(asked, alternatives=tuple(card for card in asked.alternatives if card in common))
-            if not asked.alternatives:
-                return _mixed(balance.queue, asked.expression, common)
+        if confined is None:
+            return (yield from self._chosen(entry, asked, balance))
+        narrowed = confined.narrowed(asked)
+        if not narrowed.alternatives:
+            return confined.excludes(balance.queue, asked.expression)
+        card = yield from self._chosen(entry, narrowed, balance)
+        if isinstance(card, str) or confined.by == "uniform":
+            return card
+        free = yield from self._chosen(entry, asked, balance)
+        waits = confined.by == "single" and isinstance(free, str)
+        return confined.exhausted(balance.queue, card) if waits else free
+
+    def _chosen(self, entry: Entry, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
+        """One of the cards asked for, or why it is none."""
         shortfall = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.choice_shortfall(asked)
         if shortfall is not None:
             return shortfall
@@ -130,9 +140,3 @@ class Choice:
 def _no_stock(queue: str, cards: str, milli: int) -> Shortfall:
     text = f"Queue <{queue}> has quota, but no node has <{milli}> of <{cards}> free"
     return Shortfall(reasons.NO_FREE_CARD, text)
-
-
-def _mixed(queue: str, expression: str, common: Sequence[str]) -> Shortfall:
-    cards = ", ".join(f"<{card}>" for card in common)
-    text = f"Queue <{queue}>: the pods of one group get one card, its pods have {cards}; this one accepts <{expression}>"
-    return Shortfall(reasons.MIXED_CARDS, text)

@@ -9,13 +9,14 @@ from heapq import heappop, heappush
 from typing import TypeVar
 
 from core.plan.choice import Choice
+from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Cuts, Ration
 from core.plan.judge import Judge
+from core.plan.one_card import held_cards
 from core.plan.remembered import Remembered
 from core.plan.together import Gangs
 from core.plan.turn import Turn
-from core.plan.uniform import common_cards
 from core.plan.units import Unit, units_of
 from core.queues.access import not_allowed
 from core.queues.entry import Entry
@@ -125,19 +126,21 @@ class Courses:
             decided = {decision.pod.uid for decision in together}
             turn.heard(together, of_gang=True)
             yield from self._handed_out(together)
-        common = common_cards(self._ledger, unit) if turn.head is None else None
+        held = yield from held_cards(self._ledger, unit)
         for entry in unit.entries:
             yield from self._ledger.settle()
             now = self._ledger.current(entry)
             if now is None or now.pod.uid in decided:
                 continue
             decision = (
-                (yield from self._alone(now, turn, common)) if turn.head is None else _behind(now, turn.head)
+                (yield from self._alone(now, turn, held.confinement(now), unit.starts_with))
+                if turn.head is None
+                else _behind(now, turn.head)
             )
             if decision is not None:
                 turn.heard((decision,))
-                if common is None and isinstance(decision, Lift):
-                    common = common_cards(self._ledger, unit)
+                if isinstance(decision, Lift):
+                    decision = held.lifted(now, decision)
                 yield from turn.rest(decision)
             elif turn.fifo:
                 turn.undecided_head = True
@@ -179,28 +182,32 @@ class Courses:
             turn.answers.keep(unit.key, unit.entries, helped, holds)
         return found
 
-    def _alone(self, entry: Entry, turn: Turn, common: Sequence[str] | None = None) -> Steps[Decision | None]:
+    def _alone(
+        self, entry: Entry, turn: Turn, confined: Confinement | None = None, together: int = 1
+    ) -> Steps[Decision | None]:
         """Pods that ask for the same are held for the same reason until a lift changes what is left."""
-        shared = common is None and entry.pod.uid not in self._judge.refused
-        known = turn.told.get(entry.wish) if shared else None
+        shared, wish = entry.pod.uid not in self._judge.refused, (entry.wish, confined)
+        known = turn.told.get(wish) if shared else None
         if known is not None:
             return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
-        decision = yield from self._costing(entry, common, turn)
+        decision = yield from self._costing(entry, confined, together, turn)
         if isinstance(decision, Hold) and shared:
-            turn.told[entry.wish] = decision
+            turn.told[wish] = decision
         return decision
 
-    def _costing(self, entry: Entry, common: Sequence[str] | None, turn: Turn) -> Steps[Decision | None]:
+    def _costing(
+        self, entry: Entry, confined: Confinement | None, together: int, turn: Turn
+    ) -> Steps[Decision | None]:
         """What becomes of a pod, as it was told before where nothing has happened since; None when that is put off."""
         key = entry.pod.uid
-        known = turn.answers.recall(key, (entry,), common) if turn.ration is not None else ()
+        known = turn.answers.recall(key, (entry,), confined) if turn.ration is not None else ()
         if known:
             return known[0]
         helped = self._ledger.wakeups.helped(turn.queue)
-        judged = self._judge.judge(entry, self._choice, common)
+        judged = self._judge.judge(entry, self._choice, confined, together)
         decision, steps = yield from self._limited(key, judged, turn)
         if isinstance(decision, Hold) and steps:
-            turn.answers.keep(key, (entry,), helped, (decision,), common)
+            turn.answers.keep(key, (entry,), helped, (decision,), confined)
         return decision
 
 

@@ -9,11 +9,20 @@ from core.plan.patch import lift_patch
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """What there is to say of a group since members of it that ask for the same have got different cards."""
+
+    group: Group
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lift:
     """A pod that gets its quota now.
 
     `assigned` counts whole cards, `records` are the annotations that say what it was let in for, `requirement` narrows the
-    pod to nodes that have it. `lifted` is the pod as it is booked from now on.
+    pod to nodes that have it. `lifted` is the pod as it is booked from now on. `spread` is set on the lift by which members that
+    ask for the same have come to several cards, where their scheduler may not cope with that.
     """
 
     pod: Pod
@@ -22,6 +31,7 @@ class Lift:
     records: Mapping[str, str]
     requirement: NodeRequirement
     lifted: Pod
+    spread: Spread | None = None
 
     @property
     def patch(self) -> Patch:

@@ -27,7 +27,7 @@ class Member:
     """A gated member, its task, and the cards that would serve it from left to right.
 
     One without cards has the one alternative ''. Members of equal `kind` are interchangeable; those of equal `weight`
-    leave the same to all others when they get the same card.
+    leave the same to all others when they get the same card. Those of one `bond` get the same card.
     """
 
     uid: str
@@ -35,6 +35,7 @@ class Member:
     alternatives: tuple[str, ...]
     kind: Hashable
     weight: Hashable
+    bond: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,11 @@ class _Search:
         self._behind = self._count_behind()
         self._frames: list[_Frame] = []
         self._booked: Counter[tuple[Hashable, str]] = Counter()
+        self._bonds: dict[Hashable, tuple[str, int]] = {}
+        """Which card each bond has come to, and how many members have it."""
+        self._bond_ends = {
+            member.bond: position for position, member in enumerate(members) if member.bond is not None
+        }
         self._hopeless: set[Hashable] = set()
 
     def _count_behind(self) -> list[Mapping[str, int]]:
@@ -167,7 +173,10 @@ class _Search:
         be the same choice in another order.
         """
         owed = tuple(max(0, count) for count in self._tasks.values())
-        return position, wanted, floor, owed, frozenset(self._booked.items())
+        bonds = frozenset(
+            (bond, card) for bond, (card, _) in self._bonds.items() if self._bond_ends[bond] >= position
+        )
+        return position, wanted, floor, owed, frozenset(self._booked.items()), bonds
 
     def _is_hopeless(self, frame: _Frame) -> bool:
         behind, wanted = self._behind[frame.position], max(frame.wanted, self._owed())
@@ -199,6 +208,8 @@ class _Search:
         if frame.wanted <= self._owed() and self._tasks.get(member.task, 0) <= 0:
             return False
         card, position, wanted = member.alternatives[number], frame.position + 1, frame.wanted - 1
+        if member.bond in self._bonds and self._bonds[member.bond][0] != card:
+            return False
         alike = position < len(self._members) and self._members[position].kind == member.kind
         floor = number if alike else 0
         self._count(member, card, 1)
@@ -233,3 +244,8 @@ class _Search:
             del self._booked[booking]
         if member.task in self._tasks:
             self._tasks[member.task] -= sign
+        if member.bond is not None:
+            _, bonded = self._bonds.get(member.bond, (card, 0))
+            self._bonds[member.bond] = card, bonded + sign
+            if not bonded + sign:
+                del self._bonds[member.bond]

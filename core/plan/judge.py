@@ -1,13 +1,12 @@
 """What becomes of one waiting pod, and the booking of one that is lifted."""
 
-from collections.abc import Sequence
-
 from core import names, reasons
 from core.affinity import NodeRequirement
 from core.cards.assigned import render_assigned
 from core.mgpu.affinity import node_requirement
 from core.mgpu.destination import render
 from core.plan.choice import Choice
+from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.placement import CardPlacement
 from core.plan.room import Destination
@@ -35,8 +34,13 @@ class Judge:
         self._choice = choice
         self._placement = CardPlacement(ledger)
 
-    def judge(self, entry: Entry, choice: Choice, common: Sequence[str] | None) -> Steps[Decision | None]:
-        """What becomes of a pod; None when it is not any more what it was when this began."""
+    def judge(
+        self, entry: Entry, choice: Choice, confined: Confinement | None, together: int = 1
+    ) -> Steps[Decision | None]:
+        """What becomes of a pod; None when it is not any more what it was when this began.
+
+        `together` as for `lift`.
+        """
         ledger = self._ledger
         asks = entry.pod.asks or ledger.devices.wanted(entry.pod) or ledger.naming.lacks_card(entry.pod)
         if not asks and entry.pod.uid not in self.refused:
@@ -47,7 +51,7 @@ class Judge:
             obstacle = self.obstacle(entry)
             if obstacle is not None:
                 return obstacle
-            card = yield from choice.choose(entry, balance_of(ledger, entry.queue), common)
+            card = yield from choice.choose(entry, balance_of(ledger, entry.queue), confined)
             if isinstance(card, str):
                 yield from self.prepare(card)
             if ledger.changes == changes:
@@ -57,7 +61,7 @@ class Judge:
                 return None
             entry = now
         if not isinstance(card, Shortfall):
-            return self.lift(entry, card)
+            return self.lift(entry, card, together)
         note(ledger, (entry,), {card.reason})
         return Hold(entry.pod, entry.queue, card.reason, card.message)
 
@@ -127,8 +131,9 @@ class Judge:
     def lift(self, entry: Entry, card: str | None, together: int = 1) -> Lift:
         """Books a pod as lifted, for this card, None for one without cards.
 
-        With it so many of its group are in, if all go in that are lifted together. For mGPU shares it must just have been
-        found out that there is room.
+        So many of its group have to be in for it to be of use: those that are lifted together, with those before them; of one
+        that comes to a gang which is whole, the gang's minimum. For mGPU shares it must just have been found out that there
+        is room.
         """
         pod, asked = entry.pod, entry.demand.card
         assigned: dict[str, int] = {}

@@ -78,6 +78,7 @@ def plan(ledger: Ledger, pods: Iterable[Pod], now: int | None = None) -> Plan:
         events=(
             *_queue_events(ledger),
             *_pod_events(holds.values(), _rollouts(ledger)),
+            *_spread_events(lifts.values()),
             *_uncounted_events(ledger),
             *_late_events(ledger, known, now),
         ),
@@ -133,6 +134,14 @@ def _pod_events(holds: Iterable[Hold], rollouts: Rollouts) -> Iterable[PlannedEv
             note = rollouts.obstacle(hold.pod, hold.reason)
             if note:
                 yield PlannedEvent(f"Pod {hold.pod.key}", reasons.ROLLOUT_NEEDS_QUOTA, note)
+
+
+def _spread_events(lifts: Iterable[Lift]) -> Iterable[PlannedEvent]:
+    told: set[str] = set()
+    for lift in lifts:
+        if lift.spread is not None and lift.spread.group.key not in told:
+            told.add(lift.spread.group.key)
+            yield PlannedEvent(f"PodGroup {lift.spread.group.key}", reasons.TASK_SPREAD, lift.spread.message)
 
 
 def _uncounted_events(ledger: Ledger) -> Iterable[PlannedEvent]:

@@ -6,6 +6,7 @@ So a queue that is looked at again because somebody in it was put off, or is new
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from core.plan.confinement import Confinement
 from core.plan.decision import Hold
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
@@ -16,7 +17,7 @@ class _Answer:
     """What was told to pods that were in this state, and what had been of help to their queue until then."""
 
     entries: Sequence[Entry]
-    common: Sequence[str] | None
+    confined: Confinement | None
     helped: int
     holds: Sequence[Hold]
 
@@ -61,7 +62,7 @@ class Answers:
             self._kept.pop(self._queue, None)
 
     def recall(
-        self, key: Hashable, entries: Sequence[Entry], common: Sequence[str] | None = None
+        self, key: Hashable, entries: Sequence[Entry], confined: Confinement | None = None
     ) -> Sequence[Hold]:
         """What these very pods would be told again; nothing where that is not certain."""
         answer = self._before.get(key)
@@ -70,7 +71,7 @@ class Answers:
         same = len(answer.entries) == len(entries) and all(
             old is new or old.alike(new) for old, new in zip(answer.entries, entries, strict=True)
         )
-        if not same or answer.common != common:
+        if not same or answer.confined != confined:
             return ()
         self._now[key] = answer
         newest = {entry.pod.uid: entry.pod for entry in entries}
@@ -82,7 +83,7 @@ class Answers:
         entries: Sequence[Entry],
         helped: int,
         holds: Sequence[Hold],
-        common: Sequence[str] | None = None,
+        confined: Confinement | None = None,
     ) -> None:
         """Takes note of what these pods were told; `helped` as it was when that began to be found out."""
-        self._now[key] = _Answer(entries, common, helped, holds)
+        self._now[key] = _Answer(entries, confined, helped, holds)

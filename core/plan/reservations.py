@@ -80,6 +80,11 @@ class Reservations:
         """The pods that `take_due` has returned and that are still reserved."""
         return [self._pods[uid].pod for uid in self._late]
 
+    def reserved_since(self, uid: str) -> int | None:
+        """Since when it is certain that a pod holds quota without a node; None for one that does not."""
+        reserved = self._pods.get(uid)
+        return None if reserved is None else reserved.seen
+
     def condemned(self, uid: str) -> Pod | None:
         """The pod as it is now, if `take_due` has returned it as to be deleted and it still is."""
         reserved = self._pods.get(uid) if uid in self._condemned else None

@@ -12,9 +12,9 @@ from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.declared import declared_shortfall
 from core.plan.gang import Member, Outcome, assign, one_of_each
+from core.plan.one_card import HeldCards, held_cards, one_card_missing, ways
 from core.plan.scarcity import Means, means_of
 from core.plan.trial import NO_CARD, LedgerTrial, OvertakenError, member_of
-from core.plan.uniform import choices
 from core.plan.units import Unit
 from core.queues.check import balance_of
 from core.queues.entry import Entry
@@ -25,6 +25,8 @@ from core.steps import CutShortError, Steps
 
 _IN_ONE_STEP: Final = 50
 
+_FOR_ROOM: Final = {reasons.NO_FREE_CARD, reasons.AFFINITY_EXCLUDES_CARDS, reasons.MIXED_CARDS}
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -34,6 +36,38 @@ class Verdict:
     most: int
     exhausted: bool
     obstacles: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The members of a gang, the ways in which they are looked at, and how many have to fit."""
+
+    ways: Sequence[Sequence[Member]]
+    members: Sequence[Member]
+    wanted: int
+    progress: Progress
+    means: Means
+
+    @property
+    def wish(self) -> Hashable:
+        """What decides about a gang besides what is left: gangs of an equal one are told the same."""
+        kinds = tuple(
+            frozenset(Counter((member.kind, member.alternatives, member.bond) for member in way).items())
+            for way in self.ways
+        )
+        return self.wanted, tuple(sorted(self.progress.missing_tasks.items())), kinds
+
+    def search(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[Outcome]:
+        """What comes of one way; what was chosen stays booked."""
+        # Where it is certain that they do not fit, it is only to be told how far they got.
+        budget = one_of_each(members) if self.means.lacking else None
+        return (yield from assign(members, self.wanted, self.progress.missing_tasks, trial, budget=budget))
+
+    def fits(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[bool]:
+        """Whether anything comes of one way; nothing stays booked."""
+        outcome = yield from self.search(members, trial)
+        yield from trial.give_all_back()
+        return bool(outcome.chosen)
 
 
 class Members(Protocol):
@@ -130,8 +164,9 @@ class Gangs:
         members = yield from self._members(ready, means)
         for card in {card for member in members for card in member.alternatives if card != NO_CARD}:
             yield from self._judge.prepare(card)
-        ways = list(choices(self._ledger, unit, members, lacking=bool(means.lacking)))
-        wish = _wish(ways, wanted, progress)
+        held = yield from held_cards(self._ledger, unit)
+        attempt = _Attempt(ways(held, members, lacking=bool(means.lacking)), members, wanted, progress, means)
+        wish = attempt.wish
         if wish in told:
             known = told[wish]
             if known is None:
@@ -140,7 +175,7 @@ class Gangs:
         # Unless the search comes to its end, the next one for the same would not either.
         told[wish] = None
         try:
-            found = yield from self._searched(unit, ready, ways, wanted, progress, means)
+            found = yield from self._searched(unit, ready, attempt, held)
         except OvertakenError:
             told.pop(wish, None)
             raise
@@ -159,36 +194,32 @@ class Gangs:
         return members
 
     def _searched(
-        self,
-        unit: Unit,
-        ready: Sequence[Entry],
-        ways: Iterable[Sequence[Member]],
-        wanted: int,
-        progress: Progress,
-        means: Means,
+        self, unit: Unit, ready: Sequence[Entry], attempt: _Attempt, held: HeldCards
     ) -> Steps[list[Lift] | Verdict]:
         ledger, outcome, exhausted = self._ledger, Outcome(), False
+        wanted, means = attempt.wanted, attempt.means
 
         def shortfall_of(entry: Entry, card: str) -> Steps[Shortfall | None]:
             return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card)
 
         def lift(entry: Entry, card: str) -> Lift:
-            return self._judge.lift(entry, card or None, progress.counted + wanted)
+            return self._judge.lift(entry, card or None, attempt.progress.counted + wanted)
 
         trial = LedgerTrial(ledger, ready, shortfall_of, lift)
         cards = frozenset[str]().union(*(entry.demand.cards for entry in ready))
         try:
             with ledger.wakeups.searching(unit.queue, cards):
-                for members in ways:
-                    # Where it is certain that they do not fit, it is only to be told how far they got.
-                    budget = one_of_each(members) if means.lacking else None
-                    tasks = progress.missing_tasks
-                    outcome = yield from assign(members, wanted, tasks, trial, budget=budget)
+                for members in attempt.ways:
+                    outcome = yield from attempt.search(members, trial)
                     exhausted = exhausted or outcome.exhausted
                     if outcome.chosen:
                         ledger.wakeups.publish(unit.queue)
                         ledger.devices.tell_again(trial.lifts)
-                        return [trial.lifts[each.member.uid] for each in outcome.chosen]
+                        return _lifts(trial, outcome, ready, held)
+                most, mixed = trial.most, False
+                if held.single and not (means.lacking or exhausted):
+                    # It is only to be told whether they wait for one card, or for any at all.
+                    mixed = yield from attempt.fits(attempt.members, trial)
         except (CutShortError, OvertakenError):
             yield from trial.give_all_back()
             raise
@@ -196,19 +227,32 @@ class Gangs:
             # What is left is left by a pass that was given up.
             if not outcome.chosen:
                 trial.drop()
-        mixed = f"Queue <{unit.queue}>: no card is accepted by {wanted} pods of the group"
-        shortfall = trial.shortfall or Shortfall(reasons.MIXED_CARDS, mixed)
+        shortfall = trial.shortfall or _nothing_common(unit.queue, wanted)
         if not means.tight and (yield from means_of(balance_of(ledger, unit.queue), ready, wanted)).tight:
             # Somebody else took CPU or memory meanwhile, and members were taken for alike that are not.
             raise OvertakenError
-        obstacles = means.lacking | trial.obstacles
-        return Verdict(shortfall, trial.most, exhausted and not means.lacking, obstacles)
+        if mixed:
+            balance = balance_of(ledger, unit.queue)
+            shortfall = one_card_missing(held, ready, wanted, attempt.progress.missing_tasks, balance)
+        obstacles = means.lacking | trial.obstacles | {shortfall.reason}
+        return Verdict(shortfall, most, exhausted and not means.lacking, frozenset(obstacles))
+
+
+def _lifts(trial: LedgerTrial, outcome: Outcome, ready: Sequence[Entry], held: HeldCards) -> list[Lift]:
+    entries = {entry.pod.uid: entry for entry in ready}
+    chosen = (each.member.uid for each in outcome.chosen)
+    return [held.lifted(entries[uid], trial.lifts[uid]) for uid in chosen]
+
+
+def _nothing_common(queue: str, wanted: int) -> Shortfall:
+    text = f"Queue <{queue}>: no card is accepted by {wanted} pods of the group"
+    return Shortfall(reasons.MIXED_CARDS, text)
 
 
 def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) -> None:
     """Remembers by what, besides quota given back in the queue, these waiting pods of one queue may be helped."""
     queue, wakeups = entries[0].queue, ledger.wakeups
-    if not obstacles.isdisjoint({reasons.NO_FREE_CARD, reasons.AFFINITY_EXCLUDES_CARDS}):
+    if not obstacles.isdisjoint(_FOR_ROOM):
         wakeups.await_room(queue, frozenset().union(*(entry.demand.cards for entry in entries)))
     if not obstacles.isdisjoint({reasons.INSUFFICIENT_CPU_QUOTA, reasons.INSUFFICIENT_MEMORY_QUOTA}):
         wakeups.await_cpu_memory(queue)
@@ -225,9 +269,3 @@ def _explained(found: Verdict, group: Group, wanted: int) -> Shortfall:
 
 def _hold_all(entries: Iterable[Entry], group: Group, why: Shortfall) -> Iterable[Hold]:
     return (Hold(entry.pod, entry.queue, why.reason, why.message, group=group) for entry in entries)
-
-
-def _wish(ways: Sequence[Sequence[Member]], wanted: int, progress: Progress) -> Hashable:
-    """What decides about a gang besides what is left: gangs of an equal one are told the same."""
-    members = tuple(frozenset(Counter(member.kind for member in way).items()) for way in ways)
-    return wanted, tuple(sorted(progress.missing_tasks.items())), members

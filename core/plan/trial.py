@@ -7,7 +7,6 @@ it; whether the trial still makes sense is looked at when it goes on.
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final
 
-from core.names import TASK_SPEC_ANNOTATION
 from core.plan.decision import Lift
 from core.plan.gang import Member
 from core.queues.entry import Entry
@@ -133,13 +132,12 @@ def member_of(ledger: Ledger, entry: Entry, *, tight: bool) -> Member:
     """
     pod, demand = entry.pod, entry.demand
     alternatives = demand.card.alternatives if demand.card is not None else (NO_CARD,)
-    task = pod.annotations.get(TASK_SPEC_ANNOTATION, "")
     milli = demand.card.milli if demand.card is not None else 0
     # What a pod takes of its queue says all that it leaves to others, unless it takes something else besides.
     weight = milli, tuple(sorted(demand.cpu_memory.items())) if tight else ()
     more = demand.mgpu is not None or ledger.devices.wanted(pod)
     kind: Hashable = (
-        task,
+        pod.task,
         alternatives,
         weight,
         demand.mgpu,
@@ -147,4 +145,4 @@ def member_of(ledger: Ledger, entry: Entry, *, tight: bool) -> Member:
         ledger.devices.kind(pod),
         pod.node_rules,
     )
-    return Member(pod.uid, task, alternatives, kind, kind if more else weight)
+    return Member(pod.uid, pod.task, alternatives, kind, kind if more else weight)

@@ -42,6 +42,11 @@ class Unit:
         return not self.rank[0]
 
     @property
+    def starts_with(self) -> int:
+        """How many members have to be in for any of them to be of use."""
+        return 1 if self.progress is None else self.progress.minimum.members
+
+    @property
     def lacks_members(self) -> bool:
         """Whether some members have to be lifted together before any other one is of use."""
         progress = self.progress

@@ -16,6 +16,15 @@ class GroupBook:
         self._tallies: dict[str, Tally] = {}
         self._members: dict[str, tuple[str, Standing]] = {}
         self._unfinished: dict[str, None] = {}
+        self._short: dict[str, None] = {}
+
+    @property
+    def short(self) -> Collection[str]:
+        """The groups of which fewer members are in than were let in together, whether they have the members for it or not.
+
+        As `namespace/name`. A trial, or a lift that is not written yet, counts.
+        """
+        return self._short.keys()
 
     @property
     def unfinished(self) -> Collection[str]:
@@ -79,9 +88,13 @@ class GroupBook:
 
     def _judge(self, key: str) -> None:
         minimum, tally = self._minimums.get(key), self._tallies.get(key)
-        if minimum is not None and tally is not None:
-            progress = tally.progress(minimum)
-            if progress.unfinished and progress.possible:
-                self._unfinished[key] = None
-                return
-        self._unfinished.pop(key, None)
+        progress = tally.progress(minimum) if minimum is not None and tally is not None else None
+        if progress is None or not progress.unfinished:
+            self._short.pop(key, None)
+            self._unfinished.pop(key, None)
+            return
+        self._short[key] = None
+        if progress.possible:
+            self._unfinished[key] = None
+        else:
+            self._unfinished.pop(key, None)

@@ -57,6 +57,8 @@ class CardSettings(Section):
     """What a queue may use of CPU or memory when its capability does not name it."""
     multi_card_job: Literal["spread", "uniform"] = "spread"
     """Whether the pods of one gang may be served by different cards."""
+    multi_card_task: Literal["spread", "single"] = "spread"
+    """Whether those pods of a gang that ask for the same may be, where no card serves them all."""
     pods_without_card_name: Literal["ignore", "warn", "deny", "infer"] = "warn"
     """What becomes of a pod that asks for a card's resource without naming the card. `infer` holds it at the gate, for the card
     that its namespace names."""
@@ -167,6 +169,10 @@ class ReservationSettings(Section):
     evict_after_s: Seconds | None = Field(
         default=None, validation_alias="evictAfter", serialization_alias="evictAfter"
     )
+    unfinished_after_s: Seconds | None = Field(
+        default=None, validation_alias="unfinishedAfter", serialization_alias="unfinishedAfter"
+    )
+    """How long a gang may hold quota for some members without nodes while it lacks others."""
 
 
 class ExtenderSettings(Section):

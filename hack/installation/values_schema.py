@@ -21,6 +21,7 @@ _SIZE = {"type": "string", "pattern": "^[0-9]+([KMGT]i?)?$"}
 _TEXT_FORMS: Mapping[str, Mapping[str, Any]] = {
     "warnAfter": _DURATION,
     "evictAfter": _DURATION,
+    "unfinishedAfter": _DURATION,
     "maxFreeGrace": _DURATION,
     "maxBodyBytes": _SIZE,
 }

@@ -1,4 +1,4 @@
-"""Stand-ins for Volcano: its scheduler as far as Queue status goes, and its Job controller as far as pods go."""
+"""Stand-ins for Volcano: its scheduler as far as Queue status and the binds of gangs go, its Job controller as to pods."""
 
 import json
 import ssl
@@ -15,6 +15,8 @@ import yaml
 from core import names
 from hack.controlplane import ControlPlane, wait_for
 from tests.apiserver.cluster import Cluster, Object
+from tests.apiserver.manifests import binding
+from tests.fakes.volcano_cycle import VolcanoCycle
 
 PERIOD_S = 0.2
 _TIMEOUT_S = 10.0
@@ -92,6 +94,26 @@ class StatusWriter:
         with self._opener.open(request, timeout=_TIMEOUT_S) as response:
             found: dict[str, Any] = json.load(response)
         return found
+
+
+class Scheduler:
+    """Binds what Volcano's scheduler would bind in a cycle, see VolcanoCycle; all that is in the cluster's namespace."""
+
+    def __init__(self, cluster: Cluster, *, predicate_error_cache: bool = True) -> None:
+        self._cluster = cluster
+        self._cycle = VolcanoCycle(predicate_error_cache=predicate_error_cache)
+
+    def run(self, *nodes: str) -> int:
+        """One cycle over these nodes; returns how many pods it has bound."""
+        cluster = self._cluster
+        stored = [cluster.api.get(f"/api/v1/nodes/{node}").expect() for node in nodes]
+        groups = cluster.api.get(
+            cluster.api.path("scheduling.volcano.sh/v1beta1", "PodGroup", cluster.namespace)
+        ).expect()["items"]
+        found = self._cycle.run(stored, groups, list(cluster.pods().values()))
+        for pod, node in found.items():
+            cluster.bind(binding(pod, node)).expect(201)
+        return len(found)
 
 
 class JobController:

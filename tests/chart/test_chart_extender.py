@@ -139,3 +139,11 @@ def test_the_volcano_example_calls_the_plain_service(defaults: Rendered) -> None
     verbs = {value for key, value in arguments.items() if key.endswith("Verb")}
     assert verbs == {"predicate", "prioritize", "jobEnqueueable", "queueOverused"}
     assert "extender.managedResources" not in arguments
+
+
+def test_the_example_for_volcano_starts_gangs_whose_tasks_are_spread_over_several_cards() -> None:
+    configuration = yaml.safe_load(example("volcano-scheduler.yaml")["data"]["volcano-scheduler.conf"])
+    assert {each["name"]: each["arguments"] for each in configuration["configurations"]} == {
+        action: {"predicateErrorCacheEnable": False}
+        for action in ("allocate", "backfill", "preempt", "reclaim")
+    }

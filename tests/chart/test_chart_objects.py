@@ -148,7 +148,9 @@ def test_rights_on_claims_and_on_the_definition_of_queue_follow_the_settings(
 
 
 @pytest.mark.parametrize(
-    ("reservation", "deletes"), [({}, False), ({"evictAfter": "2h"}, True), (None, False)], ids=str
+    ("reservation", "deletes"),
+    [({}, False), ({"evictAfter": "2h"}, True), ({"unfinishedAfter": "5m"}, True), (None, False)],
+    ids=str,
 )
 def test_the_controller_may_delete_pods_only_where_that_is_asked_for(
     render: Render, reservation: dict[str, str] | None, deletes: bool

@@ -65,6 +65,7 @@ def test_settings_pass_through_helm_exactly(render: Render) -> None:
     assert float(parsed.cross_quota.quota_percentage["cpu"]) == 12.5
     assert parsed.reservation.warn_after_s == 5400
     assert parsed.reservation.evict_after_s == 7200
+    assert parsed.reservation.unfinished_after_s == 300
     assert parsed.quota.max_free_grace_s == 120
     assert parsed.webhook.client_ca is not None
     assert parsed.webhook.client_ca.count("BEGIN CERTIFICATE") == 1
@@ -90,6 +91,7 @@ def test_values_for_the_chart_alone_stay_out_of_the_settings(defaults: Rendered)
         ("cards.podsWithoutCardName", "refuse"),
         ("cards.resources", ["A"]),
         ("cards.multiCardJobs", "spread"),
+        ("cards.multiCardTask", "uniform"),
         ("features.card", True),
         ("features.cards", "yes"),
         ("dra.queueCrd", "extend"),
@@ -97,6 +99,7 @@ def test_values_for_the_chart_alone_stay_out_of_the_settings(defaults: Rendered)
         ("reservation.warnAfter", "ten minutes"),
         ("reservation.warnAfter", ""),
         ("reservation.evictAfter", 0),
+        ("reservation.unfinishedAfter", "never"),
         ("schedulerNames", []),
         ("volcano.schedulerNames", 5),
         ("gates.waitForUs", {"example.com/licence": True}),

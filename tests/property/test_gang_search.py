@@ -1,7 +1,8 @@
 """The gang search finds a choice exactly when there is one."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from itertools import combinations, product
 
 from hypothesis import given
@@ -123,6 +124,47 @@ def test_pods_that_take_the_same_of_the_same_cards_are_not_tried_in_every_order(
 def test_a_gang_of_thousands_is_no_matter_of_depth() -> None:
     members = [Member(f"u{i}", "", ("A", "B"), "like", "one") for i in range(3000)]
     assert len(finish(assign(members, 3000, {}, Stock(Counter(A=1500, B=1500)))).chosen) == 3000
+
+
+@given(gang=gangs, wanted=st.integers(0, 6), stock=stocks)
+def test_members_of_one_bond_get_one_card_exactly_when_there_is_a_way(
+    gang: list[tuple[tuple[str, ...], str]], wanted: int, stock: dict[str, int]
+) -> None:
+    """A bond is a task and what its pods accept; by trying everything."""
+    members = [replace(member, bond=(member.task, member.alternatives)) for member in build(gang)]
+    free = Counter(stock)
+    outcome = finish(assign(members, wanted, {}, Stock(free)))
+    assert not outcome.exhausted
+    got: dict[Hashable, set[str]] = {}
+    for each in outcome.chosen:
+        got.setdefault(each.member.bond, set()).add(each.card)
+    assert all(len(cards) == 1 for cards in got.values())
+    bonds = sorted({(member.task, member.alternatives) for member in members})
+    possible = any(
+        sum(
+            min(count, free[card])
+            for card, count in Counter(
+                dict(zip(bonds, cards, strict=True))[m.task, m.alternatives] for m in members
+            ).items()
+        )
+        >= wanted
+        for cards in product(*(bond[1] for bond in bonds))
+    )
+    assert bool(outcome.chosen) == (possible and wanted > 0)
+
+
+def test_a_large_gang_of_one_bond_that_lacks_one_card_is_settled_at_once() -> None:
+    members = [Member(f"u{i}", "w", ("A", "B"), "like", "one", "w") for i in range(1000)]
+    short = finish(assign(members, 1000, {}, Stock(Counter(A=999, B=999))))
+    assert (short.chosen, short.exhausted) == ((), False)
+    assert len(finish(assign(members, 1000, {}, Stock(Counter(A=999, B=1000)))).chosen) == 1000
+
+
+def test_tasks_after_one_another_are_tried_with_each_card_and_not_in_every_combination() -> None:
+    """Of twenty tasks with two pods each, ten could have one card and nine the other one."""
+    members = [Member(f"u{i:02}", f"t{i // 2}", ("A", "B"), i // 2, "one", i // 2) for i in range(40)]
+    outcome = finish(assign(members, 40, {}, Stock(Counter(A=21, B=19))))
+    assert (outcome.chosen, outcome.exhausted) == ((), False)
 
 
 wants = st.tuples(st.sampled_from(("A", "A|B", "B|A")), st.integers(1, 2), st.integers(0, 3))

@@ -570,7 +570,7 @@ async def test_an_eviction_is_said_at_once_and_a_late_pod_once() -> None:
     announcements = Announcements(recorder)
     for _ in range(2):
         announcements.overdue(pod, reasons.RESERVED_TOO_LONG, "since 2030-01-01T00:00:00Z, more than 600 s")
-    announcements.overdue(pod, reasons.RESERVATION_EVICTED, "deleted")
+    announcements.evicted(pod, reasons.RESERVATION_EVICTED, "deleted")
     assert [event[1] for event in recorder.emitted] == [
         reasons.RESERVED_TOO_LONG,
         reasons.RESERVATION_EVICTED,

@@ -8,7 +8,7 @@ from core.names import MGPU_CORE
 from core.objects import Pod
 from core.queues.ledger import Ledger
 from core.settings import Settings
-from tests.builders import a_node, a_pod, a_queue
+from tests.builders import a_group, a_node, a_pod, a_queue
 
 QUEUE = a_queue("q").cards({"A": 4, "B": 1})
 POD = a_pod("p").card("A").in_queue("q")
@@ -80,6 +80,10 @@ def test_the_page_of_a_small_queue() -> None:
         "reservation.warnAfter.\n"
         "# TYPE cardquota_reserved_too_long gauge\n"
         'cardquota_reserved_too_long{queue_name="q"} 0.0\n'
+        "# HELP cardquota_gangs_unfinished Gangs of which fewer members are in than were let in together, so that they "
+        "cannot start.\n"
+        "# TYPE cardquota_gangs_unfinished gauge\n"
+        'cardquota_gangs_unfinished{queue_name="q"} 0.0\n'
     )
 
 
@@ -162,3 +166,15 @@ def test_pods_that_are_late_for_their_node_are_counted_by_queue() -> None:
         'cardquota_reserved_too_long{queue_name="gone"} 1.0',
         'cardquota_reserved_too_long{queue_name="q"} 2.0',
     ]
+
+
+def test_gangs_that_were_cut_short_are_counted_by_queue() -> None:
+    scraped = Scraped()
+    scraped.ledger.put_group(a_group("cut").in_queue("q").min_member(3).view())
+    member = a_pod("m0").gpu(1).card("A").in_group("cut").assigned({"A": 1}).charged("q").together(3)
+    scraped.ledger.put_pod(member.view())
+    line = 'cardquota_gangs_unfinished{queue_name="q"}'
+    assert f"{line} 1.0" in scraped.page()
+    for name in ("m1", "m2"):
+        scraped.ledger.put_pod(member.put("metadata", "name", value=name).uid(name).view())
+    assert f"{line} 0.0" in scraped.page()

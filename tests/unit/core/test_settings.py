@@ -128,6 +128,10 @@ class TestMistakes:
                 "cards.multiCardJob: must be 'spread' or 'uniform', not \"mixed\"",
             ),
             (
+                {"cards": {"multiCardTask": "uniform"}},
+                "cards.multiCardTask: must be 'spread' or 'single', not \"uniform\"",
+            ),
+            (
                 {"cards": {"resources": {"A": "gpu"}}},
                 "cards.resources.A: must be an extended resource, such as",
             ),

@@ -142,8 +142,24 @@ def test_a_gang_is_lifted_with_the_number_that_is_in_together() -> None:
         ledger.put_pod(pod.view())
     lifts = [decision for decision in Planner(ledger).decide("q") if isinstance(decision, Lift)]
     assert [lift.records[names.GANG_ANNOTATION] for lift in lifts] == ["4", "4"]
-    extra = member("m4", second=9)
-    ledger.put_pod(extra.view())
+
+
+def test_a_member_that_comes_to_a_whole_gang_is_of_no_use_without_the_others_either() -> None:
+    """Else the gang would hold quota for it for good when all others are lost before it has a node, and not come first."""
+    ledger = books(a_queue("q").cards({"A": 8}), groups=(group(),))
+    planner = Planner(ledger)
+    for pod in (*FOUR, member("m4", second=9)):
+        ledger.put_pod(pod.view())
+    lifts = [decision for decision in planner.decide("q") if isinstance(decision, Lift)]
+    assert [(lift.pod.name, lift.records[names.GANG_ANNOTATION]) for lift in lifts][-1] == ("m4", "4")
+    for pod in FOUR:
+        ledger.drop_pod(pod.view().uid)
+    assert list(ledger.groups.short) == ["ml/g"]
+
+
+def test_pods_that_start_alone_have_no_such_record() -> None:
+    ledger = books(a_queue("q").cards({"A": 8}), groups=(group("g", 1),))
+    ledger.put_pod(FOUR[0].view())
     (alone,) = Planner(ledger).decide("q")
     assert isinstance(alone, Lift)
     assert names.GANG_ANNOTATION not in alone.records

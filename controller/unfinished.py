@@ -1,0 +1,61 @@
+"""The leader's watch over gangs that were cut short: they are told, and give back what they hold where that is set."""
+
+import asyncio
+from collections.abc import Callable
+
+from controller.announcements import Announcements
+from controller.caches import Caches
+from controller.evictions import Deleter, Evictions
+from controller.metrics import Metrics
+from core.objects import Pod
+from core.plan.unfinished import UnfinishedGangs, given_back_notice, unfinished_notice
+from core.settings import Settings
+from kube.lease import Term
+
+_LOOK_S = 1.0
+"""How often it is looked: a gang that is decided on is unfinished for less than that, and settings are in seconds."""
+
+
+class GangWatch:
+    """Looks once a second. `reserved_since` is by the same monotonic clock as here, see ReservationWatch.
+
+    A gang gives back what it holds only when it was seen unfinished, and the member without a node, for all of
+    `reservation.unfinishedAfter`; a new leader begins anew.
+    """
+
+    def __init__(
+        self,
+        client: Deleter,
+        caches: Caches,
+        announcements: Announcements,
+        metrics: Metrics,
+        settings: Settings,
+        reserved_since: Callable[[str], int | None],
+    ) -> None:
+        self._caches = caches
+        self._announcements = announcements
+        self._settings = settings.reservation
+        self._gangs = UnfinishedGangs(caches.ledger, settings.reservation, reserved_since)
+        self._evictions = Evictions(client, metrics, self._gangs.condemned, self._say_given_back)
+
+    async def run(self, term: Term) -> None:
+        """Watches until cancelled."""
+        self._gangs.restart()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._evictions.run(term), name="members given back")
+            while True:
+                await self._look(round(asyncio.get_running_loop().time() * 1e6))
+                await asyncio.sleep(_LOOK_S)
+
+    async def _look(self, now: int) -> None:
+        self._gangs.look(now)
+        for gang in self._gangs.take_late(now):
+            self._announcements.unfinished(gang.group, *unfinished_notice(gang, self._settings))
+            # Others come to their turn between two gangs.
+            await asyncio.sleep(0)
+        for pod in self._gangs.take_condemned(now):
+            self._evictions.add(pod.uid)
+
+    def _say_given_back(self, pod: Pod) -> None:
+        queue = self._caches.ledger.attribution(pod).queue
+        self._announcements.evicted(pod, *given_back_notice(pod, queue, self._settings))

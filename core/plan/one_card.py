@@ -1,0 +1,215 @@
+"""Which members of a group get the same card.
+
+Those of a gang that ask for the same do where one card serves them: Volcano's scheduler takes what a node has refused to one
+pod of a task for refused to all of them, so members of one task that wait for different cards may never start. Members to come
+get the card that those before them have. Where no card serves them all they are spread over several, or wait with the setting
+`multiCardTask: single`.
+
+With the setting `multiCardJob: uniform` all pods of a gang, or of a Volcano Job, have to be served by one card. The pods of a
+Deployment have a PodGroup too, but nothing that binds them together.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from core import reasons
+from core.cards.expression import BAR, split
+from core.plan.confinement import Confinement, named, task_named
+from core.plan.decision import Lift, Spread
+from core.plan.gang import Member
+from core.plan.trial import NO_CARD
+from core.plan.units import Unit
+from core.queues.attribution import is_job
+from core.queues.check import Balance
+from core.queues.entry import Entry
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from core.shortfall import Shortfall
+from core.stage import Stage
+from core.steps import Steps
+
+_IN_ONE_STEP: Final = 250
+
+_TOLD: Final = 3
+"""Tasks, and cards, that are named in a message."""
+
+Ask = tuple[str, tuple[str, ...]]
+"""The task of a member, and the cards that would serve it."""
+
+
+class HeldCards:
+    """The cards that members of one group have got; `add` keeps it up to date while others are let in.
+
+    With `multiCardJob: uniform` they are those of any member, else those of members that ask for the same.
+    """
+
+    def __init__(self, unit: Unit, settings: Settings) -> None:
+        self.together = _bound_together(unit)
+        """Whether anything binds the pods of the group together."""
+        self.uniform = self.together and settings.cards.multi_card_job == "uniform"
+        self.single = self.together and settings.cards.multi_card_task == "single"
+        self._unit = unit
+        self._volcano = settings.volcano.scheduler_names
+        self._cards: dict[Ask | None, dict[str, None]] = {}
+
+    def add(self, entry: Entry, card: str) -> None:
+        """A member has got this card; of one that was never let in it may be a whole expression."""
+        if self.uniform:
+            # A pod that lost its gate without our record may still land on any of its cards.
+            self._cards.setdefault(None, {}).update(dict.fromkeys(split(card)))
+        elif self.together and BAR not in card and (ask := ask_of(entry)) is not None and card in ask[1]:
+            self._cards.setdefault(ask, {})[card] = None
+
+    def of(self, ask: Ask | None) -> tuple[str, ...]:
+        """The cards that members of this ask have got, sorted; with `uniform` those of all."""
+        return tuple(sorted(self._cards.get(None if self.uniform else ask, ())))
+
+    def confinement(self, entry: Entry) -> Confinement | None:
+        """What binds a member that is looked at alone; None while its choice is open."""
+        ask = ask_of(entry)
+        cards = self.of(ask) if self.uniform or ask is not None else ()
+        if not cards:
+            return None
+        if self.uniform:
+            return Confinement(cards, "uniform")
+        return Confinement(cards, "single" if self.single else "first", "" if ask is None else ask[0])
+
+    def lifted(self, entry: Entry, lift: Lift) -> Lift:
+        """Takes in a lift; it comes back with what there is to say when it is the one that spreads a task."""
+        ask, group = ask_of(entry), self._unit.group
+        before = self.of(ask)
+        for card in lift.assigned:
+            self.add(entry, card)
+        cards = self.of(ask)
+        told = len(cards) > 1 and cards != before and not self.uniform
+        if group is None or ask is None or not told or not self._is_looked_at_by_task(entry):
+            return lift
+        text = (
+            f"Queue <{lift.queue}>: the pods of {task_named(ask[0])} get {named(cards)}, for none of these serves them all; "
+            f"scheduler {entry.pod.scheduler_name} may start none of them unless predicateErrorCacheEnable is false for its "
+            "actions allocate, backfill, preempt and reclaim. cards.multiCardTask: single has such pods wait for one card"
+        )
+        return replace(lift, spread=Spread(group, text))
+
+    def _is_looked_at_by_task(self, entry: Entry) -> bool:
+        """Whether the scheduler may take what is true of one pod of the task for true of those that have to start with it."""
+        progress = self._unit.progress
+        gang = progress is not None and not progress.minimum.alone
+        return gang and entry.pod.scheduler_name in self._volcano
+
+
+def ask_of(entry: Entry) -> Ask | None:
+    """What makes members alike; None for one without a choice."""
+    card = entry.demand.card
+    return None if card is None or len(card.alternatives) < 2 else (entry.pod.task, card.alternatives)
+
+
+def held_cards(ledger: Ledger, unit: Unit) -> Steps[HeldCards]:
+    """What the members of a unit's group have got: those that are lifted or bound."""
+    held = HeldCards(unit, ledger.settings)
+    choosing = held.uniform or any(ask_of(entry) is not None for entry in unit.entries)
+    if unit.group is None or not held.together or not choosing:
+        return held
+    for number, pod in enumerate(ledger.members(unit.group), 1):
+        entry = ledger.entry(pod.uid)
+        if entry is not None and entry.stage is not Stage.WAITING and entry.demand.card is not None:
+            held.add(entry, entry.demand.card.card)
+        if number % _IN_ONE_STEP == 0:
+            yield
+    return held
+
+
+def _bound_together(unit: Unit) -> bool:
+    if unit.group is None or unit.progress is None:
+        return False
+    return not unit.progress.minimum.alone or is_job(unit.group.owner)
+
+
+def ways(held: HeldCards, members: Sequence[Member], *, lacking: bool = False) -> list[Sequence[Member]]:
+    """The ways in which the search may look at a gang, best first.
+
+    First members that ask for the same get the card that others have already, or else one for all of them; then one for all of
+    those who are to come; then any. With `single` only the first. Where something is `lacking` however the cards are dealt
+    out, they need not be.
+    """
+    if held.uniform:
+        usable = dict.fromkeys(card for member in members for card in member.alternatives if card != NO_CARD)
+        common = held.of(None)
+        ways = [_confined(members, card) for card in usable if not common or card in common]
+        return ways or [_confined(members, NO_CARD)]
+    if lacking:
+        return [members]
+    alone = {ask for ask, count in Counter(map(_ask, members)).items() if count == 1}
+    following = [_following(member, held, alone) for member in members]
+    if held.single:
+        return [following]
+    found = [following, [_bonded(member, alone) for member in members], members]
+    return [way for number, way in enumerate(found) if number == 0 or way != found[number - 1]]
+
+
+def one_card_missing(
+    held: HeldCards,
+    entries: Sequence[Entry],
+    wanted: int,
+    wanted_tasks: Mapping[str, int],
+    balance: Balance | None,
+) -> Shortfall:
+    """Why `wanted` members wait that several cards would serve: what would have to come free of one, in whole cards."""
+    sizes: dict[Ask, list[int]] = {}
+    tasks = Counter(entry.pod.task for entry in entries)
+    for entry in entries:
+        if (ask := ask_of(entry)) is not None and entry.demand.card is not None:
+            sizes.setdefault(ask, []).append(entry.demand.card.milli)
+    lacking: list[str] = []
+    for ask, asked in sizes.items():
+        # So many of them have to be in, whoever else is.
+        others = max(
+            wanted - (len(entries) - len(asked)), wanted_tasks.get(ask[0], 0) - (tasks[ask[0]] - len(asked))
+        )
+        cards = held.of(ask) or ask[1]
+        if others > (0 if held.of(ask) else 1) or len(sizes) == 1:
+            need = -(-sum(sorted(asked)[: max(1, others)]) // 1000)
+            either = " or ".join(
+                f"{need} of <{card}> ({_left(balance, card)} left)" for card in cards[:_TOLD]
+            )
+            lacking.append(f"{task_named(ask[0])} needs {either}")
+    queue = balance.queue if balance is not None else ""
+    text = (
+        f"Queue <{queue}>: with cards.multiCardTask: single the pods of a task get one card, and none has enough left in the "
+        f"queue's quota and on nodes: {'; '.join(lacking[:_TOLD]) or 'several tasks compete for them'}"
+    )
+    return Shortfall(reasons.MIXED_CARDS, text)
+
+
+def _left(balance: Balance | None, card: str) -> int:
+    """Whole cards that are left of a queue's quota."""
+    left = 0 if balance is None else balance.limits.cards.get(card, 0) - balance.used(card)
+    return max(0, left // 1000)
+
+
+def _ask(member: Member) -> Ask:
+    return member.task, member.alternatives
+
+
+def _following(member: Member, held: HeldCards, alone: set[Ask]) -> Member:
+    cards = held.of(_ask(member)) if len(member.alternatives) > 1 else ()
+    if not cards:
+        return _bonded(member, alone)
+    return replace(member, alternatives=tuple(card for card in member.alternatives if card in cards))
+
+
+def _bonded(member: Member, alone: set[Ask]) -> Member:
+    ask = _ask(member)
+    return member if len(member.alternatives) == 1 or ask in alone else replace(member, bond=ask)
+
+
+def _confined(members: Iterable[Member], card: str) -> Sequence[Member]:
+    found = []
+    for member in members:
+        if member.alternatives == (NO_CARD,):
+            found.append(member)
+        elif card in member.alternatives:
+            found.append(replace(member, alternatives=(card,)))
+    return found

@@ -1,0 +1,89 @@
+"""Gangs of one task that accept several cards, before a scheduler that takes one pod of a task for all."""
+
+import json
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+
+from core import names, reasons
+from hack.controlplane import ControlPlane, wait_for
+from hack.controlplane.nodes import gpu_node
+from hack.install import Installation
+from tests.apiserver.cluster import Cluster, gates, unique
+from tests.apiserver.manifests import card_pod, in_group, podgroup, queue
+from tests.apiserver.volcano import Scheduler
+
+CYCLES = 5
+
+
+@pytest.fixture(scope="class")
+def installation(control_plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Installation]:
+    """The chart with the VALUES of the test class."""
+    with Installation(control_plane, values=request.cls.VALUES) as installed:
+        yield installed
+
+
+class Gang:
+    """Four pods of one task that have to start together and accept either of two cards, of which two each are there."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.cards, self.nodes = [unique("CARD"), unique("CARD")], [unique("node"), unique("node")]
+        for card, node in zip(self.cards, self.nodes, strict=True):
+            cluster.add_nodes(gpu_node(node, product=card, cards=2, memory_mib=143771))
+        name = unique("q")
+        cluster.create_queue(queue(name, json.dumps(dict.fromkeys(self.cards, 4))))
+        cluster.create(podgroup("g", name, 4))
+        for number in range(4):
+            (pod,) = in_group(
+                "g", card_pod(f"g-{number}", "|".join(self.cards), name, schedulerName="volcano")
+            )
+            pod["metadata"]["annotations"][names.TASK_SPEC_ANNOTATION] = "w"
+            cluster.create(pod)
+
+    def lifted(self) -> bool:
+        pods = self.cluster.pods().values()
+        return len(pods) == 4 and not any(map(gates, pods))
+
+    def bound(self, scheduler: Scheduler) -> int:
+        """How many are bound after some cycles."""
+        return sum(scheduler.run(*self.nodes) for _ in range(CYCLES))
+
+
+class TestSpread:
+    """The default."""
+
+    VALUES: ClassVar = dict[str, object]()
+
+    def test_a_spread_task_is_told_and_starts_once_the_scheduler_does_not_take_one_pod_for_all(
+        self, cluster: Cluster
+    ) -> None:
+        gang = Gang(cluster)
+        wait_for("all four are lifted", gang.lifted)
+        said = cluster.wait_said("g", reasons.TASK_SPREAD, kind="PodGroup")
+        assert "predicateErrorCacheEnable" in said
+        assert gang.bound(Scheduler(cluster)) == 0
+        assert gang.bound(Scheduler(cluster, predicate_error_cache=False)) == 4
+        cluster.wait_running(*(f"g-{number}" for number in range(4)))
+        told = [reason for reason, _ in cluster.events("g", kind="PodGroup")]
+        assert told.count(reasons.TASK_SPREAD) == 1
+
+
+class TestSingle:
+    """`cards.multiCardTask: single`."""
+
+    VALUES: ClassVar = {"cards": {"multiCardTask": "single"}}
+
+    def test_it_waits_holding_nothing_until_one_card_serves_it_and_starts_then(
+        self, cluster: Cluster
+    ) -> None:
+        gang = Gang(cluster)
+        said = cluster.wait_said("g", reasons.MIXED_CARDS, kind="PodGroup")
+        assert f"4 of <{gang.cards[0]}>" in said
+        assert len(cluster.gated()) == 4
+        gang.nodes.append(unique("node"))
+        cluster.add_nodes(gpu_node(gang.nodes[2], product=gang.cards[1], cards=2, memory_mib=143771))
+        wait_for("all four are lifted", gang.lifted)
+        assert gang.bound(Scheduler(cluster)) == 4
+        cluster.wait_running(*(f"g-{number}" for number in range(4)))

@@ -1,0 +1,76 @@
+"""Gangs that were cut in half: told, and where that is set one gives back what it holds so that the other one runs."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from core import names, reasons
+from hack.controlplane import ControlPlane, wait_for
+from hack.install import Installation
+from tests.apiserver.cluster import Cluster, gates, samples, unique
+from tests.apiserver.manifests import JOB_OUT_OF_REACH, Object, card_pod, in_group, podgroup, queue
+
+VALUES = {"reservation": {"warnAfter": "1s", "unfinishedAfter": "3s"}}
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    """The chart with a controller that does not leave gangs unfinished for long."""
+    with Installation(control_plane, values=VALUES) as installed:
+        yield installed
+
+
+def member(gang: str, number: int, card: str, name: str) -> Object:
+    """A pod of a gang of Volcano's scheduler, which does not run here, so that it stays without a node."""
+    (pod,) = in_group(gang, card_pod(f"{gang}-{number}", card, name, schedulerName="volcano"))
+    pod["metadata"]["ownerReferences"] = [JOB_OUT_OF_REACH]
+    return pod
+
+
+def in_(cluster: Cluster, gang: str) -> set[str]:
+    """The members that are past the gate, by name."""
+    return {pod for pod, stored in cluster.pods().items() if pod.startswith(gang) and not gates(stored)}
+
+
+def wait_in(cluster: Cluster, gang: str, count: int) -> None:
+    wait_for(f"{count} members of {gang} are in", lambda: len(in_(cluster, gang)) == count)
+
+
+def test_of_two_gangs_cut_in_half_by_hand_one_is_finished(
+    cluster: Cluster, installation: Installation
+) -> None:
+    """Quota for eight lets both in; it is cut to six, and one member of each is lost and made anew."""
+    card, name = cluster.add_card(), unique("q")
+    path = cluster.create_queue(queue(name, json.dumps({card: 8})))
+    for gang in ("one", "two"):
+        cluster.create(podgroup(gang, name, 4), *(member(gang, number, card, name) for number in range(4)))
+        wait_in(cluster, gang, 4)
+    cluster.set_quota(path, json.dumps({card: 6}))
+    for gang in ("one", "two"):
+        cluster.api.delete(cluster.path(f"{gang}-3"), gracePeriodSeconds=0).expect()
+        cluster.create(member(gang, 3, card, name))
+    cluster.wait_said("two", reasons.GANG_UNFINISHED, kind="PodGroup")
+    assert samples(installation.metrics("controller"), "cardquota_gangs_unfinished", queue_name=name) == 2
+    before = cluster.pods()
+
+    def given_back() -> bool:
+        return len(cluster.pods()) == 5
+
+    wait_for("the younger gang has given back what it held", given_back)
+    for number in range(3):
+        cluster.wait_said(f"two-{number}", reasons.GANG_GIVEN_BACK)
+    wait_in(cluster, "one", 4)
+    cluster.create(*(member("two", number, card, name) for number in range(3)))
+    wait_in(cluster, "two", 0)
+    now = cluster.pods()
+    kept = [f"one-{number}" for number in range(4)]
+    assert [now[pod]["metadata"]["uid"] for pod in kept] == [before[pod]["metadata"]["uid"] for pod in kept]
+    assert now["one-3"]["metadata"]["annotations"][names.GANG_ANNOTATION] == "4"
+
+    def nothing_unfinished() -> bool:
+        metrics = installation.metrics("controller")
+        return samples(metrics, "cardquota_gangs_unfinished", queue_name=name) == 0
+
+    wait_for("nothing is unfinished any more", nothing_unfinished)
+    assert in_(cluster, "two") == set()

@@ -1,0 +1,106 @@
+"""A stand-in for a scheduling cycle of Volcano's scheduler, as far as gangs and its predicate cache go; over API objects.
+
+Within one cycle the real one keeps for each node why it has refused a pod, by the pod's job *and task*, and gives that as the
+answer for all other pods of the task (`predicateErrorCacheEnable`, on by default; `taskPredicateErrorCache` in
+pkg/scheduler/util/predicate_helper.go). A job is bound when at least minMember of its pods are or can be; else nothing is.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from core import names
+
+Json = Mapping[str, Any]
+
+GPU: Final = "nvidia.com/gpu"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class VolcanoCycle:
+    """One scheduling cycle after the other; nothing is remembered in between."""
+
+    def __init__(self, *, predicate_error_cache: bool = True) -> None:
+        self._caching = predicate_error_cache
+
+    def run(self, nodes: Iterable[Json], groups: Iterable[Json], pods: Sequence[Json]) -> dict[str, str]:
+        """Pod -> node of all that is bound in this cycle, by name; pods, groups and nodes of one namespace."""
+        labels = {node["metadata"]["name"]: _labels(node) for node in nodes}
+        free = {node["metadata"]["name"]: int(node["status"]["allocatable"].get(GPU, 0)) for node in nodes}
+        for pod in pods:
+            if pod["spec"].get("nodeName") and not _ended(pod):
+                free[pod["spec"]["nodeName"]] -= _cards(pod)
+        bound: dict[str, str] = {}
+        refusals: set[tuple[str, str, str]] = set()
+        for group in groups:
+            members = [pod for pod in pods if _group(pod) == group["metadata"]["name"]]
+            there = sum(1 for pod in members if pod["spec"].get("nodeName"))
+            found: dict[str, str] = {}
+            left = dict(free)
+            for pod in members:
+                node = self._node(pod, labels, left, refusals) if _waits_for_a_node(pod) else ""
+                if node:
+                    found[pod["metadata"]["name"]] = node
+                    left[node] -= _cards(pod)
+            if there + len(found) >= group["spec"]["minMember"]:
+                bound |= found
+                free = left
+        return bound
+
+    def _node(
+        self,
+        pod: Json,
+        nodes: Mapping[str, Mapping[str, str]],
+        free: Mapping[str, int],
+        refusals: set[tuple[str, str, str]],
+    ) -> str:
+        """The first node that takes the pod, all are asked; empty when none does."""
+        task = pod["metadata"]["annotations"].get(names.TASK_SPEC_ANNOTATION, "")
+        taking: list[str] = []
+        for node, labels in nodes.items():
+            key = (_group(pod), task, node)
+            if self._caching and key in refusals:
+                continue
+            if _cards(pod) <= free[node] and _admits(pod["spec"], labels):
+                taking.append(node)
+            else:
+                refusals.add(key)
+        return taking[0] if taking else ""
+
+
+def _admits(spec: Json, labels: Mapping[str, str]) -> bool:
+    if any(labels.get(key) != value for key, value in spec.get("nodeSelector", {}).items()):
+        return False
+    required = spec.get("affinity", {}).get("nodeAffinity", {}).get(_REQUIRED)
+    if required is None:
+        return True
+    return any(
+        all(_holds(each, labels) for each in term.get("matchExpressions", ()))
+        for term in required["nodeSelectorTerms"]
+    )
+
+
+def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
+    assert expression["operator"] == "In", "the only operator that this stand-in knows"
+    return labels.get(expression["key"]) in expression["values"]
+
+
+def _waits_for_a_node(pod: Json) -> bool:
+    return not (pod["spec"].get("nodeName") or pod["spec"].get("schedulingGates") or _ended(pod))
+
+
+def _ended(pod: Json) -> bool:
+    return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
+
+
+def _group(pod: Json) -> str:
+    return str(pod["metadata"].get("annotations", {}).get(names.GROUP_NAME_ANNOTATION, ""))
+
+
+def _labels(node: Json) -> Mapping[str, str]:
+    found: Mapping[str, str] = node["metadata"].get("labels", {})
+    return found
+
+
+def _cards(pod: Json) -> int:
+    containers = pod["spec"]["containers"]
+    return sum(int(each.get("resources", {}).get("limits", {}).get(GPU, 0)) for each in containers)

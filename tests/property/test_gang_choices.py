@@ -1,0 +1,285 @@
+"""Gangs with choices, tasks and members above the minimum, that restart, lose members and wait for their PodGroups.
+
+Whatever the watches show late, whichever writes fail and however quotas change: once all is at rest no gang holds quota in part,
+none waits that one card for each task could serve, and with `multiCardTask: single` no task has two cards.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from core.objects import Group, Pod
+from core.plan.decision import Lift
+from core.plan.lift import Planner
+from core.plan.unfinished import UnfinishedGangs
+from core.queues.group_minimum import Progress, counts
+from core.queues.ledger import Ledger
+from core.settings import ReservationSettings, Settings
+from tests.builders import a_group, a_node, a_pod, a_queue
+
+STOCK = {"A": 5, "B": 4}
+CHOICES = ("A", "B", "A|B", "A|B", "B|A")
+AFTER_S, SECOND = 1, 10**6
+GIVES_BACK = ReservationSettings(unfinished_after_s=AFTER_S)
+
+members = st.lists(st.tuples(st.sampled_from("vw"), st.sampled_from(CHOICES)), min_size=1, max_size=5)
+quotas = st.fixed_dictionaries({"A": st.integers(0, 6), "B": st.integers(0, 6)})
+
+
+@dataclass(frozen=True)
+class Member:
+    """What an owner makes anew when it is gone."""
+
+    group: str
+    task: str
+    choice: str
+    priority: int
+
+
+class Choices(RuleBasedStateMachine):
+    """One queue, two cards; owners, PodGroups that come and go, watches of pods and of groups that lag, a scheduler."""
+
+    @initialize(single=st.booleans(), quota=quotas)
+    def start(self, single: bool, quota: dict[str, int]) -> None:
+        self.settings = Settings.model_validate(
+            {"cards": {"multiCardTask": "single" if single else "spread"}}
+        )
+        self.single, self.quota = single, quota
+        self.stored: dict[str, Pod] = {}
+        self.wanted: dict[str, Member] = {}
+        self.groups: dict[str, Group] = {}
+        self.specs: dict[str, Group] = {}
+        self.made, self.now = 0, 0
+        self.since: dict[str, int] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        """A controller that knows nothing but what it lists."""
+        self.unseen: list[str] = []
+        self.unseen_groups: list[str] = []
+        self.ledger = Ledger(self.settings)
+        for card, count in STOCK.items():
+            self.ledger.put_node(a_node(card.lower()).card(card, count).view())
+        self.ledger.put_queue(a_queue("q").cards(self.quota).view())
+        for group in self.groups.values():
+            self.ledger.put_group(group)
+        for pod in self.stored.values():
+            self.ledger.put_pod(pod)
+        self.planner = Planner(self.ledger)
+        self.gangs = UnfinishedGangs(self.ledger, GIVES_BACK, self.since.get)
+
+    # -- what users and owners do --------------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.specs) < 4)
+    @rule(minimum=st.integers(1, 4), of=members, priority=st.integers(0, 2), late=st.booleans())
+    def create(self, minimum: int, of: list[tuple[str, str]], priority: int, late: bool) -> None:
+        """A PodGroup, maybe later, and its pods; they may be fewer than the minimum, or more."""
+        name = f"g{len(self.specs)}"
+        self.specs[name] = a_group(name).in_queue("q").min_member(minimum).view()
+        if not late:
+            self.group_comes(name)
+        for task, choice in of:
+            self.make(Member(name, task, choice, priority))
+
+    @precondition(lambda self: self.specs.keys() - self.groups.keys())
+    @rule(data=st.data())
+    def a_group_comes(self, data: st.DataObject) -> None:
+        self.group_comes(data.draw(st.sampled_from(sorted(self.specs.keys() - self.groups.keys()))))
+
+    def group_comes(self, name: str) -> None:
+        self.made += 1
+        self.groups[name] = replace(self.specs[name], uid=f"{name}-{self.made}")
+        self.unseen_groups.append(name)
+
+    @precondition(lambda self: self.groups)
+    @rule(data=st.data(), again=st.booleans())
+    def a_job_restarts(self, data: st.DataObject, again: bool) -> None:
+        """The PodGroup goes, and the pods are made anew; it comes back at once, or some time."""
+        name = data.draw(st.sampled_from(sorted(self.groups)))
+        del self.groups[name]
+        self.unseen_groups.append(name)
+        for uid in [uid for uid, pod in self.stored.items() if pod.group_name == name]:
+            self.lose(uid)
+        if again:
+            self.group_comes(name)
+
+    @precondition(lambda self: self.stored)
+    @rule(data=st.data())
+    def a_pod_is_lost(self, data: st.DataObject) -> None:
+        self.lose(data.draw(st.sampled_from(sorted(self.stored))))
+
+    @rule(quota=quotas)
+    def the_quota_changes(self, quota: dict[str, int]) -> None:
+        self.quota = quota
+        self.ledger.put_queue(a_queue("q").cards(quota).view())
+
+    def make(self, member: Member) -> None:
+        self.made += 1
+        pod = a_pod(f"p{self.made}").gpu(1).card(member.choice).in_group(member.group).task(member.task)
+        pod = pod.priority(member.priority).owned_by("Job", member.group).gated()
+        view = pod.created(f"2024-01-01T00:{self.made // 60 % 60:02}:{self.made % 60:02}Z").view()
+        self.wanted[view.uid] = member
+        self.store(view)
+
+    def lose(self, uid: str) -> None:
+        """A pod is gone, and its owner makes another one."""
+        del self.stored[uid]
+        self.unseen.append(uid)
+        self.make(self.wanted.pop(uid))
+
+    def store(self, pod: Pod) -> None:
+        self.stored[pod.uid] = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
+        if not pod.gated:
+            self.since.setdefault(pod.uid, self.now)
+        self.unseen.append(pod.uid)
+
+    # -- watches, the controller, a scheduler ----------------------------------------------------------------------
+
+    @rule(shown=st.integers(1, 8))
+    def the_watch_of_pods_shows(self, shown: int) -> None:
+        for uid in self.unseen[:shown]:
+            if uid in self.stored:
+                self.ledger.put_pod(self.stored[uid])
+            else:
+                self.ledger.drop_pod(uid)
+        del self.unseen[:shown]
+
+    @rule(shown=st.integers(1, 2))
+    def the_watch_of_groups_shows(self, shown: int) -> None:
+        for name in self.unseen_groups[:shown]:
+            if name in self.groups:
+                self.ledger.put_group(self.groups[name])
+            else:
+                self.ledger.drop_group(f"ml/{name}")
+        del self.unseen_groups[:shown]
+
+    @rule(data=st.data())
+    def a_pass(self, data: st.DataObject) -> None:
+        """Each of its writes goes through or is refused."""
+        self.decide(lambda: data.draw(st.booleans()))
+
+    @rule()
+    def a_whole_pass(self) -> None:
+        self.decide(lambda: True)
+
+    @rule(data=st.data())
+    def killed_in_a_pass(self, data: st.DataObject) -> None:
+        self.decide(lambda: data.draw(st.booleans()), forget=False)
+        self.restart()
+
+    def decide(self, accepted: Callable[[], bool], *, forget: bool = True) -> bool:
+        lifts = [decision for decision in self.planner.decide("q") if isinstance(decision, Lift)]
+        for lift in lifts:
+            assert self.ledger.group_of(lift.pod) is not None, "nobody goes before his PodGroup"
+            stored = self.stored.get(lift.pod.uid)
+            fresh = stored is not None and stored.resource_version == lift.pod.resource_version
+            if stored is not None and fresh and accepted():
+                self.store(replace(stored, gates=(), annotations={**stored.annotations, **lift.records}))
+            elif forget:
+                self.ledger.forget(lift.pod.uid)
+        return bool(lifts)
+
+    @rule()
+    def the_scheduler_binds(self) -> None:
+        """Gangs that are whole, as far as the nodes have room."""
+        free = Counter(STOCK)
+        free.subtract(_card(pod) for pod in self.stored.values() if pod.bound)
+        for name, group in self.groups.items():
+            if self.members_in(name) < group.min_member:
+                continue
+            for pod in [pod for pod in self.of(name) if not pod.gated and not pod.bound]:
+                if free[_card(pod)] > 0:
+                    free[_card(pod)] -= 1
+                    self.store(replace(pod, node_name=_card(pod).lower(), phase="Running"))
+
+    # -- at rest ---------------------------------------------------------------------------------------------------
+
+    def teardown(self) -> None:
+        if not hasattr(self, "ledger"):
+            return
+        for name in sorted(self.specs.keys() - self.groups.keys()):
+            self.group_comes(name)
+        for _ in range((len(self.specs) + 2) * (2 * AFTER_S + 3)):
+            self.catch_up()
+            while self.decide(lambda: True):
+                self.catch_up()
+            self.the_scheduler_binds()
+            self.catch_up()
+            self.now += SECOND
+            self.gangs.look(self.now)
+            for pod in self.gangs.take_condemned(self.now):
+                self.lose(pod.uid)
+        self.catch_up()
+        assert not self.decide(lambda: True)
+        for name, group in self.groups.items():
+            self.check(name, group)
+
+    def catch_up(self) -> None:
+        self.the_watch_of_groups_shows(len(self.unseen_groups))
+        self.the_watch_of_pods_shows(len(self.unseen))
+
+    def check(self, name: str, group: Group) -> None:
+        progress = self.ledger.groups.progress(group)
+        unbound = [pod for pod in self.of(name) if not pod.gated and not pod.bound]
+        assert self.members_in(name) >= group.min_member or not unbound, f"{name} holds quota in part"
+        waiting = [self.wanted[pod.uid] for pod in self.of(name) if pod.gated]
+        held = self.held(name)
+        if self.single and group.min_member > 1:
+            assert all(len(cards) == 1 for cards in held.values()), (
+                f"{name} has several cards in a task: {held}"
+            )
+        confined = held if self.single and group.min_member > 1 else {}
+        left = {card: self.left(card) for card in STOCK}
+        assert not one_card_each_serves(waiting, progress, confined, left), (
+            f"{name} waits, and one card for each task would serve it: {waiting}, {left}"
+        )
+
+    def held(self, name: str) -> Mapping[tuple[str, str], set[str]]:
+        """The cards of those that are in and had a choice, by task and choice."""
+        found: dict[tuple[str, str], set[str]] = {}
+        for pod in self.of(name):
+            member = self.wanted[pod.uid]
+            if not pod.gated and "|" in member.choice:
+                found.setdefault((member.task, member.choice), set()).add(_card(pod))
+        return found
+
+    def left(self, card: str) -> int:
+        used = self.ledger.used("q", card) // 1000
+        return max(0, min(self.quota[card], STOCK[card]) - used)
+
+    def of(self, name: str) -> list[Pod]:
+        return [pod for pod in self.stored.values() if pod.group_name == name]
+
+    def members_in(self, name: str) -> int:
+        return sum(counts(pod, self.ledger.stages) for pod in self.of(name))
+
+
+def one_card_each_serves(
+    waiting: Iterable[Member],
+    progress: Progress,
+    confined: Mapping[tuple[str, str], set[str]],
+    left: Mapping[str, int],
+) -> bool:
+    """Whether what the group lacks, or one more where it lacks nothing, fits with one card for each task and choice."""
+    asks = Counter((member.task, member.choice) for member in waiting)
+    lacking = max(1, progress.missing)
+    cards = [sorted(confined.get(ask, ask[1].split("|"))) for ask in asks]
+    for chosen in product(*cards):
+        by_card = Counter[str]()
+        for (_, count), card in zip(asks.items(), chosen, strict=True):
+            by_card[card] += count
+        if sum(min(count, left[card]) for card, count in by_card.items()) >= lacking:
+            return True
+    return False
+
+
+def _card(pod: Pod) -> str:
+    record = pod.annotations["cardquota.io/assigned"]
+    return record.split('"')[1]
+
+
+TestChoices = Choices.TestCase
