@@ -122,20 +122,42 @@ class Client:
         """The pages of the collection, each within `timeout_s`; together one consistent state.
 
         Raises Gone when the server has forgotten that state before the last page was read: what came before is then
-        of no use for a watch, list again from the start.
+        of no use for a watch, list again from the start. NotFound means that there is no such resource: it is raised only
+        where discovery says so too, for a server or a proxy that starts up answers 404 as well.
         """
         query = _selectors(label_selector, field_selector) | {"limit": str(limit)}
         path = resource.path(namespace)
         while True:
-            raw = await self._exchange(
-                Request("GET", path, "list", str(resource), within(timeout_s), query=query)
-            )
+            try:
+                raw = await self._exchange(
+                    Request("GET", path, "list", str(resource), within(timeout_s), query=query)
+                )
+            except errors.NotFound as error:
+                if await self._is_served(resource, timeout_s):
+                    raise errors.ServerError(
+                        503, "ServiceUnavailable", f"{resource} is served, but: {error}"
+                    ) from error
+                raise
             head = raw.get("metadata") or {}
             yield Page(raw.get("items") or [], str(head.get("resourceVersion", "")))
             token = head.get("continue")
             if not token:
                 return
             query["continue"] = token
+
+    async def _is_served(self, resource: Resource, timeout_s: float) -> bool:
+        """Whether discovery lists the resource in its version. Raises KubeError where that cannot be found out."""
+        request = Request(
+            "GET", resource.discovery_path, "get", f"discovery of {resource}", within(timeout_s)
+        )
+        try:
+            found = await self._exchange(request)
+        except (errors.NotFound, errors.Forbidden):
+            return False
+        listed = found.get("resources")
+        return isinstance(listed, list) and any(
+            isinstance(one, dict) and one.get("name") == resource.plural for one in listed
+        )
 
     async def watch(
         self,

@@ -48,6 +48,11 @@ class Resource:
             parts.append(_segment(subresource))
         return "/".join(parts)
 
+    @property
+    def discovery_path(self) -> str:
+        """URL path at which the API server lists the resources of this group and version."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
