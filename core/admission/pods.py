@@ -72,11 +72,25 @@ def judge(request: AdmissionRequest, context: Context) -> Findings:
     if malformed:
         return Findings(malformed)
     if request.operation == CREATE:
-        return templates.judge(Subject.of(request.object, namespace=namespace_of(request)), context)
+        return templates.judge(_new(request), context)
     findings = Findings(tuple(protection.judge(request, context)))
     if findings.violations:
         return findings
     return findings + _changed_card(request, context)
+
+
+def _new(request: AdmissionRequest) -> Subject:
+    """A pod that is created.
+
+    The image of a static pod shows what runs on its node anyway, so little is asked of it. Only kubelets make them: the
+    annotation of anybody else counts for nothing, or it would be a way past the gate into any queue.
+    """
+    subject = Subject.of(request.object, namespace=namespace_of(request))
+    annotations = read.mapping(subject.metadata, "annotations")
+    if names.MIRROR_POD_ANNOTATION not in annotations or request.username.startswith(names.NODE_ACCOUNTS):
+        return subject
+    kept = {key: value for key, value in annotations.items() if key != names.MIRROR_POD_ANNOTATION}
+    return replace(subject, metadata={**subject.metadata, "annotations": kept})
 
 
 def _changed_card(request: AdmissionRequest, context: Context) -> Findings:

@@ -11,7 +11,7 @@ from core.settings import Settings
 from core.violations import Hint
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import GroupBuilder, JobBuilder, NodeBuilder, PodBuilder, QueueBuilder
-from tests.unit.core.admission.samples import answer, creation, settings, update
+from tests.unit.core.admission.samples import TENANT, answer, creation, settings, update
 
 CARD_PATH = f"metadata.annotations[{names.CARD_NAME_ANNOTATION}]"
 QUEUE_PATH = f"metadata.annotations[{names.QUEUE_NAME_ANNOTATION}]"
@@ -41,9 +41,9 @@ def cluster(
 TEAM = a_queue("team").cards({"A": 4, "B": 2})
 
 
-def hints(raw: dict[str, Any], view: ClusterView, **sections: Any) -> list[Hint]:
+def hints(raw: dict[str, Any], view: ClusterView, username: str = TENANT, **sections: Any) -> list[Hint]:
     """What is said of the creation of an object about its queue; nothing may ever be refused for it."""
-    findings = judge(creation(raw), Context(view, settings(**sections)))
+    findings = judge(creation(raw, username), Context(view, settings(**sections)))
     assert findings.violations == ()
     return [hint for hint in findings.hints if hint.code in WAITING]
 
@@ -112,8 +112,8 @@ class TestPods:
         ids=["cpu", "empty card", "mirror pod", "another scheduler"],
     )
     def test_a_pod_that_does_not_wait_at_the_gate_hears_nothing(self, pod: PodBuilder) -> None:
-        assert hints(pod.in_queue("missing").build(), cluster(TEAM)) == []
-        assert hints(pod.in_queue("team").build(), cluster(TEAM)) == []
+        for queue in ("missing", "team"):
+            assert hints(pod.in_queue(queue).build(), cluster(TEAM), "system:node:n1") == []
 
     def test_without_gates_or_without_the_queues_nothing_is_said(self) -> None:
         pod = a_pod().card("A").gpu(9).in_queue("missing").build()

@@ -1,5 +1,6 @@
 """Pods at creation: who gets the gate, and who is refused."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.unit.core.admission.samples import (
 )
 
 MIRROR = {names.MIRROR_POD_ANNOTATION: "hash"}
+KUBELET = "system:node:n1"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,8 @@ def test_a_pod_that_asks_gets_gate_and_label(pod: dict[str, Any]) -> None:
     ],
 )
 def test_a_pod_that_asks_for_nothing_or_cannot_be_gated_stays_as_it_is(pod: dict[str, Any]) -> None:
-    decision = answer(creation(pod))
+    """As a kubelet makes it, who alone makes images of static pods."""
+    decision = answer(creation(pod, KUBELET))
     assert decision.allowed, decision.denial
     assert decision.patch == ()
 
@@ -254,7 +257,16 @@ def test_an_mgpu_pod_with_a_node_is_refused_whatever_its_scheduler_is_called() -
     pod = an_mgpu_pod(schedulerName="nobody", nodeName="n1")
     assert codes(answer(creation(pod))) == [reasons.NODE_NAME_PRESET]
     assert answer(creation(an_mgpu_pod(schedulerName="nobody"))).allowed
-    assert answer(creation(an_mgpu_pod(schedulerName="nobody", nodeName="n1", annotations=MIRROR))).allowed
+
+
+@pytest.mark.parametrize("pod", [a_card_pod, an_mgpu_pod])
+def test_the_image_of_a_static_pod_has_its_node_if_a_kubelet_made_it(
+    pod: Callable[..., dict[str, Any]],
+) -> None:
+    """From anybody else the annotation would be a way past the gate into any queue."""
+    image = pod(nodeName="n1", annotations=MIRROR)
+    assert answer(creation(image, KUBELET)).allowed
+    assert codes(answer(creation(image))) == [reasons.NODE_NAME_PRESET]
 
 
 class TestExtendedResources:

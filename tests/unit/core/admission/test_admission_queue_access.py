@@ -130,13 +130,15 @@ class TestPods:
             a_pod().mgpu(core=30, memory=1024).in_queue("q"),
             a_pod().claim("dev", template="t").in_queue("q"),
             CARD.scheduler("another"),
-            CARD.mirror().annotation(names.MIRROR_POD_ANNOTATION, "h").gpu(1),
         ],
     )
     def test_whatever_it_asks_for_and_whoever_schedules_it(self, pod: PodBuilder) -> None:
-        """Not so the image of a static pod, which runs already."""
-        mirror = names.MIRROR_POD_ANNOTATION in pod.build()["metadata"].get("annotations", {})
-        assert codes(answer(creation(pod.build()), VIEW)) == ([] if mirror else [reasons.QUEUE_NOT_ALLOWED])
+        assert codes(answer(creation(pod.build()), VIEW)) == [reasons.QUEUE_NOT_ALLOWED]
+
+    def test_the_image_of_a_static_pod_runs_already_but_only_a_kubelet_makes_one(self) -> None:
+        raw = CARD.mirror().gpu(1).build()
+        assert codes(answer(creation(raw, "system:node:n1"), VIEW)) == []
+        assert codes(answer(creation(raw), VIEW)) == [reasons.QUEUE_NOT_ALLOWED]
 
     @pytest.mark.parametrize(
         "kind", ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"]
