@@ -1,6 +1,6 @@
 """Which queue a pod charges: until it is let in what the objects say that it refers to, afterwards its record alone."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,12 +39,18 @@ def recorded(pod: Pod) -> Attribution | None:
 
 
 def attribute(
-    pod: Charged, group: Group | None, job: Job | None, namespace: Namespace | None, default: str
+    pod: Charged,
+    group: Group | None,
+    job: Job | None,
+    namespace: Namespace | None,
+    default: str,
+    chargeable: Callable[[str], bool] = bool,
 ) -> Attribution:
     """The pod's queue: its PodGroup's, its Volcano Job's, its own annotation's, its namespace's, the default.
 
     The PodGroup comes first because that is what the Volcano scheduler itself goes by. `group` and `job` are the
-    objects the pod refers to, None where they do not exist (yet). An empty name counts as unset at every step.
+    objects the pod refers to, None where they do not exist (yet). An empty name counts as unset at every step, and so does
+    one that is not `chargeable`; the default is not asked about.
     """
     candidates = (
         group.queue if group else "",
@@ -55,7 +61,7 @@ def attribute(
         namespace.queue if namespace else "",
     )
     for name in candidates:
-        if name:
+        if name and chargeable(name):
             return Attribution(name, named=True)
     return Attribution(default, named=False)
 

@@ -74,7 +74,7 @@ class Ledger:
         self._weights = Weights(settings, self.stages, lambda pod: self.attribution(pod).queue)
         self.cpu_memory = self._weights.book
         self.devices = Devices(settings, self.wakeups.changed)
-        self._sources = QueueSources(settings.queue.default)
+        self._sources = QueueSources(settings.queue.default, self.access.allows)
         self.naming = Naming(settings, self.inventory)
         self._states = PodStates()
         self._backlog = Backlog(self._book_again)

@@ -1,20 +1,23 @@
 """The objects that say which queue a pod charges, and which pods look at each of them."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 
 from core.index import Index
 from core.objects import Group, Job, Namespace, Pod
 from core.queues.attribution import Attribution, attribute, owned_by_job, recorded
+from core.stage import let_in
 
 
 class QueueSources:
-    """PodGroups, Volcano Jobs and namespaces.
+    """PodGroups, Volcano Jobs and namespaces. `allows` says whether pods of a namespace may use a queue.
 
     Every change returns the UIDs of the followed pods that it may send to another queue, and costs as much as these.
     """
 
-    def __init__(self, default: str) -> None:
+    def __init__(self, default: str, allows: Callable[[str, str], bool]) -> None:
         self._default = default
+        self._allows = allows
         self._groups: dict[str, Group] = {}
         self._jobs: dict[str, Job] = {}
         self._namespaces: dict[str, Namespace] = {}
@@ -43,7 +46,12 @@ class QueueSources:
         if job is not None and pod.owner is not None and pod.owner.uid and job.uid != pod.owner.uid:
             # Created anew under the name; the pod is a leftover of the one before.
             job = None
-        return attribute(pod, group, job, self._namespaces.get(pod.namespace), self._default)
+        # Nobody who came with a node, past gate and bind, is charged to a queue that would not have let them in.
+        chargeable = partial(self._admits, pod.namespace) if pod.bound and not let_in(pod) else bool
+        return attribute(pod, group, job, self._namespaces.get(pod.namespace), self._default, chargeable)
+
+    def _admits(self, namespace: str, queue: str) -> bool:
+        return self._allows(queue, namespace)
 
     def group_of(self, pod: Pod) -> Group | None:
         """The PodGroup that a pod names, None while it does not exist."""

@@ -13,7 +13,7 @@ from core.queues.notices import queue_notices
 from core.settings import Settings
 from core.stage import Stage
 from core.steps import finish
-from tests.builders import a_namespace, a_node, a_pod, a_queue
+from tests.builders import a_group, a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import NamespaceBuilder, PodBuilder
 
 LABELS = {"env": "dev", names.NAMESPACE_NAME_LABEL: "ml"}
@@ -225,6 +225,19 @@ class TestTheBooks:
             "before-records": (Stage.RESERVED, True),
             "bound": (Stage.ALLOCATED, True),
         }
+
+    def test_one_that_came_with_its_node_is_not_charged_to_a_queue_that_is_closed_to_it(self) -> None:
+        """Past gate and bind: it is charged where its namespace may go. Who was let in stays where it is."""
+        world = World()
+        world.ledger.put_queue(of("web"))
+        world.ledger.put_namespace(a_namespace("ml").in_queue("home").view())
+        world.ledger.put_group(a_group("g").in_queue("q").view())
+        came = a_pod("came").claim("dev", template="t").in_group("g").bound_to("n")
+        pods = {"came": came, "let-in": came.annotation(names.LIFTED_ANNOTATION, "true")}
+        charged = {name: world.ledger.attribution(pod.view()).queue for name, pod in pods.items()}
+        assert charged == {"came": "home", "let-in": "q"}
+        world.ledger.put_queue(of("ml"))
+        assert world.ledger.attribution(came.view()).queue == "q"
 
     def test_a_pod_at_no_gate_holds_nothing_of_a_queue_that_is_closed_to_it(self) -> None:
         """Another scheduler's, or one whose gate was forced off: nobody let it in."""
