@@ -1,4 +1,5 @@
-"""What holds for all tests: the hypothesis profile, no event loop left over, and programs built before the clock runs.
+"""What holds for all tests: the hypothesis profile, no event loop left over, programs built before the clock runs, and the
+real control plane, one per test process.
 
 The profile is chosen by `--hypothesis-profile`, else `ci` where the environment has CI set, else `dev`.
 """
@@ -6,10 +7,12 @@ The profile is chosen by `--hypothesis-profile`, else `ci` where the environment
 import asyncio
 import os
 import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
 
+from hack.controlplane import ControlPlane
 from hack.toolchain import BINARIES, Reporter, Store, ToolchainError
 
 # No deadline: the machines that run this are shared, and a slow example is not a wrong one.
@@ -39,3 +42,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         Store().ensure(needed, Reporter(say))
     except ToolchainError as error:
         pytest.exit(f"the tests need programs that cannot be built: {error}", returncode=1)
+
+
+@pytest.fixture(scope="session")
+def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Write a line past pytest's capture: a first build takes minutes and must show life."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(line, file=sys.stderr, flush=True)  # noqa: T201  the purpose of this function
+
+    return say
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest, progress: Callable[[str], None]) -> Iterator[ControlPlane]:
+    """A control plane with scheduler, controller manager and kwok; its logs are kept when a test failed."""
+    with ControlPlane(progress=progress) as plane:
+        yield plane
+        if request.session.testsfailed:
+            plane.keep_logs()

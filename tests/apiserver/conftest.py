@@ -1,8 +1,7 @@
-"""The real control plane for the tests of this folder: one per test process, a namespace per test."""
+"""The real control plane for the tests of this folder: a namespace per test."""
 
 import secrets
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,27 +21,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.apiserver)
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
-
-
-@pytest.fixture(scope="session")
-def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
-    """Write a line past pytest's capture: a first build takes minutes and must show life."""
-    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-
-    def say(line: str) -> None:
-        with capture.global_and_fixture_disabled():
-            print(line, file=sys.stderr, flush=True)  # noqa: T201  the purpose of this function
-
-    return say
-
-
-@pytest.fixture(scope="session")
-def control_plane(request: pytest.FixtureRequest, progress: Callable[[str], None]) -> Iterator[ControlPlane]:
-    """A control plane with scheduler, controller manager and kwok; its logs are kept when a test failed."""
-    with ControlPlane(progress=progress) as plane:
-        yield plane
-        if request.session.testsfailed:
-            plane.keep_logs()
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,288 @@
+"""Attacks on a real control plane, as a tenant makes them: a token of a ServiceAccount with `edit`, and plain requests.
+
+They are a diagonal through the table in `cells`: every attack and every way of using a card, each at least once.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from core import names, reasons
+from hack.controlplane import Answer, ControlPlane, wait_for
+from hack.controlplane.components import DELETE_AFTER
+from hack.install import Installation
+from tests.adversary import cells, scene
+from tests.adversary.scene import NOBODY, Scene
+from tests.adversary.ways import OTHER, OWN, WAYS
+from tests.apiserver.cluster import Cluster, Object, charged, gates, unique
+from tests.apiserver.manifests import JOB_OUT_OF_REACH, binding, podgroup
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
+
+QUEUE, GROUP = names.QUEUE_NAME_ANNOTATION, names.GROUP_NAME_ANNOTATION
+YEAR_S: Final = 31_536_000
+CONTAINER: Final = {"name": "late", "image": "none"}
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    """Where a card has to be named."""
+    with Installation(control_plane, values={"cards": {"podsWithoutCardName": "deny"}}) as installed:
+        yield installed
+
+
+@pytest.fixture
+def stage(control_plane: ControlPlane, cluster: Cluster) -> Iterator[Scene]:
+    with scene.tenancy(control_plane, cluster.namespace) as tenant:
+        yield Scene(cluster, tenant)
+
+
+def assert_refused(answer: Answer, *words: str, status: int = 403) -> None:
+    assert answer.status == status, answer.body
+    for word in words:
+        assert word in answer.body["message"], answer.body["message"]
+
+
+def cell(attack: str, way: str) -> Any:
+    """The parameters of a test that shows this cell of the table."""
+    assert (attack, way) in cells.expected()
+    return pytest.param(way, id=f"{attack}-{way}".replace(" ", "-"))
+
+
+# -- what a tenant holds, and what cannot be -------------------------------------------------------------------------
+
+
+def test_a_tenant_writes_nothing_that_we_rest_on(stage: Scene) -> None:
+    """Neither status nor Binding nor what admission and quotas consist of; that is what the table assumes."""
+    stage.equip("card")
+    stage.tenant.create(stage.pod("card", "a"))
+    pod, api = stage.tenant.path("a"), stage.tenant.api
+    namespace = f"/api/v1/namespaces/{stage.tenant.namespace}"
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    forbidden = [
+        api.patch(f"{pod}/status", {"metadata": {"annotations": {QUEUE: "x"}}}),
+        api.patch(f"{pod}/ephemeralcontainers", {"spec": {"ephemeralContainers": [CONTAINER]}}, "strategic"),
+        api.request("POST", f"{pod}/binding", binding("a", "n")),
+        api.request("POST", f"{namespace}/bindings", binding("a", "n")),
+        api.patch(namespace, {"metadata": {"annotations": {QUEUE: "x"}}}),
+        api.patch(stage.paths[OWN], {"metadata": {"annotations": {names.CARD_QUOTA_ANNOTATION: "{}"}}}),
+        api.patch(f"{stage.paths[OWN]}/status", {"status": {"allocated": {"A": "0"}}}),
+        api.delete(f"{admission}/validatingadmissionpolicybindings/cardquota-gate"),
+        api.delete(f"{admission}/mutatingwebhookconfigurations/cardquota-mutating"),
+        api.get("/apis/coordination.k8s.io/v1/namespaces/cardquota-system/leases/cardquota"),
+        api.get("/api/v1/namespaces/cardquota-system/secrets"),
+    ]
+    assert [answer.status for answer in forbidden] == [403] * len(forbidden)
+
+
+def test_no_resize_and_no_ephemeral_container_gets_a_card(stage: Scene) -> None:
+    """Not even for an administrator: the API server knows neither."""
+    stage.first("card")
+    api, pod = stage.admin.api, stage.admin.path("a")
+    limits = {"limits": {"nvidia.com/gpu": "2"}, "requests": {"nvidia.com/gpu": "2"}}
+    grown = {"spec": {"containers": [{"name": "main", "resources": limits}]}}
+    assert_refused(api.patch(f"{pod}/resize", grown, "strategic"), "resiz", status=422)
+    late = {"spec": {"ephemeralContainers": [{**CONTAINER, "resources": limits}]}}
+    answer = api.patch(f"{pod}/ephemeralcontainers", late, "strategic")
+    assert_refused(answer, "cannot be set for an Ephemeral Container", status=422)
+
+
+# -- at creation -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", [cell("create", way) for way in ("init", "sidecar", "template", "implicit")])
+def test_one_more_than_the_quota_waits(stage: Scene, way: str) -> None:
+    stage.first(way)
+    stage.assert_second_waits(way)
+
+
+@pytest.mark.parametrize("way", [cell("create", way) for way in ("unnamed", "beside")])
+def test_cards_that_no_quota_would_count_are_refused(stage: Scene, way: str) -> None:
+    stage.equip("mps")
+    stage.equip("card")
+    made = stage.pod(way, "b")
+    wait_for("the nodes are known", lambda: stage.tenant.try_create(made, dryRun="All").status != 201)
+    assert_refused(stage.tenant.try_create(made), "card", status=400)
+    past_a_scheduler = stage.tenant.try_create(stage.pod(way, "b", nodeName="n", schedulerName=NOBODY))
+    assert past_a_scheduler.status in {400, 403}
+    assert stage.admin.pods() == {}
+
+
+@pytest.mark.parametrize("way", [cell("image of a static pod", way) for way in ("card", "share")])
+def test_nobody_but_a_kubelet_makes_the_image_of_a_static_pod(stage: Scene, way: str) -> None:
+    """It would be on a node at once, and charged to whatever queue it names."""
+    stage.equip(way)
+    image = stage.pod(way, "b", OTHER, nodeName="some-node")
+    image["metadata"]["annotations"][names.MIRROR_POD_ANNOTATION] = "x"
+    assert_refused(stage.tenant.try_create(image), "nodeName")
+    assert stage.charged() == []
+
+
+@pytest.mark.parametrize("way", [cell("foreign queue", "claim")])
+def test_who_comes_with_a_node_is_charged_to_no_queue_that_is_closed_to_it(stage: Scene, way: str) -> None:
+    """No scheduler and no bind had a say, and what the queue would be charged with nobody could use."""
+    stage.equip(way)
+    closed = {"metadata": {"annotations": {names.NAMESPACES_ANNOTATION: "theirs"}}}
+    stage.admin.api.patch(stage.paths[OTHER], closed).expect()
+    stage.tenant.create(podgroup("g", stage.queues[OTHER], 1))
+    made = stage.pod(way, "b", "", nodeName="some-node")
+    made["metadata"].setdefault("annotations", {})[GROUP] = "g"
+    stage.tenant.create(made)
+    wait_for("its queue is on record", lambda: charged(stage.admin.pod("b")))
+    assert charged(stage.admin.pod("b")) == "default"
+    assert stage.admin.allocated(stage.paths[OTHER]) == {}
+
+
+@pytest.mark.parametrize("way", [cell("other scheduler", "extended")])
+def test_a_scheduler_that_is_none_of_ours_binds_nothing_beyond_the_quota(stage: Scene, way: str) -> None:
+    stage.first(way)
+    stage.tenant.create(stage.pod(way, "b", schedulerName=NOBODY))
+    node = stage.admin.pod("a")["spec"]["nodeName"]
+    assert gates(stage.admin.pod("b")) == []
+    assert_refused(stage.tenant.bind(binding("b", node)), "cannot create")
+    assert_refused(stage.admin.bind(binding("b", node)), WAYS[way].short, status=409)
+    assert stage.charged() == [stage.queues[OWN]]
+
+
+# -- changes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", [cell("update while gated", "choice")])
+def test_who_waits_gets_no_further_by_editing(stage: Scene, way: str) -> None:
+    stage.first(way)
+    stage.assert_second_waits(way)
+    assert_refused(stage.patch("b", {"spec": {"schedulingGates": None}}), "quota controller only")
+    assert_refused(stage.annotate("b", **{names.CHARGED_QUEUE_ANNOTATION: stage.queues[OTHER]}), "records")
+    assert_refused(stage.annotate("b", **{names.ASSIGNED_ANNOTATION: '{"A":0}'}), "records")
+    assert_refused(stage.patch("b", {"metadata": {"labels": {names.MANAGED_LABEL: None}}}), "belongs to")
+    assert_refused(stage.annotate("b", **{names.CARD_NAME_ANNOTATION: None}), "card", status=400)
+    stage.assert_waits(way)
+
+
+def rewrite(stage: Scene, name: str) -> list[Answer]:
+    """All that a pod was counted by, as its tenant edits it."""
+    records = (names.CHARGED_QUEUE_ANNOTATION, names.ASSIGNED_ANNOTATION, names.CLAIMS_ANNOTATION)
+    writes: list[Object] = [
+        {QUEUE: stage.queues[OTHER]},
+        {names.JOB_QUEUE_ANNOTATION: stage.queues[OTHER]},
+        {names.CARD_NAME_ANNOTATION: "B"},
+        *({key: "x"} for key in records),
+    ]
+    return [stage.annotate(name, **entries) for entries in writes]
+
+
+@pytest.mark.parametrize("way", [cell("update after lift", "share")])
+def test_what_was_lifted_is_counted_by_what_it_was_lifted_for(stage: Scene, way: str) -> None:
+    """It finds no node meanwhile: none has so much CPU."""
+    stage.equip(way)
+    made = stage.pod(way, "a")
+    made["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1000"}
+    stage.tenant.create(made)
+    wait_for("it is lifted", stage.charged)
+    assert [answer.status for answer in rewrite(stage, "a")] == [403] * 6
+    stage.tenant.create(stage.pod(way, "b"))
+    stage.admin.wait_said("b", WAYS[way].short)
+    assert stage.charged() == [stage.queues[OWN]]
+    assert stage.admin.running() == set()
+
+
+@pytest.mark.parametrize("way", [cell("update after bind", "mps")])
+def test_what_runs_is_counted_by_what_it_was_lifted_for(stage: Scene, way: str) -> None:
+    stage.first(way)
+    assert [answer.status for answer in rewrite(stage, "a")] == [403] * 6
+    stage.assert_second_waits(way)
+
+
+@pytest.mark.parametrize("way", [cell("owner reference", "mig")])
+def test_another_owner_moves_nothing(stage: Scene, way: str) -> None:
+    stage.first(way)
+    stage.patch("a", {"metadata": {"ownerReferences": [JOB_OUT_OF_REACH]}}).expect()
+    stage.assert_second_waits(way)
+
+
+@pytest.mark.parametrize("way", [cell("PodGroup", "claim")])
+def test_another_group_moves_nothing(stage: Scene, way: str) -> None:
+    """The group that named the queue is moved, deleted, and made anew for another."""
+    stage.equip(way)
+    stage.tenant.create(podgroup("g", stage.queues[OWN], 1))
+    made = stage.pod(way, "a", "")
+    made["metadata"].setdefault("annotations", {})[GROUP] = "g"
+    stage.tenant.create(made)
+    stage.admin.wait_running("a")
+    path = stage.tenant.api.path("scheduling.volcano.sh/v1beta1", "PodGroup", stage.tenant.namespace, "g")
+    stage.tenant.api.patch(path, {"spec": {"queue": stage.queues[OTHER]}}).expect()
+    stage.tenant.api.delete(path).expect()
+    stage.tenant.create(podgroup("g", stage.queues[OTHER], 1))
+    stage.assert_second_waits(way)
+
+
+@pytest.mark.parametrize("way", [cell("status", "card")])
+def test_who_may_write_the_status_of_pods_moves_nothing_with_it(stage: Scene, way: str) -> None:
+    """An administrator here: a tenant may not, see above."""
+    stage.first(way)
+    status = f"{stage.admin.path('a')}/status"
+    for entries in ({names.CHARGED_QUEUE_ANNOTATION: "x"}, {QUEUE: stage.queues[OTHER]}):
+        assert_refused(stage.admin.api.patch(status, {"metadata": {"annotations": entries}}))
+    stage.assert_second_waits(way)
+
+
+@pytest.mark.parametrize("way", [cell("binding by hand", "template")])
+def test_what_waits_is_bound_by_nobody(stage: Scene, way: str) -> None:
+    stage.first(way)
+    stage.assert_second_waits(way)
+    node = stage.admin.pod("a")["spec"]["nodeName"]
+    forged = {names.CHARGED_QUEUE_ANNOTATION: stage.queues[OTHER], names.CLAIMS_ANNOTATION: "x"}
+    assert_refused(stage.tenant.bind(binding("b", node, annotations=forged)), "cannot create")
+    assert_refused(stage.admin.bind(binding("b", node, annotations=forged)), reasons.POD_GATED, status=409)
+    stage.assert_waits(way)
+
+
+def test_an_eviction_with_a_long_grace_frees_no_quota(stage: Scene) -> None:
+    """`edit` may evict: that is a deletion, with a grace that whoever evicts names."""
+    stage.equip("card")
+    slow = stage.pod("card", "a", terminationGracePeriodSeconds=YEAR_S)
+    slow["metadata"]["annotations"][DELETE_AFTER] = "1h"
+    stage.tenant.create(slow)
+    stage.admin.wait_running("a")
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
+    eviction["deleteOptions"] = {"gracePeriodSeconds": YEAR_S}
+    stage.tenant.api.request("POST", f"{stage.tenant.path('a')}/eviction", eviction).expect(201)
+    assert stage.admin.pod("a")["metadata"]["deletionGracePeriodSeconds"] == YEAR_S
+    stage.assert_second_waits("card")
+
+
+# -- with parts of us away -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", [cell("no controller", "share")])
+def test_while_nobody_leads_what_comes_waits(stage: Scene, installation: Installation, way: str) -> None:
+    stage.first(way)
+    (controller,) = installation.controller_processes
+    controller.kill()
+    try:
+        stage.tenant.create(stage.pod(way, "b"))
+        assert_refused(stage.patch("b", {"spec": {"schedulingGates": None}}), "quota controller only")
+        assert [answer.status for answer in rewrite(stage, "a")] == [403] * 6
+        node = stage.admin.pod("a")["spec"]["nodeName"]
+        assert stage.admin.bind(binding("b", node)).status == 409
+    finally:
+        controller.start()
+    stage.assert_waits(way)
+
+
+@pytest.mark.parametrize("way", [cell("no webhook", "mig")])
+def test_while_the_webhook_is_away_nobody_comes_past_the_gate(
+    stage: Scene, installation: Installation, way: str
+) -> None:
+    stage.first(way)
+    (webhook,) = installation.webhook_processes
+    webhook.kill()
+    try:
+        for name, more in (("b", {}), (unique("c"), {"schedulerName": NOBODY})):
+            assert_refused(stage.tenant.try_create(stage.pod(way, name, **more)), status=500)
+        assert [answer.status for answer in rewrite(stage, "a")] == [403] * 6
+    finally:
+        webhook.start()
+    wait_for("pods are admitted", lambda: stage.tenant.try_create(stage.pod(way, "b")).status in {201, 409})
+    stage.assert_waits(way)
