@@ -107,14 +107,14 @@ class ApiServer:
             self._pod_update(old, new, user, subresource)
         return self._store(kind, old, new)
 
-    def annotate(self, name: str, user: str = TENANT, *, kind: str = "Pod", **entries: str | None) -> Json:
+    def annotate(self, name: str, user: str = TENANT, kind: str = "Pod", /, **entries: str | None) -> Json:
         """A merge patch of annotations; None removes one."""
         return self._merge(self.get(kind, name), "annotations", entries, user)
 
-    def label(self, name: str, user: str = TENANT, **entries: str | None) -> Json:
+    def label(self, name: str, user: str = TENANT, /, **entries: str | None) -> Json:
         return self._merge(self.get("Pod", name), "labels", entries, user)
 
-    def annotate_by_status(self, name: str, user: str = TENANT, **entries: str | None) -> Json:
+    def annotate_by_status(self, name: str, user: str = TENANT, /, **entries: str | None) -> Json:
         return self._merge(self.get("Pod", name), "annotations", entries, user, "status")
 
     def change(self, kind: str, name: str, *path: str, value: Any, user: str = TENANT) -> Json:

@@ -181,11 +181,11 @@ def job(trial: Trial) -> None:
 
 def namespace_annotation(trial: Trial) -> None:
     """The namespace that named the queue names another: not by the tenant."""
-    trial.world.annotate(HOME, ADMIN, kind="Namespace", **{QUEUE: OWN})
+    trial.world.annotate(HOME, ADMIN, "Namespace", **{QUEUE: OWN})
     trial.create(trial.pod("a", ""))
     trial.world.settle()
-    trial.attempt(trial.world.annotate, HOME, kind="Namespace", **{QUEUE: OTHER})
-    trial.world.annotate(HOME, ADMIN, kind="Namespace", **{QUEUE: OTHER})
+    trial.attempt(trial.world.annotate, HOME, TENANT, "Namespace", **{QUEUE: OTHER})
+    trial.world.annotate(HOME, ADMIN, "Namespace", **{QUEUE: OTHER})
     trial.second()
 
 

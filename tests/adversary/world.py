@@ -101,7 +101,7 @@ class World(Led):
 
     def _allocate(self, view: Pod, on: Json) -> None:
         """A scheduler allocates claims before it binds, and makes one for what no device plugin serves on the node."""
-        for key in self._claim_keys(view):
+        for key in self.claims_of(view):
             raw = self.objects["ResourceClaim"][key]
             if not self._allocated(key):
                 self.put({**raw, "status": _allocation(raw["spec"])})
@@ -134,7 +134,7 @@ class World(Led):
             raw = self.get("Pod", view.name)
             if not self._plugin_has_room(view, on):
                 self.put({**raw, "status": {**raw["status"], "phase": "Failed"}})
-            elif all(map(self._allocated, self._claim_keys(view))):
+            elif all(map(self._allocated, self.claims_of(view))):
                 self.put({**raw, "status": {**raw["status"], "phase": "Running"}})
 
     def end(self, name: str, phase: str = "Succeeded") -> None:
@@ -148,7 +148,7 @@ class World(Led):
         for view in self.views():
             if view.deleting and view.terminal:
                 self.gone(self.get("Pod", view.name))
-        used = {key for view in self.views() if not view.terminal for key in self._claim_keys(view)}
+        used = {key for view in self.views() if not view.terminal for key in self.claims_of(view)}
         alive = {view.uid for view in self.views()}
         for raw in self.all("ResourceClaim"):
             owners = {
@@ -166,17 +166,21 @@ class World(Led):
         yield from (view for view in self.views() if view.bound and view.phase == "Running")
 
     def used_by(self, view: Pod) -> Counter[str]:
-        """What a running pod occupies, by the keys of quotas: cards, hundredths of mGPU cards, devices of its claims."""
+        """What a running pod uses, by the keys of quotas: what it occupies, and the devices of its claims."""
+        used = self.occupied_by(view)
+        for key in self.claims_of(view):
+            used.update({f"deviceclass/{name}": count for name, count in self.devices_of(key).items()})
+        return used
+
+    def occupied_by(self, view: Pod) -> Counter[str]:
+        """The cards of its node that a running pod has, whole or in hundredths."""
         used: Counter[str] = Counter()
         for card, stock in self.inventory.on_node(view.node_name).items():
             used[card] += view.requests.get(stock.resource, 0) // 1000
         used[names.MGPU_CORE] += view.requests.get(names.MGPU_CORE, 0) // 1000
-        for key in self._claim_keys(view):
-            for name, count in self._devices(key).items():
-                used[f"deviceclass/{name}"] += count
         return +used
 
-    def _claim_keys(self, view: Pod) -> list[str]:
+    def claims_of(self, view: Pod) -> list[str]:
         """The claims of a pod that are there."""
         by_entry = {entry: name or view.generated_claims.get(entry) or "" for entry, name, _ in view.claims}
         stored = self.objects.get("ResourceClaim", {})
@@ -185,7 +189,7 @@ class World(Led):
     def _allocated(self, key: str) -> bool:
         return "allocation" in self.objects["ResourceClaim"][key].get("status", {})
 
-    def _devices(self, key: str) -> Counter[str]:
+    def devices_of(self, key: str) -> Counter[str]:
         """The devices of an allocated claim, by class."""
         return _requested(self.objects["ResourceClaim"][key]["spec"]) if self._allocated(key) else Counter()
 
@@ -207,7 +211,7 @@ class World(Led):
         asked = (*view.extended, *(each for each in names.MGPU_RESOURCES if view.requests.get(each)))
         if not wanted and any(resource not in offered for resource in asked):
             return False
-        for key in self._claim_keys(view):
+        for key in self.claims_of(view):
             if not self._allocated(key):
                 wanted += _requested(self.objects["ResourceClaim"][key]["spec"])
         drivers = on["metadata"].get("labels", {})

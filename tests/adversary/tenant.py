@@ -1,0 +1,230 @@
+"""A tenant who does anything that `edit` allows, at random: nothing of it is meant to make sense."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+from core import names
+from tests.adversary import ways
+from tests.adversary.apiserver import ADMIN, HOME, RefusedError
+from tests.adversary.ways import CLASS, CLOSED, OTHER, OWN, SERVED, WAYS
+from tests.adversary.world import World
+from tests.builders import a_group, a_job
+from tests.builders.claims import a_claim, a_template
+
+DEFAULT: Final = "default"
+QUOTAS: Final = {OWN: 2, OTHER: 3, CLOSED: 4, DEFAULT: 1}
+"""Queue -> for how many pods of each way it has quota."""
+YEAR_S: Final = 31_536_000
+MOST_PODS: Final = 24
+
+_QUEUES: Final = (OWN, OWN, OWN, OTHER, CLOSED, "nowhere", "")
+_SCHEDULERS: Final = ("default-scheduler",) * 5 + ("volcano", "volcano", "nobody", "nobody")
+_GROUPS, _JOBS, _CLAIMS, _TEMPLATES = ("g0", "g1", "g2"), ("j0", "j1"), ("c0", "c1", "c2"), ("each", "t1")
+_GATES: Final = ("example.com/licence", names.VOLCANO_GATE)
+_FOREIGN_GATE: Final = 0.1
+_VALUES: Final[dict[str, tuple[str | None, ...]]] = {
+    names.CARD_NAME_ANNOTATION: ("A", "B", "A|B", ways.MPS, ways.MIG, "", "no card", None),
+    names.QUEUE_NAME_ANNOTATION: (*_QUEUES, None),
+    names.JOB_QUEUE_ANNOTATION: (*_QUEUES, None),
+    names.GROUP_NAME_ANNOTATION: (*_GROUPS, "missing", None),
+    names.ASSIGNED_ANNOTATION: ('{"A":0}', '{"B":1}', "x", None),
+    names.CHARGED_QUEUE_ANNOTATION: (*_QUEUES, None),
+    names.CLAIMS_ANNOTATION: ("", "x", None),
+    names.GANG_ANNOTATION: ("1", "9", None),
+    names.LIFTED_ANNOTATION: ("true", None),
+    names.MGPU_MULTIPLE_ANNOTATION: ("1", "2", None),
+    names.MGPU_POLICY_KEY: ("native-burst-share", None),
+    names.GPU_INDEX_PREFIX + "main": ("0", None),
+    names.MIRROR_POD_ANNOTATION: ("x", None),
+}
+_RECORDS: Final = tuple(filter(names.is_record, _VALUES))
+
+
+class Tenant:
+    """Acts on a world of its own. `done` and `refused` count what was tried and what came of it."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.world: World = ways.world()
+        for name, pods in QUOTAS.items():
+            built = ways.limited(name, pods)
+            built = built.used_by("theirs") if name == CLOSED else built
+            if name == DEFAULT:
+                self.world.create(built.build(), ADMIN)
+            else:
+                self.world.update(built.build(), ADMIN)
+        self.done: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self._serial = 0
+        self._actions: list[Callable[[], None]] = [
+            *[self.create] * 6,
+            *[self.annotate] * 5,
+            self.ungate,
+            self.unlabel,
+            self.own,
+            *[self.group] * 3,
+            *[self.job] * 2,
+            *[self.claim] * 3,
+            self.template,
+            *[self.delete] * 2,
+            *[self.cluster] * 6,
+        ]
+
+    def act(self) -> str:
+        """Does one thing, whatever comes of it, and returns what it was."""
+        action = self.dice.choice(self._actions)
+        if len(self.world.all("Pod")) >= MOST_PODS and action == self.create:
+            action = self.make_room
+        self.done[action.__name__] += 1
+        try:
+            action()
+        except RefusedError as error:
+            self.refused.update(error.codes)
+            return f"{action.__name__}: {' '.join(error.codes)}"
+        return str(action.__name__)
+
+    def _pod(self) -> str:
+        found = [raw["metadata"]["name"] for raw in self.world.all("Pod")]
+        if not found:
+            raise RefusedError("NotFound")
+        return self.dice.choice(found)
+
+    def _chance(self, of: float) -> bool:
+        return self.dice.random() < of
+
+    # -- what `edit` allows --------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        self._serial += 1
+        dice, way = self.dice, self.dice.choice(sorted(WAYS))
+        built = WAYS[way].named(f"p{self._serial}", dice.choice(_QUEUES)).scheduler(dice.choice(_SCHEDULERS))
+        if way == "claim":
+            built = built.claim("dev", name=dice.choice(_CLAIMS))
+        elif way == "template" and self._chance(0.5):
+            built = built.put("spec", "resourceClaims", value=[]).claim(
+                "dev", template=dice.choice(_TEMPLATES)
+            )
+        if self._chance(_FOREIGN_GATE):
+            built = built.put("spec", "schedulingGates", value=[{"name": dice.choice(_GATES)}])
+        if self._chance(0.25):
+            built = built.in_group(dice.choice((*_GROUPS, "missing")))
+        if self._chance(0.15):
+            built = built.put("metadata", "ownerReferences", value=[self._owner()])
+        if self._chance(0.05):
+            key = dice.choice(_RECORDS)
+            built = built.annotation(key, dice.choice([each for each in _VALUES[key] if each is not None]))
+        if self._chance(0.1) and way not in {"claim", "template"}:
+            # With claims that is let in, see docs/security.md.
+            built = built.put("spec", "nodeName", value=dice.choice("abmgsd"))
+            built = built.mirror() if self._chance(0.5) else built
+        if self._chance(0.2):
+            built = built.put("spec", "terminationGracePeriodSeconds", value=YEAR_S)
+        self.world.create(built.priority(dice.randrange(3)).build())
+
+    def annotate(self) -> None:
+        key = self.dice.choice(sorted(_VALUES))
+        entries = {key: self.dice.choice(_VALUES[key])}
+        self.world.annotate(self._pod(), **entries)
+
+    def ungate(self) -> None:
+        """Any of the gates, or all."""
+        name = self._pod()
+        gates = self.world.get("Pod", name)["spec"].get("schedulingGates", [])
+        left = [gate for gate in gates if self._chance(0.5)]
+        self.world.change("Pod", name, "spec", "schedulingGates", value=left)
+
+    def unlabel(self) -> None:
+        entries = {names.MANAGED_LABEL: self.dice.choice((None, "false"))}
+        self.world.label(self._pod(), **entries)
+
+    def own(self) -> None:
+        self.world.change("Pod", self._pod(), "metadata", "ownerReferences", value=[self._owner()])
+
+    def _owner(self) -> dict[str, Any]:
+        name = self.dice.choice((*_JOBS, "missing"))
+        stored = self.world.find("Job", name)
+        uid = stored["metadata"]["uid"] if stored is not None else "u"
+        api = "batch.volcano.sh/v1alpha1"
+        return {"apiVersion": api, "kind": "Job", "name": name, "uid": uid, "controller": True}
+
+    def group(self) -> None:
+        """Made, moved, made larger or smaller, or deleted."""
+        name, queue = self.dice.choice(_GROUPS), self.dice.choice(_QUEUES)
+        if self.world.find("PodGroup", name) is None:
+            built = a_group(name).in_queue(queue).min_member(self.dice.randrange(4))
+            self.world.create(built.build())
+        elif self._chance(0.3):
+            self.world.delete("PodGroup", name)
+        elif self._chance(0.5):
+            self.world.change("PodGroup", name, "spec", "queue", value=queue)
+        else:
+            self.world.change("PodGroup", name, "spec", "minMember", value=self.dice.randrange(5))
+
+    def job(self) -> None:
+        name, queue = self.dice.choice(_JOBS), self.dice.choice(_QUEUES)
+        if self.world.find("Job", name) is None:
+            self.world.create(a_job(name).in_queue(queue).build())
+        elif self._chance(0.3):
+            self.world.delete("Job", name)
+        else:
+            self.world.change("Job", name, "spec", "queue", value=queue)
+
+    def claim(self) -> None:
+        """Made with another number of devices each time."""
+        name = self.dice.choice(_CLAIMS)
+        if self.world.find("ResourceClaim", name) is None:
+            built = a_claim(name).exactly(
+                "r", self.dice.choice((CLASS, SERVED)), count=self.dice.randint(1, 3)
+            )
+            self.world.create(built.build())
+        else:
+            self.world.delete("ResourceClaim", name)
+
+    def template(self) -> None:
+        """Deleted and made anew with another number."""
+        name = self.dice.choice(_TEMPLATES)
+        if self.world.find("ResourceClaimTemplate", name) is not None:
+            self.world.delete("ResourceClaimTemplate", name)
+        if self._chance(0.8):
+            built = a_template(name).exactly("r", CLASS, count=self.dice.randint(1, 2))
+            self.world.create(built.build())
+
+    def delete(self) -> None:
+        """With whatever grace but none: a forced deletion takes the pod off the API, see docs/security.md."""
+        grace = self.dice.choice((1, 30, 300, 301, YEAR_S, None))
+        self.world.delete("Pod", self._pod(), grace_s=grace)
+
+    # -- what the cluster does meanwhile -------------------------------------------------------------------------
+
+    def cluster(self) -> None:
+        what = self.dice.random()
+        if what < 0.5:
+            self.world.settle()
+        elif what < 0.7:
+            self.world.control()
+        elif what < 0.75:
+            self.world.restart()
+        else:
+            running = [view.name for view in self.world.running()]
+            if running:
+                self.world.end(self.dice.choice(running), self.dice.choice(("Succeeded", "Failed")))
+
+    def make_room(self) -> None:
+        """Half of all pods end, one way or another."""
+        for raw in self.world.all("Pod"):
+            name = raw["metadata"]["name"]
+            if self._chance(0.5):
+                continue
+            if raw["spec"].get("nodeName"):
+                self.world.end(name)
+            if f"{HOME}/{name}" in self.world.objects["Pod"]:
+                self.world.gone(self.world.get("Pod", name))
+        self.world.collect()
+
+    def honest(self, number: int) -> str:
+        """Somebody else of the same queue asks for a card, before all others."""
+        name = f"honest{number}"
+        self.world.create(WAYS["card"].named(name).priority(9).build())
+        return name
