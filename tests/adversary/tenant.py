@@ -83,10 +83,10 @@ class Tenant:
         except RefusedError as error:
             self.refused.update(error.codes)
             return f"{action.__name__}: {' '.join(error.codes)}"
-        return str(action.__name__)
+        return f"{action.__name__}"
 
     def _pod(self) -> str:
-        found = [raw["metadata"]["name"] for raw in self.world.all("Pod")]
+        found: list[str] = [raw["metadata"]["name"] for raw in self.world.all("Pod")]
         if not found:
             raise RefusedError("NotFound")
         return self.dice.choice(found)

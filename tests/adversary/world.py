@@ -23,6 +23,8 @@ CLUSTER: Final = "cluster"
 DRIVER: Final = "driver.example.com/"
 """On nodes in memory, with a DeviceClass after it: how many of its devices a driver offers there."""
 
+_ROUNDS: Final = 20
+
 
 class World(Led):
     """Begins with a controller that leads, and nothing else."""
@@ -38,14 +40,16 @@ class World(Led):
 
     def settle(self) -> None:
         """Everybody does what is to be done, until nobody has anything left."""
-        before = -1
-        while before != self._serial:
+        for _ in range(_ROUNDS):
             before = self._serial
             self._make_claims()
             self.control()
             for view in self.views():
                 self._schedule(view)
             self._run()
+            if before == self._serial:
+                return
+        raise AssertionError("there is no end to what is written")
 
     def views(self) -> list[Pod]:
         return [pod.project(raw) for raw in self.all("Pod")]
