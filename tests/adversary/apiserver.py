@@ -127,12 +127,15 @@ class ApiServer:
         return self.update(raw, user)
 
     def delete(self, kind: str, name: str, user: str = TENANT, *, grace_s: int | None = None) -> None:
-        """A pod on a node gets a grace, which a second deletion can only shorten; a claim in use stays; all else goes at once."""
+        """A pod on a node gets its grace, which a second deletion can only shorten; a claim in use stays; all else goes at once."""
         self._authorize(user, kind)
         raw = self.get(kind, name)
         if kind == "Pod" and raw["spec"].get("nodeName"):
             grace = raw["spec"].get("terminationGracePeriodSeconds", 30) if grace_s is None else grace_s
             before = raw["metadata"].get("deletionGracePeriodSeconds")
+            if grace == 0:
+                self.gone(raw)
+                return
             if before is None or grace < before:
                 marks = {"deletionTimestamp": "2024-01-02T00:00:00Z", "deletionGracePeriodSeconds": grace}
                 self._store(kind, raw, {**raw, "metadata": {**raw["metadata"], **marks}})

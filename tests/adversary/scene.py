@@ -144,6 +144,13 @@ class Scene:
     def _shown(self) -> dict[str, dict[str, str]]:
         return {short: self.admin.allocated(path) for short, path in self.paths.items()}
 
+    def reserved_for(self, claim: str) -> set[str]:
+        """The pods that a claim is reserved for."""
+        api = self.admin.api
+        path = api.path("resource.k8s.io/v1", "ResourceClaim", self.admin.namespace, claim)
+        found = api.get(path).expect().get("status", {}).get("reservedFor", [])
+        return {each["name"] for each in found}
+
     def patch(self, name: str, patch: Any, kind: Any = "merge") -> Answer:
         """What the tenant writes on a pod."""
         return self.tenant.api.patch(self.tenant.path(name), patch, kind)

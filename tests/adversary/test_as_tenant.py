@@ -145,6 +145,23 @@ def test_a_scheduler_that_is_none_of_ours_binds_nothing_beyond_the_quota(stage: 
     assert stage.charged() == [stage.queues[OWN]]
 
 
+def test_who_comes_with_a_node_keeps_the_claim_that_another_pod_was_let_in_for(stage: Scene) -> None:
+    """By design, see docs/security.md: nobody asks for its quota, and it is charged to the queue that it names."""
+    stage.first("claim")
+    node = stage.admin.pod("a")["spec"]["nodeName"]
+    made = stage.pod("card", "kept", OTHER, nodeName=node)
+    del made["metadata"]["annotations"][names.CARD_NAME_ANNOTATION]
+    made["spec"]["containers"][0].pop("resources")
+    made["spec"]["resourceClaims"] = [{"name": "dev", "resourceClaimName": "of-a"}]
+    stage.tenant.create(made)
+    stage.admin.wait_running("a", "kept")
+    wait_for("the claim is reserved for it", lambda: "kept" in stage.reserved_for("of-a"))
+    stage.admin.finish("a")
+    stage.tenant.create(stage.pod("claim", "b"))
+    stage.admin.wait_running("b", "kept")
+    assert charged(stage.admin.pod("kept")) == stage.queues[OTHER]
+
+
 # -- changes ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,76 @@
+"""What gets past quota by design, each as docs/security.md says it: shown here, so that the page stays true."""
+
+from core.settings import Settings
+from tests.adversary import ways
+from tests.adversary.attacks import NOBODY, Trial
+from tests.adversary.ways import OTHER, OWN, WAYS
+from tests.builders import a_node
+
+
+def test_warn_lets_cards_pass_that_nobody_names() -> None:
+    """`cards.podsWithoutCardName: warn` is the default."""
+    trial = Trial("unnamed", Settings())
+    trial.create(trial.pod("b"))
+    assert trial.outcome() == "b running, charged 0, run 1"
+
+
+def test_a_short_grace_gives_the_quota_back_before_the_containers_end() -> None:
+    """Not longer than `quota.maxFreeGrace`; a second over that keeps it."""
+    grace_s = ways.DENYING.quota.max_free_grace_s
+    outcomes = {}
+    for grace in (grace_s, grace_s + 1):
+        trial = Trial("card")
+        trial.first()
+        trial.world.delete("Pod", "a", grace_s=grace)
+        trial.second()
+        outcomes[grace - grace_s] = trial.outcome()
+    assert outcomes == {0: "b running, charged 1, run 2", 1: "b waits, charged 1, run 1"}
+
+
+def test_a_forced_deletion_takes_a_pod_off_the_books_whatever_its_grace() -> None:
+    """The pod is gone from the API at once; nobody but its kubelet knows whether it still runs."""
+    trial = Trial("card")
+    slow = trial.pod("a").put("spec", "terminationGracePeriodSeconds", value=31_536_000)
+    trial.create(slow)
+    trial.world.settle()
+    trial.world.delete("Pod", "a", grace_s=0)
+    trial.second()
+    assert trial.outcome() == "b running, charged 1, run 1"
+
+
+def test_without_a_controller_what_another_scheduler_binds_is_bound_and_counts_afterwards() -> None:
+    """`controller.bindingHook.failurePolicy: Ignore` is the default."""
+    trial = Trial("card")
+    trial.first()
+    trial.world.stop_controller()
+    trial.create(trial.pod("b").scheduler(NOBODY))
+    trial.world.settle()
+    trial.world.start_controller()
+    trial.create(trial.pod("c"))
+    assert trial.outcome() == "b running, charged 2, run 2"
+    assert trial.world.held["c"].reason == WAYS["card"].short
+
+
+def test_what_a_device_plugin_offers_for_a_class_costs_no_device() -> None:
+    """Of an extended resource that a DeviceClass serves too; no claim is made on such a node."""
+    trial = Trial("extended")
+    trial.world.put(a_node("d").allocatable(ways.EXTENDED, ways.MANY).build() | {"kind": "Node"})
+    trial.first()
+    trial.create(trial.pod("b"))
+    trial.world.settle()
+    assert {view.name for view in trial.world.running()} == {"a", "b"}
+    assert trial.world.charged(OWN, WAYS["extended"].key) == 0
+
+
+def test_claims_of_a_pod_that_comes_with_its_node_are_charged_without_being_asked() -> None:
+    """It keeps the devices of a claim that another pod was let in for, on the books of the queue that it names itself."""
+    trial = Trial("claim")
+    world, key = trial.world, WAYS["claim"].key
+    trial.first()
+    kept = WAYS["claim"].named("kept", OTHER).claim("dev", name="of-a")
+    world.create(kept.put("spec", "nodeName", value="d").build())
+    world.settle()
+    world.end("a")
+    trial.second()
+    assert trial.outcome() == "b running, charged 1, run 2, other 1"
+    assert sum(world.used_by(view)[key] for view in world.running()) == 2
