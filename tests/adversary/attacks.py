@@ -17,6 +17,7 @@ from tests.adversary.apiserver import ADMIN, HOME, TENANT, RefusedError
 from tests.adversary.ways import CLOSED, OTHER, OWN
 from tests.adversary.world import CLUSTER, World
 from tests.builders import a_group, a_job
+from tests.builders.claims import a_claim, a_template
 from tests.builders.objects import PodBuilder
 
 QUEUE, GROUP, JOB_QUEUE = (
@@ -26,6 +27,7 @@ QUEUE, GROUP, JOB_QUEUE = (
 )
 NOBODY: Final = "nobody"
 """A scheduler that we gate no pod for."""
+YEAR_S: Final = 31_536_000
 STATUS_WRITER: Final = "status-writer"
 """An account that may write the status of pods, which no tenant may."""
 FORGED: Final = {
@@ -48,10 +50,7 @@ class Trial:
 
     def attempt(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         """Whatever comes of it."""
-        try:
-            call(*args, **kwargs)
-        except RefusedError as error:
-            self.refused |= {*error.codes}
+        self.refused |= _refusal(call, *args, **kwargs)
 
     def create(self, built: PodBuilder) -> None:
         self.attempt(self.world.create, built.build())
@@ -102,6 +101,14 @@ class Trial:
         return f"{name} {view.phase.lower()}"
 
 
+def _refusal(call: Callable[..., Any], *args: Any, **kwargs: Any) -> set[str]:
+    try:
+        call(*args, **kwargs)
+    except RefusedError as error:
+        return {*error.codes}
+    return set()
+
+
 def create(trial: Trial) -> None:
     trial.first()
     trial.second()
@@ -115,7 +122,8 @@ def update_while_gated(trial: Trial) -> None:
         return
     trial.attempt(trial.world.change, "Pod", "b", "spec", "schedulingGates", value=[])
     trial.edit("b", {names.CARD_NAME_ANNOTATION: None, **FORGED})
-    trial.attempt(trial.world.label, "b", **{names.MANAGED_LABEL: None})
+    refused = _refusal(trial.world.label, "b", **{names.MANAGED_LABEL: None})
+    trial.refused |= {f"label:{code}" for code in refused}
 
 
 def _rewrite(trial: Trial, name: str, user: str = TENANT, *, by_status: bool = False) -> None:
@@ -199,7 +207,8 @@ def status(trial: Trial) -> None:
 
 
 def binding_by_hand(trial: Trial) -> None:
-    """Of the one that waits; then of one that nobody gates, with records that it brings along."""
+    """Of one that was let in, of one that waits, of one that nobody gates: with records that the Binding brings along."""
+    trial.world.laid_over |= FORGED
     trial.first()
     trial.create(trial.pod("b").scheduler(NOBODY))
     trial.create(trial.pod("c"))
@@ -230,6 +239,27 @@ def _busy(trial: Trial) -> str:
 def other_scheduler(trial: Trial) -> None:
     trial.first()
     trial.create(trial.pod("b").scheduler(NOBODY))
+
+
+def long_deletion(trial: Trial) -> None:
+    """A pod that is being deleted for a year."""
+    trial.create(trial.pod("a").put("spec", "terminationGracePeriodSeconds", value=YEAR_S))
+    trial.world.settle()
+    trial.attempt(trial.world.delete, "Pod", "a")
+    trial.second()
+
+
+def claims_made_anew(trial: Trial) -> None:
+    """Between lift and bind, with two devices instead of one: the claim, and the template before a claim is made of it."""
+    trial.create(trial.pod("b"))
+    trial.world.control()
+    for kind, name, built in (
+        ("ResourceClaim", "of-b", a_claim("of-b").exactly("r", ways.CLASS, count=2)),
+        ("ResourceClaimTemplate", "each", a_template("each").exactly("r", ways.CLASS, count=2)),
+    ):
+        if trial.world.find(kind, name) is not None:
+            trial.attempt(trial.world.delete, kind, name)
+            trial.attempt(trial.world.create, built.build())
 
 
 def foreign_queue(trial: Trial) -> None:
@@ -277,6 +307,8 @@ ATTACKS: Final[dict[str, Callable[[Trial], None]]] = {
     "nodeName": node_name,
     "image of a static pod": image_of_static_pod,
     "other scheduler": other_scheduler,
+    "long deletion": long_deletion,
+    "claims made anew": claims_made_anew,
     "foreign queue": foreign_queue,
     "no webhook": no_webhook,
     "no controller": no_controller,

@@ -16,8 +16,8 @@ TABLE: Final = """
 create                | *                                    | b waits, charged 1, run 1
 create                | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
 
-update while gated    | *                                    | refused CardNameMissing GateProtected RecordProtected, b waits, charged 1, run 1
-update while gated    | share claim template extended implicit | refused GateProtected RecordProtected, b waits, charged 1, run 1
+update while gated    | *                                    | refused CardNameMissing GateProtected RecordProtected label:RecordProtected, b waits, charged 1, run 1
+update while gated    | share claim template extended implicit | refused GateProtected RecordProtected label:RecordProtected, b waits, charged 1, run 1
 update while gated    | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
 
 update after lift     | *                                    | refused FieldFixed RecordProtected, b waits, charged 1, run 1
@@ -60,6 +60,13 @@ image of a static pod | beside                               | refused CardNameM
 
 other scheduler       | *                                    | b unbound, charged 1, run 1
 other scheduler       | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
+
+long deletion         | *                                    | b waits, charged 1, run 1
+long deletion         | unnamed beside                       | refused CardNameMissing NotFound, no b, charged 0, run 0
+
+claims made anew      | *                                    | b running, charged 1, run 1
+claims made anew      | claim template                       | b unbound, charged 2, run 0
+claims made anew      | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
 
 foreign queue         | *                                    | refused NodeNamePreset QueueNotAllowed, b waits QueueNotAllowed, charged 1, run 1
 foreign queue         | claim template extended implicit     | refused QueueNotAllowed, b waits QueueNotAllowed, charged 1, run 1

@@ -31,6 +31,8 @@ class World(Led):
 
     def __init__(self, settings: Settings) -> None:
         self.inventory = Inventory({})
+        self.laid_over: dict[str, str] = {}
+        """Annotations that schedulers bring along with each Binding."""
         super().__init__(settings)
 
     def changed(self, kind: str, old: Json | None, new: Json | None) -> None:
@@ -79,7 +81,7 @@ class World(Led):
             if finish(match.admits(node.project(raw), Pace(1000))) and self._has_room(view, raw):
                 self._allocate(view, raw)
                 try:
-                    self.bind(view.name, raw["metadata"]["name"], CLUSTER)
+                    self.bind(view.name, raw["metadata"]["name"], CLUSTER, self.laid_over)
                 except RefusedError:
                     continue
                 return
