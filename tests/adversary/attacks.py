@@ -42,11 +42,12 @@ class Trial:
     """One attack in one way: what was refused, and what there is in the end."""
 
     way: str
-    settings: Settings = ways.DENYING
+    settings: Settings | None = None
+    """Those of the way, unless others are named."""
     refused: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.world: World = ways.world(self.settings)
+        self.world: World = ways.world(self.settings or ways.WAYS[self.way].settings)
 
     def attempt(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         """Whatever comes of it."""

@@ -17,7 +17,7 @@ create                | *                                    | b waits, charged 
 create                | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
 
 update while gated    | *                                    | refused CardNameMissing GateProtected RecordProtected label:RecordProtected, b waits, charged 1, run 1
-update while gated    | share claim template extended implicit | refused GateProtected RecordProtected label:RecordProtected, b waits, charged 1, run 1
+update while gated    | inferred share claim template extended implicit | refused GateProtected RecordProtected label:RecordProtected, b waits, charged 1, run 1
 update while gated    | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
 
 update after lift     | *                                    | refused FieldFixed RecordProtected, b waits, charged 1, run 1
@@ -42,6 +42,7 @@ status                | *                                    | refused FieldFixe
 status                | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
 
 binding by hand       | *                                    | refused CardNotOnNode Forbidden InsufficientScalarQuota PodGated, b unbound, charged 1, run 1
+binding by hand       | inferred                             | refused CardNameMissing Conflict Forbidden PodGated, b running, charged 1, run 1
 binding by hand       | share                                | refused Forbidden InsufficientScalarQuota PodGated, b unbound, charged 1, run 1
 binding by hand       | claim template extended implicit     | refused Forbidden InsufficientDeviceQuota PodGated, b unbound, charged 1, run 1
 binding by hand       | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
@@ -84,7 +85,7 @@ no controller         | unnamed beside                       | refused CardNameM
 """
 """A pod with claims that comes with its node is let in and charged, which is by design: no kubelet starts it before a scheduler
 has allocated its claims, for another pod. Nor does one with an extended resource get a device there: no scheduler made a
-claim for it."""
+claim for it. What is inferred may be bound to a node without cards, where it has none."""
 
 
 def expected() -> dict[tuple[str, str], str]:

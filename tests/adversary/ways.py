@@ -12,6 +12,7 @@ from tests.builders.claims import a_claim, a_template
 from tests.builders.objects import PodBuilder, QueueBuilder
 
 DENYING: Final = Settings.model_validate({"cards": {"podsWithoutCardName": "deny"}})
+INFERRING: Final = Settings.model_validate({"cards": {"podsWithoutCardName": "infer"}})
 MPS: Final = "M/mps-80g*1/8"
 MIG: Final = "G/mig-1g.10gb-mixed"
 CLASS, SERVED = "gpu.example.com", "big.example.com"
@@ -31,6 +32,7 @@ class Way:
     key: str
     amount: int = 1
     short: str = reasons.INSUFFICIENT_SCALAR_QUOTA
+    settings: Settings = DENYING
 
     def named(self, name: str, queue: str = OWN) -> PodBuilder:
         built = self.pod.put("metadata", "name", value=name)
@@ -44,6 +46,7 @@ WAYS: Final = {
     "card": Way(a_pod().gpu(1).card("A"), "A"),
     "choice": Way(a_pod().gpu(1).card("A|B"), "A"),
     "unnamed": Way(a_pod().gpu(1), "A"),
+    "inferred": Way(a_pod().gpu(1), "A", settings=INFERRING),
     "beside": Way(a_pod().gpu(1).limit(names.MPS_RESOURCE, 1).card(MPS), MPS),
     "mps": Way(a_pod().limit(names.MPS_RESOURCE, 1).card(MPS), MPS),
     "mig": Way(a_pod().limit("nvidia.com/mig-1g.10gb", 1).card(MIG), MIG),
@@ -57,7 +60,7 @@ WAYS: Final = {
         a_pod().limit(names.DEVICE_CLASS_RESOURCE_PREFIX + SERVED, 1), f"deviceclass/{SERVED}", short=_DEVICES
     ),
 }
-"""`beside` asks for a whole card beside the share that it names, `implicit` for the resource that each class has."""
+"""The namespace names the card of what is `inferred`; `beside` asks for a whole card beside the share that it names, `implicit` for the resource that each class has."""
 
 IMPOSSIBLE: Final = ("resize", "ephemeral")
 """Ways that are none, see the table; that the API server refuses them is shown on the real one."""
@@ -82,7 +85,7 @@ def world(settings: Settings = DENYING) -> World:
     closed = limited(CLOSED, MANY).used_by("theirs")
     for queue in (limited(OWN, 1), limited(OTHER, MANY), closed):
         made.create(queue.build(), ADMIN)
-    made.create(a_namespace(HOME).build(), ADMIN)
+    made.create(a_namespace(HOME).annotation(names.DEFAULT_CARD_ANNOTATION, "A").build(), ADMIN)
     made.create(a_template("each").exactly("r", CLASS).build())
     return made
 
