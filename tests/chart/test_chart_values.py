@@ -142,3 +142,13 @@ def test_what_kubernetes_would_refuse_fails_at_install(render: Render, values: M
 def test_a_value_that_is_taken_away_falls_back_to_the_default(render: Render, path: str) -> None:
     parsed, _ = settings.parse(render(nested(path, None)).settings())
     assert parsed == Settings()
+
+
+def test_the_values_that_the_security_page_recommends_are_taken(render: Render) -> None:
+    page = (rendering.CHART.parents[1] / "docs" / "security.md").read_text("utf-8")
+    shown = (
+        page.partition("## Values for a cluster of strangers")[2].partition("```yaml")[2].partition("```")[0]
+    )
+    rendered = render(yaml.safe_load(shown))
+    assert Settings.model_validate(rendered.settings()).queue.access == "listed"
+    assert rendered.webhooks()["mutating/bindings.cardquota.io"]["failurePolicy"] == "Fail"
