@@ -21,6 +21,7 @@ from tests.apiserver.manifests import JOB_OUT_OF_REACH, binding, podgroup
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
 
 QUEUE, GROUP = names.QUEUE_NAME_ANNOTATION, names.GROUP_NAME_ANNOTATION
+SCHEDULER: Final = "kube-scheduler"
 YEAR_S: Final = 31_536_000
 CONTAINER: Final = {"name": "late", "image": "none"}
 
@@ -190,18 +191,21 @@ def rewrite(stage: Scene, name: str) -> list[Answer]:
 
 
 @pytest.mark.parametrize("way", [cell("update after lift", "share")])
-def test_what_was_lifted_is_counted_by_what_it_was_lifted_for(stage: Scene, way: str) -> None:
-    """It finds no node meanwhile: none has so much CPU."""
+def test_what_was_lifted_is_counted_by_what_it_was_lifted_for(
+    control_plane: ControlPlane, stage: Scene, way: str
+) -> None:
+    """No scheduler looks at it meanwhile."""
     stage.equip(way)
-    made = stage.pod(way, "a")
-    made["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1000"}
-    stage.tenant.create(made)
-    wait_for("it is lifted", stage.charged)
-    assert [answer.status for answer in rewrite(stage, "a")] == [403] * 6
-    stage.tenant.create(stage.pod(way, "b"))
-    stage.admin.wait_said("b", WAYS[way].short)
-    assert stage.charged() == [stage.queues[OWN]]
-    assert stage.admin.running() == set()
+    control_plane.stop_process(SCHEDULER)
+    try:
+        stage.tenant.create(stage.pod(way, "a"))
+        wait_for("it is lifted", stage.charged)
+        assert [answer.status for answer in rewrite(stage, "a")] == [403] * 6
+        assert stage.admin.running() == set()
+    finally:
+        control_plane.start_process(SCHEDULER)
+    stage.admin.wait_running("a")
+    stage.assert_second_waits(way)
 
 
 @pytest.mark.parametrize("way", [cell("update after bind", "mps")])
