@@ -3,15 +3,15 @@
 Where CrossQuota guards binds, so are pods without GPU on nodes with GPUs, whatever else they ask for.
 
 A card pod that was lifted has its quota, and its record says for which card; its bind is only looked at for the real card
-where it accepts several; nor is one that was lifted for shares or claims asked for quota again. All others are judged here, by the sums of their queue as they would be with the pod on its node.
+where it accepts several; nor is one that was lifted for shares or claims asked for quota again. For all others see
+`bind_quota`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
 
 from core import names, reasons
-from core.cards.ask import CardAsk, assignment_of
+from core.cards.ask import assignment_of
 from core.cards.assigned import render_assigned
 from core.cards.expression import is_excessive, split
 from core.crossquota.bind import bind_excess, guards_binds, is_limited
@@ -21,17 +21,12 @@ from core.mgpu.ask import mgpu_ask
 from core.mgpu.binding import Refused
 from core.mgpu.binding import decide as place_shares
 from core.objects import Node, Pod
-from core.queues.check import Balance, balance_of
-from core.queues.demand import Demand, demand_of
+from core.plan.bind_quota import BindQuota, lifted_for
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on
-from core.queues.shortfall import queue_closed, queue_missing, uncountable
-from core.queues.usage import card_resources
 from core.settings import Settings
 from core.shortfall import Shortfall
 from core.stage import Stage, let_in
-
-_NOTHING: Final[Mapping[str, int]] = {}
 
 
 class Binder:
@@ -47,6 +42,7 @@ class Binder:
         self._ledger = ledger
         self._guests = guests
         self._settings = settings
+        self._quota = BindQuota(ledger, settings)
         self._guards = guards_binds(settings)
         self._names_needed = settings.features.cards and settings.cards.pods_without_card_name in (
             "deny",
@@ -84,16 +80,17 @@ class Binder:
             return False
         if not self._asks_cards(pod):
             return let_in(pod) or not self._asks_devices(pod)
-        card, carried = _lifted_for(pod), self._ledger.inventory.on_node(node_name)
+        card, carried = lifted_for(pod), self._ledger.inventory.on_node(node_name)
         return card is not None and (
-            card in carried or (len(split(pod.card_name)) == 1 and not self._instead(pod, card, node_name))
+            card in carried
+            or (len(split(pod.card_name)) == 1 and not self._quota.instead(pod, card, node_name))
         )
 
     def contested(self, pod: Pod) -> bool:
         """Whether its bind to whatever node may take cards or quota that the pod did not have before."""
         if self._asks_shares(pod):
             return True
-        return self._asks_cards(pod) and (_lifted_for(pod) is None or len(split(pod.card_name)) > 1)
+        return self._asks_cards(pod) and (lifted_for(pod) is None or len(split(pod.card_name)) > 1)
 
     def hold_alternatives(self, pod: Pod) -> None:
         """Charges a lifted pod with every other card that its bind may give it, until they are released."""
@@ -140,12 +137,12 @@ class Binder:
             if short is not None:
                 return short
         if self._asks_cards(pod):
-            assigned = self._assigned(bound)
+            assigned = self._quota.assigned(bound)
             if isinstance(assigned, Shortfall):
                 return assigned
             found[names.ASSIGNED_ANNOTATION] = assigned
         elif self._asks(pod) and not let_in(pod):
-            short = self._first_charge(bound, pod if self._claims_on(pod, node) else bound)
+            short = self._quota.first_charge(bound, pod if self._claims_on(pod, node) else bound)
             if short is not None:
                 return short
         ask = mgpu_ask(pod) if self._settings.features.mgpu else None
@@ -179,7 +176,7 @@ class Binder:
             not self._asks_shares(granted)
             and (
                 not self._asks_cards(granted)
-                or _lifted_for(granted) in self._ledger.inventory.on_node(node_name)
+                or lifted_for(granted) in self._ledger.inventory.on_node(node_name)
             )
             and bind_excess(granted, node_name, self._guests, self._settings) is None
         )
@@ -196,7 +193,7 @@ class Binder:
         if not self._asks(pod):
             # Its queue is charged once the watch shows the bind: nobody keeps such pods back.
             return bound
-        if _lifted_for(pod) not in (None, _lifted_for(bound)):
+        if lifted_for(pod) not in (None, lifted_for(bound)):
             self._moved.add(pod.uid)
             record = pod.annotations[names.ASSIGNED_ANNOTATION]
             self._ledger.assume(self._stand_in(pod, _stand_in_uid(pod.uid), record))
@@ -278,118 +275,6 @@ class Binder:
         """Whether a scheduler has made a claim for the pod on this node that we do not see yet: no device plugin serves it."""
         return any(node.allocatable.get(resource, 0) <= 0 for resource in self._ledger.devices.unclaimed(pod))
 
-    def _assigned(self, pod: Pod) -> str | Shortfall:
-        """The record of the cards of a pod, which is given with its node; or why it cannot have them there.
-
-        The real card of a lifted pod is the recorded one while the node carries that, else another alternative that the
-        node carries, if the queue has quota for it. On a node that shows no card at all the recorded one stays: it has
-        been paid for, so no quota breaks, and labels that are missing for a moment hold up no pod. The ledger counts the
-        pod in the same way from then on.
-        """
-        inventory = self._ledger.inventory
-        demand = demand_of(pod, inventory, card_resources(inventory), self._settings)
-        record, asked = _lifted_for(pod), demand.card
-        if record is None:
-            return self._first_grant(pod, demand)
-        if asked is None or asked.card == record:
-            others = self._instead(pod, record, pod.node_name)
-            if others:
-                text = f"node {pod.node_name} carries <{others[0]}>, the pod was lifted for <{record}>"
-                return Shortfall(reasons.CARD_NOT_ON_NODE, text)
-            return pod.annotations[names.ASSIGNED_ANNOTATION]
-        balance = self._balance(pod)
-        if isinstance(balance, Shortfall):
-            return balance
-        short = balance.card_shortfall(asked.card, asked.milli)
-        if short is not None:
-            text = f"{short.message}; the pod was lifted for <{record}>, and node {pod.node_name} carries <{asked.card}>"
-            return Shortfall(short.reason, text)
-        return _record(asked)
-
-    def _instead(self, pod: Pod, card: str, node_name: str) -> list[str]:
-        """The cards that a pod would get on a node instead of the one that it was lifted for; none where the node has that."""
-        carried = self._ledger.inventory.on_node(node_name)
-        if card in carried:
-            return []
-        return [other for other, stock in carried.items() if pod.requests.get(stock.resource)]
-
-    def _first_grant(self, pod: Pod, demand: Demand) -> str | Shortfall:
-        """The record of a pod that nobody lifted: what a lift would have asked for is asked for now.
-
-        Its placement was not narrowed to its card, so the node must carry it: else the pod would use a card of another
-        name, whose quota nobody has looked at.
-        """
-        balance, asked = self._balance(pod), demand.card
-        if isinstance(balance, Shortfall):
-            return balance
-        queue = self._ledger.queues[balance.queue]
-        if not queue.open:
-            return queue_closed(queue)
-        if asked is None or demand.problem:
-            return uncountable(queue.name, demand.problem)
-        if asked.card not in self._ledger.inventory.on_node(pod.node_name):
-            text = f"node {pod.node_name} carries no <{asked.expression}>; the pod has never passed the quota gate"
-            return Shortfall(reasons.CARD_NOT_ON_NODE, text)
-        return (
-            balance.cpu_memory_shortfall(demand.cpu_memory)
-            or balance.card_shortfall(asked.card, asked.milli)
-            or balance.share_shortfall(demand.shares)
-            or self._devices_shortfall(pod, queue.name)
-            or _record(asked)
-        )
-
-    def _first_charge(self, pod: Pod, holder: Pod) -> Shortfall | None:
-        """The same of a pod without cards: why its queue has no room for its shares and devices; None when it has.
-
-        `holder` is the pod in the state that says what devices it holds once it is bound.
-        """
-        balance = self._balance(pod)
-        if isinstance(balance, Shortfall):
-            # As at the gate: what nobody sent to a queue needs none.
-            return balance if self._ledger.attribution(pod).named else None
-        queue = self._ledger.queues[balance.queue]
-        if not queue.open:
-            return queue_closed(queue)
-        inventory = self._ledger.inventory
-        demand = demand_of(pod, inventory, card_resources(inventory), self._settings)
-        if demand.problem:
-            return uncountable(queue.name, demand.problem)
-        return balance.share_shortfall(demand.shares) or self._devices_shortfall(holder, queue.name)
-
-    def _devices_shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
-        devices = self._ledger.devices
-        return devices.obstacle(pod, queue) or devices.excess(pod, queue, granted=True)
-
-    def _balance(self, pod: Pod) -> Balance | Shortfall:
-        queue = self._ledger.attribution(pod).queue
-        balance = balance_of(self._ledger, queue)
-        if balance is None:
-            return queue_missing(queue)
-        return _without_unlifted(self._ledger, balance, pod)
-
-
-def _lifted_for(pod: Pod) -> str | None:
-    assignment = assignment_of(pod)
-    return None if assignment is None else assignment[0]
-
-
-def _without_unlifted(ledger: Ledger, balance: Balance, pod: Pod) -> Balance:
-    """The balance as it is for the bind of `pod`: neither itself nor what was granted to nobody is used."""
-    account, entry = ledger.accounts.get(balance.queue), ledger.entry(pod.uid)
-    unlifted, cpu_memory = (
-        (account.unlifted, account.unlifted_cpu_memory) if account is not None else ({}, {})
-    )
-    itself, own_cpu_memory = _NOTHING, _NOTHING
-    if entry is not None and entry.stage is Stage.RESERVED and not entry.unlifted:
-        itself, own_cpu_memory = entry.charged, entry.demand.cpu_memory
-    return replace(
-        balance,
-        used=lambda key: balance.used(key) - unlifted.get(key, 0) - itself.get(key, 0),
-        cpu_memory_used=lambda key: (
-            balance.cpu_memory_used(key) - cpu_memory.get(key, 0) - own_cpu_memory.get(key, 0)
-        ),
-    )
-
 
 def _stand_in_uid(uid: str) -> str:
     """A UID that no pod has."""
@@ -398,7 +283,3 @@ def _stand_in_uid(uid: str) -> str:
 
 def _alternative_uid(uid: str, card: str) -> str:
     return f"{uid}/{card}"
-
-
-def _record(asked: CardAsk) -> str:
-    return render_assigned(asked.card, asked.milli // 1000)

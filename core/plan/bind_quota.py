@@ -1,0 +1,149 @@
+"""The quota of a bind: what a pod is charged with once it is on its node, by the sums of its queue as they would be then.
+
+A card pod that was lifted has its quota, and its record says for which card. Of any other pod everything is asked now that a
+lift would have asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from core import names, reasons
+from core.cards.ask import CardAsk, assignment_of
+from core.cards.assigned import render_assigned
+from core.objects import Pod
+from core.queues.check import Balance, balance_of
+from core.queues.demand import Demand, demand_of
+from core.queues.ledger import Ledger
+from core.queues.shortfall import queue_closed, queue_missing, uncountable
+from core.queues.usage import card_resources
+from core.settings import Settings
+from core.shortfall import Shortfall
+from core.stage import Stage
+
+_NOTHING: Final[Mapping[str, int]] = {}
+
+
+class BindQuota:
+    """Asks the ledger, and changes nothing. Pods are given with the node that they are to be bound to."""
+
+    def __init__(self, ledger: Ledger, settings: Settings) -> None:
+        self._ledger = ledger
+        self._settings = settings
+
+    def assigned(self, pod: Pod) -> str | Shortfall:
+        """The record of the cards of a pod, which is given with its node; or why it cannot have them there.
+
+        The real card of a lifted pod is the recorded one while the node carries that, else another alternative that the
+        node carries, if the queue has quota for it. On a node that shows no card at all the recorded one stays: it has
+        been paid for, so no quota breaks, and labels that are missing for a moment hold up no pod. The ledger counts the
+        pod in the same way from then on.
+        """
+        inventory = self._ledger.inventory
+        demand = demand_of(pod, inventory, card_resources(inventory), self._settings)
+        record, asked = lifted_for(pod), demand.card
+        if record is None:
+            return self._first_grant(pod, demand)
+        if asked is None or asked.card == record:
+            others = self.instead(pod, record, pod.node_name)
+            if others:
+                text = f"node {pod.node_name} carries <{others[0]}>, the pod was lifted for <{record}>"
+                return Shortfall(reasons.CARD_NOT_ON_NODE, text)
+            return pod.annotations[names.ASSIGNED_ANNOTATION]
+        balance = self._balance(pod)
+        if isinstance(balance, Shortfall):
+            return balance
+        short = balance.card_shortfall(asked.card, asked.milli)
+        if short is not None:
+            text = f"{short.message}; the pod was lifted for <{record}>, and node {pod.node_name} carries <{asked.card}>"
+            return Shortfall(short.reason, text)
+        return _record(asked)
+
+    def instead(self, pod: Pod, card: str, node_name: str) -> list[str]:
+        """The cards that a pod would get on a node instead of the one that it was lifted for; none where the node has that."""
+        carried = self._ledger.inventory.on_node(node_name)
+        if card in carried:
+            return []
+        return [other for other, stock in carried.items() if pod.requests.get(stock.resource)]
+
+    def _first_grant(self, pod: Pod, demand: Demand) -> str | Shortfall:
+        """The record of a pod that nobody lifted: what a lift would have asked for is asked for now.
+
+        Its placement was not narrowed to its card, so the node must carry it: else the pod would use a card of another
+        name, whose quota nobody has looked at.
+        """
+        balance, asked = self._balance(pod), demand.card
+        if isinstance(balance, Shortfall):
+            return balance
+        queue = self._ledger.queues[balance.queue]
+        if not queue.open:
+            return queue_closed(queue)
+        if asked is None or demand.problem:
+            return uncountable(queue.name, demand.problem)
+        if asked.card not in self._ledger.inventory.on_node(pod.node_name):
+            text = f"node {pod.node_name} carries no <{asked.expression}>; the pod has never passed the quota gate"
+            return Shortfall(reasons.CARD_NOT_ON_NODE, text)
+        return (
+            balance.cpu_memory_shortfall(demand.cpu_memory)
+            or balance.card_shortfall(asked.card, asked.milli)
+            or balance.share_shortfall(demand.shares)
+            or self._devices_shortfall(pod, queue.name)
+            or _record(asked)
+        )
+
+    def first_charge(self, pod: Pod, holder: Pod) -> Shortfall | None:
+        """The same of a pod without cards: why its queue has no room for its shares and devices; None when it has.
+
+        `holder` is the pod in the state that says what devices it holds once it is bound.
+        """
+        balance = self._balance(pod)
+        if isinstance(balance, Shortfall):
+            # As at the gate: what nobody sent to a queue needs none.
+            return balance if self._ledger.attribution(pod).named else None
+        queue = self._ledger.queues[balance.queue]
+        if not queue.open:
+            return queue_closed(queue)
+        inventory = self._ledger.inventory
+        demand = demand_of(pod, inventory, card_resources(inventory), self._settings)
+        if demand.problem:
+            return uncountable(queue.name, demand.problem)
+        return balance.share_shortfall(demand.shares) or self._devices_shortfall(holder, queue.name)
+
+    def _devices_shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
+        devices = self._ledger.devices
+        return devices.obstacle(pod, queue) or devices.excess(pod, queue, granted=True)
+
+    def _balance(self, pod: Pod) -> Balance | Shortfall:
+        queue = self._ledger.attribution(pod).queue
+        balance = balance_of(self._ledger, queue)
+        if balance is None:
+            return queue_missing(queue)
+        return _without_unlifted(self._ledger, balance, pod)
+
+
+def lifted_for(pod: Pod) -> str | None:
+    """The card that a pod was lifted for; None for one that nobody lifted for any."""
+    assignment = assignment_of(pod)
+    return None if assignment is None else assignment[0]
+
+
+def _without_unlifted(ledger: Ledger, balance: Balance, pod: Pod) -> Balance:
+    """The balance as it is for the bind of `pod`: neither itself nor what was granted to nobody is used."""
+    account, entry = ledger.accounts.get(balance.queue), ledger.entry(pod.uid)
+    unlifted, cpu_memory = (
+        (account.unlifted, account.unlifted_cpu_memory) if account is not None else ({}, {})
+    )
+    itself, own_cpu_memory = _NOTHING, _NOTHING
+    if entry is not None and entry.stage is Stage.RESERVED and not entry.unlifted:
+        itself, own_cpu_memory = entry.charged, entry.demand.cpu_memory
+    return replace(
+        balance,
+        used=lambda key: balance.used(key) - unlifted.get(key, 0) - itself.get(key, 0),
+        cpu_memory_used=lambda key: (
+            balance.cpu_memory_used(key) - cpu_memory.get(key, 0) - own_cpu_memory.get(key, 0)
+        ),
+    )
+
+
+def _record(asked: CardAsk) -> str:
+    return render_assigned(asked.card, asked.milli // 1000)
