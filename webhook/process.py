@@ -27,7 +27,7 @@ async def _serve(settings: Settings, options: ProcessOptions, stop: asyncio.Even
         )
         secret = follow_secret(client, options.namespace, options.cert_secret)
         frame = Frame(options, serving, FollowedPair(secret, [serving]))
-        if settings.cards.pods_without_card_name == "deny":
+        if settings.cards.pods_without_card_name in ("deny", "infer"):
             # Whoever has not seen the nodes takes no resource for a card, and so would let through what has to be refused.
             frame.health.require_ready("nodes", condition(views.sees_nodes, "the nodes are not listed yet"))
         app = make_app(settings, views.current, frozenset({options.controller_account} - {""}))

@@ -215,6 +215,10 @@ def _unnamed(subject: _Subject, policy: str) -> Findings:
     """A pod that asks for a card's resource without naming a card: no card quota counts it."""
     found = _resources_of_cards(subject)
     if policy == "infer":
+        if len(found) > 1:
+            return _uncounted(
+                subject, "deny", f"{', '.join(found)} are asked for: one card can be inferred, not several"
+            )
         # The gate holds it; one that has its node already, no gate can hold.
         return Findings(tuple(_preset_node(subject)) if found and not subject.prefix else ())
     if not found:
@@ -226,11 +230,12 @@ def _unnamed(subject: _Subject, policy: str) -> Findings:
 def _uncovered(subject: _Subject, alternatives: Iterable[str], policy: str) -> Findings:
     """Cards that a pod asks for beside the one that it names: one card is charged, so no card quota counts the others.
 
-    Silent while a named card is not known: the resource may be its own.
+    All alternatives are served by one resource. While no named card is known, it may be any one of those that are asked for.
     """
-    served = [subject.inventory.resources_of(card) for card in alternatives]
-    beside = sorted(_resources_of_cards(subject).keys() - frozenset().union(*served))
-    if not beside or not all(served):
+    own = frozenset[str]().union(*(subject.inventory.resources_of(card) for card in alternatives))
+    asked = _resources_of_cards(subject)
+    beside = sorted(asked.keys() - own) if own else sorted(asked)[1:]
+    if not beside:
         return Findings()
     detail = f"{', '.join(beside)} is asked for beside the card that is named, which does not cover it"
     # A second card cannot be inferred.

@@ -245,14 +245,19 @@ class Binder:
         return self._ledger.access.refusal(self._ledger.attribution(pod).queue, pod.namespace)
 
     def _unnamed_on(self, pod: Pod, node_name: str) -> Shortfall | None:
-        """Why a pod that names no card may not use those of a node, where no card may be used without a name.
+        """Why a pod may not use cards of a node that it does not name, where no card may be used without a name.
 
-        When it was created nobody knew that its resource stands for a card.
+        When it was created nobody knew that its resource stands for a card. The one that it is charged for has a name.
         """
-        if not self._names_needed or pod.card_name:
+        if not self._names_needed:
             return None
         carried = self._ledger.inventory.on_node(node_name)
-        unnamed = [card for card, stock in carried.items() if pod.requests.get(stock.resource)]
+        named = self._quota.resource(replace(pod, node_name=node_name))
+        unnamed = [
+            card
+            for card, stock in carried.items()
+            if pod.requests.get(stock.resource) and stock.resource != named
+        ]
         if not unnamed:
             return None
         text = f"node {node_name} carries <{unnamed[0]}>, and the pod asks for it without a card name"

@@ -31,6 +31,14 @@ class BindQuota:
         self._ledger = ledger
         self._settings = settings
 
+    def resource(self, pod: Pod) -> str:
+        """The resource of the card that a pod is charged for; empty for one that names none, or that cannot be counted."""
+        if not pod.card_name:
+            return ""
+        inventory = self._ledger.inventory
+        asked = demand_of(pod, inventory, card_resources(inventory), self._settings).card
+        return "" if asked is None else asked.resource
+
     def assigned(self, pod: Pod) -> str | Shortfall:
         """The record of the cards of a pod, which is given with its node; or why it cannot have them there.
 

@@ -147,7 +147,7 @@ class Judge:
             records[names.CLAIMS_ANNOTATION] = ",".join(sorted(self._ledger.devices.claim_uids(pod)))
         if together > 1:
             records[names.GANG_ANNOTATION] = str(together)
-        led = self._choice.destination(entry, alone=together <= 1)
+        led = self._led(entry, card, together)
         if led is not None:
             records[names.NODES_ANNOTATION] = render(led.nodes)
         lifted = pod.ungated({**pod.annotations, **records})
@@ -157,6 +157,16 @@ class Judge:
         self._ledger.wakeups.publish(entry.queue)
         self._ledger.devices.tell_again((pod.uid,))
         return Lift(pod, entry.queue, assigned, records, self._requirement(entry, card, led), lifted)
+
+    def _led(self, entry: Entry, card: str | None, together: int) -> Destination | None:
+        """To which nodes a pod with mGPU shares is led; None where its scheduler has to find one.
+
+        Volcano's has to for the members of a gang: by default it takes the nodes that rule out one pod of a task for ruled out
+        for all of them, so members that are led to a node each would never start together (see `predicateErrorCacheEnable`).
+        One has to for a card beside shares too: the room was looked for on nodes that may lack the card.
+        """
+        cycle = together > 1 and entry.pod.scheduler_name in self._ledger.settings.volcano.scheduler_names
+        return None if cycle or card is not None else self._choice.destination(entry, alone=together <= 1)
 
     def _requirement(self, entry: Entry, card: str | None, led: Destination | None) -> NodeRequirement:
         required = NodeRequirement() if card is None else self._placement.requirement(card)

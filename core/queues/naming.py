@@ -38,13 +38,16 @@ class Naming:
         self._by_namespace.put(pod.uid, pod.namespace)
         self._by_resource.put(pod.uid, *resources)
         card = self._defaults.get(pod.namespace, "")
-        if not card or not names_card(resources, self._cards):
+        if not card or len(self._of_cards(resources)) != 1:
             return pod
         return replace(pod, annotations={**pod.annotations, names.CARD_NAME_ANNOTATION: card})
 
     def lacks_card(self, pod: Pod) -> bool:
         """Whether a pod asks for a card, and neither it nor its namespace names one."""
         return pod.uid in self._unnamed and not pod.card_name and names_card(pod.extended, self._cards)
+
+    def _of_cards(self, resources: Collection[str]) -> list[str]:
+        return [resource for resource in resources if names_card((resource,), self._cards)]
 
     def records(self, pod: Pod) -> Mapping[str, str]:
         """What has to be written on the pod when it is let in: the card's name, where it is not the pod's own."""

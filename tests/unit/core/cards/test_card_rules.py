@@ -257,6 +257,20 @@ class TestCardsBesideTheNamedOne:
         pod = a_pod().card("NVIDIA-H200/mig-1g.18gb-mixed").limit("nvidia.com/mig-1g.18gb", 1).gpu(1)
         assert codes(judged(pod, pods_without_card_name="deny")) == ([reasons.CARD_NAME_MISSING], [])
 
+    def test_an_alternative_that_nobody_knows_hides_nothing(self) -> None:
+        """All alternatives are served by one resource, and that of the known one is decided."""
+        pod = a_pod().card("NVIDIA-H200|ZZZ").gpu(1).limit("nvidia.com/mig-1g.18gb", 7)
+        assert codes(judged(pod, pods_without_card_name="deny"))[0] == [reasons.CARD_NAME_MISSING]
+
+    def test_where_none_is_known_one_resource_may_be_its_own_and_no_second(self) -> None:
+        pod = a_pod().card("Q").gpu(1).limit("nvidia.com/mig-1g.18gb", 7)
+        assert codes(judged(pod, pods_without_card_name="deny"))[0] == [reasons.CARD_NAME_MISSING]
+
+    def test_two_cards_without_a_name_cannot_be_inferred(self) -> None:
+        pod = a_pod().gpu(1).limit("nvidia.com/mig-1g.18gb", 7)
+        assert codes(judged(pod, pods_without_card_name="infer")) == ([reasons.CARD_NAME_MISSING], [])
+        assert judged(a_pod().gpu(1), pods_without_card_name="infer") == Findings()
+
     @pytest.mark.parametrize(
         "pod",
         [

@@ -372,6 +372,14 @@ class TestCardsWithoutAName:
         assert refused(answer).reason == reasons.CARD_NAME_MISSING
         assert "node a carries <A>" in refused(answer).message
 
+    def test_a_second_card_beside_the_one_that_it_was_lifted_for_is_refused(self) -> None:
+        pod = asking("p", "A|ZZZ", A=1).limit("nvidia.com/mig-1g.10gb", 7)
+        ledger = books(pod, settings=Settings.model_validate({"cards": {"podsWithoutCardName": "deny"}}))
+        ledger.put_node(a_node("cut").card("A", 1).mig("1g.10gb", 7).view())
+        assert not binder(ledger).certain(pod.view(), "cut")
+        assert refused(binder(ledger).decide(pod.view(), "cut")).reason == reasons.CARD_NAME_MISSING
+        assert binder(ledger).certain(asking("p", "A|ZZZ", A=1).view(), "cut")
+
     @pytest.mark.parametrize(
         ("policy", "pod", "node"),
         [

@@ -81,6 +81,11 @@ def test_a_namespace_that_names_one_later_lets_it_go_and_one_that_changes_its_mi
     assert isinstance(decided(ledger)["p"], Lift)
 
 
+def test_two_resources_of_cards_are_one_too_many() -> None:
+    pod = a_pod("p").gpu(1).limit("nvidia.com/mig-1g.10gb", 7).in_queue("q").gated()
+    assert hold(books(pod, namespace=named("A"))).reason == reasons.CARD_NAME_MISSING
+
+
 def test_its_own_name_comes_first() -> None:
     own = a_pod("p").gpu(1).card("A").in_queue("q").gated()
     lift = decided(books(own, namespace=named("B")))["p"]

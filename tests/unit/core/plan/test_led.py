@@ -108,6 +108,28 @@ def test_a_gang_is_led_to_one_node_for_each_member() -> None:
     assert sorted(nodes or () for nodes in found.values()) == [(f"m{n // 2}",) for n in range(8)]
 
 
+def test_a_gang_of_volcano_s_scheduler_is_led_to_its_kind_of_node_alone() -> None:
+    """It takes the nodes that one pod of a task may not use for ruled out for all of them: led apart none would start."""
+    books = Books(*(host(f"m{n}", 1) for n in range(4)))
+    books.ledger.put_group(a_group("g").in_queue("default").min_member(4).view())
+    found = books.run(*(share(f"p{n}", 80).in_group("g").scheduler("volcano") for n in range(4)))
+    assert found == {f"p{n}": () for n in range(4)}
+    assert not any(names.HOSTNAME_LABEL in str(lift.patch) for lift in books.lifts.values())
+    books.ledger.put_group(a_group("one").in_queue("default").min_member(1).view())
+    books.ledger.put_node(host("m9", 1).view())
+    assert books.run(share("alone", 80).in_group("one").scheduler("volcano")) == {"alone": ("m9",)}
+
+
+def test_a_card_beside_shares_is_led_by_the_card() -> None:
+    """Where the shares have room there may be no such card."""
+    books = Books(host("m0"), a_node("a").card("A", 1))
+    books.ledger.put_queue(a_queue("default").cards({"A": 1}).view())
+    both = (
+        a_pod("p").mgpu(core=30, memory=1024).limit("nvidia.com/gpu", 1, container="other").card("A").gated()
+    )
+    assert books.run(both) == {"p": ()}
+
+
 @pytest.mark.parametrize(
     ("second", "label"), [(host("m1"), ""), (host("m1"), "m1"), (a_node("m1").mgpu(2, memory=16384), "m0")]
 )
