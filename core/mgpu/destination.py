@@ -1,12 +1,11 @@
-"""To which nodes a lifted pod was led, and the pods on their way to one node taken together.
+"""To which node a lifted pod was led, and the pods on their way to one node taken together.
 
-A scheduler stays with a node whose bind is refused. So a pod is narrowed to nodes on which room is booked for it, all of
-them until it is bound to one; they are on record, so that whoever comes after finds the same bookings.
+A scheduler stays with a node whose bind is refused. So a pod is narrowed to a node on which room is booked for it until it is
+bound; the node is on record, so that whoever comes after finds the same bookings.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from core import names
 from core.affinity import Expression, NodeRequirement
@@ -16,29 +15,18 @@ from core.mgpu.node import NodeModel, NodeState
 from core.objects.pod import Pod
 from core.settings import MgpuSettings
 
-_BETWEEN: Final = ","
-
 
 def led_to(pod: Pod) -> tuple[str, ...]:
-    """The nodes on which room is booked for the pod while it has none; nothing for one that may go anywhere."""
-    text = pod.annotations.get(names.NODES_ANNOTATION, "")
-    return tuple(text.split(_BETWEEN)) if text else ()
+    """The node on which room is booked for the pod while it has none; nothing for one that may go anywhere."""
+    node = pod.annotations.get(names.NODE_ANNOTATION, "")
+    return (node,) if node else ()
 
 
-def render(nodes: Iterable[str]) -> str:
-    """The record that `led_to` reads."""
-    return _BETWEEN.join(nodes)
-
-
-def requirement(nodes: Sequence[str], hostnames: Sequence[str]) -> NodeRequirement:
-    """Those nodes and no others; `hostnames` are their labels, of which each is nobody else's.
-
-    Without labels only one node can be named: the API server takes no more for a field.
-    """
-    if hostnames:
-        return NodeRequirement.all_of(Expression(names.HOSTNAME_LABEL, "In", tuple(hostnames)))
-    (name,) = nodes
-    return NodeRequirement.all_of(Expression(names.NODE_NAME_FIELD, "In", (name,), field=True))
+def requirement(node: str, hostname: str) -> NodeRequirement:
+    """This node and no other; `hostname` is its label, if that is nobody else's: not every scheduler knows the field."""
+    if hostname:
+        return NodeRequirement.all_of(Expression(names.HOSTNAME_LABEL, "In", (hostname,)))
+    return NodeRequirement.all_of(Expression(names.NODE_NAME_FIELD, "In", (node,), field=True))
 
 
 def together(asks: Sequence[MgpuAsk]) -> MgpuAsk:

@@ -89,9 +89,9 @@ class Choice:
         milli = asked.milli if asked is not None else 0
         return shortfall is not None or any(rest.card_shortfall(card, milli) for card in cards)
 
-    def destination(self, entry: Entry, *, alone: bool) -> Destination | None:
+    def destination(self, entry: Entry) -> Destination | None:
         """To which nodes the pod is to be led that was found last to have room; see ShareRoom."""
-        return None if entry.demand.mgpu is None else self._room.destination(entry, alone=alone)
+        return None if entry.demand.mgpu is None else self._room.destination(entry)
 
     def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
         """The first alternative with quota and free cards.

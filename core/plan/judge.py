@@ -4,7 +4,6 @@ from core import names, reasons
 from core.affinity import NodeRequirement
 from core.cards.assigned import render_assigned
 from core.mgpu.affinity import node_requirement
-from core.mgpu.destination import render
 from core.plan.choice import Choice
 from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
@@ -149,7 +148,7 @@ class Judge:
             records[names.GANG_ANNOTATION] = str(together)
         led = self._led(entry, card, together)
         if led is not None:
-            records[names.NODES_ANNOTATION] = render(led.nodes)
+            records[names.NODE_ANNOTATION] = led.node
         lifted = pod.ungated({**pod.annotations, **records})
         with self._ledger.wakeups.muted():
             # What it takes from the others of its queue helps none of them, and those behind it are decided on next.
@@ -166,7 +165,7 @@ class Judge:
         One has to for a card beside shares too: the room was looked for on nodes that may lack the card.
         """
         cycle = together > 1 and entry.pod.scheduler_name in self._ledger.settings.volcano.scheduler_names
-        return None if cycle or card is not None else self._choice.destination(entry, alone=together <= 1)
+        return None if cycle or card is not None else self._choice.destination(entry)
 
     def _requirement(self, entry: Entry, card: str | None, led: Destination | None) -> NodeRequirement:
         required = NodeRequirement() if card is None else self._placement.requirement(card)

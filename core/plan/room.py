@@ -21,7 +21,7 @@ from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.changed import ChangedNodes
 from core.plan.recent import Recent
-from core.plan.share_nodes import Kind, ShareNodes, part_of_node
+from core.plan.share_nodes import Kind, ShareNodes
 from core.plan.wish import Wish
 from core.queues.entry import Entry, ShareKey
 from core.queues.ledger import Ledger
@@ -31,16 +31,8 @@ from core.steps import Pace, Steps
 _CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POLICY_MISMATCH)
 """Which node's reason is told: the one that comes closest to fitting."""
 
-SPARES: Final = 2
-"""Further nodes that a pod may be led to, so that its scheduler has a choice; none while others wait for room: it is booked
-on all nodes that a pod is led to."""
-_SPARE_UP_TO: Final = 0.5
-"""A node is a spare one only while no more than half of it is taken or booked, the pod included, so that there is room for
-those who come next."""
-
 _LOOKED_AT_IN_A_STEP: Final = 100
 """Nodes whose CPU, memory and taints are compared."""
-_LOOKED_AT_FOR_SPARES: Final = 64
 
 _JUDGED: Final = 50_000
 """Answers about kinds of nodes that are kept."""
@@ -50,19 +42,19 @@ _REFUSED: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The nodes that a pod is led to, and how its node affinity says so."""
+    """The node that a pod is led to, and how its node affinity says so."""
 
-    nodes: tuple[str, ...]
+    node: str
     requirement: NodeRequirement
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The nodes that were found for a wish, the best first, while the ledger was in this state; or why there are none."""
+    """The node that was found for a wish while the ledger was in this state; empty where there is none, and why."""
 
     wish: Wish
     changes: int
-    nodes: tuple[str, ...]
+    node: str
     refusal: str = ""
 
 
@@ -86,7 +78,7 @@ class ShareRoom:
         """The lifted pods whose node is counted anew and who are to be put there again, by that node."""
         self._homeless: dict[ShareKey, None] = {}
         """The lifted pods that are to be put where they were led to, or on any node, in their order."""
-        self._stranded: set[ShareKey] = set()
+        self._stranded: dict[ShareKey, Entry] = {}
         """Those of them that were led to nodes of which none takes them now; they come up again when one of these changes."""
         self._refused: dict[Wish, str] = {}
         self._judged: Recent[MgpuAsk, dict[Kind, Unfit | None]] = Recent(lambda _: {}, _JUDGED)
@@ -102,24 +94,19 @@ class ShareRoom:
             reasons.NO_FREE_CARD, f"Queue <{queue}> lets the pod in, but no node has room; {refusal}"
         )
 
-    def destination(self, entry: Entry, *, alone: bool) -> Destination | None:
-        """To which nodes the pod is led that was found last to have room; None where the scheduler has to find one.
+    def destination(self, entry: Entry) -> Destination | None:
+        """To which node the pod is led that was found last to have room; None where the scheduler has to find one.
 
         It has to for devices that no such node shows: a claim may serve them.
-        `alone` says whether nobody is lifted with it who needs the same room.
         """
         ask, found, pod = entry.demand.mgpu, self._found, entry.pod
         if ask is None or pod.ruled_elsewhere or self._ledger.settings.mgpu.lead_to == "kind":
             return None
         if found is None or found.changes != self._ledger.changes or found.wish != Wish.of(pod, ask):
             raise RuntimeError(f"pod {pod.key} was not asked about last")
-        nodes = found.nodes if alone and self._ledger.waiting_shares <= 1 else found.nodes[:1]
-        if not self._nodes.shows(nodes[0], found.wish):
+        if not self._nodes.shows(found.node, found.wish):
             return None
-        hostnames = [self._nodes.hostname(name) for name in nodes]
-        if not all(hostnames):
-            nodes, hostnames = nodes[:1], []
-        return Destination(nodes, requirement(nodes, hostnames))
+        return Destination(found.node, requirement(found.node, self._nodes.hostname(found.node)))
 
     def _refusal(self, wish: Wish) -> Steps[str]:
         """Why no node has room, empty when one has."""
@@ -150,45 +137,33 @@ class ShareRoom:
         return judged
 
     def _find(self, wish: Wish, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> Steps[_Found]:
-        """The node that is to take the pod, and spare ones; else why there is none.
+        """The node that is to take the pod; else why there is none.
 
-        One on which a scheduler has to end pods of a lower priority first is better than none.
+        One on which a scheduler has to end pods of a lower priority first is better than none. Room is booked for a pod on no
+        second node: it is charged once.
         """
-        changes, nodes, refusal = self._ledger.changes, list[str](), ""
-        instead: tuple[str, ...] = ()
-        left = _LOOKED_AT_FOR_SPARES
+        changes, instead, refusal = self._ledger.changes, "", ""
         for kind in self._in_order(judged):
-            if nodes and not self._is_spare(kind, wish.ask):
-                continue
             for name in kind.nodes:
                 if name not in admitted:
                     continue
                 if self._looked_at.due():
                     yield
                 if not self._nodes.lack(name, wish, displacing=False):
-                    nodes.append(name)
-                elif not (nodes or instead):
+                    return _Found(wish, changes, name)
+                if not instead:
                     lack = self._nodes.lack(name, wish, displacing=True)
-                    instead = instead if lack else (name,)
+                    instead = instead if lack else name
                     refusal = refusal or f"node {name} has room on its cards, but {lack}"
-                left -= bool(nodes)
-                if len(nodes) > SPARES or not left:
-                    return _Found(wish, changes, tuple(nodes))
-                if nodes and not self._is_spare(kind, wish.ask):
-                    break
-        if nodes or instead:
-            return _Found(wish, changes, tuple(nodes) or instead)
-        return _Found(wish, changes, (), refusal or self._closest(judged, admitted))
+        if instead:
+            return _Found(wish, changes, instead)
+        return _Found(wish, changes, "", refusal or self._closest(judged, admitted))
 
     def _in_order(self, judged: dict[Kind, Unfit | None]) -> list[Kind]:
         """The kinds of nodes that have room, as the policy prefers them."""
         spread = self._ledger.settings.mgpu.policy == "spread"
         fitting = [kind for kind in self._nodes.kinds if judged[kind] is None]
         return sorted(fitting, key=attrgetter("use"), reverse=not spread)
-
-    def _is_spare(self, kind: Kind, ask: MgpuAsk) -> bool:
-        weight = self._ledger.settings.mgpu.weight_of_core
-        return kind.use + part_of_node(ask, kind.model, weight) <= _SPARE_UP_TO
 
     def _closest(self, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> str:
         """Why no node has room on its cards. Of nodes that are equally close the first name is told."""
@@ -242,11 +217,12 @@ class ShareRoom:
             self._refused.clear()
         for name in {name: None for key in gone for name in expected[key]}:
             self._evict(name, self._nodes.clear(name))
-        self._stranded &= reserved.keys()
+        # Of one that is not what it was when its node did not take it nobody knows.
+        self._stranded = {key: entry for key, entry in self._stranded.items() if reserved.get(key) is entry}
         # Who was led to several nodes may wait for one of them and have been put on none yet.
         waiting = {key for evicted in self._evicted.values() for key in evicted if not key[1]}
         # Whoever was being put on several nodes when a question was given up goes on.
-        missing = (reserved.keys() - expected.keys() - waiting - self._stranded) | (
+        missing = (reserved.keys() - expected.keys() - waiting - self._stranded.keys()) | (
             self._homeless.keys() & reserved.keys()
         )
         new = [reserved[key] for key in missing]
@@ -271,9 +247,9 @@ class ShareRoom:
         if not self._evicted[name]:
             del self._evicted[name]
         if entry is None or back:
-            self._stranded.discard(key)
+            self._stranded.pop(key, None)
         elif led_to(entry.pod):
-            self._strand(key)
+            self._strand(entry)
         else:
             self._homeless[key] = None
 
@@ -285,22 +261,25 @@ class ShareRoom:
             if entry is not None:
                 yield from self._put(entry, name)
                 yield
-        if nodes:
-            self._strand(key)
+        if nodes and entry is not None:
+            self._strand(entry)
         elif entry is not None and entry.demand.mgpu is not None:
             yield from self._find_node(entry, Wish.of(entry.pod, entry.demand.mgpu))
         del self._homeless[key]
 
-    def _strand(self, key: ShareKey) -> None:
-        if key not in self._nodes.expected:
-            self._stranded.add(key)
+    def _strand(self, entry: Entry) -> None:
+        if entry.share_key not in self._nodes.expected:
+            self._stranded[entry.share_key] = entry
 
     def _put(self, entry: Entry, name: str) -> Steps[bool]:
         """Expects a pod on this node, if its rules admit it and there is room; whether it is expected there."""
         if name in self._nodes.expected.get(entry.share_key, ()):
             return True
         admitted = yield from self._admitted.admitted(entry.pod.node_rules, (name,))
-        return name in admitted and self._nodes.put(entry, name)
+        if not (name in admitted and self._nodes.put(entry, name)):
+            return False
+        self._stranded.pop(entry.share_key, None)
+        return True
 
     def _find_node(self, entry: Entry, wish: Wish) -> Steps[None]:
         if wish in self._refused:
@@ -308,7 +287,7 @@ class ShareRoom:
         admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
         judged = yield from self._judge(wish.ask)
         found = yield from self._find(wish, judged, admitted)
-        if found.nodes:
-            self._nodes.put(entry, found.nodes[0])
+        if found.node:
+            self._nodes.put(entry, found.node)
         else:
             self._refuse(wish, found.refusal)

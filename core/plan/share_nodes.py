@@ -41,15 +41,6 @@ def _free(model: NodeModel, state: NodeState, weight: int) -> float:
     return (weight * core + (100 - weight) * memory) / 100
 
 
-def part_of_node(ask: MgpuAsk, model: NodeModel, weight: int) -> float:
-    """How much of an idle node the pod takes, as `Kind.use` counts."""
-    core = sum(part.core * part.cards for part in ask.parts) / (FULL_CARD * model.cards)
-    if not model.memory:
-        return core
-    taken = sum((model.memory if part.memory is None else part.memory) * part.cards for part in ask.parts)
-    return (weight * core + (100 - weight) * taken / (model.memory * model.cards)) / 100
-
-
 class _NodeRoom:
     """A node's cards, as bound pods leave them and with those expected there. Not `open`: it takes no pod now."""
 

@@ -25,8 +25,6 @@ class Entries:
         """The mGPU pods that are lifted but have no node yet."""
         self.shares_to: dict[str, dict[str, Entry]] = {}
         """Those of them that were led to a node, by UID, by that node."""
-        self.waiting_shares = 0
-        """How many mGPU pods wait."""
         self.shares_changes = 0
         """Grows whenever one of them comes, changes or goes."""
         self._wakeups = wakeups
@@ -74,8 +72,6 @@ class Entries:
             add(self._reserved, entry.charged, sign)
         if entry.holds_share:
             self._count_share(entry, sign)
-        if entry.stage is Stage.WAITING and entry.demand.mgpu is not None:
-            self.waiting_shares += sign
         if entry.stage is Stage.WAITING and pod.group_name:
             key = f"{pod.namespace}/{pod.group_name}"
             queues = self._waiting_members.setdefault(key, Counter())

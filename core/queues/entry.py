@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from core.cards.ask import assignment_of
-from core.names import MGPU_RESOURCES, NODES_ANNOTATION
+from core.names import MGPU_RESOURCES, NODE_ANNOTATION
 from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
 from core.queues.attribution import Attribution
@@ -59,7 +59,7 @@ class Entry:
     @property
     def share_key(self) -> ShareKey:
         """The pod together with the nodes that it was led to: led elsewhere it is booked anew."""
-        return self.pod.uid, self.pod.annotations.get(NODES_ANNOTATION, "")
+        return self.pod.uid, self.pod.annotations.get(NODE_ANNOTATION, "")
 
     @property
     def charge(self) -> tuple[Attribution, Demand]:

@@ -134,11 +134,6 @@ class Ledger:
         return self._entries.shares_to.get(node, _NOBODY)
 
     @property
-    def waiting_shares(self) -> int:
-        """How many mGPU pods wait."""
-        return self._entries.waiting_shares
-
-    @property
     def reserved_shares_changes(self) -> int:
         """Grows whenever one of them comes, changes or goes."""
         return self._entries.shares_changes

@@ -37,7 +37,7 @@ def records(stored: Mapping[str, object]) -> dict[str, str]:
     metadata = stored["metadata"]
     assert isinstance(metadata, dict)
     found = {k: v for k, v in metadata.get("annotations", {}).items() if names.is_record(k)}
-    for of_the_lift in (names.CHARGED_QUEUE_ANNOTATION, names.NODES_ANNOTATION):
+    for of_the_lift in (names.CHARGED_QUEUE_ANNOTATION, names.NODE_ANNOTATION):
         found.pop(of_the_lift, None)
     return found
 

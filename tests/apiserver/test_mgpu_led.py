@@ -130,7 +130,7 @@ def test_whoever_fits_somewhere_is_bound_soon_and_no_bind_is_denied(
     places = Counter(stored["spec"].get("nodeName") for stored in cluster.pods().values())
     assert {host["metadata"]["name"] for host in hosts} <= places.keys()
     assert all(
-        names.NODES_ANNOTATION in stored["metadata"]["annotations"]
+        names.NODE_ANNOTATION in stored["metadata"]["annotations"]
         for stored in cluster.pods().values()
         if stored["spec"].get("nodeName")
     )
@@ -159,7 +159,7 @@ def test_terms_of_the_pod_itself_are_narrowed_to_the_node_with_room(
         named = {"key": "metadata.name", "operator": "In", "values": [node_name]}
         first, second = terms(cluster.pod(name))
         assert (first["matchFields"], second["matchFields"]) == ([named], [by_name, named])
-        assert cluster.pod(name)["metadata"]["annotations"][names.NODES_ANNOTATION] == node_name
+        assert cluster.pod(name)["metadata"]["annotations"][names.NODE_ANNOTATION] == node_name
 
 
 def test_the_pods_of_a_daemon_set_are_led_to_the_nodes_they_were_made_for(

@@ -85,9 +85,9 @@ class PodBuilder(Builder):
     def cards_per_container(self, *counts: int) -> Self:
         return self.annotation(names.MGPU_MULTIPLE_ANNOTATION, ",".join(map(str, counts)))
 
-    def led_to(self, *nodes: str) -> Self:
-        """Lifted, with room booked on these nodes."""
-        return self.annotation(names.NODES_ANNOTATION, ",".join(nodes))
+    def led_to(self, node: str) -> Self:
+        """Lifted, with room booked on this node."""
+        return self.annotation(names.NODE_ANNOTATION, node)
 
     def host_port(self, port: int) -> Self:
         """With a port of the node, which not every node has free."""

@@ -130,16 +130,6 @@ async def test_a_leader_that_begins_looks_at_those_who_were_led_before() -> None
         assert await world.later() == [("Pod led", reasons.MGPU_ROOM_GONE)]
 
 
-async def test_a_pod_that_was_led_and_is_refused_is_told_which_of_its_nodes_takes_it() -> None:
-    two = a_pod("led").mgpu(core=60, memory=2048).led_to("m1", "m2")
-    taken = a_pod("b").mgpu(core=60, memory=2048).bound_to("m1")
-    world = World(two, taken)
-    async with world.running():
-        world.deny(two, DENIALS)
-        assert await world.later() == [("Pod led", reasons.MGPU_NODE_FULL)]
-        assert "room is on m2." in world.recorder.emitted[0][2]
-
-
 async def test_nobody_looks_while_another_one_leads() -> None:
     world = World(LED, FREE)
     show(world.caches.nodes, "m1", None)

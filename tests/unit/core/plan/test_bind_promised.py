@@ -106,11 +106,11 @@ def test_who_is_bound_elsewhere_or_gone_has_nothing_booked_any_more() -> None:
     ledger = Ledger(Settings())
     for node in (TWO, a_node("n2").mgpu(1, memory=10_000)):
         ledger.put_node(node.view())
-    pods: list[Pod] = [share(name, 60).led_to("n1", "n2").view() for name in ("a", "b")]
+    pods: list[Pod] = [share(name, 60).led_to("n1").view() for name in ("a", "b")]
     for pod in pods:
         ledger.put_pod(pod)
-    assert [*ledger.led_to("n1")] == [*ledger.led_to("n2")] == ["uid-ml-a", "uid-ml-b"]
-    ledger.put_pod(share("a", 60).led_to("n1", "n2").bound_to("n2").view())
+    assert [*ledger.led_to("n1")] == ["uid-ml-a", "uid-ml-b"]
+    ledger.put_pod(share("a", 60).led_to("n1").bound_to("n2").view())
     ledger.drop_pod("uid-ml-b")
     assert not ledger.led_to("n1")
     assert not ledger.led_to("n2")

@@ -183,7 +183,7 @@ def test_the_patch_of_an_mgpu_pod_says_where_it_is_led() -> None:
     assert (planned.decision, planned.assigned) == ("lift", None)
     values = [operation.get("value") for operation in planned.patch or ()]
     assert "host-1" in str(values)
-    assert {"cardquota.io/queue": "default", "cardquota.io/nodes": "m1"} in values
+    assert {"cardquota.io/queue": "default", "cardquota.io/node": "m1"} in values
     other = place(ledger, guest_book((), (), ledger.settings), a_pod("q").mgpu(core=60, memory=2048).view())[
         "m1"
     ]
