@@ -48,6 +48,7 @@ class _Site(web.TCPSite):
         inner = self._runner.server
         assert inner is not None, "the runner is set up"
         host, port = self._wanted
+        doors.keep_tls_small()
         limit_s = None if self._tls is None else doors.HANDSHAKE_S
         self._server = await asyncio.get_running_loop().create_server(
             doors.Doors(inner, name=self._called),

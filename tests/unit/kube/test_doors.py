@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -168,3 +169,12 @@ async def test_a_server_gives_up_a_handshake_that_does_not_end() -> None:
             assert await response.text() == "here"
     finally:
         await server.stop()
+
+
+async def test_a_tls_connection_begins_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand of them with asyncio's own 256 KiB would be more than a container of ours has."""
+    monkeypatch.setattr(sslproto.SSLProtocol, "max_size", 256 * 1024)
+    server = Server(application(), "127.0.0.1", 0)
+    await server.start()
+    await server.stop()
+    assert sslproto.SSLProtocol.max_size == doors.TLS_BUFFER
