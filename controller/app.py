@@ -9,7 +9,7 @@ from controller.binding import BindingHook
 from controller.forwarding import LEADER_PATH
 from controller.hook_paths import PLAIN_PATH, HookPaths
 from core.admission.request import AdmissionRequest, Decision
-from kube import intake, pki
+from kube import doors, intake, pki
 from kube.admission.endpoint import Handler, review_handler
 from kube.admission.metrics import ReviewMetrics
 from kube.intake import Intake
@@ -42,6 +42,8 @@ def add_hook_routes(
     async def secret(request: web.Request) -> web.StreamResponse:
         if request.method != "POST" or not await paths.serves(request.match_info["segment"]):
             raise web.HTTPNotFound
+        # Nobody but an API server knows it, and its bind must not lose the connection while it is decided.
+        doors.prove(request)
         return await answer(request)
 
     app.router.add_route("*", BINDINGS_PATH, plain)

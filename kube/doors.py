@@ -1,12 +1,16 @@
 """How many connections a port takes, and for how long one may keep silent.
 
-Each costs memory before anything was asked, so whoever opens them must not be able to open any number, or to keep them.
+Each costs memory before anything was asked, so whoever opens them must not be able to open any number, or to keep them. Where
+all places are taken, the newcomer gets one of those who have proven nothing: to be refused would cost an API server its request.
 """
 
 import asyncio
-from collections import Counter
+from asyncio import sslproto
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final
+
+from aiohttp import web
 
 from kube.metrics import DEFAULT, Metrics
 
@@ -23,13 +27,21 @@ IDLE_S: Final = 100.0
 LINGER_S: Final = 1.0
 """How long is read, and thrown away, what a client still sends when it has its answer."""
 
+TLS_BUFFER: Final = 32 * 1024
+"""Bytes that each TLS connection has for what it reads, from its handshake on; a TLS record has up to 16 KiB."""
+
 _END: Final = b"\r\n\r\n"
 
 Factory = Callable[[], asyncio.Protocol]
 
 
 class Doors:
-    """Lets connections in to one port; to be given to the event loop in place of `inner`."""
+    """Lets connections in to one port; to be given to the event loop in place of `inner`.
+
+    One is proven once it has asked something that is served. When there is no room, one gives way to the newcomer: the oldest
+    that is not proven, and only where all are, the one whose last answer is the longest ago. It is one of the address that
+    has the most of them, so that whoever opens many takes the places of its own.
+    """
 
     def __init__(
         self,
@@ -45,8 +57,8 @@ class Doors:
         self._most = most
         self._of_one = of_one
         self.headers_s = headers_s
-        self._open = 0
-        self._by_address: Counter[str] = Counter()
+        self._new = _Crowd()
+        self._proven = _Crowd()
         self._silent = metrics.connections_refused.labels(name, "silent")
         self._full = metrics.connections_refused.labels(name, "too-many")
 
@@ -57,36 +69,86 @@ class Doors:
     @property
     def open(self) -> int:
         """How many connections there are."""
-        return self._open
+        return self._new.size + self._proven.size
 
-    def enter(self, address: str) -> bool:
-        """Whether one more may come from there; it counts until `leave`."""
-        if self._open >= self._most or self._by_address[address] >= self._of_one:
-            self._full.inc()
-            return False
-        self._open += 1
-        self._by_address[address] += 1
-        return True
+    def enter(self, door: "_Door") -> None:
+        """One more comes, for which another may have to go; it counts until `leave`."""
+        if self._new.of(door.address) + self._proven.of(door.address) >= self._of_one:
+            self._make_room(door.address)
+        elif self.open >= self._most:
+            self._make_room(None)
+        self._new.add(door)
 
-    def leave(self, address: str) -> None:
-        """One of those that came from there has gone."""
-        self._open -= 1
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
+    def leave(self, door: "_Door") -> None:
+        """One has gone; one that had to give way has gone already."""
+        self._new.drop(door)
+        self._proven.drop(door)
+
+    def prove(self, door: "_Door") -> None:
+        """One has asked, or been answered, what is served here."""
+        if self._new.drop(door) or self._proven.drop(door):
+            self._proven.add(door)
+
+    def is_proven(self, door: "_Door") -> bool:
+        """Whether it ever has."""
+        return self._proven.holds(door)
 
     def silent(self) -> None:
         """One was closed because it has not asked anything in time."""
         self._silent.inc()
 
+    def _make_room(self, address: str | None) -> None:
+        first = self._new.first(address) or self._proven.first(address)
+        if first is not None:
+            self._full.inc()
+            self.leave(first)
+            first.abort()
+
+
+class _Crowd:
+    """Connections by address, those of each in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._by_address: dict[str, dict[_Door, None]] = {}
+        self.size = 0
+
+    def of(self, address: str) -> int:
+        return len(self._by_address.get(address, ()))
+
+    def holds(self, door: "_Door") -> bool:
+        return door in self._by_address.get(door.address, ())
+
+    def add(self, door: "_Door") -> None:
+        self._by_address.setdefault(door.address, {})[door] = None
+        self.size += 1
+
+    def drop(self, door: "_Door") -> bool:
+        """Whether it was here."""
+        if not self.holds(door):
+            return False
+        theirs = self._by_address[door.address]
+        del theirs[door]
+        self.size -= 1
+        if not theirs:
+            del self._by_address[door.address]
+        return True
+
+    def first(self, address: str | None) -> "_Door | None":
+        """The first of an address, or of the one that has the most."""
+        if address is None:
+            theirs = max(self._by_address.values(), key=len, default={})
+        else:
+            theirs = self._by_address.get(address, {})
+        return next(iter(theirs), None)
+
 
 class _Door(asyncio.Protocol):
-    """One connection: passes everything on, once it has been let in."""
+    """One connection: passes everything on."""
 
     def __init__(self, doors: Doors, inner: asyncio.Protocol) -> None:
         self._doors = doors
         self._inner = inner
-        self._address: str | None = None
+        self.address = ""
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._seen: bytes | None = b""
@@ -94,26 +156,20 @@ class _Door(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        address = str((transport.get_extra_info("peername") or ("",))[0])
-        if not self._doors.enter(address):
-            transport.abort()
-            return
-        self._address, self._transport = address, transport
+        self.address = str((transport.get_extra_info("peername") or ("",))[0])
+        self._transport = transport
+        self._doors.enter(self)
         self._inner.connection_made(transport)
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(self._doors.headers_s, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._address is None:
-            return
-        self._doors.leave(self._address)
+        self._doors.leave(self)
         self._no_deadline()
         self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._seen is not None:
-            if self._address is None:
-                return
             self._seen = self._seen[-len(_END) + 1 :] + data
             if _END in self._seen:
                 self._seen = None
@@ -121,13 +177,25 @@ class _Door(asyncio.Protocol):
         self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
-        return self._inner.eof_received() if self._address is not None else None
+        return self._inner.eof_received()
 
     def pause_writing(self) -> None:
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
         self._inner.resume_writing()
+
+    def prove(self) -> None:
+        self._doors.prove(self)
+
+    @property
+    def is_proven(self) -> bool:
+        return self._doors.is_proven(self)
+
+    def abort(self) -> None:
+        """Closes it at once, whatever is still to be sent."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def _too_late(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -138,3 +206,43 @@ class _Door(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def keep_tls_small() -> None:
+    """Has every TLS connection of this process begin with `TLS_BUFFER`.
+
+    asyncio allocates 256 KiB for each, those of clients that never end their handshake too: a thousand take 256 MiB, where the
+    allocator does not give them untouched pages. It has no parameter for it.
+    """
+    sslproto.SSLProtocol.max_size = TLS_BUFFER
+
+
+def prove(request: web.Request) -> None:
+    """The connection of this request belongs to somebody who has to be let in here."""
+    door = _of(request)
+    if door is not None:
+        door.prove()
+
+
+def answered(request: web.Request, response: web.StreamResponse) -> None:
+    """To be called with every answer: a connection is proven by it, or closed after it if it never was and is at fault."""
+    door = _of(request)
+    if door is None:
+        return
+    if response.status < HTTPStatus.BAD_REQUEST or door.is_proven:
+        door.prove()
+    elif response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        close_after(response)
+
+
+def close_after(response: web.StreamResponse) -> None:
+    """Has the connection closed after this answer, and the client told so."""
+    response.force_close()
+    response.headers["Connection"] = "close"
+
+
+def _of(request: web.Request) -> _Door | None:
+    """The door that a request came through; none in a server without them."""
+    transport = request.transport
+    protocol = None if transport is None else transport.get_protocol()
+    return protocol if isinstance(protocol, _Door) else None

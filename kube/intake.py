@@ -33,15 +33,22 @@ class RefusedError(Exception):
     @property
     def headers(self) -> dict[str, str]:
         """The headers of an answer that tells the client so."""
-        busy = self.status is HTTPStatus.SERVICE_UNAVAILABLE
-        return {"Retry-After": str(RETRY_AFTER_S)} if busy else {}
+        again = self.status is HTTPStatus.SERVICE_UNAVAILABLE
+        return {"Retry-After": str(RETRY_AFTER_S)} if again else {}
+
+
+def busy(most: int) -> RefusedError:
+    """The refusal of a body for which there is no room beside the others."""
+    text = f"requests of more than {most} bytes are being worked on; try again"
+    return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, text)
 
 
 class Intake:
-    """Counts the bytes of bodies, those that a client announces before they come.
+    """Counts the bytes of bodies as they arrive: to announce them costs nothing, so it takes nothing from others either.
 
     A single body is always taken in, up to its own limit, even where that is higher than the limit of all together. The last
-    `others` bytes are for those whose address has nothing here yet.
+    `others` bytes are for those whose address has nothing here yet. Where there is no room, the body gives way that has been
+    arriving for the longest: those that are sent slowly so as to hold bytes, not those that come at once.
     """
 
     def __init__(self, most: int = IN_FLIGHT, read_s: float = READ_S, *, others: int = 0) -> None:
@@ -50,6 +57,7 @@ class Intake:
         self.read_s = read_s
         self._held = 0
         self._by_address: Counter[str] = Counter()
+        self._arriving: dict[_Share, None] = {}
 
     @property
     def held(self) -> int:
@@ -66,15 +74,30 @@ class Intake:
         """
         return _Share(self, request, limit, name)
 
-    def take(self, more: int, counted: int, address: str) -> None:
-        """Counts so many bytes more for a body of which `counted` are in already. Raises RefusedError."""
-        theirs = self._by_address[address]
-        most = self._most - (self._others if theirs > counted else 0)
-        if self._held > counted and self._held + more > most:
-            text = f"requests of more than {most} bytes are being worked on; try again"
-            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, text)
+    def arriving(self, share: "_Share") -> None:
+        """Its last bytes are still to come; it may have to give way until `arrived`."""
+        self._arriving[share] = None
+
+    def arrived(self, share: "_Share") -> None:
+        """It gives way to nobody any more."""
+        self._arriving.pop(share, None)
+
+    def take(self, more: int, share: "_Share") -> None:
+        """Counts so many bytes more for a body, in the place of others if need be. Raises RefusedError."""
+        while (full := self._full_at(more, share)) is not None:
+            oldest = next((other for other in self._arriving if other is share or other.counted), share)
+            if oldest is share:
+                raise busy(full)
+            self.arrived(oldest)
+            oldest.give_way(full)
         self._held += more
-        self._by_address[address] += more
+        self._by_address[share.address] += more
+
+    def _full_at(self, more: int, share: "_Share") -> int | None:
+        """The limit that so many bytes more would exceed."""
+        theirs = self._by_address[share.address]
+        most = self._most - (self._others if theirs > share.counted else 0)
+        return most if self._held > share.counted and self._held + more > most else None
 
     def give_back(self, counted: int, address: str) -> None:
         """Counts so many bytes less."""
@@ -92,29 +115,47 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         self._request = request
         self._limit = limit
         self._name = name
-        self._counted = 0
-        self._address = request.remote or ""
+        self.counted = 0
+        self.address = request.remote or ""
+        self._timeout: asyncio.Timeout | None = None
+        self._gave_way: RefusedError | None = None
 
     async def __aenter__(self) -> bytearray:
         try:
-            self._grow(self._request.content_length or 0)
+            self._within_limit(self._request.content_length or 0)
             if self._request.content.is_eof():
                 return await self._read()
             return await self._read_in_time()
         except BaseException:
-            self._intake.give_back(self._counted, self._address)
+            self._give_back()
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        self._intake.give_back(self._counted, self._address)
+        self._give_back()
+
+    def give_way(self, most: int) -> None:
+        """Gives up a body that is still arriving, for others that find no room within `most` bytes."""
+        assert self._timeout is not None, "it is arriving"
+        self._gave_way = busy(most)
+        self._give_back()
+        self._timeout.reschedule(asyncio.get_running_loop().time())
+
+    def _give_back(self) -> None:
+        self._intake.give_back(self.counted, self.address)
+        self.counted = 0
 
     async def _read_in_time(self) -> bytearray:
         try:
-            async with asyncio.timeout(self._intake.read_s):
+            async with asyncio.timeout(self._intake.read_s) as self._timeout:
+                self._intake.arriving(self)
                 return await self._read()
         except TimeoutError:
+            if self._gave_way is not None:
+                raise self._gave_way from None
             text = f"the body did not arrive within {self._intake.read_s:g} s"
             raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, text) from None
+        finally:
+            self._intake.arrived(self)
 
     async def _read(self) -> bytearray:
         """The body as it comes: an announced length may be missing, or be that of a compressed body.
@@ -123,18 +164,22 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         """
         body = bytearray()
         while part := await self._request.content.readany():
+            if self._gave_way is not None:
+                raise self._gave_way
+            size = len(body) + len(part)
+            self._within_limit(size)
+            self._intake.take(len(part), self)
+            self.counted = size
             body += part
-            self._grow(len(body))
+        if self._gave_way is not None:
+            raise self._gave_way
         return body
 
-    def _grow(self, size: int) -> None:
-        """Has the body counted with at least this size. Raises RefusedError."""
+    def _within_limit(self, size: int) -> None:
+        """Raises RefusedError for a body of at least this size that is too large."""
         if size > self._limit:
             limit = f"{self._name}, {self._limit} bytes" if self._name else f"{self._limit} bytes"
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {limit}")
-        if size > self._counted:
-            self._intake.take(size - self._counted, self._counted, self._address)
-            self._counted = size
 
 
 DEFAULT: Final = Intake(others=OTHERS)

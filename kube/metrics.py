@@ -120,7 +120,7 @@ class Metrics:
         )
         self.connections_refused = Counter(
             "cardquota_connections_refused_total",
-            "Connections that were closed before anything was asked on them: too many, or silent for too long.",
+            "Connections that were closed from here: for one that came when there was no room, or silent for too long.",
             ("server", "cause"),
             registry=registry,
         )

@@ -48,6 +48,7 @@ class _Site(web.TCPSite):
         inner = self._runner.server
         assert inner is not None, "the runner is set up"
         host, port = self._wanted
+        doors.keep_tls_small()
         limit_s = None if self._tls is None else doors.HANDSHAKE_S
         self._server = await asyncio.get_running_loop().create_server(
             doors.Doors(inner, name=self._called),
@@ -100,7 +101,7 @@ class Server:
 
     async def start(self) -> None:
         """Returns when connections are accepted. Raises OSError when the port cannot be had."""
-        self._app.on_response_prepare.append(self._close_while_draining)
+        self._app.on_response_prepare.append(self._answered)
         runner = web.AppRunner(
             self._app,
             access_log=None,
@@ -141,7 +142,7 @@ class Server:
             await runner.cleanup()
         _LOG.info("stopped", extra={"server": self._name})
 
-    async def _close_while_draining(self, _request: web.Request, response: web.StreamResponse) -> None:
+    async def _answered(self, request: web.Request, response: web.StreamResponse) -> None:
+        doors.answered(request, response)
         if self._draining:
-            response.force_close()
-            response.headers["Connection"] = "close"
+            doors.close_after(response)

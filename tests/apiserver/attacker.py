@@ -1,7 +1,8 @@
 """`python -m tests.apiserver.attacker SECONDS PORT=PATH[,tls]...`: somebody on the pod network who means to wear ports out.
 
-From one address of its own: bodies of 63 MiB, bodies that are announced and come byte by byte, headers that never end, and
-500 connections that are held, all at once, on every port named. A process of its own, for it takes all the time that it gets.
+From each of three addresses of its own, on every port named, all at once: bodies of 63 MiB, bodies that are announced and come
+byte by byte, and 500 connections that are held, half of them with headers that never end, half after a question that nobody
+serves. A process of its own, for it takes all the time that it gets.
 """
 
 import asyncio
@@ -11,19 +12,20 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-ADDRESS = "127.0.0.66"
+ADDRESSES = ("127.0.0.66", "127.0.0.67", "127.0.0.68")
 CONNECTIONS = 500
 LARGE = 63 * 2**20
 
-_SLOW = 30
-_LARGE = 4
+_SLOW = 10
+_LARGE = 2
 _ERRORS = (OSError, EOFError, ssl.SSLError, TimeoutError)
 
 
 class Target:
-    """One port and a path there."""
+    """One port and a path there, and the address to go there from."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, address: str) -> None:
+        self._address = address
         port, _, rest = text.partition("=")
         self.path, _, tls = rest.partition(",")
         self.port = int(port)
@@ -34,7 +36,11 @@ class Target:
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(
-            "127.0.0.1", self.port, ssl=self.tls, local_addr=(ADDRESS, 0), server_hostname=self.tls and "x"
+            "127.0.0.1",
+            self.port,
+            ssl=self.tls,
+            local_addr=(self._address, 0),
+            server_hostname=self.tls and "x",
         )
 
     def head(self, length: int) -> bytes:
@@ -74,8 +80,14 @@ async def _held(_target: Target, reader: asyncio.StreamReader, writer: asyncio.S
     await reader.read()
 
 
+async def _asked(target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(f"GET /nowhere{target.path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    while await reader.read(2**10):
+        pass
+
+
 async def _attack(seconds: float, targets: Sequence[Target]) -> None:
-    waves = ((_large, _LARGE), (_slow, _SLOW), (_held, CONNECTIONS // len(targets)))
+    waves = ((_large, _LARGE), (_slow, _SLOW), (_held, CONNECTIONS // 2), (_asked, CONNECTIONS // 2))
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
             for target in targets:
@@ -89,7 +101,7 @@ def main(arguments: Sequence[str]) -> int:
     seconds, *targets = arguments
     # A connection that the other side has closed is no news here.
     logging.disable()
-    asyncio.run(_attack(float(seconds), [Target(text) for text in targets]))
+    asyncio.run(_attack(float(seconds), [Target(text, address) for address in ADDRESSES for text in targets]))
     return 0
 
 

@@ -54,7 +54,7 @@ def under_attack(*targets: str) -> Iterator[subprocess.Popen[bytes]]:
 def test_binds_are_answered_and_memory_is_bounded(
     cluster: Cluster, installation: Installation, control_plane: ControlPlane
 ) -> None:
-    """The attacker knows every path but the one of the hook."""
+    """The attacker has three addresses and more connections than a port takes; it knows every path but the one of the hook."""
     node = unique("mgpu")
     cluster.add_nodes(mgpu_node(node, cards=2, memory_mib=CARD_MIB))
     names = [f"p{number:02}" for number in range(40)]

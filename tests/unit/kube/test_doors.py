@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -84,23 +85,31 @@ async def until(holds: Callable[[], bool]) -> None:
     pytest.fail("it did not happen")
 
 
-async def test_so_many_get_in_and_no_more_until_one_goes() -> None:
-    async with listening(most=3, of_one=2) as world:
-        lines = [await world.connect() for _ in range(3)]
-        assert await is_closed(lines[2][0])
-        lines.append(await world.connect("127.0.0.2"))
+async def test_a_newcomer_takes_the_place_of_the_oldest_of_the_address_that_has_the_most() -> None:
+    async with listening(most=3) as world:
+        lines = [await world.connect(address) for address in ("127.0.0.2", "127.0.0.1", "127.0.0.1")]
+        await until(lambda: world.doors.open == 3)
         lines.append(await world.connect("127.0.0.3"))
-        assert await is_closed(lines[4][0])
-        assert (world.doors.open, world.refused("too-many")) == (3, 2.0)
-        lines[0][1].close()
-        await until(lambda: world.doors.open == 2)
-        lines.append(await world.connect())
-        lines[5][1].write(b"x\r\n\r\n")
+        assert await is_closed(lines[1][0])
+        assert [inner.lost for inner in world.inner] == [0, 1, 0, 0]
+        assert (world.doors.open, world.refused("too-many")) == (3, 1.0)
+        lines[3][1].write(b"x\r\n\r\n")
         await until(lambda: world.inner[-1].data != b"")
         for _, line in lines:
             line.close()
         await until(lambda: world.doors.open == 0)
-        assert world.doors._by_address == {}
+
+
+async def test_an_address_that_has_its_share_takes_the_places_of_its_own() -> None:
+    async with listening(most=9, of_one=2) as world:
+        lines = [await world.connect("127.0.0.2")]
+        lines += [await world.connect() for _ in range(3)]
+        assert await is_closed(lines[1][0])
+        assert [inner.lost for inner in world.inner] == [0, 1, 0, 0]
+        assert (world.doors.open, world.refused("too-many")) == (3, 1.0)
+        for _, line in lines:
+            line.close()
+        await until(lambda: world.doors.open == 0)
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\n", b"POST / HTTP/1.1\r\nHost: x\r\n\r"])
@@ -160,3 +169,12 @@ async def test_a_server_gives_up_a_handshake_that_does_not_end() -> None:
             assert await response.text() == "here"
     finally:
         await server.stop()
+
+
+async def test_a_tls_connection_begins_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand of them with asyncio's own 256 KiB would be more than a container of ours has."""
+    monkeypatch.setattr(sslproto.SSLProtocol, "max_size", 256 * 1024)
+    server = Server(application(), "127.0.0.1", 0)
+    await server.start()
+    await server.stop()
+    assert sslproto.SSLProtocol.max_size == doors.TLS_BUFFER

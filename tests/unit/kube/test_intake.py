@@ -27,18 +27,96 @@ async def test_a_body_is_counted_until_it_is_done_with(announced: bool) -> None:
     assert intake.held == 0
 
 
-async def test_an_announced_body_is_counted_before_it_comes() -> None:
-    intake, sending = Intake(1000), Sending(70)
+def reading(intake: Intake, sending: Sending, address: str = "10.0.0.9") -> asyncio.Task[bytearray]:
+    """One that takes a body in, and is done with it at once."""
+    request = sending.request.clone(remote=address)
 
     async def read() -> bytearray:
-        async with intake.body(sending.request, LIMIT) as body:
+        async with intake.body(request, LIMIT) as body:
             return body
 
-    reading = asyncio.create_task(read())
-    await asyncio.sleep(0)
-    assert intake.held == 70
-    sending.sends(b"x" * 70).ends()
-    assert await reading == b"x" * 70
+    return asyncio.create_task(read())
+
+
+async def turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_body_is_counted_as_it_comes_and_not_as_it_is_announced() -> None:
+    intake, sending = Intake(1000), Sending(70)
+    task = reading(intake, sending)
+    for part in (0, 30, 40):
+        before = intake.held
+        sending.sends(b"x" * part)
+        await turns()
+        assert intake.held == before + part
+    sending.ends()
+    assert await task == b"x" * 70
+    assert intake.held == 0
+
+
+async def test_who_announces_and_sends_nothing_takes_nothing_from_others() -> None:
+    intake = Intake(150)
+    announcers = [reading(intake, Sending(LIMIT), f"10.0.0.{number}") for number in range(3)]
+    await turns()
+    assert intake.held == 0
+    async with intake.body(sent(b"x" * LIMIT), LIMIT) as body:
+        assert len(body) == LIMIT
+    for task in announcers:
+        assert not task.done()
+        task.cancel()
+
+
+async def test_bodies_that_are_kept_from_ending_give_way_the_oldest_first() -> None:
+    """Three addresses send all but the last byte; whoever sends at once is served, and the bytes stay within the limit."""
+    intake = Intake(150)
+    slow = [Sending(60).sends(b"x" * 50) for _ in range(3)]
+    tasks = []
+    for number, sending in enumerate(slow):
+        tasks.append(reading(intake, sending, f"10.0.0.{number}"))
+        await turns()
+    assert intake.held == 150
+    async with intake.body(sent(b"x" * 60), LIMIT) as body:
+        assert body == b"x" * 60
+        assert intake.held == 110
+        for given_up in tasks[:2]:
+            with pytest.raises(RefusedError) as caught:
+                await given_up
+            assert caught.value.status is HTTPStatus.SERVICE_UNAVAILABLE
+    slow[2].sends(b"x" * 10).ends()
+    assert await tasks[2] == b"x" * 60
+    assert intake.held == 0
+    assert (intake._by_address, intake._arriving) == ({}, {})
+
+
+async def test_a_body_that_has_arrived_gives_way_to_nobody_and_an_older_one_to_no_younger() -> None:
+    intake = Intake(150)
+    old, young = Sending(60).sends(b"x" * 50), Sending(60).sends(b"x" * 50)
+    first = reading(intake, old, "10.0.0.1")
+    await turns()
+    second = reading(intake, young, "10.0.0.2")
+    await turns()
+    async with intake.body(sent(b"x" * 50), LIMIT):
+        old.sends(b"x")
+        with pytest.raises(RefusedError):
+            await first
+        young.sends(b"x" * 10).ends()
+        assert await second == b"x" * 60
+        assert intake.held == 50
+    assert intake.held == 0
+
+
+async def test_what_had_to_give_way_is_refused_even_if_it_ends_at_that_moment() -> None:
+    intake, late = Intake(100), Sending(60).sends(b"x" * 50)
+    task = reading(intake, late)
+    await turns()
+    async with intake.body(sent(b"x" * 60), LIMIT):
+        late.sends(b"x" * 10).ends()
+        with pytest.raises(RefusedError) as caught:
+            await task
+        assert caught.value.status is HTTPStatus.SERVICE_UNAVAILABLE
+        assert intake.held == 60
     assert intake.held == 0
 
 
@@ -56,7 +134,7 @@ async def test_a_body_of_exactly_the_limit_is_let_in_and_one_byte_more_is_not() 
 async def test_beyond_what_may_be_here_at_a_time_a_client_is_asked_to_come_again() -> None:
     intake = Intake(150)
     async with intake.body(sent(b"x" * 90), LIMIT):
-        for late in (Sending(61), Sending().sends(b"x" * 61)):
+        for late in (Sending(61).sends(b"x" * 61), Sending().sends(b"x" * 61)):
             refusal = await refused(intake, late)
             assert refusal.status is HTTPStatus.SERVICE_UNAVAILABLE
             assert refusal.headers == {"Retry-After": "1"}
@@ -119,7 +197,7 @@ async def test_one_address_leaves_the_others_some_room() -> None:
         return sending
 
     async with intake.body(coming(50, mine).sends(b"x" * 50).ends().request, LIMIT):
-        refusal = await refused(intake, coming(11, mine))
+        refusal = await refused(intake, coming(11, mine).sends(b"x" * 11))
         assert refusal.status is HTTPStatus.SERVICE_UNAVAILABLE
         async with (
             intake.body(coming(10, mine).sends(b"x" * 10).ends().request, LIMIT),
