@@ -31,8 +31,8 @@ def card_shortage(
 ) -> Shortfall:
     """What is said when `milli` more of a card would make `total`, beyond `limit`.
 
-    `denied` is the step that is not taken: `allocate` for a pod, `enqueue` for a group. `uses` tells of each card that would
-    do, where there are several.
+    `denied` is the step that is not taken: `allocate` for a pod, `enqueue` for a group. `uses` tells of each card
+    that would do, where there are several.
     """
     requested = go_float(milli)
     if limits.malformed:

@@ -3,11 +3,15 @@
 The texts before it are those that Volcano users have in their alerts, in thousandths; they stay word for word.
 """
 
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+FEWER: Final = "ask for fewer, or "
+LESS: Final = "ask for less, or "
+"""Left out where the limit is zero and there is no less to ask for."""
+
 _TOLD: Final = 4
+_MILLI: Final = 1000
 _GI_MILLI: Final = 1000 * 2**30
 
 
@@ -21,48 +25,56 @@ class Use(NamedTuple):
 
 def in_cards(asked: int, uses: Sequence[Use]) -> str:
     """What is asked for, and how the quota stands of the card, or of each that would do; amounts in thousandths."""
-    wanted = _shown(Fraction(asked, 1000))
+    wanted = f"In cards: asks for {_shown(asked)}"
     if all(asked > use.limit for use in uses):
-        quotas = ", ".join(f"{_cards(use.limit)}{_of(use, uses)}" for use in uses[:_TOLD])
-        return f"In cards: asks for {wanted}, more than the whole quota ({quotas}); ask for fewer, or raise the quota."
-    state = ", ".join(f"{_cards(use.used)} of {_cards(use.limit)}{_of(use, uses)}" for use in uses[:_TOLD])
-    more = f" and {len(uses) - _TOLD} more" if len(uses) > _TOLD else ""
-    return f"In cards: asks for {wanted}, {state}{more} are in use; wait for cards to come back, or raise the quota."
+        quotas = _listed(f"{_shown(use.limit)}{_of(use, uses)}" for use in uses)
+        fewer = FEWER if any(use.limit > 0 for use in uses) else ""
+        return f"{wanted}, more than the whole quota ({quotas}); {fewer}raise the quota."
+    state = _listed(f"{_shown(use.used)} of {_shown(use.limit)}{_of(use, uses)}" for use in uses)
+    return f"{wanted}, {state} are in use; wait for cards to come back, or raise the quota."
 
 
 def in_cores(asked: int, used: int, limit: int) -> str:
     """The same of CPU, in thousandths of a core."""
-    return _beside("cores", Fraction(asked, 1000), Fraction(used, 1000), Fraction(limit, 1000), "cpu")
+    return _beside("cores", _MILLI, asked, used, limit, "cpu")
 
 
 def in_gi(asked: int, used: int, limit: int) -> str:
     """The same of memory, in thousandths of a byte."""
-    wanted, taken, most = (Fraction(amount, _GI_MILLI) for amount in (asked, used, limit))
-    return _beside("Gi", wanted, taken, most, "memory")
+    return _beside("Gi", _GI_MILLI, asked, used, limit, "memory")
 
 
-def _beside(unit: str, asked: Fraction, used: Fraction, limit: Fraction, key: str) -> str:
+def _beside(unit: str, per_unit: int, asked: int, used: int, limit: int, key: str) -> str:
+    wanted = f"In {unit}: asks for {_shown(asked, per_unit)}"
+    raised = f"raise spec.capability.{key}."
     if asked > limit:
-        way_out = (
-            f"more than the whole capability of {_shown(limit)}; ask for less, or raise spec.capability.{key}"
-        )
-        return f"In {unit}: asks for {_shown(asked)}, {way_out}."
-    state = f"{_shown(used)} of {_shown(limit)} are in use"
-    return (
-        f"In {unit}: asks for {_shown(asked)}, {state}; wait for pods to end, or raise spec.capability.{key}."
-    )
+        less = LESS if limit > 0 else ""
+        return f"{wanted}, more than the whole capability ({_down(limit, per_unit)}); {less}{raised}"
+    state = f"{_shown(used, per_unit)} of {_shown(limit, per_unit)} are in use"
+    return f"{wanted}, {state}; wait for pods to end, or {raised}"
+
+
+def _listed(parts: Iterable[str]) -> str:
+    """The first few; a choice may name many cards."""
+    told = list(parts)
+    more = f" and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+    return ", ".join(told[:_TOLD]) + more
 
 
 def _of(use: Use, uses: Sequence[Use]) -> str:
     return f" <{use.card}>" if len(uses) > 1 else ""
 
 
-def _cards(milli: int) -> str:
-    return _shown(Fraction(milli, 1000))
-
-
-def _shown(amount: Fraction) -> str:
+def _shown(amount: int, per_unit: int = _MILLI) -> str:
     """Up to three decimals, rounded up, so that nothing is shown as none; whole numbers in full."""
-    thousandths = -(-amount.numerator * 1000 // amount.denominator)
+    return _decimal(-(-amount * 1000 // per_unit))
+
+
+def _down(amount: int, per_unit: int) -> str:
+    """Rounded down, so that what is more is shown as more."""
+    return _decimal(amount * 1000 // per_unit)
+
+
+def _decimal(thousandths: int) -> str:
     whole, rest = divmod(thousandths, 1000)
-    return f"{whole}.{rest:03d}".rstrip("0").rstrip(".") if rest else str(whole)
+    return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
