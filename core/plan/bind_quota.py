@@ -63,7 +63,8 @@ class BindQuota:
             return balance
         short = balance.card_shortfall(asked.card, asked.milli)
         if short is not None:
-            text = f"{short.message}; the pod was lifted for <{record}>, and node {pod.node_name} carries <{asked.card}>"
+            lifted = f"the pod was lifted for <{record}>, and node {pod.node_name} carries <{asked.card}>"
+            text = f"{short.message.removesuffix('.')}; {lifted}"
             return Shortfall(short.reason, text)
         return _record(asked)
 

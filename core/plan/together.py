@@ -263,7 +263,7 @@ def _explained(found: Verdict, group: Group, wanted: int) -> Shortfall:
     if found.exhausted:
         reason = reasons.GANG_SEARCH_GIVEN_UP
         most = f"{found.most} were found to fit when the search was given up"
-    text = f"{found.shortfall.message}; PodGroup {group.key} needs {wanted} more members at once, {most}"
+    text = f"{found.shortfall.message.removesuffix('.')}; PodGroup {group.key} needs {wanted} more members at once, {most}"
     return Shortfall(reason, text)
 
 

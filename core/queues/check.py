@@ -1,6 +1,6 @@
 """Whether what a pod asks for fits its queue."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Self
@@ -13,6 +13,7 @@ from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
 from core.queues.shortfall import card_shortage, scalar_shortage
+from core.queues.whole import Use
 from core.shortfall import Shortfall
 
 _NO_AMOUNTS: Final[Amounts] = {}
@@ -55,7 +56,8 @@ class Balance:
             return None
         last = asked.alternatives[-1]
         total, limit = self.used(last) + asked.milli, self.limits.cards.get(last, 0)
-        return self._short(asked.expression, asked.milli, total, limit)
+        uses = [Use(card, self.used(card), self.limits.cards.get(card, 0)) for card in asked.alternatives]
+        return self._short(asked.expression, asked.milli, total, limit, uses)
 
     def share_shortfall(self, wanted: Mapping[str, int]) -> Shortfall | None:
         """None when the mGPU amounts fit; a key without a limit always does."""
@@ -74,8 +76,8 @@ class Balance:
             cpu_memory_used=lambda key: self.cpu_memory_used(key) - cpu_memory.get(key, 0),
         )
 
-    def _short(self, card: str, milli: int, total: int, limit: int) -> Shortfall:
-        return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="allocate")
+    def _short(self, card: str, milli: int, total: int, limit: int, uses: Sequence[Use] = ()) -> Shortfall:
+        return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="allocate", uses=uses)
 
 
 def balance_of(ledger: Ledger, queue: str) -> Balance | None:

@@ -7,6 +7,7 @@ from typing import Final
 from core import reasons
 from core.queues.amounts import CPU, MEMORY
 from core.queues.numbers import go_float
+from core.queues.whole import in_cores, in_gi
 from core.shortfall import Shortfall
 
 _MILLI_PER_MI: Final = 1000 * 2**20
@@ -31,9 +32,10 @@ def cpu_memory_shortfall(
             continue
         scale = _MILLI_PER_MI if unit else 1
         told = [f"<{go_float(Fraction(amount, scale))}{unit}>" for amount in (asked, total, limit)]
+        plain = (in_gi if unit else in_cores)(asked, total - asked, limit)
         return Shortfall(
             code,
             f"Queue <{queue}> has insufficient {name} quota: requested {told[0]}, "
-            f"total would be {told[1]}, but capability is {told[2]}",
+            f"total would be {told[1]}, but capability is {told[2]}. {plain}",
         )
     return None

@@ -20,6 +20,7 @@ from core.queues.cpu_memory import cpu_memory_shortfall
 from core.queues.limits import Limits
 from core.queues.shortfall import card_shortage, uncountable
 from core.queues.usage import min_cpu_memory
+from core.queues.whole import Use
 from core.settings import Settings
 from core.shortfall import Shortfall
 
@@ -93,12 +94,14 @@ class GroupBalance:
         names = tuple(dict.fromkeys(expression.split(card)))
         ways = [frozenset((name,)) for name in names] if self.uniform else [frozenset(names)]
         total = limit = 0
+        uses: list[Use] = []
         for cards in ways:
             total = demand.total(cards, milli if len(cards) < len(names) else 0)
             limit = sum(self.limits.cards.get(name, 0) for name in cards)
             if total <= limit:
                 return None
-        return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="enqueue")
+            uses.append(Use(expression.BAR.join(sorted(cards)), total - milli, limit))
+        return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="enqueue", uses=uses)
 
 
 class _Demand:

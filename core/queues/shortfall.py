@@ -11,6 +11,7 @@ from core import names, reasons
 from core.objects import Pod, Queue
 from core.queues.limits import Limits
 from core.queues.numbers import go_float
+from core.queues.whole import Use, in_cards
 from core.shortfall import Shortfall
 
 _TOLD: Final = 3
@@ -18,11 +19,20 @@ _TOLD: Final = 3
 
 
 def card_shortage(
-    queue: str, limits: Limits, card: str, milli: int, total: int, limit: int, *, denied: str
+    queue: str,
+    limits: Limits,
+    card: str,
+    milli: int,
+    total: int,
+    limit: int,
+    *,
+    denied: str,
+    uses: Sequence[Use] = (),
 ) -> Shortfall:
     """What is said when `milli` more of a card would make `total`, beyond `limit`.
 
-    `denied` is the step that is not taken: `allocate` for a pod, `enqueue` for a group.
+    `denied` is the step that is not taken: `allocate` for a pod, `enqueue` for a group. `uses` tells of each card
+    that would do, where there are several.
     """
     requested = go_float(milli)
     if limits.malformed:
@@ -35,9 +45,11 @@ def card_shortage(
         return Shortfall(
             reasons.EMPTY_QUEUE_CAPABILITY,
             f"Queue <{queue}> capability <cpu 0.00, memory 0.00> is empty, deny it to {denied}: "
-            f"requested <{requested}> of <{card}>",
+            f"requested <{requested}> of <{card}>. The queue has no card quota: set {names.CARD_QUOTA_ANNOTATION} on it.",
         )
-    return scalar_shortage(queue, card, requested, go_float(total), go_float(limit))
+    short = scalar_shortage(queue, card, requested, go_float(total), go_float(limit))
+    told = in_cards(milli, uses or (Use(card, total - milli, limit),))
+    return Shortfall(short.reason, f"{short.message}. {told}")
 
 
 def scalar_shortage(queue: str, key: str, requested: str, total: str, limit: str) -> Shortfall:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from core import reasons
+from core.queues.whole import FEWER, LESS
 
 _AMOUNT: Final = re.compile(
     # Names may be numbers too; they stand behind one of these words.
@@ -28,4 +29,6 @@ def substance(reason: str, message: str) -> str:
         return f"{reason}: {_USED.sub('used #', message)}"
     if reason == reasons.NO_FREE_CARD:
         message = message.partition(";")[0]
-    return f"{reason}: {_AMOUNT.sub('#', message)}"
+    # What is left out for a limit of zero follows from a number.
+    worded = message.replace(FEWER, "").replace(LESS, "")
+    return f"{reason}: {_AMOUNT.sub('#', worded)}"

@@ -82,7 +82,7 @@ def the_queue_has_three_cards(shell: Shell) -> None:
     }
     shell.until("three pods run and two are held", "kubectl get pods", lambda text: _statuses(text) == before)
     shell.terminal.say(
-        "Both nodes have free cards, but the queue has not. The pods say so (amounts are thousandths of a card):"
+        "Both nodes have free cards, but the queue has not. The pods say so (in thousandths of a card, then in cards):"
     )
     shell.until(
         "an event says why train-5 waits",

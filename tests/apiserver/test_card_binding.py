@@ -72,7 +72,8 @@ def wait_denied(cluster: Cluster, pod: str, words: str) -> None:
 def one_too_many(queue_name: str, card: str) -> str:
     return (
         f"[{reasons.INSUFFICIENT_SCALAR_QUOTA}] Queue <{queue_name}> has insufficient <{card}> quota: "
-        "requested <1000>, total would be <2000>, but capability is <1000>"
+        "requested <1000>, total would be <2000>, but capability is <1000>. "
+        "In cards: asks for 1, 1 of 1 are in use; wait for cards to come back, or raise the quota."
     )
 
 

@@ -28,7 +28,7 @@ TOLD = (
     r'^Error from server \(BadRequest\): error when creating "bad-template.yaml": admission webhook',
     r"^train-3 +1/1 +Running ",
     r"^train-4 +0/1 +SchedulingGated ",
-    r"InsufficientScalarQuota .* but capability is <3000>$",
+    r"InsufficientScalarQuota .* but capability is <3000>\. In cards: asks for 1, 3 of 3 are in use; .*\.$",
     r"^train-4 +1/1 +Running ",
     r"^notebook-a +mgpu-1 +(\d)\nnotebook-b +mgpu-1 +\1\nnotebook-c +mgpu-1 +(?!\1)\d$",
     r"^  allocated:\n    NVIDIA-H200: \"3\"$",

@@ -55,7 +55,11 @@ class TestQueueOfThree:
     ) -> None:
         """The oldest run; what the others are told is the text that alerts already match."""
         for name in ("p3", "p4"):
-            assert cluster.wait_said(name, "InsufficientScalarQuota") == shortage(five, card, 3)
+            said = cluster.wait_said(name, "InsufficientScalarQuota")
+            assert said.startswith(shortage(five, card, 3))
+            assert said.removeprefix(shortage(five, card, 3)) == (
+                ". In cards: asks for 1, 3 of 3 are in use; wait for cards to come back, or raise the quota."
+            )
         assert cluster.running() == {"p0", "p1", "p2"}
         assert cluster.gated() == {"p3", "p4"}
         for name in ("p0", "p1", "p2"):
@@ -157,7 +161,10 @@ class TestPlacement:
         self.is_on(cluster, "a", many)
         self.is_on(cluster, "b", few)
         said = cluster.wait_said("c", "InsufficientScalarQuota")
-        assert said == shortage(name, f"{many}|{few}", 1)
+        assert said == (
+            f"{shortage(name, f'{many}|{few}', 1)}. In cards: asks for 1, 1 of 1 <{many}>, 1 of 1 <{few}> are in use; "
+            "wait for cards to come back, or raise the quota."
+        )
 
     def test_of_two_cards_the_leftmost_with_stock_is_taken(
         self, cluster: Cluster, two: tuple[str, str]

@@ -52,7 +52,8 @@ def test_pods_from_before_the_installation_count_and_keep_running(cluster: Clust
         cluster.wait_allocated(path, {card: 3})
         cluster.create(card_pod("new", card, name))
         said = cluster.wait_said("new", "InsufficientScalarQuota")
-        assert said.endswith("requested <1000>, total would be <4000>, but capability is <2000>")
+        assert "requested <1000>, total would be <4000>, but capability is <2000>. " in said
+        assert "In cards: asks for 1, 3 of 2 are in use;" in said
         assert {pod: uid for pod, uid in uids(cluster).items() if pod != "new"} == before
         metrics = installation.metrics("controller")
         assert samples(metrics, "volcano_queue_card_allocated", queue_name=name, card=card) == 3

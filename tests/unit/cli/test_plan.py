@@ -33,7 +33,7 @@ NARROWED = {
 }
 SHORT = (
     "Queue <team> has insufficient <NVIDIA-H200> quota: requested <1000>, total would be <3000>, "
-    "but capability is <2000>"
+    "but capability is <2000>. In cards: asks for 1, 2 of 2 are in use; wait for cards to come back, or raise the quota."
 )
 
 

@@ -103,20 +103,27 @@ class World:
             "EmptyQueueCapability",
             (
                 "Queue <q> capability <cpu 0.00, memory 0.00> is empty, deny it to allocate: "
-                "requested <2000> of <NVIDIA-H200>"
+                "requested <2000> of <NVIDIA-H200>. "
+                "The queue has no card quota: set volcano.sh/card.quota on it."
             ),
         ),
         (
             (QUEUE.cards({H200: 8}).capability(cpu=4), POD.request("cpu", "4500m")),
             "InsufficientCPUQuota",
-            "Queue <q> has insufficient CPU quota: requested <4500>, total would be <4500>, but capability is <4000>",
+            (
+                "Queue <q> has insufficient CPU quota: requested <4500>, total would be <4500>, but capability is <4000>. "
+                "In cores: asks for 4.5, more than the whole capability (4); "
+                "ask for less, or raise spec.capability.cpu."
+            ),
         ),
         (
             (QUEUE.cards({H200: 8}).capability(memory="1536Mi"), POD.request("memory", "2Gi")),
             "InsufficientMemoryQuota",
             (
                 "Queue <q> has insufficient memory quota: requested <2048 Mi>, total would be <2048 Mi>, "
-                "but capability is <1536 Mi>"
+                "but capability is <1536 Mi>. "
+                "In Gi: asks for 2, more than the whole capability (1.5); "
+                "ask for less, or raise spec.capability.memory."
             ),
         ),
         (
@@ -124,7 +131,8 @@ class World:
             "InsufficientScalarQuota",
             (
                 "Queue <q> has insufficient <NVIDIA-H200> quota: requested <2000>, total would be <3000>, "
-                "but capability is <1000>"
+                "but capability is <1000>. "
+                "In cards: asks for 2, more than the whole quota (1); ask for fewer, or raise the quota."
             ),
         ),
         (
@@ -132,7 +140,8 @@ class World:
             "InsufficientScalarQuota",
             (
                 "Queue <q> has insufficient <NVIDIA-H200> quota: requested <2000>, total would be <2000>, "
-                "but capability is <0>"
+                "but capability is <0>. "
+                "In cards: asks for 2, more than the whole quota (0); raise the quota."
             ),
         ),
         (
@@ -140,7 +149,8 @@ class World:
             "InsufficientScalarQuota",
             (
                 "Queue <q> has insufficient <NVIDIA-H200|NVIDIA-H800> quota: requested <2000>, total would be <2000>, "
-                "but capability is <0>"
+                "but capability is <0>. "
+                "In cards: asks for 2, more than the whole quota (1 <NVIDIA-H200>, 0 <NVIDIA-H800>); ask for fewer, or raise the quota."
             ),
         ),
     ],
@@ -172,20 +182,27 @@ async def test_the_words_on_a_pod(things: Sequence[Thing], reason: str, message:
             "EmptyQueueCapability",
             (
                 "Queue <q> capability <cpu 0.00, memory 0.00> is empty, deny it to enqueue: "
-                "requested <5000> of <NVIDIA-H200>"
+                "requested <5000> of <NVIDIA-H200>. "
+                "The queue has no card quota: set volcano.sh/card.quota on it."
             ),
         ),
         (
             (QUEUE.capability(cpu=4), GROUP.cards({H200: 1}).min_resources(cpu=5)),
             "InsufficientCPUQuota",
-            "Queue <q> has insufficient CPU quota: requested <5000>, total would be <5000>, but capability is <4000>",
+            (
+                "Queue <q> has insufficient CPU quota: requested <5000>, total would be <5000>, but capability is <4000>. "
+                "In cores: asks for 5, more than the whole capability (4); "
+                "ask for less, or raise spec.capability.cpu."
+            ),
         ),
         (
             (QUEUE.capability(memory="1Gi"), GROUP.cards({H200: 1}).min_resources(memory="1536Mi")),
             "InsufficientMemoryQuota",
             (
                 "Queue <q> has insufficient memory quota: requested <1536 Mi>, total would be <1536 Mi>, "
-                "but capability is <1024 Mi>"
+                "but capability is <1024 Mi>. "
+                "In Gi: asks for 1.5, more than the whole capability (1); "
+                "ask for less, or raise spec.capability.memory."
             ),
         ),
         (
@@ -193,7 +210,8 @@ async def test_the_words_on_a_pod(things: Sequence[Thing], reason: str, message:
             "InsufficientScalarQuota",
             (
                 "Queue <q> has insufficient <NVIDIA-H200> quota: requested <5000>, total would be <5000>, "
-                "but capability is <3000>"
+                "but capability is <3000>. "
+                "In cards: asks for 5, more than the whole quota (3); ask for fewer, or raise the quota."
             ),
         ),
         (
@@ -201,7 +219,8 @@ async def test_the_words_on_a_pod(things: Sequence[Thing], reason: str, message:
             "InsufficientScalarQuota",
             (
                 "Queue <q> has insufficient <NVIDIA-H200|NVIDIA-H800> quota: requested <8000>, total would be <8000>, "
-                "but capability is <6000>"
+                "but capability is <6000>. "
+                "In cards: asks for 8, more than the whole quota (6); ask for fewer, or raise the quota."
             ),
         ),
     ],
@@ -224,7 +243,7 @@ async def test_a_gang_that_does_not_fit_is_told_what_is_short_and_how_many_it_ne
     said = await World(NODE, QUEUE.cards({H200: 3}), gang, *members).decides()
     text = (
         "Queue <q> has insufficient <NVIDIA-H200> quota: requested <2000>, total would be <4000>, but capability is "
-        "<3000>; PodGroup ml/g needs 2 more members at once, 1 fit"
+        "<3000>. In cards: asks for 2, 2 of 3 are in use; wait for cards to come back, or raise the quota; PodGroup ml/g needs 2 more members at once, 1 fit"
     )
     assert said == [(name, "InsufficientScalarQuota", text) for name in ("PodGroup g", "Pod p0", "Pod p1")]
 
@@ -260,7 +279,7 @@ async def test_a_reason_is_said_when_it_has_lasted_a_moment() -> None:
         world.passes()
         await asyncio.sleep(0.2)
         ((_, _, note),) = world.recorder.emitted
-        assert note.endswith("capability is <0>")
+        assert "capability is <0>. " in note
         world.shows(POD.uid("q").put("metadata", "name", value="q"))
         world.passes()
         await asyncio.sleep(0.5)

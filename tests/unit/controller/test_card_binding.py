@@ -95,7 +95,8 @@ async def test_a_pod_that_was_never_lifted_gets_its_record_while_there_is_quota(
     assert denied.denial is not None
     assert (denied.denial.status, denied.denial.reason) == (409, "Conflict")
     assert denied.denial.message.endswith(
-        "Queue <q> has insufficient <A> quota: requested <1000>, total would be <3000>, but capability is <2000>"
+        "Queue <q> has insufficient <A> quota: requested <1000>, total would be <3000>, but capability is <2000>. "
+        "In cards: asks for 1, 2 of 2 are in use; wait for cards to come back, or raise the quota."
     )
 
 

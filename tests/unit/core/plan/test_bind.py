@@ -143,9 +143,16 @@ class TestNeverLifted:
         answer = refused(decided(pod, "a", *others))
         count = pod.view().limits["nvidia.com/gpu"]
         assert answer.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
-        assert answer.message == (
+        text, _, plain = answer.message.partition(". In cards: ")
+        assert text == (
             f"Queue <q> has insufficient <A> quota: requested <{count}>, total would be <{total}000>, "
             "but capability is <2000>"
+        )
+        cards = count // 1000
+        assert plain == (
+            "asks for 3, more than the whole quota (2); ask for fewer, or raise the quota."
+            if cards > 2
+            else f"asks for {cards}, {total - cards} of 2 are in use; wait for cards to come back, or raise the quota."
         )
 
     @pytest.mark.parametrize(
@@ -267,7 +274,8 @@ class TestLiftedForAnotherCard:
         assert answer.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
         assert answer.message == (
             "Queue <q> has insufficient <B> quota: requested <1000>, total would be <2000>, "
-            "but capability is <1000>; the pod was lifted for <A>, and node b carries <B>"
+            "but capability is <1000>. In cards: asks for 1, 1 of 1 are in use; "
+            "wait for cards to come back, or raise the quota; the pod was lifted for <A>, and node b carries <B>"
         )
 
     def test_whoever_was_never_lifted_does_not_stand_in_its_way(self) -> None:

@@ -52,13 +52,15 @@ def test_cpu_is_looked_at_first_then_memory_then_cards() -> None:
     asked = one("p", cpu="1500m", memory="2Gi", cards=5)
     hold = only_hold(decide(books(small), asked))
     assert hold.message == (
-        "Queue <q> has insufficient CPU quota: requested <1500>, total would be <1500>, but capability is <1000>"
+        "Queue <q> has insufficient CPU quota: requested <1500>, total would be <1500>, but capability is <1000>. "
+        "In cores: asks for 1.5, more than the whole capability (1); ask for less, or raise spec.capability.cpu."
     )
     assert hold.reason == reasons.INSUFFICIENT_CPU_QUOTA
     hold = only_hold(decide(books(queue(cpu=2, memory="1Gi")), asked))
     assert hold.message == (
         "Queue <q> has insufficient memory quota: requested <2048 Mi>, total would be <2048 Mi>, "
-        "but capability is <1024 Mi>"
+        "but capability is <1024 Mi>. "
+        "In Gi: asks for 2, more than the whole capability (1); ask for less, or raise spec.capability.memory."
     )
     assert hold.reason == reasons.INSUFFICIENT_MEMORY_QUOTA
     hold = only_hold(decide(books(queue(cpu=2, memory="2Gi")), asked))

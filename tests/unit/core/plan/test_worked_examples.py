@@ -118,6 +118,7 @@ class TestOneCard:
         if decision == "hold":
             assert more.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
             assert "requested <2000>, total would be <6000>, but capability is <5000>" in more.message
+            assert "In cards: asks for 2, 4 of 5 are in use;" in more.message
 
 
 class TestEitherCard:
@@ -220,7 +221,7 @@ class TestOneAfterTheOther:
         if expected is None:
             assert pod.message.startswith(
                 "Queue <q> has insufficient <4090D|H200> quota: requested <2000>, "
-                "total would be <10000>, but capability is <9000>"
+                "total would be <10000>, but capability is <9000>. In cards: asks for 2, "
             )
 
     @pytest.mark.parametrize(
@@ -314,7 +315,8 @@ class TestShares:
             "InsufficientScalarQuota",
             (
                 "Queue <cr-queue1> has insufficient <NVIDIA-H200> quota: requested <5000>, total would be <5000>, "
-                "but capability is <3000>"
+                "but capability is <3000>. "
+                "In cards: asks for 5, more than the whole quota (3); ask for fewer, or raise the quota."
             ),
         )
 
@@ -364,7 +366,8 @@ class TestCpuAndMemory:
             reasons.INSUFFICIENT_CPU_QUOTA,
             (
                 "Queue <q> has insufficient CPU quota: requested <1000>, total would be <3000>, "
-                "but capability is <2000>"
+                "but capability is <2000>. "
+                "In cores: asks for 1, 2 of 2 are in use; wait for pods to end, or raise spec.capability.cpu."
             ),
         )
 

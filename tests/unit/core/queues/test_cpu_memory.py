@@ -46,7 +46,10 @@ def test_a_dimension_without_limit_does_not_limit_and_other_keys_are_not_looked_
 def test_cpu_is_told_in_thousandths() -> None:
     assert shortfall({"cpu": 4000}, {"cpu": 500}, {"cpu": 5000}) == (
         "InsufficientCPUQuota",
-        "Queue <q> has insufficient CPU quota: requested <5000>, total would be <5500>, but capability is <4000>",
+        (
+            "Queue <q> has insufficient CPU quota: requested <5000>, total would be <5500>, but capability is <4000>. "
+            "In cores: asks for 5, more than the whole capability (4); ask for less, or raise spec.capability.cpu."
+        ),
     )
 
 
@@ -56,7 +59,8 @@ def test_memory_is_told_in_mi_with_brackets_around_the_queue() -> None:
     assert found[0] == "InsufficientMemoryQuota"
     assert found[1] == (
         "Queue <q> has insufficient memory quota: "
-        "requested <2048 Mi>, total would be <2048 Mi>, but capability is <1.5 Mi>"
+        "requested <2048 Mi>, total would be <2048 Mi>, but capability is <1.5 Mi>. "
+        "In Gi: asks for 2, more than the whole capability (0.001); ask for less, or raise spec.capability.memory."
     )
 
 

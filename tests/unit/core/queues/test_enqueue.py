@@ -87,7 +87,8 @@ def test_a_shortage_of_one_card_has_the_same_words_as_that_of_a_pod() -> None:
     assert shortfall({"NVIDIA-H200": 3}, {}, {"NVIDIA-H200": 5}) == Shortfall(
         "InsufficientScalarQuota",
         "Queue <q> has insufficient <NVIDIA-H200> quota: requested <5000>, total would be <5000>, "
-        "but capability is <3000>",
+        "but capability is <3000>. "
+        "In cards: asks for 5, more than the whole quota (3); ask for fewer, or raise the quota.",
     )
 
 
@@ -95,7 +96,18 @@ def test_a_shortage_of_a_choice_names_the_whole_expression_and_the_sums() -> Non
     assert shortfall({"A100": 5, "H100": 3}, {"A100": 4, "H100": 1}, {"A100|H100": 4}) == Shortfall(
         "InsufficientScalarQuota",
         "Queue <q> has insufficient <A100|H100> quota: requested <4000>, total would be <9000>, "
-        "but capability is <8000>",
+        "but capability is <8000>. "
+        "In cards: asks for 4, 5 of 8 are in use; wait for cards to come back, or raise the quota.",
+    )
+
+
+def test_where_one_card_must_serve_all_the_figures_are_those_of_each() -> None:
+    """As the last one alone has too little quota, somebody would be told wrongly that waiting does not help."""
+    short = shortfall({"A100": 5, "H100": 3}, {"A100": 4}, {"A100|H100": 4}, uniform=True)
+    assert short is not None
+    assert short.message.endswith(
+        "total would be <4000>, but capability is <3000>. In cards: asks for 4, 4 of 5 <A100>, 0 of 3 <H100> are in use; "
+        "wait for cards to come back, or raise the quota."
     )
 
 
@@ -114,7 +126,7 @@ def test_cpu_comes_first_then_memory_then_cards_and_only_the_first_is_told() -> 
         "Queue <q> has insufficient memory quota",
         "Queue <q> capability <cpu 0.00, memory 0.00> is empty, deny it to enqueue",
     ]
-    assert [short and short.message.split("requested ")[1] for short in told[:2]] == [
+    assert [short and short.message.split("requested ")[1].split(". In ")[0] for short in told[:2]] == [
         "<2000>, total would be <2500>, but capability is <1000>",
         "<2048 Mi>, total would be <2048 Mi>, but capability is <1.5 Mi>",
     ]
@@ -129,12 +141,15 @@ def test_an_empty_queue_says_so_and_one_with_capability_says_zero() -> None:
     assert empty is not None
     assert empty.reason == "EmptyQueueCapability"
     assert empty.message == (
-        "Queue <q> capability <cpu 0.00, memory 0.00> is empty, deny it to enqueue: requested <1000> of <A>"
+        "Queue <q> capability <cpu 0.00, memory 0.00> is empty, deny it to enqueue: requested <1000> of <A>. "
+        "The queue has no card quota: set volcano.sh/card.quota on it."
     )
     other = shortfall(a_queue("q").capability(cpu=4), {}, {"A": 1})
     assert other is not None
     assert other.reason == "InsufficientScalarQuota"
-    assert other.message.endswith("but capability is <0>")
+    assert other.message.endswith(
+        "but capability is <0>. In cards: asks for 1, more than the whole quota (0); raise the quota."
+    )
 
 
 def test_a_quota_that_cannot_be_read_is_told_as_such() -> None:

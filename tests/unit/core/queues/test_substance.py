@@ -4,9 +4,11 @@ import pytest
 
 from core import reasons
 from core.queues.substance import substance
+from core.queues.whole import Use, in_cards, in_cores, in_gi
 
 SCALAR, GANG, ROOM = reasons.INSUFFICIENT_SCALAR_QUOTA, reasons.GANG_INCOMPLETE, reasons.NO_FREE_CARD
-DEVICES, CPU, OVER = reasons.INSUFFICIENT_DEVICE_QUOTA, reasons.INSUFFICIENT_CPU_QUOTA, reasons.QUOTA_EXCEEDED
+DEVICES, OVER = reasons.INSUFFICIENT_DEVICE_QUOTA, reasons.QUOTA_EXCEEDED
+CPU, MEMORY = reasons.INSUFFICIENT_CPU_QUOTA, reasons.INSUFFICIENT_MEMORY_QUOTA
 
 SHORT = "Queue <{}> has insufficient <{}> quota: requested <{}>, total would be <{}>, but capability is <{}>"
 NODE = "Queue <q> lets the pod in, but no node has room; node {}: {}"
@@ -27,9 +29,23 @@ EXCEEDED = (
         ),
         (
             SCALAR,
-            "short. In cards: asks for 1, 3 of 3 are in use; wait.",
-            "short. In cards: asks for 2, 4 of 5 are in use; wait.",
+            f"short. {in_cards(1000, [Use('A', 3000, 3000)])}",
+            f"short. {in_cards(1500, [Use('A', 40_000, 5000)])}",
         ),
+        (
+            SCALAR,
+            f"short. {in_cards(1000, [Use('A', 3000, 3000), Use('4090', 0, 0)])}",
+            f"short. {in_cards(2500, [Use('A', 4000, 4000), Use('4090', 1000, 9000)])}",
+        ),
+        (
+            SCALAR,
+            f"short. {in_cards(4000, [Use('A', 3000, 3000)])}; PodGroup ml/g needs 2 more members at once, 1 fit",
+            f"short. {in_cards(1000, [Use('A', 0, 0)])}; PodGroup ml/g needs 1 more members at once, 0 fit",
+        ),
+        (CPU, f"short. {in_cores(1000, 2000, 2000)}", f"short. {in_cores(1, 2001, 4000)}"),
+        (CPU, f"short. {in_cores(1000, 0, 500)}", f"short. {in_cores(1, 2001, 0)}"),
+        (MEMORY, f"short. {in_gi(2**40, 2**50, 2**45)}", f"short. {in_gi(1, 2**60, 2**44)}"),
+        (MEMORY, f"short. {in_gi(2**40, 0, 2**39)}", f"short. {in_gi(1, 2**60, 0)}"),
         (
             GANG,
             "Queue <q>: PodGroup ml/g needs 3 more members at once, and 2 can be lifted",
@@ -57,6 +73,13 @@ def test_numbers_of_the_moment_are_no_news(reason: str, before: str, after: str)
         (SCALAR, SHORT.format("1", "4090", 1, 2, 3), SHORT.format("1", "3090", 1, 2, 3)),
         (SCALAR, SHORT.format("team-1", "A", 1, 2, 3), SHORT.format("team-2", "A", 1, 2, 3)),
         (SCALAR, SHORT.format("q", "H-80.1", 1, 2, 3), SHORT.format("q", "H-80.2", 1, 2, 3)),
+        (
+            SCALAR,
+            f"short. {in_cards(3000, [Use('A', 3000, 3000)])}",
+            f"short. {in_cards(3000, [Use('A', 2000, 2000)])}",
+        ),
+        (CPU, f"short. {in_cores(1000, 1000, 1000)}", f"short. {in_cores(1000, 1000, 999)}"),
+        (MEMORY, f"short. {in_gi(2**40, 2**40, 2**40)}", f"short. {in_gi(2**40, 2**40, 2**39)}"),
         (GANG, "PodGroup ml/g-1 needs 1", "PodGroup ml/g-2 needs 1"),
         (GANG, "PodGroup ml/1 needs 1", "PodGroup ml/2 needs 1"),
         (DEVICES, "queue 1: DeviceClass 7 quota", "queue 2: DeviceClass 7 quota"),
