@@ -26,8 +26,11 @@ def let_in(pod: Pod) -> bool:
 
 
 def _may_get_devices(pod: Pod) -> bool:
-    """Whether a pod was let in for devices of which its scheduler makes the claim, if it has to, with the bind."""
-    return not pod.bound and let_in(pod) and bool(pod.extended)
+    """Whether a pod was let in for devices of which its scheduler makes the claim, if it has to, with the bind.
+
+    Once the pod runs, its status names the claim; a device plugin serves one without.
+    """
+    return not (pod.bound and pod.phase == "Running") and let_in(pod) and bool(pod.extended)
 
 
 class Stages:

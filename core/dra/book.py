@@ -5,7 +5,7 @@ objects known now add up to. A change costs as much as the pods that it touches.
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from core import reasons
@@ -14,9 +14,9 @@ from core.dra.booking import NO_EFFECT, Booking, Charge, Effect, held
 from core.dra.charges import DeviceAccount
 from core.dra.check import device_shortfall
 from core.dra.cost import Cost, cost_of
-from core.dra.extended import Candidates, unclaimed
+from core.dra.extended import Candidates
 from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
-from core.dra.wants import Known, Wants, claim_keys, claim_uids, references, template_keys, wants_of
+from core.dra.wants import ClaimSource, Known, Wants, claim_keys, references, template_keys, wants_of
 from core.hierarchy import Chain, QueueTree
 from core.index import Index
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
@@ -42,6 +42,7 @@ class DeviceBook:
         self._tree = QueueTree()
         self._accounts: dict[str, DeviceAccount] = {}
         self._known = Known()
+        self.source: ClaimSource = self._known
         self.classes = self._known.classes
         self._candidates = Candidates()
         self._bookings: dict[str, Booking] = {}
@@ -106,15 +107,6 @@ class DeviceBook:
     def wanted(self, pod: Pod) -> bool:
         """Whether a pod has claims or, as far as the DeviceClasses tell, will have some."""
         return bool(pod.claims) or (bool(self._known.classes) and bool(self._wants(pod).claims))
-
-    def unclaimed(self, pod: Pod) -> Collection[str]:
-        """The extended resources of a pod for which a scheduler will make a claim, if no device plugin offers them."""
-        classes = self._known.classes
-        return [resource for resource in unclaimed(pod) if classes.serving(resource)] if classes else ()
-
-    def claim_uids(self, pod: Pod) -> frozenset[str]:
-        """The UIDs of the claims of a pod that are there."""
-        return claim_uids(pod, self._known) if pod.claims else frozenset()
 
     def effect_of(self, uid: str) -> Effect:
         """What the booking of a pod that does not wait has done to others."""

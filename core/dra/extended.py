@@ -3,7 +3,7 @@
 The rules are those of Kubernetes 1.36 (KEP-5004). A class serves `deviceclass.resource.kubernetes.io/<its name>`, and the
 resource that its `spec.extendedResourceName` names; of several classes with one resource the newest, then the first by name.
 On a node whose device plugin offers the resource no claim is made, and nobody knows before the bind which node it will be:
-until then a pod is charged for what it may get.
+until the claim is in view, or the pod runs without any, it is charged for what it may get.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -64,14 +64,20 @@ class DeviceClasses:
         return frozenset(resource for resource in concerned if self.serving(resource) != before[resource])
 
 
-def unclaimed(pod: Pod) -> Collection[str]:
-    """The resources of a pod that a class may serve and for which no claim is known yet.
+def claimable(pod: Pod) -> Collection[str]:
+    """The resources of a pod for which a scheduler may make a claim, or has made the one that the status names.
 
-    None any more with the bind: the scheduler has made the claim before, or the node's device plugin serves the pod.
+    None any more once it runs on its node without a claim: then the node's device plugin serves it. Until then nobody knows:
+    the claim, the status that names it and the bind come to us one by one, in whatever order.
     """
-    if pod.bound or any(not entry for entry, _, _ in pod.claims):
+    if pod.bound and pod.phase == "Running" and implicit_claim(pod) is None:
         return ()
     return pod.extended
+
+
+def implicit_claim(pod: Pod) -> str | None:
+    """The claim that a scheduler has made for extended resources, `namespace/name`, as the status names it; None without one."""
+    return next((f"{pod.namespace}/{claim}" for entry, claim, _ in pod.claims if not entry and claim), None)
 
 
 def charged_for(amounts: Mapping[str, int], resource: str, device_class: str) -> dict[DeviceKey, int]:
@@ -80,7 +86,7 @@ def charged_for(amounts: Mapping[str, int], resource: str, device_class: str) ->
 
 
 class Candidates:
-    """The pods without a node whose resources a class may come to serve, and where they were booked last."""
+    """The pods whose resources a class may come to serve, and where they were booked last."""
 
     def __init__(self) -> None:
         self._booked: dict[str, tuple[Pod, Stage, str]] = {}
@@ -88,7 +94,7 @@ class Candidates:
 
     def put(self, pod: Pod, stage: Stage, queue: str) -> bool:
         """Takes in a pod as it is booked; returns whether any class might serve it."""
-        resources = unclaimed(pod)
+        resources = claimable(pod)
         if resources and stage is not Stage.IGNORED:
             self._booked[pod.uid] = pod, stage, queue
             self._by_resource.put(pod.uid, *resources)

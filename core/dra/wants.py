@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from core import reasons
-from core.dra.amounts import Amounts
+from core import names, reasons
+from core.dra.amounts import Amounts, most
 from core.dra.cost import Cost
-from core.dra.extended import DeviceClasses, charged_for, unclaimed
+from core.dra.extended import DeviceClasses, charged_for, claimable, implicit_claim
+from core.dra.record import Counted, read_counted, render_counted
 from core.objects import Claim, ClaimTemplate, Pod
+from core.stage import let_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,8 @@ class Wants:
     """The claims of a pod: key -> amounts. Two entries that come to the same claim are one.
 
     The key is the claim's `namespace/name`, or `pod:<uid>/<entry>` for one that is charged by its template or, with the name of
-    an extended resource as entry, that a scheduler will make for that.
+    an extended resource as entry, that a scheduler will make for that. One that is out of sight and charged by the record of
+    its pod has `uid:<its uid>` with the amounts: pods that share it have it once, as far as their records agree.
     """
 
     claims: Mapping[str, Amounts] = field(default_factory=dict)
@@ -69,11 +72,26 @@ def template_keys(pod: Pod) -> Iterable[str]:
     return (f"{pod.namespace}/{template}" for _, claim, template in pod.claims if template and not claim)
 
 
-def claim_uids(pod: Pod, source: ClaimSource) -> frozenset[str]:
-    """The UIDs of the claims that a pod refers to and that exist, save one that a scheduler makes while it binds the pod."""
-    named = {claim or pod.generated_claims.get(entry) for entry, claim, _ in pod.claims if entry}
-    found = (source.claim(f"{pod.namespace}/{name}") for name in named if name)
-    return frozenset(claim.uid for claim, _ in filter(None, found))
+def record_of(pod: Pod, source: ClaimSource) -> str:
+    """The record of what is counted for the entries of `spec.resourceClaims`, see core.dra.record."""
+    resolution = _Resolution(pod, source)
+    resolution.resolve()
+    return render_counted(resolution.counted)
+
+
+def unclaimed(pod: Pod, source: ClaimSource) -> dict[str, str]:
+    """The extended resources of a pod that DeviceClasses serve, with the class, while no claim is in view that was made for them.
+
+    A scheduler allocates that claim before it names it in the status. Another one under its name stands for nothing.
+    """
+    if not source.classes:
+        return {}
+    named = implicit_claim(pod)
+    made = source.claim(named) if named else None
+    if made is not None and made[0].allocated is not None:
+        return {}
+    served = {resource: source.classes.serving(resource) for resource in claimable(pod)}
+    return {resource: served_by for resource, served_by in served.items() if served_by is not None}
 
 
 def wants_of(pod: Pod, source: ClaimSource) -> Wants:
@@ -81,19 +99,12 @@ def wants_of(pod: Pod, source: ClaimSource) -> Wants:
 
     A claim that is to be made from a template counts as soon as the template is there, so that nothing is given away
     before the claim is made; once it is, the claim's own spec counts. So does a claim that a scheduler may make.
+
+    A pod that was let in has what was counted then, on record: a claim that is not to be found any more, or not as one of this
+    pod, is charged by that. So is one that was made anew under its name after the bind, besides: the pod runs on with the first.
     """
     resolution = _Resolution(pod, source)
-    if source.classes:
-        resolution.extended()
-    for entry, claim, template in pod.claims:
-        if claim:
-            resolution.named(claim)
-        elif template:
-            resolution.templated(entry, template)
-        else:
-            resolution.fail(
-                reasons.CLAIM_NOT_FOUND, f"resourceClaims entry {entry} names neither claim nor template"
-            )
+    resolution.resolve()
     return resolution.wants
 
 
@@ -101,8 +112,11 @@ class _Resolution:
     """Goes through the entries of one pod; the first problem is the one that is told."""
 
     def __init__(self, pod: Pod, source: ClaimSource) -> None:
+        self.counted: dict[str, Counted] = {}
+        """What the entries were found to be, without those that need no claim or cannot be counted at all."""
         self._pod = pod
         self._source = source
+        self._record = record_on(pod) or {}
         self._claims: dict[str, Amounts] = {}
         self._failure = ("", "")
 
@@ -110,60 +124,114 @@ class _Resolution:
     def wants(self) -> Wants:
         return Wants(self._claims, *self._failure)
 
-    def fail(self, reason: str, problem: str) -> None:
+    def resolve(self) -> None:
+        pod = self._pod
+        estimated = unclaimed(pod, self._source)
+        for resource, device_class in estimated.items():
+            self._claims[f"pod:{pod.uid}/{resource}"] = charged_for(pod.requests, resource, device_class)
+        for entry, claim, template in pod.claims:
+            if claim and (entry or not estimated):
+                self._named(entry, claim)
+            elif claim:
+                self._implicit(claim)
+            elif template:
+                self._templated(entry, template)
+            else:
+                text = f"resourceClaims entry {entry} names neither claim nor template"
+                self._fail(reasons.CLAIM_NOT_FOUND, text)
+
+    def _fail(self, reason: str, problem: str) -> None:
         self._failure = self._failure if self._failure[0] else (reason, problem)
 
-    def extended(self) -> None:
-        """The extended resources that DeviceClasses serve."""
-        for resource in unclaimed(self._pod):
-            device_class = self._source.classes.serving(resource)
-            if device_class is not None:
-                key = f"pod:{self._pod.uid}/{resource}"
-                self._claims[key] = charged_for(self._pod.requests, resource, device_class)
+    def _implicit(self, name: str) -> None:
+        """A claim for extended resources that is charged by those."""
+        key = f"{self._pod.namespace}/{name}"
+        if self._source.claim(key) is None:
+            self._fail(reasons.CLAIM_NOT_FOUND, f"ResourceClaim {key} does not exist")
 
-    def named(self, name: str) -> None:
+    def _named(self, entry: str, name: str) -> None:
         """A claim that the pod's spec names."""
         key = f"{self._pod.namespace}/{name}"
         found = self._source.claim(key)
-        if found is None:
-            self.fail(reasons.CLAIM_NOT_FOUND, f"ResourceClaim {key} does not exist")
+        if found is not None:
+            self._found(entry, *found)
+        elif entry in self._record:
+            self._by_record(entry)
         else:
-            self._charge(key, f"ResourceClaim {key}", found[1])
+            self._fail(reasons.CLAIM_NOT_FOUND, f"ResourceClaim {key} does not exist")
 
-    def templated(self, entry: str, template: str) -> None:
+    def _templated(self, entry: str, template: str) -> None:
         """A claim that is made for the pod from a template; its status tells how it is called, or that none is needed."""
         pod = self._pod
         if entry in pod.generated_claims and pod.generated_claims[entry] is None:
             return
-        name = pod.generated_claims.get(entry)
+        name, recorded = pod.generated_claims.get(entry), self._record.get(entry)
         found = self._source.claim(f"{pod.namespace}/{name}") if name else None
-        if found is not None and _made_for(pod, found[0]):
-            self._charge(found[0].key, f"ResourceClaim {found[0].key}", found[1])
+        if found is not None and (
+            made_for(pod, found[0]) or (recorded is not None and found[0].uid == recorded.uid)
+        ):
+            self._found(entry, *found)
             return
-        if found is not None:
-            self.fail(reasons.CLAIM_NOT_FOUND, f"ResourceClaim {found[0].key} was not made for this pod")
-        elif name:
-            self.fail(reasons.CLAIM_NOT_FOUND, f"ResourceClaim {pod.namespace}/{name} does not exist")
-        self._from_template(entry, f"{pod.namespace}/{template}", needed=not name)
+        if recorded is not None and recorded.uid:
+            self._by_record(entry)
+            return
+        if recorded is None and found is not None:
+            text = f"ResourceClaim {found[0].key} was not made for this pod"
+            self._fail(reasons.CLAIM_NOT_FOUND, text)
+        elif recorded is None and name:
+            self._fail(reasons.CLAIM_NOT_FOUND, f"ResourceClaim {pod.namespace}/{name} does not exist")
+        self._from_template(entry, f"{pod.namespace}/{template}", needed=not name and recorded is None)
+
+    def _found(self, entry: str, claim: Claim, cost: Cost) -> None:
+        """The claim of an entry. One that a pod was bound with is still in use if this is another one."""
+        self._charge(claim.key, f"ResourceClaim {claim.key}", cost)
+        self.counted[entry] = Counted(claim.uid, cost.amounts)
+        recorded = self._record.get(entry)
+        if self._pod.bound and recorded is not None and recorded.uid not in ("", claim.uid):
+            self._by_record(entry)
+
+    def _by_record(self, entry: str) -> None:
+        """A claim as it was counted when the pod was let in."""
+        counted = self._record[entry]
+        self.counted.setdefault(entry, counted)
+        # With the amounts, as a claim may have been narrowed by its allocation between two records.
+        amounts = render_counted({"": Counted("", counted.amounts)})
+        key = f"uid:{counted.uid}{amounts}" if counted.uid else f"pod:{self._pod.uid}/{entry}"
+        self._claims[key] = counted.amounts
 
     def _from_template(self, entry: str, key: str, *, needed: bool) -> None:
-        found = self._source.template(key)
+        """A claim that is not there: by its template, and never for less than it was let in with."""
+        found, recorded = self._source.template(key), self._record.get(entry)
         if found is not None:
-            self._charge(f"pod:{self._pod.uid}/{entry}", f"ResourceClaimTemplate {key}", found[1])
+            cost = found[1]
+            if recorded is not None:
+                cost = Cost(most((cost.amounts, recorded.amounts)), cost.problem)
+            self._charge(f"pod:{self._pod.uid}/{entry}", f"ResourceClaimTemplate {key}", cost)
+            self.counted[entry] = Counted("", cost.amounts)
+        elif recorded is not None:
+            self._by_record(entry)
         elif needed:
-            self.fail(reasons.CLAIM_NOT_FOUND, f"ResourceClaimTemplate {key} does not exist")
+            self._fail(reasons.CLAIM_NOT_FOUND, f"ResourceClaimTemplate {key} does not exist")
 
     def _charge(self, key: str, display: str, cost: Cost) -> None:
         self._claims[key] = cost.amounts
         if cost.problem:
-            self.fail(reasons.CLAIM_NOT_COMPUTABLE, f"{display} cannot be counted: {cost.problem}")
+            self._fail(reasons.CLAIM_NOT_COMPUTABLE, f"{display} cannot be counted: {cost.problem}")
 
 
-def _made_for(pod: Pod, claim: Claim) -> bool:
+def record_on(pod: Pod) -> Mapping[str, Counted] | None:
+    """What was counted for a pod that was let in; None for any other, and for one that an earlier version let in."""
+    text = pod.annotations.get(names.CLAIMS_ANNOTATION)
+    return read_counted(text) if text is not None and let_in(pod) else None
+
+
+def made_for(pod: Pod, claim: Claim) -> bool:
     """Whether a claim was made for the pod, or once for all of its group."""
     return pod.uid in claim.owners or (claim.group != "" and claim.group == pod.scheduling_group)
 
 
 def references(pod: Pod) -> tuple[object, ...]:
     """All of a pod that decides which claims it has, or will have."""
-    return pod.key, pod.claims, pod.generated_claims, pod.scheduling_group, pod.bound, pod.requests
+    record = pod.annotations.get(names.CLAIMS_ANNOTATION), let_in(pod)
+    at = pod.bound, pod.phase
+    return pod.key, pod.claims, pod.generated_claims, pod.scheduling_group, pod.requests, record, at

@@ -20,7 +20,7 @@ from core.mgpu import records
 from core.mgpu.ask import mgpu_ask
 from core.mgpu.binding import Refused
 from core.mgpu.binding import decide as place_shares
-from core.objects import Node, Pod
+from core.objects import Pod
 from core.plan.bind_quota import BindQuota, lifted_for
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on
@@ -130,19 +130,18 @@ class Binder:
             found[names.CHARGED_QUEUE_ANNOTATION] = self._ledger.attribution(pod).queue
         bound = replace(pod, node_name=node_name)
         if self._has_other_claims(pod):
-            devices = self._ledger.devices
-            short = devices.obstacle(pod, found[names.CHARGED_QUEUE_ANNOTATION]) or devices.overdrawn(
-                pod.uid, granted=True
-            )
+            short = self._other_claims_shortfall(pod, found[names.CHARGED_QUEUE_ANNOTATION])
             if short is not None:
                 return short
+        if self._asks_devices(pod) and pod.claims and (self._has_other_claims(pod) or not let_in(pod)):
+            found[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
         if self._asks_cards(pod):
             assigned = self._quota.assigned(bound)
             if isinstance(assigned, Shortfall):
                 return assigned
             found[names.ASSIGNED_ANNOTATION] = assigned
         elif self._asks(pod) and not let_in(pod):
-            short = self._quota.first_charge(bound, pod if self._claims_on(pod, node) else bound)
+            short = self._quota.first_charge(bound)
             if short is not None:
                 return short
         ask = mgpu_ask(pod) if self._settings.features.mgpu else None
@@ -162,7 +161,7 @@ class Binder:
             key: value
             for key, value in granted.annotations.items()
             if records.is_result(key)
-            or key == names.CHARGED_QUEUE_ANNOTATION
+            or key in (names.CHARGED_QUEUE_ANNOTATION, names.CLAIMS_ANNOTATION)
             or (key == names.ASSIGNED_ANNOTATION and self._asks_cards(granted))
         }
 
@@ -267,18 +266,20 @@ class Binder:
         return self._settings.features.dra and self._ledger.devices.wanted(pod)
 
     def _has_other_claims(self, pod: Pod) -> bool:
-        """Whether a lifted pod refers to claims that were not counted: made since, or made anew under a name.
+        """Whether a lifted pod refers to claims that were not counted: made since, made anew under a name, or not in view.
 
         Of what versions before have lifted nobody knows.
         """
-        record = pod.annotations.get(names.CLAIMS_ANNOTATION)
-        if record is None or not self._asks_devices(pod):
-            return False
-        return not self._ledger.devices.claim_uids(pod) <= set(record.split(","))
+        return self._asks_devices(pod) and not self._ledger.devices.all_counted(pod)
 
-    def _claims_on(self, pod: Pod, node: Node) -> bool:
-        """Whether a scheduler has made a claim for the pod on this node that we do not see yet: no device plugin serves it."""
-        return any(node.allocatable.get(resource, 0) <= 0 for resource in self._ledger.devices.unclaimed(pod))
+    def _other_claims_shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
+        """Why such a pod cannot have its claims."""
+        devices = self._ledger.devices
+        return (
+            devices.unresolved(pod)
+            or devices.obstacle(pod, queue)
+            or devices.overdrawn(pod.uid, granted=True)
+        )
 
 
 def _stand_in_uid(uid: str) -> str:

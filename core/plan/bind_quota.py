@@ -100,11 +100,8 @@ class BindQuota:
             or _record(asked)
         )
 
-    def first_charge(self, pod: Pod, holder: Pod) -> Shortfall | None:
-        """The same of a pod without cards: why its queue has no room for its shares and devices; None when it has.
-
-        `holder` is the pod in the state that says what devices it holds once it is bound.
-        """
+    def first_charge(self, pod: Pod) -> Shortfall | None:
+        """The same of a pod without cards: why its queue has no room for its shares and devices; None when it has."""
         balance = self._balance(pod)
         if isinstance(balance, Shortfall):
             # As at the gate: what nobody sent to a queue needs none.
@@ -116,11 +113,21 @@ class BindQuota:
         demand = demand_of(pod, inventory, card_resources(inventory), self._settings)
         if demand.problem:
             return uncountable(queue.name, demand.problem)
-        return balance.share_shortfall(demand.shares) or self._devices_shortfall(holder, queue.name)
+        return balance.share_shortfall(demand.shares) or self._devices_shortfall(pod, queue.name)
 
     def _devices_shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
         devices = self._ledger.devices
+        if not self._claims_on_node(pod):
+            # As it is charged once it runs there: its extended resources cost no device.
+            pod = replace(pod, phase="Running")
         return devices.obstacle(pod, queue) or devices.excess(pod, queue, granted=True)
+
+    def _claims_on_node(self, pod: Pod) -> bool:
+        """Whether a scheduler makes a claim for the pod on its node: no device plugin serves it there."""
+        node = self._ledger.nodes.get(pod.node_name)
+        return node is None or any(
+            node.allocatable.get(resource, 0) <= 0 for resource in self._ledger.devices.unclaimed(pod)
+        )
 
     def _balance(self, pod: Pod) -> Balance | Shortfall:
         queue = self._ledger.attribution(pod).queue

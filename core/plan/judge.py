@@ -143,7 +143,7 @@ class Judge:
             records[names.ASSIGNED_ANNOTATION] = render_assigned(card, count)
         records |= self._ledger.naming.records(pod)
         if pod.claims:
-            records[names.CLAIMS_ANNOTATION] = ",".join(sorted(self._ledger.devices.claim_uids(pod)))
+            records[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
         if together > 1:
             records[names.GANG_ANNOTATION] = str(together)
         led = self._led(entry, card, together)

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
+from core import reasons
 from core.dra.amounts import thousandths
 from core.dra.book import DeviceBook
 from core.dra.booking import Effect
+from core.dra.counted import all_counted, unresolved
+from core.dra.record import render_counted
+from core.dra.wants import record_of, unclaimed
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.queues.overuse import Overuse
 from core.settings import Settings
@@ -90,12 +94,21 @@ class Devices:
         return self._on and self.book.wanted(pod)
 
     def unclaimed(self, pod: Pod) -> Collection[str]:
-        """The extended resources of a pod without a node that a DeviceClass serves and that no claim is known for."""
-        return self.book.unclaimed(pod) if self._on else ()
+        """The extended resources of a pod that a DeviceClass serves, and for which it is charged without a claim."""
+        return unclaimed(pod, self.book.source) if self._on else ()
 
-    def claim_uids(self, pod: Pod) -> frozenset[str]:
-        """The UIDs of the claims of a pod that are there."""
-        return self.book.claim_uids(pod) if self._on else frozenset()
+    def record(self, pod: Pod) -> str:
+        """What the lift or the bind of a pod with claims puts on record about them: nothing counts while the feature is off."""
+        return record_of(pod, self.book.source) if self._on else render_counted({})
+
+    def all_counted(self, pod: Pod) -> bool:
+        """Whether the claims of a pod that was let in are those on its record; those of earlier versions are."""
+        return not self._on or all_counted(pod, self.book.source)
+
+    def unresolved(self, pod: Pod) -> Shortfall | None:
+        """Which claim of a pod with a record is not known, so that nobody can tell what its bind takes."""
+        text = unresolved(pod, self.book.source) if self._on and self._served else ""
+        return Shortfall(reasons.CLAIM_NOT_FOUND, text) if text else None
 
     # -- what decisions ask ----------------------------------------------------------------------------------
 

@@ -263,6 +263,35 @@ def claims_made_anew(trial: Trial) -> None:
             trial.attempt(trial.world.create, built.build())
 
 
+def claims_disowned(trial: Trial) -> None:
+    """The claims of the running pod belong to nobody any more, and the template is gone."""
+    trial.first()
+    for raw in trial.world.all("ResourceClaim"):
+        name = raw["metadata"]["name"]
+        trial.attempt(trial.world.change, "ResourceClaim", name, "metadata", "ownerReferences", value=[])
+    _second_of_another_template(trial)
+
+
+def claims_taken_away(trial: Trial) -> None:
+    """They are deleted and their finalizers patched away; the pod runs on with devices that no claim shows any more."""
+    trial.first()
+    for raw in trial.world.all("ResourceClaim"):
+        trial.attempt(trial.world.delete, "ResourceClaim", raw["metadata"]["name"])
+        trial.world.gone(raw)
+    _second_of_another_template(trial)
+
+
+def _second_of_another_template(trial: Trial) -> None:
+    trial.world.delete("ResourceClaimTemplate", "each")
+    trial.world.create(a_template("another").exactly("r", ways.CLASS).build())
+    built = trial.pod("b")
+    if trial.way == "template":
+        entry = {"name": "dev", "resourceClaimTemplateName": "another"}
+        built = built.put("spec", "resourceClaims", value=[entry])
+    trial.create(built)
+    trial.world.settle()
+
+
 def foreign_queue(trial: Trial) -> None:
     """By name, by a group, by a Job that does not exist: a queue that does not admit the namespace."""
     trial.first()
@@ -310,6 +339,8 @@ ATTACKS: Final[dict[str, Callable[[Trial], None]]] = {
     "other scheduler": other_scheduler,
     "long deletion": long_deletion,
     "claims made anew": claims_made_anew,
+    "claims disowned": claims_disowned,
+    "claims taken away": claims_taken_away,
     "foreign queue": foreign_queue,
     "no webhook": no_webhook,
     "no controller": no_controller,

@@ -137,6 +137,7 @@ class TestTheGate:
 class TestTheWayOfAPod:
     LET_IN = a_pod("p").limit(GPU, 2).charged("q")
     MADE = LET_IN.put("status", "extendedResourceClaimStatus", value={"resourceClaimName": "made"})
+    CLAIM = a_claim("made").exactly("r", "gpu", count=1).allocated("r")
 
     def test_let_in_it_holds_what_it_may_get(self) -> None:
         ledger = a_ledger(self.LET_IN)
@@ -145,15 +146,43 @@ class TestTheWayOfAPod:
 
     def test_the_claim_that_was_made_takes_the_place_of_the_estimate(self) -> None:
         ledger = a_ledger(self.LET_IN)
-        ledger.devices.put_claim(a_claim("made").exactly("r", "gpu", count=1).view())
+        ledger.devices.put_claim(self.CLAIM.view())
         ledger.put_pod(self.MADE.view())
         assert gpus(ledger) == (0, 1, 0)
         ledger.put_pod(self.MADE.bound_to("n").view())
         assert gpus(ledger) == (0, 0, 1)
 
-    def test_bound_without_a_claim_it_was_served_by_a_device_plugin(self) -> None:
+    @pytest.mark.parametrize("phase", ["Pending", "Running"])
+    def test_until_the_claim_is_in_view_the_estimate_stays(self, phase: str) -> None:
+        """Pods and claims come in two streams, in whatever order. So it does when somebody has taken the claim away."""
         ledger = a_ledger(self.LET_IN)
-        ledger.put_pod(self.LET_IN.bound_to("n").view())
+        ledger.put_pod(self.MADE.view())
+        assert gpus(ledger) == (0, 2, 0)
+        ledger.put_pod(self.MADE.bound_to("n", phase=phase).view())
+        assert gpus(ledger) == (0, 0, 2)
+        ledger.devices.put_claim(self.CLAIM.view())
+        assert gpus(ledger) == (0, 0, 1)
+        ledger.devices.drop_claim("ml/made")
+        assert gpus(ledger) == (0, 0, 2)
+
+    def test_a_claim_under_its_name_that_no_scheduler_allocated_is_another(self) -> None:
+        ledger = a_ledger(self.LET_IN)
+        ledger.devices.put_claim(a_claim("made").exactly("r", "other").view())
+        ledger.put_pod(self.MADE.bound_to("n").view())
+        assert gpus(ledger) == (0, 0, 2)
+
+    def test_bound_it_holds_what_it_may_get_until_it_runs(self) -> None:
+        """Without a claim then it was served by a device plugin."""
+        ledger = a_ledger(self.LET_IN)
+        bound = self.LET_IN.bound_to("n", phase="Pending")
+        ledger.put_pod(bound.view())
+        assert ledger.stages.of(bound.view()) is Stage.ALLOCATED
+        assert gpus(ledger) == (0, 0, 2)
+        ledger.devices.drop_class("gpu")
+        assert gpus(ledger) == (0, 0, 0)
+        ledger.devices.put_class(CLASS)
+        assert gpus(ledger) == (0, 0, 2)
+        ledger.put_pod(bound.phase("Running").view())
         assert gpus(ledger) == (0, 0, 0)
 
     def test_nobody_let_it_in_and_no_gate_holds_it_so_it_holds_nothing(self) -> None:

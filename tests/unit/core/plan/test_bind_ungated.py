@@ -1,6 +1,8 @@
 """What a bind of a pod is granted that held nothing before: somebody else's scheduler, or shares and claims past the gate."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ QUEUE = a_queue("q").cards({"A": 1}).shares(core=50).devices({"capability": {"gp
 CARD = a_pod("card").gpu(1).card("A").in_queue("q")
 SHARE = a_pod("share").mgpu("c", core=30, memory=1024).in_queue("q")
 CLAIM = a_pod("claim").claim("dev", template="each").in_queue("q")
+OLD = '{"dev":{"uid":"old","deviceclass/gpu":"1"}}'
 KINDS = pytest.mark.parametrize("pod", [CARD, SHARE, CLAIM], ids=["card", "share", "claim"])
 
 
@@ -55,6 +58,11 @@ def charged(answer: Mapping[str, str] | Shortfall) -> str:
 def reason(answer: Mapping[str, str] | Shortfall) -> str:
     assert isinstance(answer, Shortfall), answer
     return answer.reason
+
+
+def claims_in(answer: Mapping[str, str] | Shortfall) -> Any:
+    assert not isinstance(answer, Shortfall), answer
+    return json.loads(answer[names.CLAIMS_ANNOTATION])
 
 
 @KINDS
@@ -152,29 +160,81 @@ class TestClaimsThatWereNotCounted:
         return None if bound.certain(pod.view(), "n") else bound.decide(pod.view(), "n")
 
     def test_those_that_were_counted_are_not_asked_again(self) -> None:
-        assert self.bind("new", 5) is None
-        assert self.bind("more,new", 5) is None
+        assert self.bind('{"dev":{"uid":"new","deviceclass/gpu":"1"}}', 5) is None
 
-    @pytest.mark.parametrize("record", ["old", ""], ids=["made anew", "made since"])
-    def test_others_are_asked_for_their_quota(self, record: str) -> None:
+    @pytest.mark.parametrize("record", [OLD, '{"dev":{"deviceclass/gpu":"1"}}', "{}"])
+    def test_others_are_asked_for_their_quota_and_go_on_record(self, record: str) -> None:
         refused, granted = self.bind(record, 2), self.bind(record, 1)
         assert refused is not None
         assert reason(refused) == reasons.INSUFFICIENT_DEVICE_QUOTA
         assert granted is not None
         assert charged(granted) == "q"
+        assert claims_in(granted) == {"dev": {"uid": "new", "deviceclass/gpu": "1"}}
 
     def test_beside_what_others_hold(self) -> None:
-        answer = self.bind("old", 1, another(CLAIM).charged("q"))
+        answer = self.bind(OLD, 1, another(CLAIM).charged("q"))
         assert answer is not None
         assert reason(answer) == reasons.INSUFFICIENT_DEVICE_QUOTA
 
-    def test_what_an_earlier_version_lifted_passes(self) -> None:
+    @pytest.mark.parametrize("record", [None, "new"], ids=["none", "unreadable"])
+    def test_what_an_earlier_version_lifted_passes(self, record: str | None) -> None:
         """It left nothing that could be compared."""
-        assert self.bind(None, 5) is None
+        assert self.bind(record, 5) is None
 
-    def test_one_that_does_not_exist_is_none(self) -> None:
-        pod = self.LIFTED.annotation(names.CLAIMS_ANNOTATION, "old")
-        assert binder(books(pod)).certain(pod.view(), "n")
+
+class TestClaimsThatAreNotKnown:
+    """Nobody can tell what a claim takes that is not in view: the scheduler, which saw it, tries again."""
+
+    @pytest.mark.parametrize(
+        "pod",
+        [
+            a_pod("p").claim("dev", name="mine"),
+            a_pod("p").claim("dev", template="each"),
+            a_pod("p").claim("dev", template="each").generated_claim("dev", "made"),
+            a_pod("p").claim("first", name="shared").claim("dev", name="mine"),
+        ],
+        ids=["by name", "no name yet", "made", "beside one that is known"],
+    )
+    @pytest.mark.parametrize("uid", ['"uid":"old",', ""])
+    def test_they_are_refused(self, pod: PodBuilder, uid: str) -> None:
+        shared = a_claim("shared").view().uid
+        record = f'{{"dev":{{{uid}"deviceclass/gpu":"1"}},"first":{{"uid":"{shared}"}}}}'
+        lifted = pod.charged("q").annotation(names.CLAIMS_ANNOTATION, record)
+        binds = binder(books(lifted))
+        assert not binds.passes_unasked(lifted.view(), "n")
+        answer = binds.decide(lifted.view(), "n")
+        assert reason(answer) == reasons.CLAIM_NOT_FOUND
+        assert isinstance(answer, Shortfall)
+        assert "is not known yet; the scheduler tries again" in answer.message
+
+    def test_one_that_was_made_for_another_pod_is_refused(self) -> None:
+        pod = a_pod("p").claim("dev", template="each").generated_claim("dev", "made").charged("q")
+        pod = pod.annotation(names.CLAIMS_ANNOTATION, OLD)
+        ledger = books(pod)
+        ledger.devices.put_claim(a_claim("made").uid("new").exactly("r", "gpu").made_for("x").view())
+        assert reason(binder(ledger).decide(pod.view(), "n")) == reasons.CLAIM_NOT_FOUND
+
+    def test_where_none_is_needed_nobody_is_asked(self) -> None:
+        pod = a_pod("p").claim("dev", template="each").charged("q")
+        pod = pod.annotation(names.CLAIMS_ANNOTATION, OLD)
+        none = pod.add("status", "resourceClaimStatuses", item={"name": "dev"})
+        assert binder(books(none)).certain(none.view(), "n")
+
+
+def test_the_bind_of_what_was_never_lifted_puts_its_claims_on_record() -> None:
+    """So that they stay charged, whatever becomes of them."""
+    pod = a_pod("p").claim("dev", name="shared").in_queue("q")
+    uid = a_claim("shared").view().uid
+    for each in (pod, pod.gpu(1).card("A")):
+        ledger = books(each)
+        binds = binder(ledger)
+        found = binds.decide(each.view(), "n")
+        assert claims_in(found) == {"dev": {"uid": uid, "deviceclass/gpu": "1"}}
+        assert not isinstance(found, Shortfall)
+        granted = binds.book(each.view(), "n", found)
+        assert binds.records_of(granted) == found
+        ledger.devices.drop_claim("ml/shared")
+        assert ledger.devices.allocated("q") == {"deviceclass/gpu": 1000}
 
 
 class TestExtendedResources:
@@ -199,6 +259,26 @@ class TestExtendedResources:
 
     def test_where_a_device_plugin_offers_the_resource_no_claim_is_made(self) -> None:
         assert charged(binder(self.books(self.POD, offered=1)).decide(self.POD.view(), "n")) == "q"
+
+    def test_of_two_binds_the_first_one_gets_what_is_left(self) -> None:
+        """Before either claim is in view, and before a status names one; until a device plugin turns out to serve the first."""
+        first, second = self.POD, another(self.POD)
+        ledger = books(first, second)
+        ledger.devices.put_class(DeviceClass("gpu", extended="example.com/gpu"))
+        binds = binder(ledger)
+        answer = binds.decide(first.view(), "n")
+        assert not isinstance(answer, Shortfall)
+        binds.book(first.view(), "n", answer)
+        assert reason(binds.decide(second.view(), "n")) == reasons.INSUFFICIENT_DEVICE_QUOTA
+        ledger.put_pod(first.recorded(answer).bound_to("n", phase="Pending").view())
+        assert reason(binds.decide(second.view(), "n")) == reasons.INSUFFICIENT_DEVICE_QUOTA
+        ledger.put_pod(first.recorded(answer).bound_to("n").view())
+        assert charged(binds.decide(second.view(), "n")) == "q"
+
+    def test_a_card_pod_needs_no_device_where_a_device_plugin_serves_it(self) -> None:
+        ledger = books(CARD, another(CLAIM).bound_to("n"))
+        ledger.devices.put_class(DeviceClass("gpu", extended="nvidia.com/gpu"))
+        assert charged(binder(ledger).decide(CARD.view(), "n")) == "q"
 
     def test_what_was_let_in_is_not_asked_again(self) -> None:
         pod = self.MADE.charged("q")

@@ -1,5 +1,6 @@
 """Pods with claims pass the same gate as pods with cards: one order, gangs whole, every queue above asked."""
 
+import json
 from typing import Any
 
 import pytest
@@ -179,15 +180,18 @@ class TestPatch:
     def test_a_pod_with_claims_alone_gets_an_annotation(self) -> None:
         records = {op["path"]: op["value"] for op in self.added(pod("p"), books(a_queue("q")))}
         path = "/metadata/annotations/cardquota.io~1"
-        assert records == {f"{path}queue": "q", f"{path}claims": ""}
+        assert records == {f"{path}queue": "q", f"{path}claims": '{"dev":{"deviceclass/gpu":"1"}}'}
 
-    def test_the_claims_that_were_counted_are_named_by_their_uids(self) -> None:
+    def test_the_claims_that_were_counted_are_named_by_their_uids_and_costs(self) -> None:
         ledger = books(a_queue("q"))
         for name in ("one", "another"):
             ledger.devices.put_claim(a_claim(name).uid(f"uid-of-{name}").exactly("r", "gpu").view())
         both = pod("p", "one").claim("more", name="another")
         records = {op["path"]: op["value"] for op in self.added(both, ledger)}
-        assert records["/metadata/annotations/cardquota.io~1claims"] == "uid-of-another,uid-of-one"
+        assert json.loads(records["/metadata/annotations/cardquota.io~1claims"]) == {
+            "dev": {"uid": "uid-of-one", "deviceclass/gpu": "1"},
+            "more": {"uid": "uid-of-another", "deviceclass/gpu": "1"},
+        }
 
     def test_where_it_has_none_at_all_they_come_with_it(self) -> None:
         bare = a_pod("p").claim("dev", template="each").gated()
@@ -195,7 +199,8 @@ class TestPatch:
         ledger.put_pod(bare.view())
         (lift,) = Planner(ledger).decide("default")
         assert isinstance(lift, Lift)
-        value = {names.CHARGED_QUEUE_ANNOTATION: "default", names.CLAIMS_ANNOTATION: ""}
+        counted = '{"dev":{"deviceclass/gpu":"1"}}'
+        value = {names.CHARGED_QUEUE_ANNOTATION: "default", names.CLAIMS_ANNOTATION: counted}
         assert lift.patch[-1] == {"op": "add", "path": "/metadata/annotations", "value": value}
 
     def test_one_with_cards_has_its_record(self) -> None:
