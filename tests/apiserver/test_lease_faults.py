@@ -174,10 +174,10 @@ def test_a_leader_that_is_stopped_while_its_lease_is_deleted_is_waited_for_and_g
     leader = leader_index(cluster.plane, installation)
     caller = Caller(cluster, installation)
     wait_for("the leader knows the node", lambda: caller.ask(leader, "a", node)["allowed"])
-    granted = granted_by(installation, leader)
     path = hook_entry(cluster.plane).url_path
     with ExitStack() as stack:
-        lines = [stack.enter_context(closing(caller.line(leader))) for _ in range(8)]
+        lines = [stack.enter_context(closing(caller.line(leader, "a", node))) for _ in range(8)]
+        granted = granted_by(installation, leader)
         with stopped(installation.controller_processes[leader]):
             deleted = time.monotonic()
             cluster.api.delete(the_lease(cluster, installation)).expect()

@@ -53,11 +53,11 @@ class Caller:
         with self._opener.open(http, timeout=_TIMEOUT_S) as response:
             return json.load(response)["response"]
 
-    def line(self, index: int) -> HTTPSConnection:
-        """A connection to a controller's own port that is kept, after a first question."""
+    def line(self, index: int, pod: str, node: str) -> HTTPSConnection:
+        """A connection to a controller's own port that is kept: who has asked nothing that is served is sent away."""
         address = urlsplit(self._installation.controller_url(index))
         line = HTTPSConnection(address.hostname or "", address.port, context=self._tls, timeout=_TIMEOUT_S)
-        line.request("GET", "/")
+        line.request("POST", hook_entry(self._cluster.plane).url_path, self.review(pod, node), HEADERS)
         line.getresponse().read()
         return line
 
