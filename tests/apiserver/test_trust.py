@@ -19,7 +19,7 @@ from tests.apiserver.manifests import binding, card_pod, pod
 from tests.apiserver.trusting import AUTHORITY, CERTIFICATES, HOOK, Kept, served
 
 NOBODY = "nobody"
-_RENEWAL_S = 60.0
+_RENEWAL_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +100,7 @@ def all_serve_others(kept: Kept, installation: Installation, before: list[str]) 
     return all(new != old for new, old in zip(now, before, strict=True))
 
 
+@pytest.mark.timeout(400)
 def test_pairs_are_renewed_while_binds_go_on(installation: Installation, kept: Kept, asking: Asking) -> None:
     """Both are about to end; every replica goes over to the new ones, and the path changes as well."""
     ca = pki.Pair(kept.data(AUTHORITY)["ca.crt"], kept.data(AUTHORITY)["ca.key"])
@@ -135,6 +136,7 @@ def test_pairs_are_renewed_while_binds_go_on(installation: Installation, kept: K
     assert path.endswith(held["hook.former"].decode())
 
 
+@pytest.mark.timeout(400)
 def test_a_new_authority_is_trusted_before_anybody_shows_its_certificate(
     installation: Installation, kept: Kept, asking: Asking
 ) -> None:

@@ -230,7 +230,11 @@ def test_devices_are_planned_for_the_queue_and_those_above(run: Run) -> None:
             {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "cardquota.io/quota"},
             {"op": "remove", "path": "/spec/schedulingGates/0"},
             {"op": "add", "path": "/metadata/annotations/cardquota.io~1queue", "value": "team"},
-            {"op": "add", "path": "/metadata/annotations/cardquota.io~1claims", "value": ""},
+            {
+                "op": "add",
+                "path": "/metadata/annotations/cardquota.io~1claims",
+                "value": '{"dev":{"deviceclass/gpu":"2","memory.deviceclass/gpu":"17179869184"}}',
+            },
         ],
     }
     assert pods["default/second"]["reason"] == "InsufficientDeviceQuota"

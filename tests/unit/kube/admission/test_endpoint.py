@@ -101,16 +101,18 @@ async def test_a_body_beyond_the_limit_of_the_application_is_refused() -> None:
     assert endpoint.failed(413) == 1
 
 
-async def test_beyond_the_limit_of_the_process_a_review_is_asked_to_come_again() -> None:
-    bodies = Intake(MIB)
-    endpoint, held = Endpoint(bodies), Sending(MIB, **JSON)
-    first = asyncio.create_task(endpoint.status(held))
-    await asyncio.sleep(0)
-    status, headers = await endpoint.status(sending(review()))
+async def test_beyond_the_limit_of_the_process_the_review_that_arrives_longest_is_asked_to_come_again() -> (
+    None
+):
+    endpoint, held = Endpoint(Intake(MIB)), Sending(MIB, **JSON)
+    held.sends(b"x" * (MIB - 1))
+    longest = asyncio.create_task(endpoint.status(held))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (await endpoint.status(sending(review())))[0] == 200
+    status, headers = await longest
     assert (status, headers["Retry-After"]) == (503, "1")
     assert endpoint.failed(503) == 1
-    held.sends(b"x" * MIB).ends()
-    assert (await first)[0] == 400
     assert (await endpoint.status(sending(review())))[0] == 200
 
 
