@@ -160,6 +160,7 @@ def test_who_comes_with_a_node_keeps_the_claim_that_another_pod_was_let_in_for(s
     stage.admin.finish("a")
     stage.tenant.create(stage.pod("claim", "b"))
     stage.admin.wait_running("b", "kept")
+    wait_for("its queue is on record", lambda: charged(stage.admin.pod("kept")))
     assert charged(stage.admin.pod("kept")) == stage.queues[OTHER]
 
 
