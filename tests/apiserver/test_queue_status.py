@@ -170,7 +170,7 @@ def test_without_the_webhook_keys_are_written_again_with_patience(
         wait_for("our key is there and stays", lambda: used.card in used.allocated())
         volcano.wait_for_writes(5)
         watch.catch_up()
-    assert len(came) == 3
+    assert len(came) >= 3  # more where the webhook is slow to be back
     assert used.allocated() == {"cpu": "1", "pods": "1", used.card: "1"}
     pauses = [after - before for before, after in pairwise(came)]
     assert min(pauses) > 0.9 * REPEAT_S
