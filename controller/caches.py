@@ -144,6 +144,10 @@ class Caches:
             self._book_pod(found)
             self.notify()
 
+    def found_group(self, key: str, found: Group | None) -> None:
+        """Takes in a PodGroup that was read just now, None for one that does not exist, before the watch shows it."""
+        self.groups.correct(key, found)
+
     async def look_up(self, expected: Pod, read: Callable[[Pod], Awaitable[Pod | None]]) -> Pod | None:
         """Reads a pod anew, and takes in what was found before the watch shows it; None for one that does not exist.
 

@@ -7,14 +7,16 @@ what the watch shows decides, or what is read.
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from controller.caches import Caches
+from controller.flight import Flight, Key, about, key_of
+from controller.lone_lifts import LoneLifts
 from controller.metrics import Metrics
 from controller.writing import LiftClient
-from core.names import FIELD_MANAGER
+from core.names import FIELD_MANAGER, GANG_ANNOTATION
 from core.objects import Pod
+from core.plan.begun import others_are_in
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from kube import errors
@@ -42,35 +44,14 @@ UNANSWERED_S = 2 * WRITE_TIMEOUT_S + FAILED_S
 
 _PATIENCE_S = 30.0
 """So long a lift may fail, or wait for its turn behind others that do, before it is given up for now."""
-_RETRY_FIRST_S = 0.2
 _RETRY_MAX_S = 5.0
 _TRIES = 6
 """So often the API server may fail at a pod before that gives its quota back and waits to be tried anew."""
+GANG_PATIENCE = 10
+"""So many times longer, and more often, for a member of a gang of which others are in: what it gives back goes to others, and
+those hold theirs for nothing."""
 _REFUSED_FIRST_S = 30.0
 _REFUSED_MAX_S = 300.0
-
-
-_Key = tuple[str, str]
-"""Namespace and UID: a pod that is made anew under a name is another one, whatever is still under way for the former."""
-
-
-@dataclass(slots=True)
-class _Flight:
-    """A lift on its way."""
-
-    lift: Lift
-    tries: int = 0
-    delay_s: float = _RETRY_FIRST_S
-    look: bool = False
-    """Whether the pod has to be read before it is written again."""
-    open_until: float = float("-inf")
-    """Until when a try may still be stored that failed, or was not answered."""
-    since: float = 0.0
-    """When it was decided, or first failed."""
-    given_up: str = ""
-    """Why it is not to be written any more."""
-    void: bool = False
-    """Whether its queue has changed so that the decision does not hold."""
 
 
 class LiftWriter:
@@ -80,12 +61,17 @@ class LiftWriter:
         self._client = client
         self._caches = caches
         self._metrics = metrics
+        self._lone = LoneLifts(client, caches)
+        self._asking: dict[str, list[Key]] = {}
+        """Questions under way, and whose lifts wait for the answer as well."""
+        self._returned: list[Lift] = []
+        """Members of gangs whose booking is taken back between two passes, see `give_back`."""
         self._planner: Planner | None = None
         self._term: Term | None = None
-        self._flights: dict[_Key, _Flight] = {}
-        self._refused: dict[_Key, float] = {}
+        self._flights: dict[Key, Flight] = {}
+        self._refused: dict[Key, float] = {}
         """Pods whose lift is refused for now, and how long the next time lasts."""
-        self._queue: WorkQueue[_Key] = WorkQueue(
+        self._queue: WorkQueue[Key] = WorkQueue(
             self._work, slots=SLOTS, per_lane=PER_NAMESPACE, lane=lambda key: key[0]
         )
         caches.pods.subscribe(self._pod_changed)
@@ -102,11 +88,23 @@ class LiftWriter:
             self._queue.clear()
             self._flights.clear()
             self._refused.clear()
+            self._returned.clear()
+            self._asking.clear()
+
+    def give_back(self) -> None:
+        """Takes back the bookings of gang members that are to be decided on again. To be called before each pass.
+
+        A gang that is in but for these comes before all others, in a pass that begins with them. In the middle of one it may
+        have had its turn, and others that come after it would get what it lacks.
+        """
+        returned, self._returned = self._returned, []
+        for lift in returned:
+            self._retract(lift)
 
     def write(self, lift: Lift) -> None:
         """Has a lift written that is booked in the ledger."""
-        key = _key(lift.pod)
-        self._flights[key] = _Flight(lift, since=asyncio.get_running_loop().time())
+        key = key_of(lift.pod)
+        self._flights[key] = Flight(lift, since=asyncio.get_running_loop().time())
         self._queue.add(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -114,7 +112,7 @@ class LiftWriter:
         pod = new or old
         if pod is None or self._planner is None:
             return
-        key = _key(pod)
+        key = key_of(pod)
         if key in self._flights:
             self._queue.add(key)
         elif key in self._refused and (new is None or not new.gated):
@@ -124,7 +122,7 @@ class LiftWriter:
 
     # -- one lift ----------------------------------------------------------------------------------------------
 
-    async def _work(self, key: _Key) -> float | None:
+    async def _work(self, key: Key) -> float | None:
         """One step for one pod. Returns after how many seconds it goes on, None or IDLE when nothing is left to be done."""
         flight = self._flights.get(key)
         if flight is None:
@@ -144,9 +142,34 @@ class LiftWriter:
             return IDLE
         if flight.look or flight.void:
             return await self._look(key, flight)
+        question = self._lone.question(flight.lift)
+        if question is not None:
+            return await self._ask(key, flight, question)
         return await self._write(key, flight)
 
-    async def _write(self, key: _Key, flight: _Flight) -> float | None:
+    async def _ask(self, key: Key, flight: Flight, question: str) -> float:
+        """Has something found out on which the lift depends; then it is looked at again, with all that wait for the same."""
+        waiting = self._asking.get(question)
+        if waiting is not None:
+            waiting.append(key)
+            return IDLE
+        waiting = self._asking[question] = []
+        delay_s = 0.0
+        try:
+            await self._lone.ask(question)
+        except errors.KubeError as error:
+            delay_s = self._again(flight, error)
+            return delay_s
+        else:
+            self._queue.add(key)
+            return IDLE
+        finally:
+            if self._asking.get(question) is waiting:
+                del self._asking[question]
+                for other in waiting:
+                    self._queue.add(other, delay_s)
+
+    async def _write(self, key: Key, flight: Flight) -> float | None:
         lift = flight.lift
         flight.tries += 1
         try:
@@ -169,31 +192,29 @@ class LiftWriter:
                 return self._unknown(flight, error)
             return await self._refuse(key, flight, error)
         self._metrics.lifts.labels("done").inc()
-        _LOG.info("lifted", extra=_about(lift, None))
+        _LOG.info("lifted", extra=about(lift, None))
         self._done(key, flight)
         # The scheduler may see it sooner than we do, and is not to wait at the bind.
         self._caches.answered(answer)
         return None
 
-    def _unknown(self, flight: _Flight, error: errors.KubeError) -> float:
+    def _unknown(self, flight: Flight, error: errors.KubeError) -> float:
         """Nobody knows whether the patch was stored, or still will be."""
         flight.look = True
         self._keep_open(flight, error)
         return self._again(flight, error)
 
-    async def _refuse(self, key: _Key, flight: _Flight, error: errors.ApiError) -> float | None:
+    async def _refuse(self, key: Key, flight: Flight, error: errors.ApiError) -> float | None:
         """The patch was not stored. The pod may be another one than was looked at, perhaps by an earlier try of this lift."""
         self._metrics.lifts.labels("refused").inc()
         changed = isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid)
-        _LOG.log(
-            logging.DEBUG if changed else logging.ERROR, "lift refused", extra=_about(flight.lift, error)
-        )
+        _LOG.log(logging.DEBUG if changed else logging.ERROR, "lift refused", extra=about(flight.lift, error))
         if not changed or flight.tries >= _TRIES:
             flight.given_up = errors.describe(error)
         flight.look = True
         return await self._look(key, flight)
 
-    async def _look(self, key: _Key, flight: _Flight) -> float | None:
+    async def _look(self, key: Key, flight: Flight) -> float | None:
         """What is stored decides."""
         try:
             found = await self._caches.look_up(flight.lift.pod, self._read)
@@ -237,58 +258,71 @@ class LiftWriter:
             await asyncio.sleep(_PATIENCE_S / 4)
             late = clock() - _PATIENCE_S
             for key, flight in tuple(self._flights.items()):
-                if not flight.tries and flight.since <= late:
+                if not flight.tries and flight.since <= late and not self._patient(flight):
                     flight.given_up = f"lifts in namespace {key[0]} are not taken in at present"
                     self._hold(key, flight)
 
     # -- how it stands -----------------------------------------------------------------------------------------
 
-    def _overtaken(self, flight: _Flight) -> bool:
+    def _overtaken(self, flight: Flight) -> bool:
         """Whether it has been seen what became of the lift, or of the pod."""
         return self._caches.ledger.assumed(flight.lift.pod.uid) is not flight.lift.lifted
 
-    def _is_another(self, flight: _Flight) -> bool:
+    def _is_another(self, flight: Flight) -> bool:
         """Whether the pod is still gated and has changed: then this lift can never be stored."""
         seen = self._caches.ledger.observed(flight.lift.pod.uid)
         return seen is not None and seen.resource_version != flight.lift.pod.resource_version
 
-    def _keep_open(self, flight: _Flight, error: errors.KubeError) -> None:
+    def _keep_open(self, flight: Flight, error: errors.KubeError) -> None:
         answered = isinstance(error, errors.ApiError) and error.status == HTTPStatus.INTERNAL_SERVER_ERROR
         until = asyncio.get_running_loop().time() + (FAILED_S if answered else UNANSWERED_S)
         flight.open_until = max(flight.open_until, until)
 
-    def _open_s(self, flight: _Flight) -> float:
+    def _open_s(self, flight: Flight) -> float:
         return flight.open_until - asyncio.get_running_loop().time()
 
     # -- how it goes on ----------------------------------------------------------------------------------------
 
-    def _again(self, flight: _Flight, error: errors.KubeError) -> float:
+    def _again(self, flight: Flight, error: errors.KubeError) -> float:
         self._metrics.lifts.labels("retried").inc()
-        _LOG.warning("lift not answered, trying again", extra=_about(flight.lift, error))
+        _LOG.warning("lift not answered, trying again", extra=about(flight.lift, error))
         now = asyncio.get_running_loop().time()
         if flight.tries == 1 and not flight.given_up:
             flight.since = now
-        if flight.tries >= _TRIES or now - flight.since >= _PATIENCE_S:
+        if (flight.tries >= _TRIES or now - flight.since >= _PATIENCE_S) and not self._patient(flight):
             flight.look, flight.given_up = True, flight.given_up or errors.describe(error)
         delay_s = flight.delay_s
         flight.delay_s = min(_RETRY_MAX_S, 2 * delay_s)
         return max(delay_s, min(errors.retry_after_s(error), _PATIENCE_S))
 
-    def _done(self, key: _Key, flight: _Flight) -> None:
+    def _patient(self, flight: Flight) -> bool:
+        """Whether a lift that has failed for long is tried on all the same: others of its gang are in."""
+        if GANG_ANNOTATION not in flight.lift.records or flight.tries >= GANG_PATIENCE * _TRIES:
+            return False
+        waited_s = asyncio.get_running_loop().time() - flight.since
+        return waited_s < GANG_PATIENCE * _PATIENCE_S and others_are_in(self._caches.ledger, flight.lift.pod)
+
+    def _done(self, key: Key, flight: Flight) -> None:
         """Nothing is to be written any more; the booking stays until the watch shows what became of the pod."""
         if self._flights.get(key) is flight:
             del self._flights[key]
             self._refused.pop(key, None)
 
-    def _take_back(self, key: _Key, flight: _Flight) -> None:
+    def _take_back(self, key: Key, flight: Flight) -> None:
         """The lift is not stored and never will be: the pod is decided on again."""
         if self._flights.get(key) is flight:
             del self._flights[key]
-        self._caches.ledger.retract(flight.lift.lifted)
-        self._caches.ledger.wakeups.look_at(flight.lift.queue)
+        if GANG_ANNOTATION in flight.lift.records:
+            self._returned.append(flight.lift)
+        else:
+            self._retract(flight.lift)
         self._caches.notify()
 
-    def _hold(self, key: _Key, flight: _Flight) -> None:
+    def _retract(self, lift: Lift) -> None:
+        self._caches.ledger.retract(lift.lifted)
+        self._caches.ledger.wakeups.look_at(lift.queue)
+
+    def _hold(self, key: Key, flight: Flight) -> None:
         """The pod gives its quota back and waits, with the reason, until it is tried anew."""
         wait_s = self._refused.get(key, _REFUSED_FIRST_S)
         self._refused[key] = min(_REFUSED_MAX_S, 2 * wait_s)
@@ -298,18 +332,9 @@ class LiftWriter:
         self._queue.discard(key)
         self._queue.add(key, wait_s)
 
-    def _try_anew(self, key: _Key) -> None:
+    def _try_anew(self, key: Key) -> None:
         pod = self._caches.ledger.observed(key[1])
         if pod is not None and key in self._refused and self._planner is not None:
             self._planner.accept(pod.uid)
             self._caches.ledger.wakeups.help(self._caches.ledger.attribution(pod).queue)
             self._caches.notify()
-
-
-def _key(pod: Pod) -> _Key:
-    return pod.namespace, pod.uid
-
-
-def _about(lift: Lift, error: errors.KubeError | None) -> dict[str, object]:
-    about: dict[str, object] = {"pod": lift.pod.key, "queue": lift.queue, "assigned": dict(lift.assigned)}
-    return about if error is None else about | {"error": errors.describe(error)}

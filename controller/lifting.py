@@ -57,8 +57,10 @@ class Lifter:
         await self._caches.settled()
         wakeups = self._caches.ledger.wakeups
         with self._metrics.pass_seconds.time():
+            self._writer.give_back()
             while queues := wakeups.take_queues():
                 await self._decide(planner, queues)
+                self._writer.give_back()
 
     async def _decide(self, planner: Planner, queues: list[str]) -> None:
         with closing(self._deciding(planner, queues)) as steps:

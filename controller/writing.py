@@ -34,4 +34,7 @@ class Patcher(Protocol):
 
 
 class LiftClient(Patcher, Reader, Protocol):
-    """What lifting a gate takes: a write, and a look at what became of it."""
+    """What lifting a gate takes: a write, a look at what became of it, and at what it rests on."""
+
+    async def serves(self, resource: Resource, *, timeout_s: float = 10.0) -> bool:
+        """See Client.serves."""

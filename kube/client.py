@@ -133,7 +133,7 @@ class Client:
                     Request("GET", path, "list", str(resource), within(timeout_s), query=query)
                 )
             except errors.NotFound as error:
-                if await self._is_served(resource, timeout_s):
+                if await self.serves(resource, timeout_s=timeout_s):
                     raise errors.ServerError(
                         503, "ServiceUnavailable", f"{resource} is served, but: {error}"
                     ) from error
@@ -145,7 +145,7 @@ class Client:
                 return
             query["continue"] = token
 
-    async def _is_served(self, resource: Resource, timeout_s: float) -> bool:
+    async def serves(self, resource: Resource, *, timeout_s: float = 10.0) -> bool:
         """Whether discovery lists the resource in its version. Raises KubeError where that cannot be found out."""
         request = Request(
             "GET", resource.discovery_path, "get", f"discovery of {resource}", within(timeout_s)

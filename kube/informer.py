@@ -137,6 +137,13 @@ class Informer(Generic[V]):
         for view in self._views.values():
             handler(None, view)
 
+    def correct(self, object_key: str, view: V | None) -> None:
+        """Takes in an object that was read just now, None for one that does not exist, until the watch says more of it.
+
+        Not for what was read before the present view came: an older state would stand for the newer one.
+        """
+        self._put(object_key, view)
+
     async def run(self) -> None:
         """Follows the collection until cancelled."""
         loop = asyncio.get_running_loop()

@@ -4,6 +4,7 @@ from core import names, reasons
 from core.affinity import NodeRequirement
 from core.cards.assigned import render_assigned
 from core.mgpu.affinity import node_requirement
+from core.objects import Pod
 from core.plan.choice import Choice
 from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
@@ -12,6 +13,7 @@ from core.plan.room import Destination
 from core.plan.together import note
 from core.queues.check import balance_of
 from core.queues.entry import Entry
+from core.queues.group_minimum import minimum_of
 from core.queues.ledger import Ledger
 from core.queues.shortfall import (
     card_not_named,
@@ -74,7 +76,7 @@ class Judge:
         if others:
             why_others = waits_for_others(entry.queue, others)
             return Hold(entry.pod, entry.queue, why_others.reason, why_others.message)
-        apart = self._apart(entry)
+        apart = self._apart(entry.pod, entry.queue)
         if apart is not None:
             return apart
         closed = self.closed(entry)
@@ -90,9 +92,16 @@ class Judge:
             why = self._ledger.devices.obstacle(entry.pod, entry.queue)
         return None if why is None else Hold(entry.pod, entry.queue, why.reason, why.message)
 
-    def _apart(self, entry: Entry) -> Hold | None:
+    def goes_alone(self, pod: Pod) -> bool:
+        """Whether the pod may be lifted without others: it is known to which group it belongs, which needs no more members."""
+        if self._apart(pod, ""):
+            return False
+        group = self._ledger.group_of(pod)
+        return group is None or minimum_of(group).alone
+
+    def _apart(self, pod: Pod, queue: str) -> Hold | None:
         """Why it is not known yet to which group the pod belongs, and with it to which queue; None when it is."""
-        pod, ledger = entry.pod, self._ledger
+        ledger = self._ledger
         if pod.group_name:
             if ledger.group_of(pod) is not None:
                 return None
@@ -103,7 +112,7 @@ class Judge:
             )
         else:
             return None
-        return Hold(pod, entry.queue, reasons.POD_GROUP_NOT_FOUND, text)
+        return Hold(pod, queue, reasons.POD_GROUP_NOT_FOUND, text)
 
     def closed(self, entry: Entry) -> Hold | None:
         """Why the queue takes in nobody, or nobody of the namespace of the pod; None when it does.

@@ -10,6 +10,7 @@ decided is decided by what is there then, and what has changed since it was look
 from collections.abc import Iterable
 from typing import Final
 
+from core import names
 from core.plan.choice import Choice
 from core.plan.course import Courses, Decisions
 from core.plan.decision import Decision, Lift
@@ -77,14 +78,22 @@ class Planner:
     def stands(self, lift: Lift) -> bool:
         """Whether a lift that is not written yet may still be: the queue is the same, takes pods in and is within its quota.
 
+        One that was decided for the pod alone may not once the pod has to wait for its PodGroup, or for other members.
+
         What is lifted is counted, so a quota that was cut meanwhile is found here. Never is asked more than when it was
         decided, or the same would be decided and taken back for ever.
         """
         if not (lift.pod.asks or self._ledger.devices.wanted(lift.pod)):
             return True
         entry, seen = self._ledger.entry(lift.pod.uid), self._ledger.observed(lift.pod.uid)
-        # What is booked carries the record already; the pod as it is says which queue it would be decided for now.
-        if entry is None or seen is None or self._ledger.attribution(seen).queue != lift.queue:
+        if entry is None or seen is None:
+            return False
+        if names.GANG_ANNOTATION not in lift.records and not self._judge.goes_alone(seen):
+            return False
+        # What is booked carries the record already; the pod as it is says which queue it would be decided for now. While its
+        # PodGroup is away nobody knows, and others of the gang may have been let in by then.
+        known = not seen.group_name or self._ledger.group_of(seen) is not None
+        if known and self._ledger.attribution(seen).queue != lift.queue:
             return False
         return self._judge.closed(entry) is None and not self._choice.breaks_quota(
             balance_of(self._ledger, lift.queue), entry, lift.assigned

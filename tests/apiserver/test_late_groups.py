@@ -65,6 +65,9 @@ class LateGroups:
         self._rng = rng
         self.refusing_lists = deque[errors.KubeError]()
         self.refusing_watches = deque[errors.KubeError]()
+        self.shown = asyncio.Event()
+        """Cleared while nothing of what happens to PodGroups is to be seen."""
+        self.shown.set()
 
     async def list(self, resource: Resource, *args: Any, **options: Any) -> AsyncGenerator[Page]:
         if resource == PODGROUPS and self.refusing_lists:
@@ -81,6 +84,7 @@ class LateGroups:
         async for event in self._client.watch(resource, **{**options, **short}):
             if of_groups:
                 await asyncio.sleep(self._rng.uniform(0, LAG_S))
+                await self.shown.wait()
             yield event
 
 
@@ -101,9 +105,9 @@ class World:
         self.queues.append(name)
         return name
 
-    async def group(self, gang: str, in_queue: str, after_s: float = 0.0) -> None:
+    async def group(self, gang: str, in_queue: str, after_s: float = 0.0, size: int = SIZE) -> None:
         await asyncio.sleep(after_s)
-        await self.client.create(PODGROUPS, podgroup(gang, in_queue, SIZE), self.namespace)
+        await self.client.create(PODGROUPS, podgroup(gang, in_queue, size), self.namespace)
 
     async def pods(self, gang: str, in_queue: str, after_s: float = 0.0) -> None:
         await asyncio.sleep(after_s)
@@ -223,6 +227,15 @@ async def a_job_restarts(world: World, number: int) -> None:
     await asyncio.gather(group(), members())
 
 
+async def made_anew_unseen(world: World, name: str, number: int) -> None:
+    """The PodGroups of two pods alone become those of two gangs, which nothing shows but a read."""
+    for gang in (f"{name}-1", f"{name}-2"):
+        await world.client.delete(PODGROUPS, gang, world.namespace)
+        await world.group(gang, name)
+    first, second = (f"{name}-1", f"{name}-2") if number % 2 else (f"{name}-2", f"{name}-1")
+    await asyncio.gather(world.pods(first, name), world.pods(second, name, world.rng.uniform(0, 0.2)))
+
+
 async def test_two_gangs_whose_podgroups_come_late_in_every_order(world: World) -> None:
     await side_by_side(*(two_late_gangs(world, number) for number in range(ROUNDS)))
     await world.rest()
@@ -247,4 +260,22 @@ async def test_a_watch_of_podgroups_that_fails(world: World) -> None:
     await world.rest()
     assert not faults.refusing_watches
     assert not faults.refusing_lists
+    await world.check()
+
+
+async def test_podgroups_that_are_shown_as_they_were_when_each_pod_was_one_of_its_own(world: World) -> None:
+    """The watch is so late that it shows nothing of the gangs before they are in."""
+    rounds = [await world.queue() for _ in range(max(8, ROUNDS // 4))]
+    groups = [f"{name}-{gang}" for name in rounds for gang in (1, 2)]
+    for gang in groups:
+        await world.group(gang, gang.rsplit("-", 1)[0], size=1)
+    await world.caches.refresh()
+    assert all(world.caches.groups.get(f"{world.namespace}/{gang}") for gang in groups)
+    world.source.shown.clear()
+    await side_by_side(*(made_anew_unseen(world, name, number) for number, name in enumerate(rounds)))
+    for name in rounds:
+        await world.until_lifted(name)
+    await world.check()
+    world.source.shown.set()
+    await world.rest()
     await world.check()

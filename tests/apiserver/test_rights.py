@@ -104,14 +104,15 @@ def right_of(request: AuditedRequest, prefix: str) -> Right:
 
 
 def live_through_the_main_stories(cluster: Cluster, installation: Installation) -> None:
-    """Cards, a gang, shares, claims, refusals, certificates, and a change of the leader."""
+    """Cards, a gang, a pod with a PodGroup of its own, shares, claims, refusals, certificates, and a change of the leader."""
     card, name = cluster.add_card(), unique("q")
     path = cluster.create_queue(queue(name, f'{{"{card}": 3}}'))
     node = unique("mgpu")
     cluster.add_nodes(mgpu_node(node, cards=1, memory_mib=CARD_MIB))
     cluster.create(podgroup("g", name, 2))
     cluster.create(*in_group("g", *[card_pod(f"g{number}", card, name) for number in range(2)]))
-    cluster.create(card_pod("one", card, name))
+    cluster.create(podgroup("alone", name, 1))
+    cluster.create(*in_group("alone", card_pod("one", card, name)))
     cluster.wait_running("g0", "g1", "one")
     cluster.wait_allocated(path, {card: 3})
     cluster.create(card_pod("waits", card, name))

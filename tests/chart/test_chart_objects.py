@@ -55,7 +55,7 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
             "namespaces": READ,
             "queues.scheduling.volcano.sh": READ,
             "queues/status.scheduling.volcano.sh": ("patch",),
-            "podgroups.scheduling.volcano.sh": READ,
+            "podgroups.scheduling.volcano.sh": ("get", *READ),
             "jobs.batch.volcano.sh": READ,
             "resourceclaims.resource.k8s.io": READ,
             "resourceclaimtemplates.resource.k8s.io": READ,

@@ -25,7 +25,7 @@ class Write:
 
 @dataclass
 class Writer:
-    """The get, patch and delete calls of kube.client.Client.
+    """The get, serves, patch and delete calls of kube.client.Client.
 
     `answers` to writes are used up first: an error to raise, or None; then `answer_to` by name; then success, with what is
     in `answered` by name. Reads find what is in `stored`, by key.
@@ -41,6 +41,10 @@ class Writer:
     answered: dict[str, Json] = field(default_factory=dict)
     answer_to: Callable[[str], errors.KubeError | None] = lambda _name: None
     latency_s: Callable[[str], float] = lambda _name: 0.001
+    served: bool = True
+    """What discovery says."""
+    discoveries: int = 0
+    failing_discoveries: deque[errors.KubeError] = field(default_factory=deque)
     deletions: list[tuple[str, str | None, str | None]] = field(default_factory=list)
     """Key, uid and resourceVersion of what was to be deleted."""
 
@@ -73,6 +77,14 @@ class Writer:
             return self.stored[f"{namespace}/{name}"]
         except KeyError:
             raise errors.NotFound(404, "NotFound", f"{name} not found", None, None) from None
+
+    async def serves(self, resource: Resource, *, timeout_s: float = 10.0) -> bool:
+        assert (resource, timeout_s) is not None
+        self.discoveries += 1
+        await asyncio.sleep(0.001)
+        if self.failing_discoveries:
+            raise self.failing_discoveries.popleft()
+        return self.served
 
     async def delete(
         self,
