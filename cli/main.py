@@ -14,12 +14,40 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from cli import cards, check, controller, cross, dump, place, plan, queues, review, serve, version, webhook
+from cli import (
+    cards,
+    check,
+    controller,
+    cross,
+    dump,
+    explain,
+    place,
+    plan,
+    queues,
+    review,
+    serve,
+    version,
+    webhook,
+)
 from cli.errors import CommandError
 
 Run = Callable[[argparse.Namespace], int]
 
-_COMMANDS = (check, plan, place, queues, cards, cross, dump, review, serve, webhook, controller, version)
+_COMMANDS = (
+    check,
+    plan,
+    explain,
+    place,
+    queues,
+    cards,
+    cross,
+    dump,
+    review,
+    serve,
+    webhook,
+    controller,
+    version,
+)
 _USAGE = 2
 _CHOICE = re.compile(
     r"argument (?P<argument>[^:]+): invalid choice: (?P<quote>['\"])(?P<given>.*)(?P=quote) \(choose from (?P<known>.*)\)",

@@ -5,7 +5,7 @@ objects known now add up to. A change costs as much as the pods that it touches.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from core import reasons
@@ -75,6 +75,19 @@ class DeviceBook:
         """What would be used beyond what is, if all that wait were let in."""
         account = self._accounts.get(queue)
         return account.waiting() if account else _NOTHING
+
+    def holders(self, queue: str) -> Iterator[tuple[Pod, Amounts]]:
+        """The pods of a queue and of those below it that are bound, or may be any moment, and what the claims of each cost.
+
+        A claim that several pods share is told of each of them.
+        """
+        for booking in self._bookings.values():
+            if queue in booking.chain.queues and booking.stage in (Stage.ALLOCATED, Stage.RESERVED):
+                yield booking.pod, total(booking.wants.claims.values())
+
+    def asked(self, pod: Pod) -> Amounts:
+        """What the claims of a pod cost, whether others hold them too or not."""
+        return total(self._wants(pod).claims.values()) if self.wanted(pod) else _NOTHING
 
     def share(self, queue: str) -> float:
         """The largest part of any limit of the queue that is used; for order and display only."""

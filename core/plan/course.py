@@ -224,4 +224,4 @@ def _behind(entry: Entry, head: Hold) -> Hold:
         refusal = not_allowed(entry.queue, entry.pod.namespace)
         return Hold(entry.pod, entry.queue, refusal.reason, refusal.message)
     text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.message}"
-    return Hold(entry.pod, entry.queue, head.reason, text, announced=False)
+    return Hold(entry.pod, entry.queue, head.reason, text, announced=False, behind=head.pod)

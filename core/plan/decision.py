@@ -43,7 +43,8 @@ class Lift:
 class Hold:
     """A pod that stays gated; `announced` says whether its owner is told by an event.
 
-    `group` is the PodGroup that waits as a whole, where that is why.
+    `group` is the PodGroup that waits as a whole, where that is why. `behind` is the first in line of a fifo queue, for
+    which alone the pod waits.
     """
 
     pod: Pod
@@ -52,6 +53,7 @@ class Hold:
     message: str
     announced: bool = True
     group: Group | None = None
+    behind: Pod | None = None
 
 
 Decision = Lift | Hold

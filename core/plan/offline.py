@@ -1,13 +1,13 @@
 """A complete plan: what a controller that knows these objects would do, until there is nothing left to do."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from core import reasons
 from core.affinity import Patch
 from core.objects import Pod
-from core.plan.decision import Hold, Lift
+from core.plan.decision import Decision, Hold, Lift
 from core.plan.lift import Planner
 from core.plan.reservations import Reservations, overdue_notice
 from core.queues.figures import Figures, figures_of
@@ -59,19 +59,12 @@ def plan(ledger: Ledger, pods: Iterable[Pod], now: int | None = None) -> Plan:
     known = tuple(pods)
     lifts: dict[str, Lift] = {}
     holds: dict[str, Hold] = {}
-    finish(ledger.settle())
-    planner = Planner(ledger)
-    lifted = True
-    while lifted:
-        lifted = False
-        holds.clear()
-        for queue in planner.order(list(ledger.accounts)):
-            for decision in planner.decide(queue):
-                if isinstance(decision, Lift):
-                    lifts[decision.pod.uid] = decision
-                    lifted = True
-                else:
-                    holds[decision.pod.uid] = decision
+    for decision in decisions(ledger, Planner(ledger)):
+        holds.pop(decision.pod.uid, None)
+        if isinstance(decision, Lift):
+            lifts[decision.pod.uid] = decision
+        else:
+            holds[decision.pod.uid] = decision
     return Plan(
         pods={pod.key: _planned(ledger, pod, lifts.get(pod.uid), holds.get(pod.uid)) for pod in known},
         queues={name: figures_of(ledger, name) for name in sorted({*ledger.queues, *ledger.accounts})},
@@ -83,6 +76,18 @@ def plan(ledger: Ledger, pods: Iterable[Pod], now: int | None = None) -> Plan:
             *_late_events(ledger, known, now),
         ),
     )
+
+
+def decisions(ledger: Ledger, planner: Planner) -> Iterator[Decision]:
+    """What passes over the whole ledger decide that are repeated until nobody is lifted; of each pod the last one counts."""
+    finish(ledger.settle())
+    lifted = True
+    while lifted:
+        lifted = False
+        for queue in planner.order(list(ledger.accounts)):
+            for decision in planner.decide(queue):
+                lifted = lifted or isinstance(decision, Lift)
+                yield decision
 
 
 def patch_as_given(patch: Patch, raw: Mapping[str, Any]) -> Patch:

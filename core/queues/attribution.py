@@ -1,7 +1,8 @@
 """Which queue a pod charges: until it is let in what the objects say that it refers to, afterwards its record alone."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from core import names
@@ -18,6 +19,18 @@ class Charged(Protocol):
     @property
     def owner(self) -> Owner | None:
         """The controlling owner."""
+
+
+class Source(StrEnum):
+    """What may say which queue a pod charges."""
+
+    RECORD = "record"
+    GROUP = "podgroup"
+    JOB = "job"
+    JOB_ANNOTATION = "job annotation"
+    ANNOTATION = "annotation"
+    NAMESPACE = "namespace"
+    DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +65,23 @@ def attribute(
     objects the pod refers to, None where they do not exist (yet). An empty name counts as unset at every step, and so does
     one that is not `chargeable`; the default is not asked about.
     """
-    candidates = (
-        group.queue if group else "",
-        job.queue if job else "",
-        # The Job controller copies the queue to the pod; it serves while the Job itself is not in sight.
-        pod.annotations.get(names.JOB_QUEUE_ANNOTATION, "") if owned_by_job(pod) else "",
-        pod.annotations.get(names.QUEUE_NAME_ANNOTATION, ""),
-        namespace.queue if namespace else "",
-    )
-    for name in candidates:
+    for _, name in named_by(pod, group, job, namespace):
         if name and chargeable(name):
             return Attribution(name, named=True)
     return Attribution(default, named=False)
+
+
+def named_by(
+    pod: Charged, group: Group | None, job: Job | None, namespace: Namespace | None
+) -> Iterator[tuple[Source, str]]:
+    """What each of these objects says about the queue, perhaps nothing; the first one to say something counts."""
+    yield Source.GROUP, group.queue if group else ""
+    yield Source.JOB, job.queue if job else ""
+    # The Job controller copies the queue to the pod; it serves while the Job itself is not in sight.
+    copied = pod.annotations.get(names.JOB_QUEUE_ANNOTATION, "") if owned_by_job(pod) else ""
+    yield Source.JOB_ANNOTATION, copied
+    yield Source.ANNOTATION, pod.annotations.get(names.QUEUE_NAME_ANNOTATION, "")
+    yield Source.NAMESPACE, namespace.queue if namespace else ""
 
 
 def owned_by_job(pod: Charged) -> bool:

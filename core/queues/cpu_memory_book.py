@@ -1,5 +1,6 @@
 """What each queue's pods use of CPU and memory: those that ask for nothing of ours too, for they share the limit."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from core.queues.amounts import CPU, MEMORY, Amounts
@@ -18,6 +19,12 @@ class CpuMemoryBook:
     def used(self, queue: str, key: str) -> int:
         """What a queue's pods use of `cpu` or `memory`, in thousandths."""
         return self._sums.get(queue, _NOTHING)[_POSITION[key]]
+
+    def of_queue(self, queue: str) -> Iterator[tuple[str, Amounts]]:
+        """The pods of a queue that use any, by UID, and what each uses."""
+        for uid, (name, cpu, memory) in self._weights.items():
+            if name == queue:
+                yield uid, {CPU: cpu, MEMORY: memory}
 
     def put(self, uid: str, queue: str, weight: Amounts) -> str:
         """Books a pod anew. Returns the queue in which something was given back, empty where nothing was."""

@@ -13,7 +13,7 @@ from core.cards.expression import BAR, split
 from core.index import Index
 from core.objects import DeviceClass, Group, Job, Namespace, Node, Pod, Queue
 from core.queues.access_book import AccessBook, asks_admission
-from core.queues.attribution import Attribution
+from core.queues.attribution import Attribution, Source
 from core.queues.backlog import Backlog
 from core.queues.capacity import Capacity
 from core.queues.demand import Demand, demand_of
@@ -147,6 +147,14 @@ class Ledger:
         """The PodGroup that a pod names, None while it does not exist."""
         return self._sources.group_of(pod)
 
+    def group(self, key: str) -> Group | None:
+        """The PodGroup `namespace/name`, None while it does not exist."""
+        return self._sources.group(key)
+
+    def as_stored(self, uid: str) -> Pod | None:
+        """A pod as it was put, whatever name its namespace gives its card and whatever was decided meanwhile."""
+        return self.naming.as_it_is(uid) or self.observed(uid)
+
     def queues_with(self, group: str) -> Collection[str]:
         """The queues in which members of a PodGroup, `namespace/name`, wait."""
         return self._entries.queues_with(group)
@@ -163,6 +171,10 @@ class Ledger:
     def attribution(self, pod: Pod) -> Attribution:
         """The queue that a pod charges: by its record where it was let in, else by the objects known now."""
         return self._sources.attribution(pod)
+
+    def queue_source(self, pod: Pod) -> Source:
+        """What says that a pod charges its queue."""
+        return self._sources.source(pod)
 
     def fix_queue(self, pod: Pod) -> str:
         """From now on a pod that was let in without a record charges the queue that it does now, whatever changes."""

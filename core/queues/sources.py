@@ -5,7 +5,7 @@ from functools import partial
 
 from core.index import Index
 from core.objects import Group, Job, Namespace, Pod
-from core.queues.attribution import Attribution, attribute, owned_by_job, recorded
+from core.queues.attribution import Attribution, Source, attribute, named_by, owned_by_job, recorded
 from core.stage import let_in
 
 
@@ -40,12 +40,24 @@ class QueueSources:
         self._fixed.clear()
         return released
 
-    def _resolved(self, pod: Pod) -> Attribution:
-        group, job_key = self.group_of(pod), _job_key(pod)
-        job = self._jobs.get(job_key) if job_key is not None else None
+    def source(self, pod: Pod) -> Source:
+        """What says so: for people to look at."""
+        if recorded(pod) is not None:
+            return Source.RECORD
+        queue = self.attribution(pod).queue
+        said = named_by(pod, self.group_of(pod), self._job_of(pod), self._namespaces.get(pod.namespace))
+        return next((source for source, name in said if name == queue), Source.DEFAULT)
+
+    def _job_of(self, pod: Pod) -> Job | None:
+        key = _job_key(pod)
+        job = self._jobs.get(key) if key is not None else None
         if job is not None and pod.owner is not None and pod.owner.uid and job.uid != pod.owner.uid:
             # Created anew under the name; the pod is a leftover of the one before.
-            job = None
+            return None
+        return job
+
+    def _resolved(self, pod: Pod) -> Attribution:
+        group, job = self.group_of(pod), self._job_of(pod)
         # Nobody who came with a node, past gate and bind, is charged to a queue that would not have let them in.
         chargeable = partial(self._admits, pod.namespace) if pod.bound and not let_in(pod) else bool
         return attribute(pod, group, job, self._namespaces.get(pod.namespace), self._default, chargeable)
@@ -57,6 +69,10 @@ class QueueSources:
         """The PodGroup that a pod names, None while it does not exist."""
         key = _group_key(pod)
         return self._groups.get(key) if key is not None else None
+
+    def group(self, key: str) -> Group | None:
+        """The PodGroup `namespace/name`, None while it does not exist."""
+        return self._groups.get(key)
 
     def members(self, group: str) -> Collection[str]:
         """The UIDs of the followed pods that name a PodGroup."""

@@ -1,0 +1,50 @@
+"""`cardquota explain`: why something waits, who is before it, who holds the quota, what would help, when it may start."""
+
+import argparse
+from typing import Any
+
+from cli import cluster, config, output, targets
+
+_DESCRIPTION = """\
+Says of a pod, or of the pods of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, Volcano Job or PodGroup: the queue and
+what named it, what was counted, the position in line and who is before it, what exactly is short and who holds it, what
+would help, and when it may start. What would help has been tried: with that and nothing else the pod is lifted.
+"""
+_EPILOG = """\
+examples:
+  cardquota explain train-5
+  cardquota explain ml/train-5
+  cardquota explain job/ml/train -o json
+  cardquota explain deploy/serve -n ml --state state.json
+"""
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "explain", help="why something waits, and what would help", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    parser.add_argument(
+        "target", metavar="[KIND/][NAMESPACE/]NAME", help="what to explain; a pod unless a kind is named"
+    )
+    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="default: default")
+    output.add_argument(parser, "text", "json")
+    cluster.add_arguments(parser)
+    config.add_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the explanation. What is not there is wrong input."""
+    from cli import explain_text
+    from cli.explain_report import explained
+
+    target = targets.parse(options.target, options.namespace)
+    settings = config.load(options.config)
+    state = cluster.load(options, settings)
+    report = explained(state, settings, target, targets.pods_of(state, target))
+    if options.output == "json":
+        output.print_json(report)
+    else:
+        print(explain_text.render(report))
+    return 0

@@ -1,0 +1,161 @@
+"""What `explain` says, for people: what it waits for first, the rest below it."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from cli import output
+from core.quantity import milli
+from core.queues.attribution import Source
+
+_MOST: Final = 5
+_WIDTH: Final = 14
+_FROM: Final = {
+    Source.RECORD: "on record since it was let in",
+    Source.GROUP: "named by its PodGroup",
+    Source.JOB: "named by its Volcano Job",
+    Source.JOB_ANNOTATION: "named by its Volcano Job, in the pod's annotation volcano.sh/queue-name",
+    Source.ANNOTATION: "named by the pod's annotation scheduling.volcano.sh/queue-name",
+    Source.NAMESPACE: "named by the annotation of its namespace",
+    Source.DEFAULT: "the default, as nothing names a queue",
+}
+_STANDS: Final = {
+    "lift": "is let in by the next pass of the controller",
+    "reserved": "has its quota and no node yet: it waits for its scheduler",
+    "allocated": "has its quota and a node",
+    "ignored": "holds nothing and waits for nothing of cardquota's",
+}
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """The whole answer."""
+    return "\n".join(output.printable(line) for line in _lines(report))
+
+
+def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    counts = report["pods"]
+    if not report["object"].startswith("Pod "):
+        told = ", ".join(f"{count} {_TOLD[decision]}" for decision, count in counts.items())
+        yield f"{report['object']}: {told or 'no pods'}"
+    for key, why in report.get("refused", {}).items():
+        yield f"Pod {key} would be refused: {why['reason']}: {why['message']}"
+    if "pod" not in report:
+        return
+    decision = report["decision"]
+    if decision == "hold":
+        yield f"Pod {report['pod']} waits in queue {report['queue']}: {report['reason']}"
+        yield from textwrap.wrap(report["message"], 110, initial_indent="  ", subsequent_indent="  ")
+    else:
+        yield f"Pod {report['pod']} {_STANDS[decision]}"
+    yield ""
+    yield from _facts(report)
+    if decision == "hold":
+        yield ""
+        yield from _help(report)
+
+
+_TOLD: Final = {
+    "hold": "waiting",
+    "lift": "about to be let in",
+    "reserved": "let in, without a node",
+    "allocated": "with a node",
+    "ignored": "that hold nothing",
+}
+
+
+def _facts(report: Mapping[str, Any]) -> Iterator[str]:
+    if "queue" in report:
+        yield _row("Queue", f"{report['queue']}, {_FROM[Source(report['queueFrom'])]}")
+    if report.get("counted"):
+        resource = f" ({report['resource']})" if "resource" in report else ""
+        yield _row("Counted", f"{_amounts(report['counted'])}{resource}")
+    if report.get("node"):
+        yield _row("Node", report["node"])
+    if "position" in report:
+        yield from _position(report["position"])
+    yield from _quota(report)
+    yield from _held(report)
+    for card, stock in report.get("stock", {}).items():
+        closed = milli(stock["onClosedNodes"])
+        best = (
+            f", at most {stock['mostOnOneNode']} on one node ({stock['bestNode']})"
+            if stock["bestNode"]
+            else ""
+        )
+        shut = f"; {stock['onClosedNodes']} more on nodes that take no pods now" if closed else ""
+        reserved = f"; {stock['reserved']} for pods without a node yet" if milli(stock["reserved"]) else ""
+        yield _row("Cards", f"{card}: {stock['free']} of {stock['total']} are free{best}{reserved}{shut}")
+    for name, fit in report.get("nodes", {}).items():
+        why = "; ".join(reason["message"] for reason in fit["reasons"])
+        yield _row("Node", f"{name}: {'fits' if fit['fits'] else why}")
+
+
+def _position(position: Mapping[str, Any]) -> Iterator[str]:
+    before = position["before"]
+    rule = "first in, first out" if position["fifo"] else "whoever fits goes"
+    yield _row("In line", f"{position['number']} of {position['of']} ({rule})")
+    for one in before[:_MOST]:
+        pods = f", {one['pods']} pods" if one["pods"] > 1 else ""
+        reason = f": {one['reason']}" if one["reason"] else ""
+        yield _row("", f"behind {one['object']}{pods} ({_amounts(one['asks']) or 'nothing counted'}){reason}")
+    if len(before) > _MOST:
+        yield _row("", f"and {len(before) - _MOST} more")
+
+
+def _quota(report: Mapping[str, Any]) -> Iterator[str]:
+    together = report.get("together", 1)
+    who = f"{together} members at once ask" if together > 1 else "asks"
+    for key, one in report.get("quota", {}).items():
+        asked = _amount(key, one["asked"])
+        if "limit" not in one:
+            yield _row("Quota", f"{key}: {who} for {asked}; not limited")
+            continue
+        missing = milli(one["missing"])
+        state = f"{_amount(key, one['used'])} of {_amount(key, one['limit'])} in use"
+        yield _row(
+            "Quota",
+            f"{key}: {who} for {asked}, {state}"
+            + (f", {_amount(key, one['missing'])} missing" if missing else ""),
+        )
+
+
+def _held(report: Mapping[str, Any]) -> Iterator[str]:
+    holders = report.get("heldBy", [])
+    for number, one in enumerate(holders[:_MOST]):
+        where = f"on {one['node']}" if one["node"] else "without a node yet"
+        other = f", queue {one['queue']}" if one["queue"] != report["queue"] else ""
+        since = f", for {one['for']}" if "for" in one else ""
+        yield _row(
+            "" if number else "Held by", f"{one['pod']}: {_amounts(one['amounts'])}, {where}{since}{other}"
+        )
+    if len(holders) > _MOST:
+        yield _row("", f"and {len(holders) - _MOST} more pods")
+
+
+def _help(report: Mapping[str, Any]) -> Iterator[str]:
+    found = report["help"]
+    if not found:
+        yield f"What would help: {report['remedy']}"
+        return
+    yield "What would help (each was tried, and lifts the pod; the smallest first):"
+    for number, remedy in enumerate(found, 1):
+        for place, step in enumerate(remedy["steps"]):
+            yield f"  {f'{number}.' if not place else '  '} {'and ' if place else ''}{step['text']}"
+            if "command" in step:
+                yield f"       {step['command']}"
+    if not report["allTried"]:
+        yield "  There may be more: the search was given up."
+
+
+def _row(name: str, text: str) -> str:
+    return f"{name.ljust(_WIDTH)}{text}"
+
+
+def _amounts(of: Mapping[str, str]) -> str:
+    return ", ".join(f"{_amount(key, value)} {key}" for key, value in of.items())
+
+
+def _amount(key: str, quantity: str) -> str:
+    from core.answers.words import amount
+
+    return amount(key, milli(quantity))

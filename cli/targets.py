@@ -1,0 +1,95 @@
+"""What `explain` is asked about: `[KIND/][NAMESPACE/]NAME`, and the pods that this means."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cli import output
+from cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from cli.state import State
+    from core.objects import Pod
+
+_PATTERN: Final = "[KIND/][NAMESPACE/]NAME"
+_KINDS: Final = {
+    **dict.fromkeys(("pod", "pods", "po"), "Pod"),
+    **dict.fromkeys(("podgroup", "podgroups", "pg", "podgroup-v1beta1"), "PodGroup"),
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
+    **dict.fromkeys(("job", "jobs", "vcjob", "vj"), "Job"),
+    **dict.fromkeys(("queue", "queues", "q"), "Queue"),
+}
+_CLUSTERED: Final = frozenset({"Queue"})
+
+
+class Target(NamedTuple):
+    """An object by kind, namespace (empty for a queue) and name."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def display(self) -> str:
+        """As it is called in texts."""
+        return output.printable(f"{self.kind} {self.namespace + '/' if self.namespace else ''}{self.name}")
+
+
+def parse(text: str, namespace: str | None) -> Target:
+    """The object that is meant; `namespace` is that of `-n`. Raises CommandError."""
+    parts = text.split("/")
+    kind = _KINDS.get(parts[0].lower().partition(".")[0]) if len(parts) > 1 else "Pod"
+    if kind is not None and len(parts) > 1:
+        parts = parts[1:]
+    elif kind is None and len(parts) == 3:
+        known = ", ".join(sorted(set(_KINDS.values())))
+        raise CommandError(f"{output.printable(parts[0])} is no kind that can be explained: {known}")
+    kind = kind or "Pod"
+    if len(parts) > 2 or not all(parts) or (kind in _CLUSTERED and len(parts) > 1):
+        raise CommandError(f"{output.printable(text) or 'an empty name'} is not {_PATTERN}")
+    if kind in _CLUSTERED:
+        return Target(kind, "", parts[0])
+    if len(parts) == 2:
+        if namespace not in (None, parts[0]):
+            raise CommandError(
+                f"{output.printable(text)} names another namespace than -n {output.printable(namespace or '')}"
+            )
+        return Target(kind, *parts)
+    return Target(kind, namespace or "default", parts[0])
+
+
+def pods_of(state: "State", target: Target) -> list["Pod"]:
+    """The pods that are meant, in the order of the state. Raises CommandError where there is no such object."""
+    found = [pod for pod in state.pods if pod.namespace == target.namespace and _belongs(pod, target)]
+    if not found and not _is_there(state, target):
+        raise CommandError(f"there is no {target.display}{_instead(state, target)}")
+    return found
+
+
+def _belongs(pod: "Pod", target: Target) -> bool:
+    match target.kind:
+        case "Pod":
+            return pod.name == target.name
+        case "PodGroup":
+            return pod.group_name == target.name
+        case "Deployment" if pod.deployment == target.name:
+            return True
+    return pod.owner is not None and (pod.owner.kind, pod.owner.name) == (target.kind, target.name)
+
+
+def _is_there(state: "State", target: Target) -> bool:
+    key = f"{target.namespace}/{target.name}"
+    if target.kind == "Pod" and key in state.refused:
+        return True
+    return any(kind.kind == target.kind and key in objects for kind, objects in state.raw.items())
+
+
+def _instead(state: "State", target: Target) -> str:
+    """Where one of that name is, in another namespace."""
+    found = sorted(
+        {pod.namespace for pod in state.pods if _belongs(pod, target._replace(namespace=pod.namespace))}
+    )
+    if not found:
+        return ""
+    return f"; there is one in namespace {', '.join(map(output.printable, found[:3]))}"

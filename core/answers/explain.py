@@ -1,0 +1,153 @@
+"""Why one pod waits: all that there is to say of it, gathered from the books and from the passes over them."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from core.answers.ending import end_pods, leave_line
+from core.answers.holders import Holder, holders_of, holders_on_nodes
+from core.answers.line import Place, place_of, unit_of
+from core.answers.mending import mend_group, mend_queue, name_another_card, take_gates
+from core.answers.raising import QUOTA, raise_quota
+from core.answers.remedy import Finder, Remedy, remedies
+from core.answers.shortage import Figure, counted, figures_for
+from core.answers.stock import Stock, stock_of
+from core.answers.whatif import Change, WhatIf
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
+from core.plan.offline import decisions
+from core.plan.units import units_of
+from core.queues.amounts import CPU, MEMORY
+from core.queues.attribution import Source
+from core.queues.entry import Entry
+from core.queues.ledger import Ledger
+from core.stage import Stage
+from core.steps import finish
+
+_MENDS: Final[tuple[Finder, ...]] = (take_gates, mend_queue, mend_group)
+
+ROUTES: Final[Mapping[str, tuple[Finder, ...]]] = {
+    "card": (*_MENDS, name_another_card),
+    "raise": (*_MENDS, raise_quota, end_pods),
+    "end": (*_MENDS, end_pods),
+    "line": (leave_line, *_MENDS, raise_quota, end_pods),
+}
+"""Ways to a lift: what stands in the way on each is taken away by the first of its means that can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One pod. Amounts in thousandths; what does not apply is empty."""
+
+    entry: Entry
+    source: Source
+    counted: Mapping[str, int]
+    decision: str
+    """`hold`, `lift` (by the next pass), `reserved`, `allocated` or `ignored`."""
+    hold: Hold | None
+    place: Place | None
+    together: int
+    """How many members have to be let in at once; 1 for a pod by itself."""
+    figures: tuple[Figure, ...]
+    holders: tuple[Holder, ...]
+    stock: tuple[Stock, ...]
+    remedies: tuple[Remedy, ...]
+    all_tried: bool
+    """Whether everything was tried that might help."""
+
+
+_DECISIONS: Final = {
+    Stage.RESERVED: "reserved",
+    Stage.ALLOCATED: "allocated",
+    Stage.WAITING: "hold",
+    Stage.IGNORED: "ignored",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a pod stands, and where it comes in line."""
+
+    decision: str
+    rank: tuple[int, str]
+
+
+def standings(ledger: Ledger, uids: Collection[str]) -> dict[str, Standing]:
+    """How each of these pods stands once everybody is lifted who can be. The books are as they were afterwards."""
+    whatif = WhatIf(ledger)
+    with whatif.made(Change.none()):
+        lifted = {one.pod.uid for one in decisions(ledger, Planner(ledger)) if isinstance(one, Lift)}
+        queues = {entry.queue for uid in uids if (entry := ledger.entry(uid)) is not None}
+        line = [
+            one
+            for queue in sorted(queues)
+            for unit in finish(units_of(ledger, queue))
+            for one in unit.entries
+        ]
+        places = {one.pod.uid: number for number, one in enumerate(line)}
+    found = {}
+    for uid in uids:
+        entry = ledger.entry(uid)
+        stage = _DECISIONS[entry.stage] if entry is not None else "ignored"
+        found[uid] = Standing("lift" if uid in lifted else stage, (places.get(uid, -1), uid))
+    return found
+
+
+def explain(ledger: Ledger, uid: str) -> Explanation | None:
+    """All about one pod; None when it asks for nothing of ours. The books are as they were afterwards."""
+    whatif = WhatIf(ledger)
+    entry = ledger.entry(uid)
+    if entry is None:
+        return None
+    decision = _DECISIONS[entry.stage]
+    holds: dict[str, Hold] = {}
+    with whatif.made(Change.none()):
+        for one in decisions(ledger, Planner(ledger)):
+            holds.pop(one.pod.uid, None)
+            if isinstance(one, Hold):
+                holds[one.pod.uid] = one
+            elif one.pod.uid == uid:
+                decision = "lift"
+        now = ledger.entry(uid) or entry
+        place = place_of(ledger, now, holds)
+        together = _together(ledger, now)
+        figures = tuple(figures_for(ledger, together if now.stage is Stage.WAITING else []))
+        hold = holds.get(uid)
+        holders = tuple(_holders(ledger, now, hold))
+        stock = tuple(stock_of(ledger, now))
+    found, complete = remedies(whatif, entry, hold, ROUTES) if hold is not None else ([], True)
+    return Explanation(
+        entry=entry,
+        source=ledger.queue_source(entry.pod),
+        counted=counted(ledger, entry),
+        decision=decision,
+        hold=hold,
+        place=place,
+        together=len(together),
+        figures=figures,
+        holders=holders,
+        stock=stock,
+        remedies=tuple(found),
+        all_tried=complete,
+    )
+
+
+def _together(ledger: Ledger, entry: Entry) -> list[Entry]:
+    """The members that have to be let in at once, or the pod alone."""
+    unit = unit_of(ledger, entry)
+    if unit is None or not unit.lacks_members or unit.progress is None:
+        return [entry]
+    wanted = max(unit.progress.missing, sum(unit.progress.missing_tasks.values()))
+    return list(unit.entries)[:wanted] or [entry]
+
+
+def _holders(ledger: Ledger, entry: Entry, hold: Hold | None) -> list[Holder]:
+    """Of the queue where its quota is short, else of the nodes."""
+    if hold is None:
+        return []
+    if hold.reason in QUOTA:
+        keys = {figure.key for figure in figures_for(ledger, [entry]) if figure.limit is not None}
+        short = {CPU, MEMORY} & {figure.key for figure in figures_for(ledger, [entry]) if figure.missing}
+        return holders_of(ledger, entry.queue, short or keys - {CPU, MEMORY})
+    asked = entry.demand.card
+    return holders_on_nodes(ledger, asked.alternatives) if asked is not None else []

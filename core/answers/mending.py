@@ -1,0 +1,143 @@
+"""What else would help: another card, a gate taken away, a queue opened, made, or told to admit the namespace, a group made whole."""
+
+from dataclasses import replace
+from typing import Final
+
+from core import names, reasons
+from core.answers.quota import card_quota
+from core.answers.remedy import Case, Found, Step
+from core.answers.words import counted, listed
+from core.cards.expression import split
+from core.objects import Group, Pod, Queue, group, queue
+from core.queues.access import problem_of
+from core.queues.entry import Entry
+from core.queues.ledger import Ledger
+
+_CARDS: Final = 8
+
+
+def name_another_card(case: Case) -> Found | None:
+    """A card of the queue's quota that the pod does not name, for it and all members of its group that name the same."""
+    if case.hold.behind is not None or not case.target.pod.card_name:
+        return None
+    ledger, pod = case.whatif.ledger, case.target.pod
+    limits = ledger.limits.get(case.target.queue)
+    named = set(split(pod.card_name))
+    others = [] if limits is None else [card for card, milli in sorted(limits.cards.items()) if milli > 0]
+    for card in [card for card in others if card not in named and ledger.inventory.nodes_with(card)][:_CARDS]:
+        alike = [one for one in _members(ledger, pod) if one.card_name == pod.card_name]
+        changed = (
+            replace(one, annotations={**one.annotations, names.CARD_NAME_ANNOTATION: card}) for one in alike
+        )
+        change = case.change.pod(*changed)
+        if case.helps(change):
+            rest = f", on all {counted(len(alike), 'pod')} of the group" if len(alike) > 1 else ""
+            text = f"name {card} instead of {pod.card_name}: {names.CARD_NAME_ANNOTATION}={card}{rest}"
+            return Found(Step("card", text, object=f"Pod {pod.key}", key=card), change, None)
+    return None
+
+
+def take_gates(case: Case) -> Found | None:
+    """The gates of others gone from the pod, and from the waiting members of its group."""
+    ledger = case.whatif.ledger
+    obstacle = case.obstacle.pod
+    gated = {
+        one.uid: one for one in (obstacle, *_members(ledger, obstacle)) if ledger.stages.other_gates(one)
+    }
+    if case.hold.reason not in (reasons.OTHER_GATES, reasons.GANG_INCOMPLETE) or not gated:
+        return None
+    gates = sorted({gate for one in gated.values() for gate in ledger.stages.other_gates(one)})
+    change = case.change.pod(*(replace(one, gates=(names.GATE,)) for one in gated.values()))
+    where = "" if len(gated) == 1 else f" of {counted(len(gated), 'pod')} of the group"
+    text = f"whoever put them there takes away the gates {listed(gates)}{where}"
+    pods = tuple(one.key for one in gated.values())
+    return Found(Step("gate", text, object=f"Pod {obstacle.key}", pods=pods), change, case.outcome(change))
+
+
+def mend_queue(case: Case) -> Found | None:
+    """The queue made, opened, or told to admit the namespace."""
+    entry = case.obstacle
+    name, namespace = entry.queue, entry.pod.namespace
+    found = case.change.queues.get(name) or case.whatif.ledger.queues.get(name)
+    match case.hold.reason:
+        case reasons.QUEUE_NOT_FOUND if found is None:
+            made = queue.project({"metadata": {"name": name}, "status": {"state": "Open"}})
+            quota = _first_quota(entry)
+            made = made if quota is None else replace(made, card_quota=quota)
+            text = f"create queue {name}" + (f" with the card quota {quota}" if quota else "")
+            step = Step("create", text, object=f"Queue {name}")
+        case reasons.QUEUE_NOT_OPEN if found is not None and name != names.ROOT_QUEUE:
+            made = replace(found, state="Open")
+            step = Step("open", f"open queue {name}, which is {found.state}", object=f"Queue {name}")
+        case reasons.QUEUE_NOT_ALLOWED if found is not None:
+            made = _admitting(found, namespace)
+            text = f"have queue {name} admit namespace {namespace}: {names.NAMESPACES_ANNOTATION}={made.namespaces}"
+            step = Step("admit", text, object=f"Queue {name}")
+        case _:
+            return None
+    change = case.change.queue(made)
+    return Found(step, change, case.outcome(change))
+
+
+def _first_quota(entry: Entry) -> str | None:
+    asked = entry.demand.card
+    if asked is None:
+        return None
+    empty = queue.project({})
+    return card_quota(empty, asked.alternatives[0], -(-asked.milli // 1000))
+
+
+def _admitting(found: Queue, namespace: str) -> Queue:
+    """An annotation that cannot be read admits nobody; it is replaced."""
+    listed_now = found.namespaces or ""
+    if listed_now and problem_of(names.NAMESPACES_ANNOTATION, listed_now):
+        listed_now = ""
+    return replace(found, namespaces=f"{listed_now},{namespace}" if listed_now else namespace)
+
+
+def mend_group(case: Case) -> Found | None:
+    """The PodGroup made that a pod names, or its minimum brought down to the members that there are."""
+    entry, ledger = case.obstacle, case.whatif.ledger
+    pod = entry.pod
+    there = ledger.group_of(pod)
+    if case.hold.reason == reasons.POD_GROUP_NOT_FOUND and there is None and pod.group_name:
+        made = _new_group(pod, entry.queue)
+        step = Step("group", f"create PodGroup {made.key}", object=f"PodGroup {made.key}")
+    elif case.hold.reason == reasons.GANG_INCOMPLETE and there is not None:
+        with case.whatif.made(case.change):
+            progress = ledger.groups.progress(there)
+            ready = sum(_may_start(ledger, one) for one in _members(ledger, pod))
+        lacking = max(progress.missing, sum(progress.missing_tasks.values())) - ready
+        enough = progress.counted + ready
+        if enough < 1:
+            return None
+        made = replace(there, min_member=enough, min_task_member={})
+        more = f"{counted(max(1, lacking), 'more member')}, or " if lacking > 0 else ""
+        text = f"PodGroup {there.key}: {more}minMember {enough} instead of {there.min_member}"
+        step = Step("members", text, object=f"PodGroup {there.key}", amount=max(1, lacking) * 1000)
+    else:
+        return None
+    change = case.change.group(made)
+    return Found(step, change, case.outcome(change))
+
+
+def _may_start(ledger: Ledger, pod: Pod) -> bool:
+    entry = ledger.entry(pod.uid)
+    return (
+        entry is not None and entry.allowed and not (entry.demand.problem or ledger.stages.other_gates(pod))
+    )
+
+
+def _new_group(pod: Pod, queue_name: str) -> Group:
+    metadata = {"namespace": pod.namespace, "name": pod.group_name, "uid": f"group/{pod.key}"}
+    return group.project({"metadata": metadata, "spec": {"queue": queue_name, "minMember": 1}})
+
+
+def _members(ledger: Ledger, pod: Pod) -> list[Pod]:
+    """The waiting members of the pod's group, or the pod alone."""
+    found = ledger.group_of(pod)
+    if found is None:
+        return [ledger.as_stored(pod.uid) or pod]
+    return [
+        ledger.as_stored(one.uid) or one for one in ledger.members(found) if one.gated and not one.deleting
+    ]

@@ -1,0 +1,127 @@
+"""What would help a waiting pod. Every remedy has been tried on the books: with it, and nothing else, the pod is lifted."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from core.answers.whatif import Change, SpentError, WhatIf
+from core.plan.decision import Hold
+from core.queues.entry import Entry
+
+_MOST_STEPS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do. `amount` and `total` are thousandths of `key`: so much more than now, and so much in all."""
+
+    action: str
+    text: str
+    object: str = ""
+    key: str = ""
+    amount: int = 0
+    total: int = 0
+    pods: tuple[str, ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What to do, all of it, in this order; `change` is the cluster after that."""
+
+    steps: tuple[Step, ...]
+    change: Change
+
+    @property
+    def weight(self) -> tuple[int, int, int]:
+        """By which the smallest comes first: few things, what takes nothing away from anybody, little of it."""
+        cost = {"raise": 1, "end": 2}
+        hardest = max(cost.get(step.action, 0) for step in self.steps)
+        much = sum(len(step.pods) if step.action == "end" else step.amount // 1000 for step in self.steps)
+        return len(self.steps), hardest, much
+
+
+@dataclass(slots=True)
+class Case:
+    """A waiting pod, what has been changed so far, and why it still waits."""
+
+    whatif: WhatIf
+    target: Entry
+    hold: Hold
+    change: Change = field(default_factory=Change.none)
+
+    @property
+    def obstacle(self) -> Entry:
+        """The pod whose waiting it is about: the first of a fifo queue that keeps the target back, else the target."""
+        behind = self.hold.behind
+        return (self.whatif.ledger.entry(behind.uid) if behind is not None else None) or self.current
+
+    @property
+    def current(self) -> Entry:
+        """The target as the books have it, to be read with the change made."""
+        return self.whatif.ledger.entry(self.target.pod.uid) or self.target
+
+    def outcome(self, change: Change) -> Hold | None:
+        """Why the target would wait after another change; None when it would be lifted. Raises SpentError."""
+        return self.whatif.hold(change, self.target.pod.uid)
+
+    def helps(self, change: Change) -> bool:
+        """Whether the target would be lifted. Raises SpentError."""
+        return self.outcome(change) is None
+
+    def after(self, change: Change, hold: Hold) -> "Case":
+        """The case after a step that was not enough."""
+        return Case(self.whatif, self.target, hold, change)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A step, the whole change with it, and why the pod waits then; None when it does not."""
+
+    step: Step
+    change: Change
+    hold: Hold | None
+
+
+Finder = Callable[[Case], Found | None]
+"""Finds the smallest step of its kind that helps, or that at least takes the present obstacle away. Raises SpentError."""
+
+
+def remedies(
+    whatif: WhatIf, target: Entry, hold: Hold, routes: Mapping[str, tuple[Finder, ...]]
+) -> tuple[list[Remedy], bool]:
+    """Every route that leads to a lift, the smallest first, and whether all were followed to their ends.
+
+    A route goes on with the first of its finders that knows a step, until the pod is lifted.
+    """
+    found: dict[tuple[Step, ...], Remedy] = {}
+    complete = True
+    for finders in routes.values():
+        try:
+            remedy = _followed(Case(whatif, target, hold), finders)
+        except SpentError:
+            complete = False
+            continue
+        if remedy is not None:
+            found.setdefault(remedy.steps, remedy)
+    return sorted(found.values(), key=lambda one: one.weight), complete
+
+
+def _followed(case: Case, finders: tuple[Finder, ...]) -> Remedy | None:
+    steps: list[Step] = []
+    while len(steps) < _MOST_STEPS:
+        found = next(_steps(case, finders), None)
+        if found is None or found.change == case.change:
+            return None
+        steps.append(found.step)
+        if found.hold is None:
+            return Remedy(tuple(steps), found.change)
+        case = case.after(found.change, found.hold)
+    return None
+
+
+def _steps(case: Case, finders: tuple[Finder, ...]) -> Iterator[Found]:
+    for finder in finders:
+        found = finder(case)
+        if found is not None:
+            yield found

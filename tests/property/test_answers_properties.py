@@ -1,0 +1,163 @@
+"""What `explain` says would help is true: applied to a cluster as it is, and nothing else, it lifts the pod."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from core import names
+from core.answers.explain import explain
+from core.answers.quota import with_limit
+from core.answers.whatif import Change
+from core.objects import Group, Node, Pod, Queue
+from core.plan import offline
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.pods import GPU, PodBuilder
+
+_CARDS = ("A", "B")
+
+
+@dataclass(frozen=True)
+class World:
+    """A cluster as it is stored."""
+
+    nodes: tuple[Node, ...]
+    queues: tuple[Queue, ...]
+    groups: tuple[Group, ...]
+    pods: tuple[Pod, ...]
+
+    def changed(self, change: Change) -> "World":
+        """As somebody who follows the advice leaves it."""
+        queues = {queue.name: queue for queue in self.queues} | dict(change.queues)
+        groups = {group.key: group for group in self.groups} | dict(change.groups)
+        pods = tuple(change.pods.get(pod.uid, pod) for pod in self.pods if pod.uid not in change.gone)
+        return replace(self, queues=tuple(queues.values()), groups=tuple(groups.values()), pods=pods)
+
+    def ledger(self) -> Ledger:
+        """Books that have taken in all of it, and nothing before."""
+        ledger = Ledger(Settings())
+        for node in self.nodes:
+            ledger.put_node(node)
+        for queue in self.queues:
+            ledger.put_queue(queue)
+        for group in self.groups:
+            ledger.put_group(group)
+        for pod in self.pods:
+            ledger.put_pod(pod)
+        return ledger
+
+    def decision(self, pod: Pod) -> str:
+        """What the leader would do with a pod."""
+        return offline.plan(self.ledger(), self.pods).pods[pod.key].decision
+
+
+@st.composite
+def pods(draw: st.DrawFn, number: int) -> PodBuilder:
+    """One that runs, or waits: cards or shares, in a group or alone, with gates of others, in some order of age."""
+    name = f"p{number}"
+    pod = a_pod(name).created(f"2024-01-01T00:00:{draw(st.integers(0, 59)):02d}Z")
+    pod = pod.in_queue(draw(st.sampled_from(("q", "q", "q", "r", "gone"))))
+    share = draw(st.integers(0, 6)) == 0
+    if share:
+        pod = pod.mgpu("c1", core=draw(st.sampled_from((20, 60))), memory=1000).only("c1")
+    else:
+        pod = pod.gpu(draw(st.integers(1, 4))).card(draw(st.sampled_from(("A", "A", "B", "A|B"))))
+    if draw(st.booleans()):
+        group = draw(st.sampled_from(("", "", "g", "h", "nowhere")))
+        pod = pod.in_group(group) if group else pod
+        others = draw(st.sampled_from(((), (), (), ("example.com/check",))))
+        return pod.gated(*others).put("spec", "priority", value=draw(st.sampled_from((0, 0, 0, 10))))
+    # On record, as the leader leaves everybody whom it lets in or finds running.
+    pod = pod.charged(draw(st.sampled_from(("q", "q", "r"))))
+    card = draw(
+        st.sampled_from(pod.raw["metadata"]["annotations"].get(names.CARD_NAME_ANNOTATION, "A").split("|"))
+    )
+    if not share:
+        pod = pod.assigned({card: int(pod.raw["spec"]["containers"][0]["resources"]["limits"][GPU])})
+    return pod.put("spec", "nodeName", value="shared" if share else f"n-{card}").put(
+        "status", "phase", value="Running"
+    )
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    count = draw(st.integers(2, 9))
+    made = [draw(pods(number)) for number in range(count)]
+    queue = a_queue("q").cards({"A": draw(st.integers(0, 6)), "B": draw(st.integers(0, 3))})
+    if draw(st.booleans()):
+        queue = queue.shares(core=draw(st.integers(0, 150)))
+    if draw(st.integers(0, 3)) == 0:
+        queue = queue.fifo()
+    if draw(st.integers(0, 5)) == 0:
+        queue = queue.used_by("others")
+    other = a_queue("r").cards({"A": 2}).state(draw(st.sampled_from(("Open", "Closed"))))
+    nodes = (
+        a_node("n-A").card("A", draw(st.integers(2, 8))),
+        a_node("n-B").card("B", 4),
+        a_node("shared").mgpu(1, memory=8000),
+    )
+    groups = [a_group(name).in_queue("q").min_member(draw(st.integers(1, 4))) for name in ("g", "h")]
+    return World(
+        tuple(node.view() for node in nodes),
+        (queue.view(), other.view()),
+        tuple(group.view() for group in groups),
+        tuple(pod.view() for pod in made),
+    )
+
+
+def waiting(world: World) -> Iterable[Pod]:
+    plan = offline.plan(world.ledger(), world.pods)
+    return [pod for pod in world.pods if plan.pods[pod.key].decision == "hold"]
+
+
+@settings(max_examples=120, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), st.data())
+def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> None:
+    """Every remedy, on books that never saw the search for it."""
+    held = waiting(world)
+    if not held:
+        return
+    pod = data.draw(st.sampled_from(list(held)))
+    found = explain(world.ledger(), pod.uid)
+    assert found is not None
+    assert found.decision == "hold"
+    event(f"{found.hold.reason if found.hold else ''}: {min(3, len(found.remedies))} remedies")
+    for remedy in found.remedies:
+        told = [step.text for step in remedy.steps]
+        assert world.changed(remedy.change).decision(pod) == "lift", told
+
+
+@settings(max_examples=120, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), st.data())
+def test_a_raise_is_the_smallest_one(world: World, data: st.DataObject) -> None:
+    """Of a remedy that is a raise of one card alone: with any less the pod still waits."""
+    held = waiting(world)
+    if not held:
+        return
+    pod = data.draw(st.sampled_from(list(held)))
+    found = explain(world.ledger(), pod.uid)
+    assert found is not None
+    for remedy in found.remedies:
+        step = remedy.steps[0]
+        if len(remedy.steps) > 1 or step.action != "raise" or step.key not in _CARDS:
+            continue
+        queue = next(queue for queue in world.queues if f"Queue {queue.name}" == step.object)
+        for total in range(step.total - step.amount, step.total, 1000):
+            less = with_limit(queue, step.key, total)
+            assert less is not None
+            assert world.changed(Change.none().queue(less)).decision(pod) != "lift", (step.text, total)
+
+
+@settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), st.data())
+def test_the_books_are_left_as_they_were(world: World, data: st.DataObject) -> None:
+    """Asking changes nothing: the plan afterwards is the plan before."""
+    held = waiting(world)
+    if not held:
+        return
+    ledger = world.ledger()
+    explain(ledger, data.draw(st.sampled_from(list(held))).uid)
+    assert offline.plan(ledger, world.pods) == offline.plan(world.ledger(), world.pods)
