@@ -37,16 +37,13 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the cards."""
+    from cli.state import NODE
     from core.cards.inventory import Inventory
     from core.dra.extended import DeviceClasses
     from core.queues.twofold import twofold
 
-    settings = config.load(options.config)
-    inventory, classes, state = (
-        Inventory(settings.cards.resources),
-        DeviceClasses(),
-        cluster.load(options, settings),
-    )
+    settings, state = cluster.read(options, needs=(NODE,))
+    inventory, classes = Inventory(settings.cards.resources), DeviceClasses()
     for device_class in state.device_classes:
         classes.put(device_class)
     for node in state.nodes:

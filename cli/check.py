@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
     from cli import views
     from core.admission import Context
 
-    settings = config.load(options.config)
-    context = Context(views.offline(options.state, settings), settings)
+    settings, state = cluster.offline(options)
+    context = Context(views.offline(state, settings), settings)
     names = inputs.manifests(options.files, recursive=options.recursive)
     findings, objects = check(((inputs.label(name), inputs.read_bytes(name)) for name in names), context)
     if options.output == "json":

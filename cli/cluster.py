@@ -2,17 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli import output
+from cli import config, output
 from cli.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from cli.state import State
+    from cli.live import Reading
+    from cli.state import ObjectKind, State
     from core.settings import Settings
-    from kube.reflector import ListWatch
-    from kube.resources import Resource
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,11 +32,50 @@ def add_state(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--state", metavar="FILE", help=text)
 
 
-def load(options: argparse.Namespace, settings: "Settings") -> "State":
-    """The state that the arguments name, with what is new in a file created. Raises InputError or UnavailableError."""
+def read(options: argparse.Namespace, *, needs: Sequence["ObjectKind"] = ()) -> "tuple[Settings, State]":
+    """The settings in force and the state that the arguments name, with what is new in a file created.
+
+    `needs` are the kinds without which there is no answer. Raises CommandError.
+    """
+    given = None if options.config is None else config.load(options.config)
     if options.state is not None:
-        return created(from_file(options.state), settings)
-    return _live(options.kubeconfig, options.context)
+        found = from_file(options.state)
+        settings = given or settings_of(found)
+        return settings, created(found, settings)
+    found = _live(options, needs)
+    return given or settings_of(found, live=True), found
+
+
+def settings_of(state: "State", *, live: bool = False) -> "Settings":
+    """The settings of the installation among the objects; what was used is said on standard error. Raises CommandError."""
+    from cli import installation
+
+    found = installation.found(state)
+    if not found:
+        if live:
+            why = "may not be read" if state.settings_hidden else "are not there: nothing is installed"
+            print(
+                f"warning: the settings of this cluster {why}; defaults are used, --config FILE names others",
+                file=sys.stderr,
+            )
+        return config.load(None)
+    used = found[0]
+    print(f"note: settings of {used.source}", file=sys.stderr)
+    if len(found) > 1:
+        others = ", ".join(one.source for one in found[1:])
+        print(
+            f"warning: there are several installations; not used: {others} (--config FILE names settings)",
+            file=sys.stderr,
+        )
+    return config.of_text(used.source, used.settings)
+
+
+def offline(options: argparse.Namespace) -> "tuple[Settings, State | None]":
+    """The settings in force and the state as it stands, None without `--state`; for commands that need no cluster."""
+    found = None if options.state is None else from_file(options.state)
+    if options.config is not None or found is None:
+        return config.load(options.config), found
+    return settings_of(found), found
 
 
 def created(state: "State", settings: "Settings") -> "State":
@@ -62,63 +101,46 @@ def from_file(name: str) -> "State":
     return found
 
 
-def _live(kubeconfig: Path | None, context: str | None) -> "State":
+def served(options: argparse.Namespace) -> "tuple[Settings, State | None]":
+    """As `offline`, but without `--state` the settings are those of the live cluster."""
+    from cli import live
+
+    if options.state is not None or options.config is not None:
+        return offline(options)
+    return settings_of(_state(live.settings(options.kubeconfig, options.context)), live=True), None
+
+
+def _live(options: argparse.Namespace, needs: Sequence["ObjectKind"]) -> "State":
+    from cli import live
+
+    reading = live.read(options.kubeconfig, options.context)
+    missing = [reading.forbidden[kind.kind] for kind in needs if kind.kind in reading.forbidden]
+    if missing:
+        raise UnavailableError(str(missing[0]))
+    for warning in live.warnings(reading):
+        print(f"warning: {output.printable(warning)}", file=sys.stderr)
+    return _state(reading)
+
+
+def _state(reading: "Reading") -> "State":
     from dataclasses import replace
 
     from cli import state
 
-    objects, claims_served = _list_all(kubeconfig, context)
-    return replace(state.build(objects, "cluster"), claims_served=claims_served)
+    return replace(
+        state.build(reading.objects, "cluster"),
+        claims_served=reading.claims_served,
+        pods_of=reading.pods_of,
+        unled=reading.unled,
+        settings_hidden=state.CONFIG_MAP.kind in reading.forbidden,
+    )
 
 
 def objects(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The objects of the live cluster as they are. Raises UnavailableError."""
-    return _list_all(options.kubeconfig, options.context)[0]
+    """The objects of the live cluster as they are; what is left out is said on standard error. Raises UnavailableError."""
+    from cli import live
 
-
-def _list_all(kubeconfig: Path | None, context: str | None) -> tuple[list[dict[str, Any]], bool]:
-    import asyncio
-
-    from kube.errors import KubeError
-
-    try:
-        return asyncio.run(_listed(kubeconfig, context))
-    except KubeError as error:
-        raise UnavailableError(str(error)) from error
-
-
-async def _listed(kubeconfig: Path | None, context: str | None) -> tuple[list[dict[str, Any]], bool]:
-    """Every object of the kinds that decisions look at, and whether there are claims at all. Raises KubeError."""
-    from kube import resources
-    from kube.client import Client
-    from kube.versions import BestVersion
-
-    kinds = (
-        resources.NODES,
-        resources.NAMESPACES,
-        resources.QUEUES,
-        resources.PODGROUPS,
-        resources.VOLCANO_JOBS,
-        resources.PODS,
-    )
-    async with await Client.connect(kubeconfig, context) as client:
-        any_version, claims = (BestVersion(client, resources.DEVICE_VERSIONS) for _ in range(2))
-        objects = [
-            *[raw for resource in kinds for raw in await _list(client, resource)],
-            *await _list(any_version, resources.DEVICE_CLASSES),
-            *await _list(claims, resources.RESOURCE_CLAIMS),
-            *await _list(any_version, resources.RESOURCE_CLAIM_TEMPLATES),
-        ]
-        return objects, claims.served
-
-
-async def _list(client: "ListWatch", resource: "Resource") -> list[dict[str, Any]]:
-    """All objects of one kind; none where the API server does not serve it, as before Volcano's CRDs are installed."""
-    from kube.errors import NotFound
-
-    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-    try:
-        # Items of a list need not name their kind.
-        return [{**kind, **raw} async for page in client.list(resource) for raw in page.items]
-    except NotFound:
-        return []
+    reading = live.read(options.kubeconfig, options.context)
+    for warning in live.warnings(reading):
+        print(f"warning: {output.printable(warning)}", file=sys.stderr)
+    return reading.objects

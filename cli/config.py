@@ -17,7 +17,7 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="settings (YAML or JSON); CARDQUOTA_<SECTION>__<KEY> variables win over it; default: all defaults",
+        help="settings (YAML or JSON); CARDQUOTA_<SECTION>__<KEY> variables win over it; default: those of the cluster's installation",
     )
 
 
@@ -31,20 +31,32 @@ def load(name: str | None) -> "Settings":
 
 def read(name: str | None) -> "tuple[Settings, tuple[str, ...]]":
     """The settings, and a line for each that is not used as it was written. Raises CommandError."""
+    return _parsed(name or "environment", None if name is None else _document(name, inputs.read_text(name)))
+
+
+def of_text(source: str, text: str) -> "Settings":
+    """The settings in a text that stands somewhere else than in a file; warnings as with `load`. Raises CommandError."""
+    settings, warnings = _parsed(source, _document(source, text))
+    for warning in warnings:
+        print(f"warning: {source}: {warning}", file=sys.stderr)
+    return settings
+
+
+def _parsed(source: str, document: object) -> "tuple[Settings, tuple[str, ...]]":
     from core.settings import SettingsError, parse
 
     try:
-        settings, warnings = parse(None if name is None else _document(name), os.environ)
+        settings, warnings = parse(document, os.environ)
     except SettingsError as error:
         raise CommandError(
-            f"{name or 'environment'}: the settings cannot be used:\n  " + "\n  ".join(error.problems)
+            f"{source}: the settings cannot be used:\n  " + "\n  ".join(error.problems)
         ) from error
     return settings, tuple(warnings)
 
 
-def _document(name: str) -> object:
+def _document(name: str, text: str) -> object:
     source = inputs.label(name)
-    found = list(documents.read(source, inputs.read_text(name)))
+    found = list(documents.read(source, text))
     for document in found:
         for duplicate in document.duplicates:
             raise InputError(source, f"{duplicate.path} is given twice", duplicate.line)

@@ -41,10 +41,10 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the nodes."""
     from cli import books
+    from cli.state import NODE, POD
     from core.crossquota.guest import enabled
 
-    settings = config.load(options.config)
-    state = cluster.load(options, settings)
+    settings, state = cluster.read(options, needs=(NODE, POD))
     if not enabled(settings):
         print(
             "warning: CrossQuota is off: crossQuota.gpuResourceNames names no GPU resource", file=sys.stderr

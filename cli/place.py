@@ -41,10 +41,10 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the nodes. A pod that is not there is wrong input."""
     from cli import books
+    from cli.state import NODE, POD
     from core.plan.place import place
 
-    settings = config.load(options.config)
-    state = cluster.load(options, settings)
+    settings, state = cluster.read(options, needs=(NODE, POD))
     key = options.pod if "/" in options.pod else f"default/{options.pod}"
     pod = next((pod for pod in state.pods if pod.key == key), None)
     if pod is None:

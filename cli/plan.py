@@ -1,6 +1,7 @@
 """`cardquota plan`: what the controller would do with these objects, and why it would not do more."""
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -42,9 +43,13 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the plan."""
-    settings = config.load(options.config)
+    from cli.state import POD
+
+    settings, state = cluster.read(options, needs=(POD,))
+    if state.unled:
+        print(f"warning: nobody carries this out: {output.printable(state.unled)}", file=sys.stderr)
     now = time.time_ns() // 1000 if options.state is None else None
-    report = planned(cluster.load(options, settings), settings, now)
+    report = planned(state, settings, now)
     if options.output == "json":
         output.print_json(report)
     else:

@@ -55,10 +55,10 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the queues."""
     from cli import books
+    from cli.state import QUEUE
     from core.queues.access import access_of
 
-    settings = config.load(options.config)
-    state = cluster.load(options, settings)
+    settings, state = cluster.read(options, needs=(QUEUE,))
     ledger = books.of(state, settings)
     for name, limits in sorted(ledger.limits.items()):
         if limits.malformed:
@@ -71,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
             text = output.printable(problem)
             print(f"warning: queue {name}: {annotation} admits nobody: {text}", file=sys.stderr)
     report = summary(ledger, state.pods)
+    if state.pods_of:
+        report = {name: _as_written(entry, ledger.queues.get(name)) for name, entry in report.items()}
     if options.output == "json":
         output.print_json(report)
     elif options.output == "wide":
@@ -95,6 +97,23 @@ def summary(ledger: "Ledger", pods: "Iterable[Pod]") -> dict[str, dict[str, Any]
         }
         for name in sorted(ledger.queues.keys() | ledger.accounts.keys())
     }
+
+
+def _as_written(entry: dict[str, Any], queue: "Queue | None") -> dict[str, Any]:
+    """What the queue's status says is allocated: of the pods that use it most may not be known here."""
+    from core.quantity import QuantityError, milli
+
+    allocated = {}
+    for key, text in sorted(queue.allocated.items() if queue is not None else ()):
+        try:
+            allocated[key] = milli(text)
+        except QuantityError:
+            continue
+    keys = {key for part in ("quota", "allocated", "reserved", "waiting") for key in entry[part]}
+    limits = {key: milli(text) for key, text in entry["quota"].items()}
+    shares = [allocated.get(key, 0) / limit for key, limit in limits.items() if limit]
+    shown = output.amounts({key: amount for key, amount in allocated.items() if key in keys})
+    return {**entry, "allocated": shown, "share": max(shares, default=entry["share"])}
 
 
 def _attributes(attributes: "Attributes") -> dict[str, dict[str, str]]:

@@ -56,8 +56,8 @@ def run(options: argparse.Namespace) -> int:
 
     if inputs.STDIN in (options.state, options.config):
         raise CommandError("standard input holds the review; name a file for --state and --config")
-    settings = config.load(options.config)
-    view = views.offline(options.state, settings)
+    settings, state = cluster.offline(options)
+    view = views.offline(state, settings)
     try:
         request = wire.decode(inputs.read_bytes(inputs.STDIN))
     except wire.ReviewError as error:

@@ -51,8 +51,7 @@ def run(options: argparse.Namespace) -> int:
     from kube import logs, runtime
     from kube.errors import KubeError
 
-    settings = config.load(options.config)
-    state = None if options.state is None else cluster.from_file(options.state)
+    settings, state = cluster.served(options)
     logs.setup("warning", "text")
     try:
         return runtime.run(partial(_serve, settings, state, options))

@@ -65,6 +65,8 @@ JOB: Final = ObjectKind("batch.volcano.sh", "Job")
 DEVICE_CLASS: Final = ObjectKind("resource.k8s.io", "DeviceClass")
 CLAIM: Final = ObjectKind("resource.k8s.io", "ResourceClaim")
 CLAIM_TEMPLATE: Final = ObjectKind("resource.k8s.io", "ResourceClaimTemplate")
+CONFIG_MAP: Final = ObjectKind("", "ConfigMap")
+LEASE: Final = ObjectKind("coordination.k8s.io", "Lease")
 
 _NAMESPACED: Final = {
     POD: True,
@@ -76,6 +78,8 @@ _NAMESPACED: Final = {
     DEVICE_CLASS: False,
     CLAIM: True,
     CLAIM_TEMPLATE: True,
+    CONFIG_MAP: True,
+    LEASE: True,
     **dict.fromkeys((ObjectKind(*kind) for kind in sorted(workloads.KINDS)), True),
 }
 
@@ -95,6 +99,12 @@ class State:
     device_classes: tuple[DeviceClass, ...] = ()
     claims_served: bool = True
     """Whether ResourceClaims exist as a kind. Of a file nobody can tell: there a claim that is not in it is missing."""
+    pods_of: str = ""
+    """The only namespace whose pods, groups, jobs and claims are known; empty where those of all are."""
+    unled: str = ""
+    """Why nobody leads in the live cluster that was read; empty where somebody does or nothing is known of it."""
+    settings_hidden: bool = False
+    """Whether the settings of the live cluster could not be looked for."""
     raw: Mapping[ObjectKind, Mapping[str, Raw]] = field(default_factory=dict)
     complete: Mapping[ObjectKind, tuple[Raw, ...]] = field(default_factory=dict)
     """The same objects with their stand-ins, as an API server would show them."""
@@ -111,7 +121,9 @@ class State:
             for kind, found in given.items()
             for key, raw in found.items()
         ]
-        return replace(_build(items), claims_served=self.claims_served, warnings=self.warnings)
+        return replace(
+            _build(items), claims_served=self.claims_served, pods_of=self.pods_of, warnings=self.warnings
+        )
 
     def with_pods(self, stored: Mapping[str, Raw], refused: Mapping[str, tuple[str, str]]) -> "State":
         """The state with these pods as they are stored now, and without those that are refused."""

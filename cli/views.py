@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from cli import cluster
-
 if TYPE_CHECKING:
     from cli.state import State
     from core.admission import ClusterView
@@ -31,12 +29,12 @@ def of(state: "State", settings: "Settings") -> "ClusterView":
     )
 
 
-def offline(name: str | None, settings: "Settings") -> "ClusterView":
-    """The view of a state file; without one nothing is known, and the rules that would need it are left out.
+def offline(state: "State | None", settings: "Settings") -> "ClusterView":
+    """The view of a state; without one nothing is known, and the rules that would need it are left out.
 
     No DeviceClass is thought of then: a pod with extended resources is what it says.
     """
     from core.admission import ClusterView
     from core.dra.extended import DeviceClasses
 
-    return ClusterView(serving=DeviceClasses()) if name is None else of(cluster.from_file(name), settings)
+    return ClusterView(serving=DeviceClasses()) if state is None else of(state, settings)

@@ -23,7 +23,7 @@ from kubernetes_asyncio.config.incluster_config import (
     SERVICE_TOKEN_FILENAME,
     InClusterConfigLoader,
 )
-from kubernetes_asyncio.config.kube_config import load_kube_config
+from kubernetes_asyncio.config.kube_config import list_kube_config_contexts, load_kube_config
 from yarl import URL
 
 from kube.errors import KubeError, describe
@@ -42,6 +42,8 @@ GARBAGE = (
 )
 """What reading a file that is no kubeconfig makes the library raise, its own exception among them."""
 
+_POD_NAMESPACE = Path(SERVICE_TOKEN_FILENAME).with_name("namespace")
+_DEFAULT_NAMESPACE = "default"
 
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3))
 """Seconds of silence, seconds between probes, probes without answer: the kernel gives a dead peer up after eleven."""
@@ -82,6 +84,25 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
         await load()
         return Connection(_api(configuration), load)
     except GARBAGE as error:
+        raise ConfigurationError(f"cannot use kubeconfig {files}: {describe(error)}") from error
+
+
+def namespace_of(kubeconfig: Path | None = None, context: str | None = None) -> str:
+    """The namespace that the same arguments of `connect` stand for; `default` where none is named.
+
+    Raises ConfigurationError.
+    """
+    if kubeconfig is None and context is None and _in_pod():
+        try:
+            return _POD_NAMESPACE.read_text().strip() or _DEFAULT_NAMESPACE
+        except OSError as error:
+            raise ConfigurationError(f"cannot use the pod's service account: {describe(error)}") from error
+    files = str(kubeconfig) if kubeconfig is not None else _default_kubeconfig()
+    try:
+        contexts, current = list_kube_config_contexts(files)
+        chosen = current if context is None else next(one for one in contexts or () if one["name"] == context)
+        return str((chosen or {})["context"].get("namespace") or _DEFAULT_NAMESPACE)
+    except (*GARBAGE, StopIteration) as error:
         raise ConfigurationError(f"cannot use kubeconfig {files}: {describe(error)}") from error
 
 

@@ -68,6 +68,7 @@ PODS = Resource("", "v1", "pods", True, "Pod")
 NODES = Resource("", "v1", "nodes", False, "Node")
 NAMESPACES = Resource("", "v1", "namespaces", False, "Namespace")
 SECRETS = Resource("", "v1", "secrets", True, "Secret")
+CONFIG_MAPS = Resource("", "v1", "configmaps", True, "ConfigMap")
 EVENTS = Resource("events.k8s.io", "v1", "events", True, "Event")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", True, "Lease")
 

@@ -16,6 +16,11 @@ from kube import resources
 from tests.fakes.apiserver import FakeApiServer, answer_status
 from tests.unit.cli.conftest import Run
 
+UNINSTALLED = (
+    "warning: the settings of this cluster are not there: nothing is installed; "
+    "defaults are used, --config FILE names others\n"
+)
+
 
 def kubeconfig(folder: Path, url: str) -> Path:
     path = folder / "kubeconfig"
@@ -61,7 +66,7 @@ async def test_without_state_the_cluster_is_listed(run: Run, tmp_path: Path) -> 
             server.put(resources.PODS, pod(f"p{number}"))
         config = kubeconfig(tmp_path, server.url)
         outcome = await asyncio.to_thread(run, "queues", "--kubeconfig", config, "-o", "json")
-    assert (outcome.status, outcome.err) == (0, "")
+    assert (outcome.status, outcome.err) == (0, UNINSTALLED)
     team = json.loads(outcome.out)["team"]
     assert (team["quota"], team["waiting"]) == ({"NVIDIA-H200": "9"}, {"NVIDIA-H200": "501"})
 
@@ -76,7 +81,7 @@ async def test_kinds_that_the_cluster_does_not_know_are_empty(run: Run, tmp_path
         ):
             server.fail("list", answer_status(404, "NotFound"), path=resource.path())
         outcome = await asyncio.to_thread(run, "queues", "--kubeconfig", kubeconfig(tmp_path, server.url))
-    assert (outcome.status, outcome.err) == (0, "")
+    assert (outcome.status, outcome.err) == (0, UNINSTALLED)
     assert len(outcome.out.splitlines()) == 1
 
 

@@ -1,0 +1,72 @@
+"""The installation of cardquota in a cluster: the settings in force there, and whether anybody leads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from cli.state import CONFIG_MAP, State
+from core.objects import raw as read
+
+NAME: Final = "cardquota"
+"""Of the ConfigMap and of the Lease; the chart does not let it be changed."""
+
+LABEL: Final = "app.kubernetes.io/name"
+SELECTOR: Final = f"{LABEL}={NAME}"
+USUAL_NAMESPACE: Final = "cardquota-system"
+"""Where it is looked for by who may not list ConfigMaps."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FILE: Final = "cardquota.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One installation: where it is, and its settings file."""
+
+    namespace: str
+    settings: str
+
+    @property
+    def source(self) -> str:
+        """How its settings are called in messages."""
+        return f"ConfigMap {self.namespace}/{NAME}"
+
+
+def found(state: State) -> list[Installation]:
+    """Every installation whose settings are among the objects, by namespace."""
+    return [
+        Installation(read.text(metadata, "namespace"), read.text(read.mapping(raw, "data"), _FILE))
+        for raw in sorted(state.complete.get(CONFIG_MAP, ()), key=namespace_of)
+        if (metadata := read.mapping(raw, "metadata")) and is_settings(raw)
+    ]
+
+
+def is_settings(raw: Mapping[str, Any]) -> bool:
+    """Whether a ConfigMap holds the settings of an installation."""
+    metadata = read.mapping(raw, "metadata")
+    return (
+        read.text(metadata, "name") == NAME
+        and read.texts(metadata, "labels").get(LABEL) == NAME
+        and _FILE in read.mapping(raw, "data")
+    )
+
+
+def namespace_of(raw: Mapping[str, Any]) -> str:
+    """Where an object is."""
+    return read.text(read.mapping(raw, "metadata"), "namespace")
+
+
+def leaderless(lease: Mapping[str, Any] | None, now: datetime) -> str:
+    """Why nobody leads by this Lease, None for one that does not exist; empty when somebody does."""
+    if lease is None:
+        return f"there is no Lease {NAME}"
+    spec = read.mapping(lease, "spec")
+    holder = read.text(spec, "holderIdentity")
+    if not holder:
+        return f"Lease {NAME} is held by nobody"
+    renewed = _EPOCH + timedelta(microseconds=read.timestamp(spec.get("renewTime")))
+    since = now - renewed
+    if since > timedelta(seconds=read.integer(spec, "leaseDurationSeconds")):
+        return f"Lease {NAME} was last renewed by {holder} at {renewed:%Y-%m-%dT%H:%M:%SZ}"
+    return ""

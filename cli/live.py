@@ -1,0 +1,189 @@
+"""The objects of a live cluster, as far as the caller may list them."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from cli import installation
+from cli.errors import UnavailableError
+from kube import connection, resources
+from kube.client import Client
+from kube.errors import Forbidden, KubeError, NotFound
+from kube.reflector import ListWatch
+from kube.resources import Resource
+from kube.versions import BestVersion
+
+Raw = dict[str, Any]
+
+PATIENCE_S: Final = 2.0
+"""After so long a reader is told what is under way, and again after each such time."""
+
+_PAGE: Final = 500
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read, and what was not."""
+
+    objects: list[Raw] = field(default_factory=list)
+    claims_served: bool = True
+    """Whether claims exist as a kind."""
+    forbidden: dict[str, Forbidden] = field(default_factory=dict)
+    """Kind -> why nothing of it could be listed."""
+    narrowed: list[str] = field(default_factory=list)
+    """Resources of which only those of `namespace` could be listed."""
+    namespace: str = ""
+    unled: str = ""
+    """Why nobody leads the installation; empty where somebody does or nothing is known of it."""
+
+    @property
+    def pods_of(self) -> str:
+        """The only namespace whose pods are known; empty where those of all are."""
+        return self.namespace if str(resources.PODS) in self.narrowed else ""
+
+
+def read(kubeconfig: Path | None, context: str | None) -> Reading:
+    """All that decisions look at, with the installation's settings and Lease.
+
+    What may not be listed in all namespaces is listed in the caller's own. Raises UnavailableError where nothing could be.
+    """
+    try:
+        return asyncio.run(_read(kubeconfig, context))
+    except KubeError as error:
+        raise UnavailableError(str(error)) from error
+
+
+def settings(kubeconfig: Path | None, context: str | None) -> Reading:
+    """Nothing but the installation's settings and Lease. Raises UnavailableError."""
+    try:
+        return asyncio.run(_settings(kubeconfig, context))
+    except KubeError as error:
+        raise UnavailableError(str(error)) from error
+
+
+async def _settings(kubeconfig: Path | None, context: str | None) -> Reading:
+    async with await Client.connect(kubeconfig, context) as client:
+        reader = _Reader(client, connection.namespace_of(kubeconfig, context))
+        await reader.read_installation()
+        return reader.reading
+
+
+async def _read(kubeconfig: Path | None, context: str | None) -> Reading:
+    async with await Client.connect(kubeconfig, context) as client:
+        reader = _Reader(client, connection.namespace_of(kubeconfig, context))
+        any_version, claims = (BestVersion(client, resources.DEVICE_VERSIONS) for _ in range(2))
+        for resource, source in (
+            (resources.NODES, client),
+            (resources.NAMESPACES, client),
+            (resources.QUEUES, client),
+            (resources.PODGROUPS, client),
+            (resources.VOLCANO_JOBS, client),
+            (resources.PODS, client),
+            (resources.DEVICE_CLASSES, any_version),
+            (resources.RESOURCE_CLAIMS, claims),
+            (resources.RESOURCE_CLAIM_TEMPLATES, any_version),
+        ):
+            await reader.read(source, resource)
+        if not reader.reading.objects and reader.reading.forbidden:
+            raise next(iter(reader.reading.forbidden.values()))
+        # Without rights to the claims nobody knows that there are none.
+        reader.reading.claims_served = (
+            claims.served or resources.RESOURCE_CLAIMS.kind in reader.reading.forbidden
+        )
+        await reader.read_installation()
+        return reader.reading
+
+
+class _Reader:
+    """Lists kind after kind, and tells on standard error how far it is when that takes long."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self.reading = Reading(namespace=namespace)
+        self._told = time.monotonic()
+
+    async def read(self, source: ListWatch, resource: Resource) -> None:
+        """All objects of one kind; none where the API server does not serve it, as before Volcano's CRDs are installed."""
+        try:
+            self.reading.objects += [raw async for raw in self._listed(source, resource, None)]
+        except NotFound:
+            return
+        except Forbidden as error:
+            if not resource.namespaced:
+                self.reading.forbidden[resource.kind] = error
+                return
+            try:
+                found = [raw async for raw in self._listed(source, resource, self.reading.namespace)]
+            except Forbidden:
+                self.reading.forbidden[resource.kind] = error
+            else:
+                self.reading.narrowed.append(str(resource))
+                self.reading.objects += found
+
+    async def read_installation(self) -> None:
+        """The settings of every installation, and the Lease of the first."""
+        reading = self.reading
+        resource = resources.CONFIG_MAPS
+        try:
+            found = [
+                raw
+                async for raw in self._listed(self._client, resource, None, selector=installation.SELECTOR)
+            ]
+        except Forbidden as error:
+            try:
+                found = [await self._get(resource, installation.USUAL_NAMESPACE)]
+            except (Forbidden, NotFound):
+                reading.forbidden[resource.kind] = error
+                return
+        found = sorted(filter(installation.is_settings, found), key=installation.namespace_of)
+        reading.objects += found
+        if not found:
+            return
+        try:
+            lease = await self._get(resources.LEASES, installation.namespace_of(found[0]))
+        except Forbidden:
+            return
+        except NotFound:
+            lease = None
+        if lease is not None:
+            reading.objects.append(lease)
+        reading.unled = installation.leaderless(lease, datetime.now(UTC))
+
+    async def _get(self, resource: Resource, namespace: str) -> Raw:
+        return _typed(resource, await self._client.get(resource, installation.NAME, namespace))
+
+    async def _listed(
+        self, source: ListWatch, resource: Resource, namespace: str | None, *, selector: str | None = None
+    ) -> AsyncIterator[Raw]:
+        count = 0
+        async for page in source.list(resource, namespace, label_selector=selector, limit=_PAGE):
+            for raw in page.items:
+                yield _typed(resource, raw)
+            count += len(page.items)
+            if time.monotonic() - self._told > PATIENCE_S:
+                self._told = time.monotonic()
+                print(f"reading the cluster: {count} {resource.plural}", file=sys.stderr)
+
+
+def _typed(resource: Resource, raw: Raw) -> Raw:
+    """Items of a list need not name their kind."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **raw}
+
+
+def warnings(reading: Reading) -> list[str]:
+    """What the reader of an answer should know of what it rests on."""
+    told = []
+    if reading.forbidden:
+        kinds = ", ".join(sorted(reading.forbidden))
+        told.append(f"without the right to list {kinds}: what depends on them is left out")
+    if reading.narrowed:
+        told.append(
+            f"without the right to list {', '.join(reading.narrowed)} in all namespaces: only those of namespace "
+            f"{reading.namespace} are known, and nothing of what others wait for"
+        )
+    return told

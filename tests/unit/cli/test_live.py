@@ -1,0 +1,207 @@
+"""Commands over a live cluster: whose settings they use, and what they say of what they may not see."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube import resources
+from kube.resources import Resource
+from tests.fakes.apiserver import FakeApiServer, answer_status
+from tests.unit.cli.conftest import Outcome, Run
+from tests.unit.cli.test_cluster import kubeconfig, pod
+
+FORBIDDEN = answer_status(403, "Forbidden", "is forbidden")
+NAMESPACED = (
+    resources.PODGROUPS,
+    resources.VOLCANO_JOBS,
+    resources.PODS,
+    resources.RESOURCE_CLAIMS,
+    resources.RESOURCE_CLAIM_TEMPLATES,
+)
+NODE: dict[str, Any] = {
+    "metadata": {"name": "n", "labels": {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "143771"}},
+    "status": {"allocatable": {"nvidia.com/gpu": "8"}},
+}
+
+
+def config_map(namespace: str, settings: str) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": "cardquota"}
+    return {
+        "metadata": {"name": "cardquota", "namespace": namespace, "labels": labels},
+        "data": {"cardquota.yaml": settings},
+    }
+
+
+def lease(**spec: object) -> dict[str, Any]:
+    return {"metadata": {"name": "cardquota", "namespace": "cardquota-system"}, "spec": spec}
+
+
+def queueless() -> dict[str, Any]:
+    """A pod that names no queue, so that the settings say which one is its."""
+    raw = pod("p")
+    del raw["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"]
+    return raw
+
+
+async def ask(run: Run, server: FakeApiServer, folder: Path, command: str, *more: object) -> Outcome:
+    config = kubeconfig(folder, server.url)
+    return await asyncio.to_thread(run, command, "--kubeconfig", config, "-o", "json", *more)
+
+
+def queue_of(outcome: Outcome) -> str:
+    return str(json.loads(outcome.out)["pods"]["ml/p"]["queue"])
+
+
+async def test_the_settings_are_those_of_the_installation_and_it_is_said_which(
+    run: Run, tmp_path: Path
+) -> None:
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, queueless())
+        server.put(resources.CONFIG_MAPS, config_map("cardquota-system", "queue: {default: common}"))
+        server.put(resources.LEASES, lease(holderIdentity="a", renewTime="2999-01-01T00:00:00Z"))
+        outcome = await ask(run, server, tmp_path, "plan")
+        own = tmp_path / "own.yaml"
+        own.write_text("queue: {default: mine}")
+        given = await ask(run, server, tmp_path, "plan", "--config", own)
+    assert queue_of(outcome) == "common"
+    assert outcome.err == "note: settings of ConfigMap cardquota-system/cardquota\n"
+    assert (queue_of(given), given.err) == ("mine", "")
+
+
+async def test_a_dump_carries_the_settings_with_it(run: Run, tmp_path: Path) -> None:
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, queueless())
+        server.put(resources.CONFIG_MAPS, config_map("cardquota-system", "queue: {default: common}"))
+        config = kubeconfig(tmp_path, server.url)
+        path = tmp_path / "state.json"
+        await asyncio.to_thread(run, "dump", "--kubeconfig", config, "-o", path)
+    outcome = run("plan", "--state", path, "-o", "json")
+    assert queue_of(outcome) == "common"
+    assert outcome.err == "note: settings of ConfigMap cardquota-system/cardquota\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("queues: {default: x}", "queues: is no setting; did you mean queue?"),
+        ("{", "ConfigMap cardquota-system/cardquota:"),
+    ],
+)
+async def test_settings_that_cannot_be_read_end_the_command(
+    run: Run, tmp_path: Path, settings: str, told: str
+) -> None:
+    """An answer by other settings than the cluster's would be a wrong one."""
+    async with FakeApiServer() as server:
+        server.put(resources.CONFIG_MAPS, config_map("cardquota-system", settings))
+        outcome = await ask(run, server, tmp_path, "plan")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert told in outcome.err
+
+
+async def test_of_several_installations_the_first_is_used_and_the_others_are_named(
+    run: Run, tmp_path: Path
+) -> None:
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, queueless())
+        for namespace in ("b", "a"):
+            server.put(resources.CONFIG_MAPS, config_map(namespace, f"queue: {{default: of-{namespace}}}"))
+        outcome = await ask(run, server, tmp_path, "plan")
+    assert queue_of(outcome) == "of-a"
+    assert "several installations; not used: ConfigMap b/cardquota" in outcome.err
+
+
+async def test_without_an_installation_the_defaults_are_used_and_that_is_said(
+    run: Run, tmp_path: Path
+) -> None:
+    other = config_map("other", "queue: {default: x}")
+    other["metadata"]["labels"] = {}
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, queueless())
+        server.put(resources.CONFIG_MAPS, other)
+        outcome = await ask(run, server, tmp_path, "plan")
+    assert queue_of(outcome) == "default"
+    assert outcome.err.startswith(
+        "warning: the settings of this cluster are not there: nothing is installed;"
+    )
+
+
+async def test_who_may_not_list_configmaps_gets_those_of_the_usual_place_or_a_warning(
+    run: Run, tmp_path: Path
+) -> None:
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, queueless())
+        server.put(resources.CONFIG_MAPS, config_map("cardquota-system", "queue: {default: common}"))
+        server.fail("list", FORBIDDEN, path=resources.CONFIG_MAPS.path(), times=2)
+        usual = await ask(run, server, tmp_path, "plan")
+        server.fail("get", FORBIDDEN, path="configmaps")
+        none = await ask(run, server, tmp_path, "plan")
+    assert queue_of(usual) == "common"
+    assert (none.status, queue_of(none)) == (0, "default")
+    assert "warning: the settings of this cluster may not be read; defaults are used" in none.err
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"holderIdentity": ""}, "Lease cardquota is held by nobody"),
+        (
+            {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z"},
+            "Lease cardquota was last renewed by a at 2020-01-01T00:00:00Z",
+        ),
+        (None, "there is no Lease cardquota"),
+    ],
+)
+async def test_a_plan_says_that_nobody_leads(
+    run: Run, tmp_path: Path, spec: dict[str, Any] | None, told: str
+) -> None:
+    async with FakeApiServer() as server:
+        server.put(resources.CONFIG_MAPS, config_map("cardquota-system", "{}"))
+        if spec is not None:
+            server.put(resources.LEASES, lease(**spec))
+        outcome = await ask(run, server, tmp_path, "plan")
+    assert f"warning: nobody carries this out: {told}\n" in outcome.err
+
+
+def forbid_everywhere(server: FakeApiServer, *kinds: Resource) -> None:
+    """Lists over all namespaces are refused, as to somebody with a role in one namespace."""
+    for resource in kinds:
+        server.fail("list", FORBIDDEN, path=resource.path(), times=1)
+
+
+async def test_a_tenant_sees_the_own_pods_and_the_usage_that_the_queues_show(
+    run: Run, tmp_path: Path
+) -> None:
+    """The usage of others is in the status of the queue: what is not known of their pods is not taken for nothing."""
+    quota = {"volcano.sh/card.quota": '{"NVIDIA-H200": 9}'}
+    async with FakeApiServer() as server:
+        server.put(
+            resources.QUEUES,
+            {
+                "metadata": {"name": "team", "annotations": quota},
+                "status": {"allocated": {"NVIDIA-H200": "6", "cpu": "4"}},
+            },
+        )
+        server.put(resources.PODS, {**pod("p"), "metadata": {**pod("p")["metadata"], "namespace": "default"}})
+        server.put(resources.NODES, NODE)
+        forbid_everywhere(server, resources.NAMESPACES, *NAMESPACED, resources.CONFIG_MAPS)
+        server.fail("get", FORBIDDEN, path="configmaps")
+        outcome = await ask(run, server, tmp_path, "queues")
+    assert outcome.status == 0
+    team = json.loads(outcome.out)["team"]
+    assert team["allocated"] == {"NVIDIA-H200": "6"}
+    assert team["waiting"] == {"NVIDIA-H200": "1"}
+    assert team["share"] == pytest.approx(6 / 9)
+    assert "without the right to list ConfigMap, Namespace: what depends on them is left out" in outcome.err
+    assert "only those of namespace default are known" in outcome.err
+
+
+async def test_what_an_answer_cannot_do_without_is_an_error(run: Run, tmp_path: Path) -> None:
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, pod("p"))
+        forbid_everywhere(server, resources.NODES)
+        outcome = await ask(run, server, tmp_path, "cards")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith("error: 403 Forbidden is forbidden")
