@@ -62,6 +62,13 @@ class Finding:
     object: str = ""
     """The object, as `Kind namespace/name`; empty where there is none."""
 
+    @property
+    def remedy(self) -> str:
+        """The way out, as the catalogue of reasons has it."""
+        from core.catalogue import remedy
+
+        return remedy(self.code)
+
 
 def run(options: argparse.Namespace) -> int:
     """Prints every finding; 1 when one of them is an error."""
@@ -199,7 +206,8 @@ def _text(finding: Finding) -> str:
 
 
 def _said(finding: Finding) -> str:
-    return f"{finding.path}: {finding.message}" if finding.path else finding.message
+    told = f"{finding.path}: {finding.message}" if finding.path else finding.message
+    return f"{told} -- {finding.remedy}"
 
 
 def _github(finding: Finding) -> str:
@@ -223,6 +231,6 @@ def _print_json(findings: Sequence[Finding]) -> None:
         {
             "errors": errors,
             "warnings": len(findings) - errors,
-            "findings": [asdict(finding) for finding in findings],
+            "findings": [{**asdict(finding), "remedy": finding.remedy} for finding in findings],
         }
     )

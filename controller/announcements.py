@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from controller.sayings import History, Recorder, Saying, Sayings
 from core import reasons
+from core.catalogue import event_note
 from core.objects import Group, Pod, Queue
 from core.plan.decision import Hold, Lift
 from core.queues.entry import Entry
@@ -82,7 +83,7 @@ class Announcements:
         note = self._rollouts.obstacle(hold.pod, hold.reason) if self._rollouts is not None else ""
         if note:
             self._sayings.say(
-                _ROLLOUT, Saying(_reference(hold.pod), _ROLLOUT, note, _LIFT), moment_s=MOMENT_S
+                _ROLLOUT, _saying(_reference(hold.pod), _ROLLOUT, note, _LIFT), moment_s=MOMENT_S
             )
         else:
             self._sayings.unsay(uid, _ROLLOUT)
@@ -96,7 +97,7 @@ class Announcements:
         if lift.spread is not None:
             regarding = _group_reference(lift.spread.group)
             # Once of each group, whichever cards they are the next time.
-            self._sayings.say(_SPREAD, Saying(regarding, _SPREAD, lift.spread.message, _LIFT, _SPREAD))
+            self._sayings.say(_SPREAD, _saying(regarding, _SPREAD, lift.spread.message, _LIFT, _SPREAD))
         group = self._groups.pop(lift.pod.uid, None)
         if group is not None:
             self._sayings.again(group, _HOLD)
@@ -104,23 +105,23 @@ class Announcements:
     def uncounted(self, entry: Entry) -> None:
         """Says on a pod that is bound, or may be any moment, that its cards count as none."""
         why = uncountable(entry.queue, entry.demand.problem)
-        self._sayings.say(_COUNT, Saying(_reference(entry.pod), why.reason, why.message, _COUNT))
+        self._sayings.say(_COUNT, _saying(_reference(entry.pod), why.reason, why.message, _COUNT))
 
     def overdue(self, pod: Pod, reason: str, note: str) -> None:
         """Says on a pod that it has been without a node for too long."""
-        self._sayings.say(_RESERVATION, Saying(_reference(pod), reason, note, _RESERVATION))
+        self._sayings.say(_RESERVATION, _saying(_reference(pod), reason, note, _RESERVATION))
 
     def evicted(self, pod: Pod, reason: str, note: str) -> None:
         """Says of a pod that it was deleted: that is done, and nobody will say it again."""
-        self._recorder.emit(_reference(pod), "Warning", reason, note, _RESERVATION)
+        self._recorder.emit(_reference(pod), "Warning", reason, event_note(reason, note), _RESERVATION)
 
     def unfinished(self, group: Group, reason: str, note: str) -> None:
         """Says on a PodGroup, once, that it was cut short."""
-        self._sayings.say(reason, Saying(_group_reference(group), reason, note, _RESERVATION, reason))
+        self._sayings.say(reason, _saying(_group_reference(group), reason, note, _RESERVATION, reason))
 
     def astray(self, pod: Pod, reason: str, note: str, news: str) -> None:
         """Says on an mGPU pod that was let in why it finds no node, if it has been so for a moment."""
-        saying = Saying(_reference(pod), reason, note, _ROOM, f"{reason}: {news}")
+        saying = _saying(_reference(pod), reason, note, _ROOM, f"{reason}: {news}")
         self._sayings.say(_ROOM, saying, moment_s=ASTRAY_S)
 
     def not_astray(self, pod: Pod) -> None:
@@ -129,7 +130,7 @@ class Announcements:
 
     def overrun(self, pod: Pod, note: str) -> None:
         """Says on a deleted pod that it runs on and counts again."""
-        saying = Saying(_reference(pod), reasons.TERMINATION_OVERDUE, note, _TERMINATION)
+        saying = _saying(_reference(pod), reasons.TERMINATION_OVERDUE, note, _TERMINATION)
         self._sayings.say(_TERMINATION, saying)
 
     def not_overrun(self, pod: Pod) -> None:
@@ -143,7 +144,7 @@ class Announcements:
         self._sayings.forget(queue.uid, *over)
         regarding = Reference.of(QUEUES, queue.name, uid=queue.uid)
         for notice in current.values():
-            saying = Saying(
+            saying = _saying(
                 regarding, notice.reason, notice.message, _QUOTA, f"{notice.reason}: {notice.news}"
             )
             self._sayings.say(notice.reason, saying)
@@ -165,7 +166,7 @@ class Announcements:
 
     def _hold(self, regarding: Reference, hold: Hold) -> None:
         growing = hold.reason == reasons.GANG_INCOMPLETE
-        saying = Saying(regarding, hold.reason, hold.message, _LIFT)
+        saying = _saying(regarding, hold.reason, hold.message, _LIFT)
         moment_s = _MOMENTS_S.get(hold.reason, MOMENT_S)
         self._sayings.say(_HOLD, saying, moment_s=moment_s, still=growing)
 
@@ -181,6 +182,11 @@ class Announcements:
         if action == _QUOTA or reason in _OWN_TOPICS:
             return reason
         return action if action in {_HOLD, _COUNT, _RESERVATION, _ROOM, _TERMINATION} else ""
+
+
+def _saying(regarding: Reference, reason: str, message: str, action: str, news: str = "") -> Saying:
+    """What is said, with the way out at its end."""
+    return Saying(regarding, reason, event_note(reason, message), action, news)
 
 
 def _group_reference(group: Group) -> Reference:

@@ -4,7 +4,6 @@ All rules look at the object alone, and at what the nodes say about card names; 
 object that is refused would be refused at any other time as well.
 """
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any, Final
 from core import names, quantity, reasons
 from core.cards import expression
 from core.cards.inventory import Inventory
+from core.cards.spelling import nearest
 from core.objects import raw as read
 from core.objects.pod_resources import aggregate
 from core.settings import Settings
@@ -207,8 +207,8 @@ def unknown_cards(cards: Iterable[str], inventory: Inventory, path: str) -> Iter
 
 
 def _did_you_mean(card: str, inventory: Inventory) -> str:
-    near = difflib.get_close_matches(card, inventory.cards(), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest(card, inventory)
+    return f"; did you mean {near}?" if near else ""
 
 
 def _unnamed(subject: _Subject, policy: str) -> Findings:

@@ -46,6 +46,7 @@ def _exceeded(
         if limit is not None:
             if used(key) + amount > limit:
                 numbers = f"requested {render(amount)}, used {render(used(key))}, limit {render(limit)}"
-                yield f"DeviceClass {key.display} quota exceeded: {numbers}"
+                never = ", more than the whole quota; ask for less, or raise it" if amount > limit else ""
+                yield f"DeviceClass {key.display} quota exceeded: {numbers}{never}"
         elif deny_unlisted and key.dimension and key.device_class in limits.classes:
             yield f"DeviceClass {key.display} is not in the quota: requested {render(amount)}"

@@ -3,6 +3,7 @@
 from core import names, reasons
 from core.affinity import NodeRequirement
 from core.cards.assigned import render_assigned
+from core.cards.spelling import suggestion
 from core.mgpu.affinity import node_requirement
 from core.objects import Pod
 from core.plan.choice import Choice
@@ -87,7 +88,8 @@ class Judge:
         elif entry.pod.uid in self.refused:
             why = Shortfall(reasons.LIFT_REFUSED, self.refused[entry.pod.uid])
         elif entry.demand.problem:
-            why = uncountable(entry.queue, entry.demand.problem)
+            spelling = suggestion(entry.pod.card_name, self._ledger.inventory)
+            why = uncountable(entry.queue, f"{entry.demand.problem}{spelling}")
         else:
             why = self._ledger.devices.obstacle(entry.pod, entry.queue)
         return None if why is None else Hold(entry.pod, entry.queue, why.reason, why.message)

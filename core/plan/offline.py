@@ -6,6 +6,7 @@ from typing import Any
 
 from core import reasons
 from core.affinity import Patch
+from core.catalogue import event_note
 from core.objects import Pod
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.lift import Planner
@@ -115,10 +116,14 @@ def _planned(ledger: Ledger, pod: Pod, lift: Lift | None, hold: Hold | None) -> 
     return PlannedPod(queue, _DECISIONS[ledger.stages.of(pod)])
 
 
+def _event(about: str, reason: str, message: str) -> PlannedEvent:
+    return PlannedEvent(about, reason, event_note(reason, message))
+
+
 def _queue_events(ledger: Ledger) -> Iterable[PlannedEvent]:
     for name in sorted(ledger.limits):
         for notice in queue_notices(ledger, name):
-            yield PlannedEvent(f"Queue {name}", notice.reason, notice.message)
+            yield _event(f"Queue {name}", notice.reason, notice.message)
 
 
 def _rollouts(ledger: Ledger) -> Rollouts:
@@ -133,12 +138,12 @@ def _pod_events(holds: Iterable[Hold], rollouts: Rollouts) -> Iterable[PlannedEv
     for hold in holds:
         if hold.group is not None and hold.group.key not in told:
             told.add(hold.group.key)
-            yield PlannedEvent(f"PodGroup {hold.group.key}", hold.reason, hold.message)
+            yield _event(f"PodGroup {hold.group.key}", hold.reason, hold.message)
         if hold.announced:
-            yield PlannedEvent(f"Pod {hold.pod.key}", hold.reason, hold.message)
+            yield _event(f"Pod {hold.pod.key}", hold.reason, hold.message)
             note = rollouts.obstacle(hold.pod, hold.reason)
             if note:
-                yield PlannedEvent(f"Pod {hold.pod.key}", reasons.ROLLOUT_NEEDS_QUOTA, note)
+                yield _event(f"Pod {hold.pod.key}", reasons.ROLLOUT_NEEDS_QUOTA, note)
 
 
 def _spread_events(lifts: Iterable[Lift]) -> Iterable[PlannedEvent]:
@@ -146,14 +151,14 @@ def _spread_events(lifts: Iterable[Lift]) -> Iterable[PlannedEvent]:
     for lift in lifts:
         if lift.spread is not None and lift.spread.group.key not in told:
             told.add(lift.spread.group.key)
-            yield PlannedEvent(f"PodGroup {lift.spread.group.key}", reasons.TASK_SPREAD, lift.spread.message)
+            yield _event(f"PodGroup {lift.spread.group.key}", reasons.TASK_SPREAD, lift.spread.message)
 
 
 def _uncounted_events(ledger: Ledger) -> Iterable[PlannedEvent]:
     for _, account in sorted(ledger.accounts.items()):
         for entry in account.uncounted_pods.values():
             why = uncountable(entry.queue, entry.demand.problem)
-            yield PlannedEvent(f"Pod {entry.pod.key}", why.reason, why.message)
+            yield _event(f"Pod {entry.pod.key}", why.reason, why.message)
 
 
 def _late_events(ledger: Ledger, pods: Iterable[Pod], now: int | None) -> Iterable[PlannedEvent]:
@@ -165,4 +170,4 @@ def _late_events(ledger: Ledger, pods: Iterable[Pod], now: int | None) -> Iterab
     for overdue in reservations.take_due(now):
         pod = overdue.pod
         reason, note = overdue_notice(overdue, ledger.attribution(pod).queue, ledger.settings.reservation)
-        yield PlannedEvent(f"Pod {pod.key}", reason, note)
+        yield _event(f"Pod {pod.key}", reason, note)

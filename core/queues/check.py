@@ -12,7 +12,7 @@ from core.queues.enqueue import GroupBalance
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
-from core.queues.shortfall import card_shortage, scalar_shortage
+from core.queues.shortfall import card_shortage, share_shortage
 from core.queues.whole import Use
 from core.shortfall import Shortfall
 
@@ -64,7 +64,7 @@ class Balance:
         for key, milli in sorted(wanted.items()):
             total = self.used(key) + milli
             if milli > 0 and key in self.limits.shares and total > self.limits.shares[key]:
-                return scalar_shortage(self.queue, key, str(milli), str(total), str(self.limits.shares[key]))
+                return share_shortage(self.queue, key, milli, total, self.limits.shares[key])
         return None
 
     def without(self, entry: Entry) -> Self:

@@ -11,7 +11,7 @@ from core import names, reasons
 from core.objects import Pod, Queue
 from core.queues.limits import Limits
 from core.queues.numbers import go_float
-from core.queues.whole import Use, in_cards
+from core.queues.whole import Use, in_cards, in_units
 from core.shortfall import Shortfall
 
 _TOLD: Final = 3
@@ -50,6 +50,12 @@ def card_shortage(
     short = scalar_shortage(queue, card, requested, go_float(total), go_float(limit))
     told = in_cards(milli, uses or (Use(card, total - milli, limit),))
     return Shortfall(short.reason, f"{short.message}. {told}")
+
+
+def share_shortage(queue: str, key: str, milli: int, total: int, limit: int) -> Shortfall:
+    """The same of an mGPU resource."""
+    short = scalar_shortage(queue, key, str(milli), str(total), str(limit))
+    return Shortfall(short.reason, f"{short.message}. {in_units(key, milli, total - milli, limit)}")
 
 
 def scalar_shortage(queue: str, key: str, requested: str, total: str, limit: str) -> Shortfall:

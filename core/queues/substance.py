@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from core import reasons
+from core.catalogue import message_of
 from core.queues.whole import FEWER, LESS
 
 _AMOUNT: Final = re.compile(
@@ -22,9 +23,10 @@ _USED: Final = re.compile(r"\bused <?[^\s,;>]+>?")
 def substance(reason: str, message: str) -> str:
     """Equal for two messages of which the second is no news after the first.
 
-    Which node comes closest to having room changes all the time and is none; the limit of a queue that uses more than
+    The way out at the end follows from the reason. Which node comes closest to having room changes all the time and is none; the limit of a queue that uses more than
     that is what its event is about.
     """
+    message = message_of(reason, message)
     if reason == reasons.QUOTA_EXCEEDED:
         return f"{reason}: {_USED.sub('used #', message)}"
     if reason == reasons.NO_FREE_CARD:

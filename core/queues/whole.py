@@ -34,6 +34,18 @@ def in_cards(asked: int, uses: Sequence[Use]) -> str:
     return f"{wanted}, {state} are in use; wait for cards to come back, or raise the quota."
 
 
+def in_units(key: str, asked: int, used: int, limit: int) -> str:
+    """The same of shares of mGPU cards: hundredths of a card, or MiB."""
+    wanted = f"In whole units: asks for {_shown(asked)}"
+    raised = f"raise spec.capability[{key}]."
+    if asked > limit:
+        less = LESS if limit > 0 else ""
+        return f"{wanted}, more than the whole capability ({_down(limit, _MILLI)}); {less}{raised}"
+    return (
+        f"{wanted}, {_shown(used)} of {_shown(limit)} are in use; wait for shares to come back, or {raised}"
+    )
+
+
 def in_cores(asked: int, used: int, limit: int) -> str:
     """The same of CPU, in thousandths of a core."""
     return _beside("cores", _MILLI, asked, used, limit, "cpu")

@@ -22,7 +22,10 @@ NAMESPACED = (
     resources.RESOURCE_CLAIM_TEMPLATES,
 )
 NODE: dict[str, Any] = {
-    "metadata": {"name": "n", "labels": {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "143771"}},
+    "metadata": {
+        "name": "n",
+        "labels": {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "143771"},
+    },
     "status": {"allocatable": {"nvidia.com/gpu": "8"}},
 }
 

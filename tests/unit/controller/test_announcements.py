@@ -30,6 +30,7 @@ pytestmark = pytest.mark.looptime
 Thing = NodeBuilder | QueueBuilder | GroupBuilder | JobBuilder | PodBuilder
 
 H200, H800 = "NVIDIA-H200", "NVIDIA-H800"
+OVER, MALFORMED = reasons.QUOTA_EXCEEDED, reasons.CARD_QUOTA_MALFORMED
 NODE = a_node("n").card(H200, 8).allocatable("cpu", 64).allocatable("memory", "512Gi")
 OTHER = a_node("o").card(H800, 8)
 POD = a_pod("p").gpu(2).card(H200).in_queue("q").gated()
@@ -88,14 +89,27 @@ class World:
         (
             (QUEUE, POD.card("X")),
             "GetTaskRequestResourceFailed",
-            "Get request resource failed, Queue <q>, error: no resource name found for card <X>",
+            (
+                "Get request resource failed, Queue <q>, error: no resource name found for card <X>. "
+                "Give the pod limits for the card's resource, or wait for a node that carries the card."
+            ),
+        ),
+        (
+            (NODE, OTHER, QUEUE, POD.card("NVIDIA-H20O|X")),
+            "GetTaskRequestResourceFailed",
+            (
+                "Get request resource failed, Queue <q>, error: no resource name found for card <NVIDIA-H20O>; "
+                "did you mean <NVIDIA-H200>? "
+                "Give the pod limits for the card's resource, or wait for a node that carries the card."
+            ),
         ),
         (
             (QUEUE, a_pod("p").card(H200).in_queue("q").gated()),
             "GetTaskRequestResourceFailed",
             (
                 "Get request resource failed, Queue <q>, error: "
-                "no resource <nvidia.com/gpu> defined in requests/limits for card <NVIDIA-H200>"
+                "no resource <nvidia.com/gpu> defined in requests/limits for card <NVIDIA-H200>. "
+                "Give the pod limits for the card's resource, or wait for a node that carries the card."
             ),
         ),
         (
@@ -156,6 +170,7 @@ class World:
     ],
     ids=[
         "unknown card",
+        "misspelt card",
         "no resource",
         "no capability",
         "cpu",
@@ -449,16 +464,22 @@ async def test_a_queue_is_told_what_is_news_and_again_after_it_was_right() -> No
     recorder, queue = Recorder(), QUEUE.view()
     announcements = Announcements(recorder)
     for notices in (
-        [Notice("R", "first", "1")],
-        [Notice("R", "same news in other words", "1")],
-        [Notice("R", "second", "2"), Notice("S", "beside", "1")],
+        [Notice(OVER, "first!", "1")],
+        [Notice(OVER, "same news in other words", "1")],
+        [Notice(OVER, "second", "2"), Notice(MALFORMED, "beside", "1")],
         [],
-        [Notice("R", "third", "2")],
+        [Notice(OVER, "third", "2")],
     ):
         announcements.about_queue(queue, notices)
-    assert [note for *_, note in recorder.emitted] == ["first", "second", "beside", "third"]
+    waits = "Wait until pods end, delete some, or raise the queue's quota."
+    assert [note for *_, note in recorder.emitted] == [
+        f"first! {waits}",
+        f"second. {waits}",
+        'beside. Write a JSON object of whole numbers, such as {"NVIDIA-H200": 8}.',
+        f"third. {waits}",
+    ]
     announcements.gone(queue.uid)
-    announcements.about_queue(queue, [Notice("R", "of another queue under the name", "2")])
+    announcements.about_queue(queue, [Notice(OVER, "of another queue under the name", "2")])
     assert len(recorder.emitted) == 5
 
 
@@ -579,7 +600,7 @@ async def test_nothing_is_said_by_a_replica_that_does_not_lead() -> None:
     world = World(NODE, QUEUE, POD)
     next_leader(world, Records())
     world.passes()
-    world.announcements.about_queue(QUEUE.view(), [Notice("R", "text", "1")])
+    world.announcements.about_queue(QUEUE.view(), [Notice(OVER, "text", "1")])
     await asyncio.sleep(100)
     assert world.recorder.emitted == []
 

@@ -9,6 +9,7 @@ import pytest
 from controller.announcements import Announcements
 from core import reasons
 from core.affinity import NodeRequirement
+from core.catalogue import event_note
 from core.plan.decision import Lift, Spread
 from kube.event_store import Words
 from kube.events import Past, Reference
@@ -35,7 +36,9 @@ async def test_a_spread_task_is_said_once_of_its_group_whatever_the_cards() -> N
         await asyncio.sleep(1)
         announcements.lifted(spreading("B and C"))
         await asyncio.sleep(5)
-    assert recorder.emitted == [("PodGroup g", reasons.TASK_SPREAD, "A and B")]
+    assert recorder.emitted == [
+        ("PodGroup g", reasons.TASK_SPREAD, event_note(reasons.TASK_SPREAD, "A and B"))
+    ]
 
 
 async def test_a_lift_that_spreads_nothing_says_nothing() -> None:

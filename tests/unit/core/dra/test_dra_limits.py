@@ -78,7 +78,10 @@ CROWDED = amounts(hami=10, cores=790, memory="20Gi")
         (
             {},
             amounts(hami=2, memory="82Gi"),
-            f"DeviceClass {HAMI}/memory quota exceeded: requested {82 * 2**30}, used 0, limit {80 * 2**30}",
+            (
+                f"DeviceClass {HAMI}/memory quota exceeded: requested {82 * 2**30}, used 0, "
+                f"limit {80 * 2**30}, more than the whole quota; ask for less, or raise it"
+            ),
         ),
         (amounts(h100=9), amounts(hami=1), ""),
         (amounts(h100=9), {}, ""),
