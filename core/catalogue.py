@@ -294,6 +294,11 @@ CATALOGUE: Final = _catalogue(
         "nothing where cards are oversold on purpose; else lower a quota",
     ),
     Reason(
+        reasons.QUEUE_IN_USE,
+        "a queue is deleted of which cards, shares or devices are in use",
+        "close the queue and let its pods end first, or create it again",
+    ),
+    Reason(
         reasons.QUOTA_BELOW_USE,
         "a quota is lowered below what is in use",
         "wait for pods to end, or delete some; nothing is evicted",

@@ -12,7 +12,7 @@ from core.cards.rules import unknown_cards
 from core.objects import Queue, queue
 from core.objects import raw as read
 from core.queues.limits import limits_of
-from core.violations import Findings, Hint, child, show
+from core.violations import Findings, Hint, Violation, child, show
 
 _PATH: Final = child("metadata.annotations", names.CARD_QUOTA_ANNOTATION)
 
@@ -22,6 +22,12 @@ def judge(request: AdmissionRequest, context: Context) -> Findings:
     now, was = _text(request.object), _text(request.old_object)
     if not context.settings.features.cards or (request.operation == UPDATE and now == was):
         return Findings()
+    if now == "":
+        # Of a stored queue it counts as no cards. Whoever writes it wants all of them, or has lost a value on the way.
+        detail = (
+            'is empty: leave the annotation out for no card quota, or write one, such as {"NVIDIA-H200": 8}'
+        )
+        return Findings((Violation(reasons.CARD_QUOTA_MALFORMED, _PATH, detail, value=now),))
     findings = quota_findings(now or "", _PATH)
     if findings.violations:
         return findings

@@ -8,8 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from core import reasons
-from core.admission import messages, nodes, pods, queue_crd, queue_status, queues, shapes, workloads
-from core.admission.request import CREATE, UPDATE, Add, AdmissionRequest, Decision
+from core.admission import (
+    messages,
+    nodes,
+    pods,
+    queue_crd,
+    queue_deletion,
+    queue_status,
+    queues,
+    shapes,
+    workloads,
+)
+from core.admission.request import CREATE, DELETE, UPDATE, Add, AdmissionRequest, Decision
 from core.admission.view import ClusterView, Context
 from core.objects import raw as read
 from core.settings import Settings
@@ -81,6 +91,14 @@ RULES: Final = (
         mutate=queue_crd.mutate,
     ),
     Rule(VALIDATE_QUEUES, "scheduling.volcano.sh", "queues", "Queue", judge=queues.judge),
+    Rule(
+        VALIDATE_QUEUES,
+        "scheduling.volcano.sh",
+        "queues",
+        "Queue",
+        operations=frozenset({DELETE}),
+        judge=queue_deletion.judge,
+    ),
     _workload("apps", "deployments", "Deployment", _AT_SPEC),
     _workload("apps", "replicasets", "ReplicaSet", _AT_SPEC),
     _workload("apps", "statefulsets", "StatefulSet", _AT_SPEC),

@@ -10,6 +10,7 @@ from core.violations import Violation
 
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
+DELETE: Final = "DELETE"
 
 
 @dataclass(frozen=True, slots=True)

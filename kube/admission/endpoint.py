@@ -10,7 +10,8 @@ from typing import Final
 
 from aiohttp import web
 
-from core.admission.request import AdmissionRequest, Decision
+from core.admission import messages
+from core.admission.request import AdmissionRequest, Decision, Denial
 from kube import bigjson, intake
 from kube.admission import wire
 from kube.admission.metrics import DEFAULT, ReviewMetrics
@@ -20,6 +21,8 @@ from kube.turns import Turns
 _LOG = logging.getLogger(__name__)
 
 _JSON = "application/json"
+_NAMED: Final = 320
+"""Characters of an object's name and namespace, as much as an API server stores."""
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
@@ -37,9 +40,11 @@ def add_review_route(
 ) -> None:
     """Serves `path` on POST with what `answer` decides; requests that `serves` refuses are a client's mistake.
 
-    The body limit is that of the application.
+    The body limit is that of the application. Each refusal leaves a line in the log: who, what, and by which rules.
     """
-    handler = review_handler(path, serves=serves, answer=answer, metrics=metrics, bodies=bodies)
+    handler = review_handler(
+        path, serves=serves, answer=answer, metrics=metrics, bodies=bodies, refusals=logging.INFO
+    )
     app.router.add_post(path, handler)
 
 
@@ -50,9 +55,13 @@ def review_handler(
     answer: Answer,
     metrics: ReviewMetrics = DEFAULT,
     bodies: Intake = intake.DEFAULT,
+    refusals: int = logging.DEBUG,
 ) -> Handler:
-    """As `add_review_route`, for a route of the caller's; `path` is what metrics and messages call it."""
-    return _Endpoint(path, serves, answer, metrics, bodies).handle
+    """As `add_review_route`, for a route of the caller's; `path` is what metrics and messages call it.
+
+    `refusals` is the level of the line that each refusal leaves in the log.
+    """
+    return _Endpoint(path, serves, answer, metrics, bodies, refusals).handle
 
 
 class _Endpoint:
@@ -63,12 +72,14 @@ class _Endpoint:
         answer: Answer,
         metrics: ReviewMetrics,
         bodies: Intake,
+        refusals: int,
     ) -> None:
         self._path = path
         self._serves = serves
         self._decide = answer
         self._metrics = metrics
         self._bodies = bodies
+        self._refusals = refusals
         self._turns = Turns()
         self._seconds = metrics.seconds.labels(path)
 
@@ -105,6 +116,8 @@ class _Endpoint:
             self._log_crash(admission, error)
             return self._failure(HTTPStatus.INTERNAL_SERVER_ERROR, "the review failed unexpectedly")
         self._count(decision)
+        if decision.denial is not None:
+            self._log_refusal(admission, decision.denial)
         return web.Response(body=content, content_type=_JSON)
 
     async def _decoded(self, body: bigjson.Body) -> AdmissionRequest:
@@ -122,6 +135,18 @@ class _Endpoint:
     def _failure(self, status: HTTPStatus, text: str, headers: Mapping[str, str] = _NONE) -> web.Response:
         self._metrics.requests.labels(self._path, "failed", str(status.value)).inc()
         return web.Response(status=status, text=text + "\n", headers=headers)
+
+    def _log_refusal(self, admission: AdmissionRequest, denial: Denial) -> None:
+        """Who wanted to do what, and the rules that are broken; nothing of the object but its name."""
+        codes = dict.fromkeys(violation.code for violation in denial.violations)
+        extra = {
+            "user": wire.cut(admission.username),
+            "operation": admission.operation,
+            "object": messages.one_line(admission.display, _NAMED),
+            "codes": list(codes),
+            "dry_run": admission.dry_run,
+        }
+        _LOG.log(self._refusals, "refused", extra=extra)
 
     def _log_crash(self, admission: AdmissionRequest, error: Exception) -> None:
         """Where it happened, but not the error's own text, which may quote the object."""

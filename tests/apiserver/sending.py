@@ -25,6 +25,7 @@ PROTECTION, STRATEGY = "validating/protection.pods.cardquota.io", "validating/st
 QUEUES, QUEUE_STATUS = "validating/queues.cardquota.io", "mutating/queue-status.cardquota.io"
 WORKLOADS, CRONJOBS = "validating/workloads.cardquota.io", "validating/cronjobs.cardquota.io"
 PODGROUPS, QUEUE_HINTS = "validating/podgroups.cardquota.io", "validating/hints.queues.cardquota.io"
+DELETIONS = "validating/deletions.queues.cardquota.io"
 VOLCANO_JOBS, BINDINGS = "validating/volcano-jobs.cardquota.io", "mutating/bindings.cardquota.io"
 
 

@@ -111,6 +111,18 @@ def test_whoever_lowers_or_removes_a_quota_in_use_is_warned(
         api.delete(api.path_of(made)).expect(200, 404)
 
 
+def test_whoever_deletes_a_queue_in_use_is_warned(control_plane: ControlPlane, kubectl: Kubectl) -> None:
+    api, made = control_plane.api, queue("early-deleted", '{"NVIDIA-H200": 8}')
+    path = api.path_of(made)
+    for used, warned in (({"cpu": "4"}, False), ({"cpu": "4", "NVIDIA-H200": "4"}, True)):
+        assert kubectl.apply(made)[0] == 0
+        api.patch(f"{path}/status", {"status": {"allocated": used}}).expect()
+        done = control_plane.kubectl("delete", "queue", "early-deleted", check=False)
+        assert done.returncode == 0
+        assert ('Warning: status.allocated: 4 "NVIDIA-H200" in use' in done.stderr) is warned
+        api.get(path).expect(404)
+
+
 def test_a_queue_below_another_is_judged(kubectl: Kubectl) -> None:
     """A queue that is its own parent is refused; a parent that is not there yet is worth a warning."""
 

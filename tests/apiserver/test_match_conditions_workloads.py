@@ -12,6 +12,7 @@ from hack.installation.inventory import Inventory
 from tests.apiserver.recorder import Recorder, recording
 from tests.apiserver.sending import (
     CRONJOBS,
+    DELETIONS,
     H200,
     MGPU,
     PODGROUPS,
@@ -248,7 +249,7 @@ DROPPED = {names.LAST_APPLIED_ANNOTATION: '{"spec":{"dra":{}}}'}
 NEW_QUEUES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "plain": (a_queue(), []),
     "cpu": (a_queue(capability={"cpu": 8, "nvidia.com/gpu": 8}), []),
-    "an empty card quota": (a_queue({names.CARD_QUOTA_ANNOTATION: ""}), []),
+    "an empty card quota": (a_queue({names.CARD_QUOTA_ANNOTATION: ""}), [QUEUES]),
     "a card quota": (a_queue({names.CARD_QUOTA_ANNOTATION: "{"}), [QUEUES]),
     "a device quota": (a_queue(dra=DEVICES), [QUEUES]),
     "a device quota as annotation": (a_queue({names.DRA_QUOTA_ANNOTATION: "{"}), [QUEUES]),
@@ -313,6 +314,18 @@ def test_a_queue_is_sent_when_a_device_quota_is_lowered_or_removed(
     assert send.patch(thing, patch) == [QUEUES]
     assert send.patch(thing, {"spec": {"weight": 2}}) == []
     control_plane.api.delete(control_plane.api.path_of(thing)).expect()
+
+
+def test_a_deletion_is_sent_when_the_queue_is_in_use(
+    control_plane: ControlPlane, send: Send, recorder: Recorder, queue: dict[str, Any]
+) -> None:
+    api, idle = control_plane.api, a_queue(CARD_QUOTA)
+    send.store(idle)
+    recorder.clear()
+    api.delete(api.path_of(idle)).expect()
+    api.delete(f"{api.path_of(queue)}?dryRun=All").expect()
+    assert recorder.entries_for(queue["metadata"]["name"]) == [DELETIONS]
+    assert recorder.entries_for(idle["metadata"]["name"]) == []
 
 
 def test_a_status_is_sent_when_somebody_else_drops_a_key(send: Send, queue: dict[str, Any]) -> None:

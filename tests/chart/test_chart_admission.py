@@ -55,6 +55,7 @@ ENTRIES = {
     "validating/nodes.cardquota.io": ("/validate/nodes", "Ignore"),
     "validating/strategy.pods.cardquota.io": ("/validate/pods", "Ignore"),
     "validating/queues.cardquota.io": ("/validate/queues", "Fail"),
+    "validating/deletions.queues.cardquota.io": ("/validate/queues", "Ignore"),
     "validating/hints.queues.cardquota.io": ("/validate/queues", "Ignore"),
     "validating/workloads.cardquota.io": ("/validate/workloads", "Ignore"),
     "validating/cronjobs.cardquota.io": ("/validate/workloads", "Ignore"),

@@ -140,7 +140,7 @@ it may stand. Takes the features.
 {{- $brought := list }}
 {{- $changed := list }}
 {{- range $places }}
-{{- $brought = append $brought (printf "object.%s.orValue('') != ''" .) }}
+{{- $brought = append $brought (printf "object.%s.hasValue()" .) }}
 {{- $changed = append $changed (printf "object.%s != oldObject.%s" . .) }}
 {{- end }}
 {{- if .dra }}

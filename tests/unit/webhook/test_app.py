@@ -24,7 +24,7 @@ from kube.admission.metrics import ReviewMetrics
 from kube.metrics import Metrics
 from kube.serving import Server
 from kube.tls import ServingCertificate, client_context
-from tests.unit.core.admission.samples import CONTROLLER, a_card_pod, a_pod, a_queue, a_view, changed
+from tests.unit.core.admission.samples import CONTROLLER, TENANT, a_card_pod, a_pod, a_queue, a_view, changed
 from tests.unit.webhook.reviews import UID, a_queue_status_review, a_review, body, patch_of
 from webhook.app import make_app
 
@@ -123,6 +123,25 @@ async def test_queues_workloads_and_queue_status_have_their_paths(bench: Bench) 
     assert patch_of(response) == [{"op": "add", "path": "/status/allocated/NVIDIA-H200", "value": "1"}]
     untouched = await bench.review("/mutate/queue-status", a_queue_status_review(old, new, "cardquota"))
     assert "patch" not in untouched
+
+
+async def test_each_refusal_leaves_a_line_in_the_log_and_nothing_of_the_object(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who was refused what, and by which rules; the words may quote what somebody wrote."""
+    with caplog.at_level(logging.INFO):
+        for number in range(10):
+            review = a_review(a_card_pod("secret-word|"), name=f"train-{number}", dryRun=number == 9)
+            assert (await bench.review("/validate/pods", review))["allowed"] is False
+        assert (await bench.review("/validate/pods", a_review(a_card_pod())))["allowed"] is True
+    records = [vars(record) for record in caplog.records if record.name == "kube.admission.endpoint"]
+    assert [record["object"] for record in records] == [f"Pod ml/train-{number}" for number in range(10)]
+    assert {(record["message"], record["user"], record["operation"]) for record in records} == {
+        ("refused", TENANT, "CREATE")
+    }
+    assert all(record["codes"] == [reasons.CARD_NAME_MALFORMED] for record in records)
+    assert [record["dry_run"] for record in records] == [False] * 9 + [True]
+    assert "secret-word" not in str(records)
 
 
 @pytest.mark.parametrize("path", sorted(PATHS))

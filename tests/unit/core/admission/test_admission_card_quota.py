@@ -95,7 +95,7 @@ class TestBelowUse:
             ('{"A": 5, "B": 2}', ['"A": lowered to 5 while 6 are in use']),
             ('{"A": 8, "B": 1}', ['"B": lowered to 1 while 1500m are in use']),
             ('{"B": 4}', ['"A": lowered to 0 while 6 are in use']),
-            ("", ['"A": lowered to 0 while 6', '"B": lowered to 0 while 1500m']),
+            ("{}", ['"A": lowered to 0 while 6', '"B": lowered to 0 while 1500m']),
             ('{"A": 9, "B": 4, "cpu": 1}', []),
         ],
     )

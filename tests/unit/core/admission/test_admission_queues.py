@@ -16,6 +16,7 @@ from tests.unit.core.admission.samples import (
     patched,
     settings,
     update,
+    with_fields,
 )
 
 
@@ -23,7 +24,7 @@ from tests.unit.core.admission.samples import (
     ("quota", "words"),
     [
         (None, ()),
-        ("", ()),
+        ("", ("is empty: leave the annotation out",)),
         ("{}", ()),
         ('{"NVIDIA-H200": 2}\n', ()),
         ('{"NVIDIA-H200": 0}', ()),
@@ -148,3 +149,42 @@ def test_unusable_managed_fields_own_nothing(fields: Any) -> None:
 def test_the_main_resource_is_not_touched() -> None:
     decision = answer(update(OLD, a_queue()))
     assert decision.patch == ()
+
+
+# -- deletion ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("allocated", "told"),
+    [
+        (None, ""),
+        ({}, ""),
+        ({"cpu": "64", "memory": "1Ti", "pods": "3"}, ""),
+        ({"NVIDIA-H200": "0", "deviceclass/gpu": "none"}, ""),
+        ({"NVIDIA-H200": "3", "cpu": "4"}, '3 "NVIDIA-H200" in use'),
+        (
+            {"A": "1", "B": "500m", "C": "2", "D": "3", "E": "4"},
+            '1 "A", 500m "B", 2 "C", 3 "D" and 1 more in use',
+        ),
+    ],
+)
+def test_whoever_deletes_a_queue_that_is_in_use_is_told_and_not_refused(
+    allocated: dict[str, str] | None, told: str
+) -> None:
+    stored = a_queue("{}", status={"allocated": allocated})
+    request = with_fields(creation(stored), operation="DELETE", object={}, old_object=stored)
+    decision = answer(request)
+    assert decision.allowed
+    assert [told in warning for warning in decision.warnings] == ([True] if told else [])
+    assert all(warning.startswith("status.allocated: ") for warning in decision.warnings)
+
+
+def test_a_deletion_is_not_judged_as_a_write() -> None:
+    """A quota that is malformed must not keep its queue alive."""
+    request = with_fields(creation(a_queue("{")), operation="DELETE", object={}, old_object=a_queue("{"))
+    assert answer(request).allowed
+
+
+def test_an_empty_quota_that_is_stored_already_keeps_nobody_from_editing_the_queue() -> None:
+    assert answer(update(a_queue(""), a_queue("", labels={"x": "y"}))).allowed
+    assert codes(answer(update(a_queue("{}"), a_queue("")))) == [reasons.CARD_QUOTA_MALFORMED]
