@@ -26,6 +26,7 @@ from cli import (
     queues,
     review,
     serve,
+    ungate_all,
     version,
     webhook,
 )
@@ -46,6 +47,7 @@ _COMMANDS = (
     serve,
     webhook,
     controller,
+    ungate_all,
     version,
 )
 _USAGE = 2

@@ -97,6 +97,14 @@ ADMISSION_POLICY_BINDINGS = Resource(
     False,
     "ValidatingAdmissionPolicyBinding",
 )
+ADMISSION_POLICIES = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    False,
+    "ValidatingAdmissionPolicy",
+)
+ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", True, "RoleBinding")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, "CustomResourceDefinition"
 )

@@ -386,8 +386,9 @@ def _json(raw: Json, code: int = 200) -> web.Response:
 
 
 def _named(request: web.Request) -> str:
-    """The one name that is asked for; no other field selector is understood."""
-    return request.query.get("fieldSelector", "").removeprefix("metadata.name=")
+    """The one name that is asked for; no other field selector is understood, and pods here have no nodes."""
+    selector = request.query.get("fieldSelector", "")
+    return "" if selector == "spec.nodeName=" else selector.removeprefix("metadata.name=")
 
 
 def _belongs(path: str, collection: str) -> bool:

@@ -24,6 +24,7 @@ COMMANDS = (
     "serve",
     "webhook",
     "controller",
+    "ungate-all",
     "version",
 )
 
