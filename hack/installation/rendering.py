@@ -20,10 +20,10 @@ class RenderError(Exception):
     """Helm refused the chart or its values; the message is helm's."""
 
 
-def helm(binary: Path, *args: str, stdin: str | None = None) -> str:
+def helm(binary: Path, *args: str, stdin: str | None = None, timeout_s: float = _TIMEOUT_S) -> str:
     """Run helm and return its output. Raises `RenderError`."""
     done = subprocess.run(
-        [str(binary), *args], input=stdin, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
+        [str(binary), *args], input=stdin, capture_output=True, text=True, check=False, timeout=timeout_s
     )
     if done.returncode != 0:
         # `helm lint` reports on standard output.
@@ -31,8 +31,11 @@ def helm(binary: Path, *args: str, stdin: str | None = None) -> str:
     return done.stdout
 
 
-def render(binary: Path, values: Mapping[str, Any], namespace: str) -> list[Object]:
-    """Return every object that `helm install` with these values would create in `namespace`."""
+def render(binary: Path, values: Mapping[str, Any], namespace: str, *, hooks: bool = False) -> list[Object]:
+    """Return every object that `helm install` with these values would create in `namespace`.
+
+    With `hooks` also those that are there only while helm does something.
+    """
     text = helm(
         binary,
         "template",
@@ -40,6 +43,7 @@ def render(binary: Path, values: Mapping[str, Any], namespace: str) -> list[Obje
         str(CHART),
         f"--namespace={namespace}",
         "--values=-",
+        *([] if hooks else ["--no-hooks"]),
         stdin=json.dumps(values),  # JSON is YAML
     )
     return [thing for thing in yaml.safe_load_all(text) if thing]

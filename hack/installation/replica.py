@@ -40,8 +40,13 @@ class Replica:
         return text.decode()
 
 
-def replica(deployment: Object, around: Surroundings, supervisor: Supervisor, logs: Path) -> Replica:
-    """Return the process for one pod of a Deployment, not started; ready means what the readiness probe says."""
+def replica(
+    deployment: Object, around: Surroundings, supervisor: Supervisor, logs: Path, tree: Path = _ROOT
+) -> Replica:
+    """Return the process for one pod of a Deployment, not started; ready means what the readiness probe says.
+
+    It runs from the sources in `tree`.
+    """
     probe = substitution.container_of(deployment)["readinessProbe"]["httpGet"]
     probed = around.ports[substitution.container_port(deployment, probe["port"])]
     address = f"http://{LOOPBACK}:{probed}{probe['path']}"
@@ -55,7 +60,9 @@ def replica(deployment: Object, around: Surroundings, supervisor: Supervisor, lo
             **os.environ,
             **substitution.environment(deployment, around),
             "KUBECONFIG": str(around.kubeconfig),
-            "PYTHONPATH": str(_ROOT),
+            "PYTHONPATH": str(tree),
+            # Nothing from the folder in which this happens to be called.
+            "PYTHONSAFEPATH": "1",
         },
     )
     return Replica(

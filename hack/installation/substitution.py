@@ -72,6 +72,17 @@ def command_line(deployment: Object, around: Surroundings) -> tuple[str, ...]:
     )
 
 
+def pod_command(pod: Object) -> tuple[str, ...]:
+    """Return the command line that does locally what the only container of a stored pod would do."""
+    (container,) = pod["spec"]["containers"]
+    if container["command"] != [COMMAND]:
+        raise ValueError(f"the container runs {container['command']}, not {COMMAND}")
+    fields = {f"metadata.{key}": pod["metadata"][key] for key in ("name", "namespace")}
+    variables = {e["name"]: fields[e["valueFrom"]["fieldRef"]["fieldPath"]] for e in container.get("env", ())}
+    arguments = (_REFERENCE.sub(lambda m: variables[m[1]], argument) for argument in container["args"])
+    return (sys.executable, "-m", "cli", *arguments)
+
+
 def environment(deployment: Object, around: Surroundings) -> dict[str, str]:
     """Return the variables that a kubelet would set for the Deployment's container."""
     fields = {

@@ -38,7 +38,7 @@ def test_the_api_server_takes_every_object_without_a_warning(
 ) -> None:
     """Server-side apply refuses fields that it does not know; expressions are compiled on the way."""
     values = yaml.safe_load(file.read_text("utf-8"))
-    objects = rendering.render(control_plane.binary("helm"), values, space)
+    objects = rendering.render(control_plane.binary("helm"), values, space, hooks=True)
     answer = control_plane.kubectl(
         "apply", "--server-side", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump_all(objects)
     )
@@ -55,7 +55,7 @@ def helm(control_plane: ControlPlane, space: str) -> Iterator[Helm]:
         return rendering.helm(control_plane.binary("helm"), command, rendering.RELEASE, *args, *access)
 
     yield run
-    run("uninstall", "--ignore-not-found", "--cascade=foreground")
+    run("uninstall", "--ignore-not-found", "--cascade=foreground", "--no-hooks")
 
 
 def authority_of(configuration: dict[str, Any]) -> set[str]:
@@ -89,7 +89,7 @@ def test_an_upgrade_leaves_what_the_processes_wrote(control_plane: ControlPlane,
     assert authority_of(upgraded) == {authority}
     assert api.get(SECRET).expect()["data"] == {"tls.key": written}
 
-    helm("uninstall")
+    helm("uninstall", "--no-hooks")
     assert api.get(CONFIGURATION).status == 404
     for crd in CRDS:
         assert "deletionTimestamp" not in api.get(crd).expect()["metadata"]

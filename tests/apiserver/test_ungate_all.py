@@ -37,10 +37,10 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
 
 
 def ungate_all(
-    kubeconfig: Path, installation: Installation, *more: str, stdin: int = subprocess.DEVNULL
+    kubeconfig: Path, namespace: str, *more: str, stdin: int = subprocess.DEVNULL
 ) -> subprocess.CompletedProcess[str]:
     """The command as its user runs it."""
-    words = ["ungate-all", f"--namespace={installation.namespace}", f"--kubeconfig={kubeconfig}", *more]
+    words = ["ungate-all", f"--namespace={namespace}", f"--kubeconfig={kubeconfig}", *more]
     return subprocess.run(
         [sys.executable, "-m", "cli", *words],
         stdin=stdin,
@@ -68,7 +68,7 @@ def test_no_pod_is_left_at_the_gate_and_no_later_one_gets_there(
     (let_in,) = cluster.pods().keys() - cluster.gated()
     before = cluster.pod(let_in)["metadata"]["annotations"]
 
-    done = ungate_all(cluster.plane.admin_kubeconfig, installation, "--yes")
+    done = ungate_all(cluster.plane.admin_kubeconfig, installation.namespace, "--yes")
 
     assert done.returncode == 0, done.stderr
     assert done.stdout == "cardquota is out of force; 3 gates were taken off, none is left\n"
@@ -82,7 +82,7 @@ def test_no_pod_is_left_at_the_gate_and_no_later_one_gets_there(
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{installation.namespace}/leases/cardquota"
     assert cluster.api.get(lease).status == 404
 
-    again = ungate_all(cluster.plane.admin_kubeconfig, installation, "--yes")
+    again = ungate_all(cluster.plane.admin_kubeconfig, installation.namespace, "--yes")
     assert again.stdout == "cardquota is out of force; 0 gates were taken off, none is left\n"
     assert cluster.api.get(lease).status == 404, "the leader may not make it anew"
 
@@ -94,19 +94,19 @@ def test_it_asks_and_takes_nothing_but_yes_for_an_answer(
     cluster.create_queue(queue(name, f'{{"{card}": 0}}'))
     cluster.create(card_pod("waits", card, name))
     admin = cluster.plane.admin_kubeconfig
-    silent = ungate_all(admin, installation)
+    silent = ungate_all(admin, installation.namespace)
     assert (silent.returncode, silent.stderr) == (2, "error: nobody can be asked here; say --yes\n")
     user, terminal = pty.openpty()
     try:
         os.write(user, b"y\n")
-        refused = ungate_all(admin, installation, stdin=terminal)
+        refused = ungate_all(admin, installation.namespace, stdin=terminal)
         assert refused.returncode == 2
         assert f"1 pods that wait at its gate are let go, in {cluster.namespace}." in refused.stderr
         assert refused.stderr.endswith("error: not done\n")
         assert cluster.gated() == {"waits"}
         assert in_force(cluster.plane) == [200] * len(IN_FORCE)
         os.write(user, b"yes\n")
-        assert ungate_all(admin, installation, stdin=terminal).returncode == 0
+        assert ungate_all(admin, installation.namespace, stdin=terminal).returncode == 0
     finally:
         os.close(user)
         os.close(terminal)
@@ -117,7 +117,7 @@ def test_who_has_not_the_rights_is_told_what_is_refused(
     cluster: Cluster, installation: Installation, tenant: Path
 ) -> None:
     cluster.create(pod("p", annotations={names.CARD_NAME_ANNOTATION: "UNKNOWN"}))
-    done = ungate_all(tenant, installation, "--yes")
+    done = ungate_all(tenant, installation.namespace, "--yes")
     assert done.returncode == 1
     assert "error: 403 Forbidden" in done.stderr
     assert "Traceback" not in done.stderr

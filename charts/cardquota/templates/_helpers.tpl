@@ -47,6 +47,22 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{/*
+The same for a hook, which is there only while it runs. Takes (dict "root" $ "component" "uninstall" "hook" "pre-delete"
+"weight" 0).
+*/}}
+{{- define "cardquota.hookMetadata" -}}
+labels:
+  {{- include "cardquota.labels" . | nindent 2 }}
+annotations:
+  helm.sh/hook: {{ .hook }}
+  helm.sh/hook-weight: {{ .weight | quote }}
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+  {{- with .root.Values.commonAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
 {{- define "cardquota.image" -}}
 {{- with .Values.image -}}
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}

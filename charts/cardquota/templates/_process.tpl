@@ -39,6 +39,20 @@ its values and the subcommand that is run.
 {{- end }}
 {{- end }}
 
+{{/* What Pod Security calls restricted, of pods and of containers. */}}
+{{- define "cardquota.process.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "cardquota.process.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
 {{- define "cardquota.process.deployment" -}}
 {{- $root := .root }}
 {{- $values := index .root.Values .component }}
@@ -80,10 +94,7 @@ spec:
       {{- end }}
       terminationGracePeriodSeconds: 30
       securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        seccompProfile: {type: RuntimeDefault}
+        {{- include "cardquota.process.podSecurity" . | nindent 8 }}
       {{- with $root.Values.imagePullSecrets }}
       imagePullSecrets:
         {{- toYaml . | nindent 8 }}
@@ -125,9 +136,7 @@ spec:
         resources:
           {{- toYaml $values.resources | nindent 10 }}
         securityContext:
-          allowPrivilegeEscalation: false
-          readOnlyRootFilesystem: true
-          capabilities: {drop: [ALL]}
+          {{- include "cardquota.process.containerSecurity" . | nindent 10 }}
         volumeMounts:
         - {name: config, mountPath: /etc/cardquota, readOnly: true}
       volumes:
