@@ -38,10 +38,10 @@ def run(options: argparse.Namespace) -> int:
     """Prints the explanation. What is not there is wrong input."""
     from cli import explain_text
     from cli.explain_report import explained
+    from cli.state import POD
 
     target = targets.parse(options.target, options.namespace)
-    settings = config.load(options.config)
-    state = cluster.load(options, settings)
+    settings, state = cluster.read(options, needs=(POD,))
     report = explained(state, settings, target, targets.pods_of(state, target))
     if options.output == "json":
         output.print_json(report)
