@@ -16,6 +16,7 @@ COMMANDS = (
     "check",
     "review",
     "plan",
+    "explain",
     "place",
     "cross",
     "queues",
