@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from core.settings import aliases, crossquota
 from core.settings import environment as variables
 from core.settings.model import Settings
+from core.settings.values import WRITTEN
 from core.violations import show
 
 _SECTIONS: Final = frozenset(field.serialization_alias for field in Settings.model_fields.values())
@@ -76,7 +77,7 @@ def _validated(document: Mapping[Any, Any]) -> tuple[Settings, list[str]]:
             f"cards.unlimitedCpuMemory: {show(cards['unlimitedCpuMemory'])} is no boolean; false is used"
         )
         softened["cards"] = {**cards, "unlimitedCpuMemory": False}
-    settings = Settings.model_validate(softened, by_alias=True, by_name=False)
+    settings = Settings.model_validate(softened, by_alias=True, by_name=False, context=WRITTEN)
     if settings.mgpu.schedule_mode == "id":
         warnings.append("mgpu.scheduleMode: id acts like index")
     return settings, warnings

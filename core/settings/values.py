@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StrictStr
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StrictStr, ValidationInfo
 
 from core import quantity
 
@@ -25,8 +25,14 @@ _PEM: Final = re.compile(
 _OBJECT_NAME_LENGTH: Final = 253
 
 
-def _seconds(value: object) -> object:
+WRITTEN: Final = "written"
+"""The context of a validation of what somebody has written, where a number by itself has no unit."""
+
+
+def _seconds(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, str):
+        if info.context == WRITTEN and isinstance(value, int | float) and not isinstance(value, bool):
+            raise ValueError("must be a duration with its unit, such as 90s, 10m or 1h30m")
         return value
     match = _DURATION.fullmatch(value.strip()) if 0 < len(value.strip()) <= _DURATION_LENGTH else None
     if match is None:
@@ -99,7 +105,7 @@ Seconds = Annotated[
     Field(strict=True, ge=1, le=10**9),
     PlainSerializer(lambda value: f"{value}s", return_type=str, when_used="json"),
 ]
-"""A duration in seconds, written as `90s`, `10m`, `1h30m` or a plain number of seconds."""
+"""A duration in seconds, written as `90s`, `10m` or `1h30m`; in Python a number of seconds."""
 
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(strict=True, ge=1024)]
 """A size in bytes, written as a plain number or a quantity such as `64Mi`."""

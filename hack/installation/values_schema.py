@@ -15,15 +15,40 @@ SCHEMA = Path(__file__).parents[2] / "charts" / "cardquota" / "values.schema.jso
 # How pydantic names limits of a type that is read from text first, and what the standard calls them.
 _LIMITS = {"ge": "minimum", "le": "maximum", "minLength": "minItems"}
 _ANNOTATIONS = ("title", "description", "default", "format")
-# Written as text as well, which the model's own schema does not show.
-_DURATION = {"type": "string", "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$", "minLength": 2}
-_SIZE = {"type": "string", "pattern": "^[0-9]+([KMGT]i?)?$"}
-_TEXT_FORMS: Mapping[str, Mapping[str, Any]] = {
-    "warnAfter": _DURATION,
-    "evictAfter": _DURATION,
-    "unfinishedAfter": _DURATION,
-    "maxFreeGrace": _DURATION,
-    "maxBodyBytes": _SIZE,
+# Written as text, which the model's own schema does not show.
+# A number without unit is no duration, and neither is one of nothing: some digit of it is not 0.
+_DURATION = {
+    "type": "string",
+    "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$",
+    "minLength": 2,
+    "maxLength": 20,
+    "not": {"pattern": "^[0hms]*$"},
+}
+# At least a KiB.
+_KIB = "10(2[4-9]|[3-9][0-9])|1[1-9][0-9]{2}|[2-9][0-9]{3}|[1-9][0-9]{4,}"
+_SIZE = {
+    "type": "string",
+    "pattern": f"^({_KIB}|[1-9][0-9]*[KMGTPE]i|[2-9]k|[1-9][0-9]+k|[1-9][0-9]*[MGTPE])$",
+}
+_DURATIONS = frozenset({"warnAfter", "evictAfter", "unfinishedAfter", "maxFreeGrace"})
+# Rules that the model checks in code, by the section and the key.
+_PRODUCT = "^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_OBJECT = f"{_LABEL}(\\.{_LABEL})*"
+_RESOURCE = f"^{_OBJECT}/[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
+_NAMES: Mapping[str, Any] = {"items": {"type": "string", "pattern": "^\\S(.*\\S)?$"}}
+_RULES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "cards": {
+        "resources": {
+            # Not `propertyNames`: Helm would name another value than the one that is wrong.
+            "patternProperties": {_PRODUCT: {"type": "string", "pattern": _RESOURCE}},
+            "additionalProperties": False,
+        }
+    },
+    "mgpu": {"nodeAgents": _NAMES},
+    "queue": {"default": {"pattern": f"^{_OBJECT}$", "maxLength": 253}},
+    "gates": {"waitForUs": _NAMES},
+    "volcano": {"schedulerNames": _NAMES},
 }
 _NAME = {"type": "string", "minLength": 1}
 _RESOURCES = {"type": "array", "items": {"type": "string", "minLength": 1}}
@@ -38,8 +63,14 @@ def settings_sections() -> dict[str, Any]:
     }
     for section in sections.values():
         properties = section.get("properties", {})
-        for key in properties.keys() & _TEXT_FORMS.keys():
-            properties[key] = {"anyOf": [*_alternatives(properties[key]), _TEXT_FORMS[key]]}
+        for key in properties.keys() & _DURATIONS:
+            properties[key] = _duration(properties[key])
+        for key in properties.keys() & {"maxBodyBytes"}:
+            properties[key] = {"anyOf": [properties[key], _SIZE]}
+    for name, rules in _RULES.items():
+        for key, rule in rules.items():
+            sections[name]["properties"][key].update(rule)
+    sections["schedulerNames"].update(_NAMES)
     # The values in settings sections that the chart itself uses.
     sections["cards"]["properties"]["resourcePrefixes"] = _RESOURCES
     sections["dra"]["properties"]["notDevices"] = _RESOURCES
@@ -80,8 +111,10 @@ def _plain(schema: Any) -> Any:
     return plain
 
 
-def _alternatives(schema: Mapping[str, Any]) -> list[Any]:
-    return list(schema["anyOf"]) if "anyOf" in schema else [schema]
+def _duration(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The text in place of the number that the model holds."""
+    nullable = {"type": "null"} in schema.get("anyOf", ())
+    return {"anyOf": [{"type": "null"}, _DURATION]} if nullable else dict(_DURATION)
 
 
 def main() -> None:

@@ -165,6 +165,11 @@ class TestMistakes:
             ),
             ({"reservation": {"warnAfter": ""}}, "reservation.warnAfter: must be a duration"),
             (
+                {"reservation": {"warnAfter": 600}},
+                "reservation.warnAfter: must be a duration with its unit, such as 90s, 10m or 1h30m, not 600",
+            ),
+            ({"quota": {"maxFreeGrace": "600"}}, "quota.maxFreeGrace: must be a duration"),
+            (
                 {"reservation": {"evictAfter": "0s"}},
                 "reservation.evictAfter: must be greater than or equal to 1",
             ),
@@ -199,7 +204,7 @@ class TestMistakes:
 
     @pytest.mark.parametrize(
         ("text", "seconds"),
-        [("90s", 90), ("10m", 600), ("1h30m5s", 5405), ("2h", 7200), (" 5m ", 300), (45, 45)],
+        [("90s", 90), ("10m", 600), ("1h30m5s", 5405), ("2h", 7200), (" 5m ", 300)],
     )
     def test_durations_are_seconds(self, text: object, seconds: int) -> None:
         assert parse({"reservation": {"warnAfter": text}})[0].reservation.warn_after_s == seconds
@@ -319,8 +324,8 @@ class TestEnvironment:
             ("CARDQUOTA_DRA__QUEUE_CRD", "leave", "dra.queue_crd", "leave"),
             ("CARDQUOTA_QUEUE__DEFAULT", "123", "queue.default", "123"),
             ("CARDQUOTA_RESERVATION__WARN_AFTER", "5m", "reservation.warn_after_s", 300),
-            ("CARDQUOTA_RESERVATION__EVICT_AFTER", "300", "reservation.evict_after_s", 300),
-            ("CARDQUOTA_QUOTA__MAX_FREE_GRACE", "90", "quota.max_free_grace_s", 90),
+            ("CARDQUOTA_RESERVATION__EVICT_AFTER", "300s", "reservation.evict_after_s", 300),
+            ("CARDQUOTA_QUOTA__MAX_FREE_GRACE", "90s", "quota.max_free_grace_s", 90),
             ("CARDQUOTA_GATES__WAIT_FOR_US", "a/b, c/d", "gates.wait_for_us", ("a/b", "c/d")),
             ("CARDQUOTA_VOLCANO__SCHEDULER_NAMES", '["v"]', "volcano.scheduler_names", ("v",)),
             ("CARDQUOTA_EXTENDER__MAX_BODY_BYTES", "1Mi", "extender.max_body_bytes", 2**20),
