@@ -3,6 +3,7 @@
 import asyncio
 import logging
 
+from controller.auditing import Auditor
 from controller.binding import BindingHook
 from controller.caches import Caches
 from controller.lift_writing import WRITE_TIMEOUT_S
@@ -52,6 +53,7 @@ class Leader:
         queue_records: QueueRecords,
         hook: BindingHook,
         series: QueueSeries,
+        auditor: Auditor,
     ) -> None:
         self._caches = caches
         self._lifter = lifter
@@ -63,6 +65,7 @@ class Leader:
         self._queue_records = queue_records
         self._hook = hook
         self._series = series
+        self._auditor = auditor
         self._gave_up = False
 
     async def lead(self, term: Term) -> None:
@@ -90,6 +93,7 @@ class Leader:
                 tasks.create_task(self._repairer.run(term), name="repair")
                 tasks.create_task(self._reservations.run(term), name="reservations")
                 tasks.create_task(self._stranded.run(), name="stranded pods")
+                tasks.create_task(self._auditor.run(), name="audit")
                 tasks.create_task(self._definition.run(term), name="queue definition")
                 await self._hook.run()
         finally:

@@ -99,6 +99,17 @@ class Metrics:
             ("outcome",),
             registry=registry,
         )
+        self.ledger_drift = Gauge(
+            "cardquota_ledger_drift",
+            "Places in which the leader's books were wrong at its last audit, by kind: pod, sum. Anything but 0 is a fault.",
+            ("kind",),
+            registry=registry,
+        )
+        self.ledger_audits = Counter(
+            "cardquota_ledger_audits_total",
+            "Audits of the leader's books: one a minute after it has begun to lead, then one every ten minutes.",
+            registry=registry,
+        )
         self.status_writes = Counter(
             "cardquota_queue_status_writes_total",
             "Writes of Queue status, by outcome: done, failed.",

@@ -8,6 +8,7 @@ from prometheus_client import REGISTRY
 
 from controller.announcements import Announcements
 from controller.app import add_hook_routes, add_leader_routes
+from controller.auditing import Auditor
 from controller.binding import BindingHook
 from controller.caches import Caches
 from controller.device_series import DeviceSeries
@@ -111,6 +112,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             QueueRecords(client, caches),
             hook,
             series,
+            Auditor(caches, metrics),
         )
         frame.health.require_live("refresh", leader.stuck)
         app = application()

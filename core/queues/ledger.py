@@ -168,6 +168,10 @@ class Ledger:
         found = (self.entry(uid) for uid in self._sources.members(group))
         return (entry for entry in found if entry is not None)
 
+    def counted_anew(self, pod: Pod) -> Entry | None:
+        """What the books should have of a pod by what is known now; None where it has no place in them."""
+        return self._entry_of(pod, None, None)
+
     def attribution(self, pod: Pod) -> Attribution:
         """The queue that a pod charges: by its record where it was let in, else by the objects known now."""
         return self._sources.attribution(pod)

@@ -9,8 +9,10 @@ from core import names
 from core.objects import Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
+from core.queues.audit import audit
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.steps import finish
 from tests.builders import a_node, a_pod, a_queue
 
 QUEUES = ("red", "blue")
@@ -125,6 +127,12 @@ class Cluster(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.start()
+
+    @invariant()
+    def an_audit_of_the_books_finds_nothing(self) -> None:
+        """Whatever is under way or unseen: the books are audited by what has been seen."""
+        known = (self.ledger.pod(uid) for uid in {*self.stored, *self.unseen})
+        assert finish(audit(self.ledger, [pod for pod in known if pod is not None])) == []
 
     @precondition(lambda self: not self.unseen)
     @invariant()

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from controller import lift_writing, repair
 from controller.announcements import Announcements
+from controller.auditing import Auditor
 from controller.leading import QUIET_S, Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
@@ -56,6 +57,7 @@ class Leading:
             QueueRecords(writer, self.world.caches),
             self.world.hook,
             QueueSeries(self.world.caches.ledger),
+            Auditor(self.world.caches, metrics),
         )
         forget_all = Ledger.forget_all
 

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.announcements import Announcements
+from controller.auditing import Auditor
 from controller.binding import BindingHook
 from controller.leading import Leader
 from controller.lifting import Lifter
@@ -70,6 +71,7 @@ class Replica:
             QueueRecords(self.writer, self.caches),
             self.hook,
             self.series,
+            Auditor(self.caches, metrics),
         )
         self.announcements = announcements
         self.caches.pods.subscribe(announcements.pod_changed)

@@ -1,0 +1,90 @@
+"""An audit of the books: silent about sound ones, and it names every place that is wrong."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.objects import Pod
+from core.queues.audit import Drift, audit
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from core.steps import finish
+from tests.builders import a_node, a_pod, a_queue
+
+PODS = (
+    a_pod("runs").gpu(2).card("A").in_queue("q").assigned({"A": 2}).bound_to("n").view(),
+    a_pod("lifted").gpu(1).card("A").in_queue("q").assigned({"A": 1}).view(),
+    a_pod("waits").gpu(4).card("A").in_queue("q").gated().view(),
+    a_pod("cpu").bound_to("n").view(),
+)
+
+
+def books() -> Ledger:
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("n").card("A", 8).view())
+    ledger.put_queue(a_queue("q").cards({"A": 8}).view())
+    for pod in PODS:
+        ledger.put_pod(pod)
+    return ledger
+
+
+def found(ledger: Ledger, pods: tuple[Pod, ...] = PODS) -> list[str]:
+    return [str(drift) for drift in finish(audit(ledger, pods))]
+
+
+def test_sound_books_are_passed_in_silence() -> None:
+    ledger = books()
+    assert found(ledger) == []
+    ledger.assume(replace(PODS[2], gates=()))
+    assert found(ledger) == []
+
+
+@pytest.mark.parametrize("part", ["allocated", "reserved", "waiting"])
+def test_a_sum_that_went_astray(part: str) -> None:
+    ledger = books()
+    getattr(ledger.accounts["q"], part)["A"] += 1500
+    before = {"allocated": "2", "reserved": "1", "waiting": "4"}[part]
+    after = {"allocated": "3.5", "reserved": "2.5", "waiting": "5.5"}[part]
+    assert found(ledger) == [f"Queue q, A {part}: {after} in the books, {before} found"]
+
+
+def test_a_sum_of_nobody() -> None:
+    ledger = books()
+    ledger.accounts["q"].allocated["B"] = 1000
+    assert finish(audit(ledger, PODS)) == [Drift("sum", "Queue q, B allocated", "1", "0")]
+
+
+def test_a_pod_that_is_booked_as_it_was() -> None:
+    """A change of what decides about it was forgotten. A pod with a record is charged by that."""
+    ledger = books()
+    ledger.inventory.drop("n")
+    ledger.inventory.put(a_node("n").card("A", 8, prefix="example.com/a").view())
+    assert [drift.partition(":")[0] for drift in found(ledger)] == ["Pod ml/waits"]
+
+
+def test_a_pod_that_was_missed_when_it_went() -> None:
+    ledger = books()
+    assert found(ledger, PODS[1:]) == [
+        "Pod ml/runs: 2 A allocated in queue q in the books, no such pod found"
+    ]
+
+
+def test_an_entry_that_was_lost() -> None:
+    ledger = books()
+    entry = ledger.entry(PODS[2].uid)
+    assert entry is not None
+    ledger._entries.replace(entry, None)
+    assert found(ledger) == ["Pod ml/waits: nothing in the books, 4 A waiting in queue q found"]
+
+
+def test_what_changes_meanwhile_is_no_drift() -> None:
+    ledger = books()
+    more = [a_pod(f"m{number}").gpu(1).card("A").in_queue("q").gated().view() for number in range(200)]
+    for pod in more:
+        ledger.put_pod(pod)
+    steps = audit(ledger, [*PODS, *more])
+    for pod in more[:3]:
+        next(steps)
+        ledger.drop_pod(pod.uid)
+        ledger.put_pod(replace(more[-1], deleting=True))
+    assert finish(steps) == []
