@@ -298,8 +298,10 @@ async def test_a_running_pod_that_nobody_can_count_is_told_once() -> None:
         (
             "Pod lost",
             reasons.GET_TASK_REQUEST_RESOURCE_FAILED,
-            "Get request resource failed, Queue <q>, error: no resource name found for card <K80>. "
-            "Give the pod limits for the card's resource, or wait for a node that carries the card.",
+            (
+                "Get request resource failed, Queue <q>, error: no resource name found for card <K80>. "
+                "Give the pod limits for the card's resource, or wait for a node that carries the card."
+            ),
         )
     ]
 
