@@ -126,16 +126,15 @@ class Bundle:
         guesses = near_misses.hints(found.group, found.kind, found.raw, settings, offline=self.offline)
         request = admission.creation_of(found.raw)
         if request is None:
-            return Findings(hints=tuple(guesses))
+            return Findings(hints=guesses)
         findings = admission.judge(request, self.context)
         more = (*guesses, *replicas.hints(found.group, found.kind, found.raw, self.context))
         said = {(hint.code, hint.path) for hint in findings.hints} | {
             (violation.code, violation.path) for violation in findings.violations
         }
-        hints = tuple(hint for hint in findings.hints if not self._is_guess(hint))
-        return Findings(
-            findings.violations, hints + tuple(hint for hint in more if (hint.code, hint.path) not in said)
-        )
+        hints = [hint for hint in findings.hints if not self._is_guess(hint)]
+        hints += [hint for hint in more if (hint.code, hint.path) not in said]
+        return Findings(findings.violations, hints)
 
     def _is_guess(self, hint: "Hint") -> bool:
         """A queue that is not in the manifests may well be in the cluster, where nobody has shown us that."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 Kind = Literal[
     "Invalid value",
@@ -87,12 +87,17 @@ class Hint:
         return self.brief + self.advice()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Findings:
-    """All that a set of rules has to say about one object."""
+    """All that the rules have to say about one object; each rule adds what it finds."""
 
-    violations: tuple[Violation, ...] = ()
-    hints: tuple[Hint, ...] = ()
+    violations: list[Violation] = field(default_factory=list)
+    hints: list[Hint] = field(default_factory=list)
 
-    def __add__(self, other: "Findings") -> "Findings":
-        return Findings(self.violations + other.violations, self.hints + other.hints)
+    def __bool__(self) -> bool:
+        return bool(self.violations or self.hints)
+
+    def __iadd__(self, other: "Findings") -> Self:
+        self.violations += other.violations
+        self.hints += other.hints
+        return self

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
-from core.admission import PATHS, AdmissionRequest, ClusterView, Decision, Rule, review
+from core.admission import PATHS, AdmissionRequest, ClusterView, Context, Decision, Rule, answer
 from core.settings import Settings
 from kube import serving
 from kube.admission.endpoint import add_review_route
@@ -56,10 +56,13 @@ def _add_route(
     controllers: frozenset[str],
     metrics: ReviewMetrics,
 ) -> None:
+    by_resource = {(rule.group, rule.resource): rule for rule in rules}
+
     def serves(request: AdmissionRequest) -> bool:
-        return any(rule.serves(request) for rule in rules)
+        return (request.group, request.resource) in by_resource
 
-    async def answer(request: AdmissionRequest) -> Decision:
-        return review(request, view_source(), settings, controllers=controllers, rules=rules)
+    async def answered(request: AdmissionRequest) -> Decision:
+        rule = by_resource[request.group, request.resource]
+        return answer(request, Context(view_source(), settings, controllers), rule)
 
-    add_review_route(app, path, serves=serves, answer=answer, metrics=metrics)
+    add_review_route(app, path, serves=serves, answer=answered, metrics=metrics)

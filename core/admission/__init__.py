@@ -4,11 +4,22 @@ A verdict is about the object alone, never about present usage: what is malforme
 refused, all of it in one message; what may become right later is admitted with a warning.
 """
 
-from core.admission.dispatch import PATHS, RULES, Rule, creation_of, judge, resource_of, review
+from core.admission.dispatch import (
+    CONSTANT,
+    PATHS,
+    RULES,
+    Rule,
+    answer,
+    creation_of,
+    judge,
+    resource_of,
+    review,
+)
 from core.admission.request import Add, AdmissionRequest, Decision, Denial
 from core.admission.view import NOTHING_LISTED, ClusterView, Context
 
 __all__ = [
+    "CONSTANT",
     "NOTHING_LISTED",
     "PATHS",
     "RULES",
@@ -19,6 +30,7 @@ __all__ = [
     "Decision",
     "Denial",
     "Rule",
+    "answer",
     "creation_of",
     "judge",
     "resource_of",

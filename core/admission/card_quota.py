@@ -17,22 +17,22 @@ from core.violations import Findings, Hint, Violation, child, show
 _PATH: Final = child("metadata.annotations", names.CARD_QUOTA_ANNOTATION)
 
 
-def judge(request: AdmissionRequest, context: Context) -> Findings:
+def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
     """The rules for the quota of a new queue, and of a stored one whose quota changes."""
     now, was = _text(request.object), _text(request.old_object)
     if not context.settings.features.cards or (request.operation == UPDATE and now == was):
-        return Findings()
+        return
     if now == "":
         # Of a stored queue it counts as no cards. Whoever writes it wants all of them, or has lost a value on the way.
         detail = (
             'is empty: leave the annotation out for no card quota, or write one, such as {"NVIDIA-H200": 8}'
         )
-        return Findings((Violation(reasons.CARD_QUOTA_MALFORMED, _PATH, detail, value=now),))
-    findings = quota_findings(now or "", _PATH)
-    if findings.violations:
-        return findings
-    before = queue.project(request.old_object)
-    return findings + Findings(hints=tuple(_remarks(parse_quota(now or ""), request, before, context)))
+        found.violations.append(Violation(reasons.CARD_QUOTA_MALFORMED, _PATH, detail, value=now))
+        return
+    found += quota_findings(now or "", _PATH)
+    if not found.violations:
+        before = queue.project(request.old_object)
+        found.hints += _remarks(parse_quota(now or ""), request, before, context)
 
 
 def _text(raw: Mapping[str, Any]) -> str | None:

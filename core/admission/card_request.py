@@ -9,30 +9,32 @@ from core.admission.request import CREATE, AdmissionRequest
 from core.admission.view import Context
 from core.cards.ask import CardAsk, open_ask
 from core.cards.expression import every_alternative
+from core.cards.inventory import Inventory
 from core.cards.quota import CardJsonError, parse_request, request_findings
 from core.cards.rules import unknown_cards
 from core.objects import raw as read
-from core.objects.pod_resources import aggregate
+from core.objects.draft import Draft
 from core.violations import Findings, Hint, child, show
 
 _PATH: Final = child("metadata.annotations", names.CARD_REQUEST_ANNOTATION)
 
 
-def judge(request: AdmissionRequest, context: Context) -> Findings:
+def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
     """The rules for the request of a group as a whole: its grammar, its cards, and what its queue could ever serve."""
     now = _text(request.object)
     if not context.settings.features.cards or now is None or not _changed(request):
-        return Findings()
-    findings = request_findings(now, _PATH)
-    if findings.violations:
-        return findings
-    return findings + Findings(hints=tuple(_remarks(request, now, context)))
+        return
+    found += request_findings(now, _PATH)
+    if not found.violations:
+        found.hints += _remarks(request, now, context)
 
 
-def tasks_hints(job: Mapping[str, Any], context: Context) -> Iterator[Hint]:
+def tasks_hints(
+    job: Mapping[str, Any], tasks: Iterable[tuple[int, Draft]], context: Context
+) -> Iterator[Hint]:
     """Where the request of a Volcano Job differs from its tasks: replicas times cards, by card expression.
 
-    Once the job is admitted its pods count and the request is forgotten, so a wrong one misleads only at the start.
+    `tasks` are their replicas and templates. Once the job is admitted its pods count and the request is forgotten, so a wrong one misleads only at the start.
     """
     text = _text(job)
     if not text or not context.settings.features.cards:
@@ -41,7 +43,7 @@ def tasks_hints(job: Mapping[str, Any], context: Context) -> Iterator[Hint]:
         declared = parse_request(text)
     except CardJsonError:
         return
-    asked, uncounted = _asked(read.sequence(job, "spec", "tasks"), context)
+    asked, uncounted = _asked(tasks, context.inventory)
     for cards in sorted((declared.keys() | asked.keys()) - uncounted):
         count, total = declared.get(cards, 0), asked.get(cards, 0)
         if count != total:
@@ -69,20 +71,17 @@ def _remarks(request: AdmissionRequest, text: str, context: Context) -> Iterator
     yield from outlook.request_hints(requested, _queue(request.object), _PATH, context)
 
 
-def _asked(tasks: Iterable[Mapping[str, Any]], context: Context) -> tuple[dict[str, int], set[str]]:
+def _asked(tasks: Iterable[tuple[int, Draft]], inventory: Inventory) -> tuple[dict[str, int], set[str]]:
     """Card expression -> whole cards of all tasks, and the expressions that cannot be counted now."""
     asked: dict[str, int] = {}
     uncounted: set[str] = set()
-    for task in tasks:
-        cards = read.texts(task, "template", "metadata", "annotations").get(names.CARD_NAME_ANNOTATION)
+    for replicas, draft in tasks:
+        cards = draft.cards
         if not cards:
             continue
-        spec = read.mapping(task, "template", "spec")
-        limits, requests = aggregate(spec, "limits"), aggregate(spec, "requests")
-        found = open_ask(cards, limits, requests, context.inventory.resources_of)
+        found = open_ask(cards, draft.limits, draft.requests, inventory.resources_of)
         if isinstance(found, CardAsk):
-            pods = max(0, read.integer(task, "replicas"))
-            asked[cards] = asked.get(cards, 0) + pods * found.milli // 1000
+            asked[cards] = asked.get(cards, 0) + max(0, replicas) * found.milli // 1000
         else:
             uncounted.add(cards)
     return asked, uncounted

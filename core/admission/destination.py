@@ -1,26 +1,15 @@
 """The queue that something will charge, as far as the object itself and what is in view can tell."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from core import names
 from core.admission.view import Context
-from core.objects import Job, Namespace, Owner
-from core.objects import raw as read
-from core.objects.pod import controlling_owner
+from core.objects import Namespace
+from core.objects.draft import Draft
 from core.queues.attribution import attribute, owned_by_job
-from core.violations import child
 
 _DEFAULT_NAMESPACE: Final = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """What a pod to be says about its queue. A view of the whole pod would cost more than all the rest here."""
-
-    annotations: Mapping[str, str]
-    owner: Owner | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +25,20 @@ class Destination:
     certain: bool
 
 
-def destination_of(
-    metadata: Mapping[str, Any], prefix: str, namespace: str, job: Job | None, context: Context
-) -> Destination | None:
-    """Where a pod will go by what it says itself; None when only an object that is not in view can tell.
-
-    `job` is the Volcano Job that will make the pod.
-    """
-    pod = _Described(read.texts(metadata, "annotations"), controlling_owner(metadata))
+def destination_of(draft: Draft, context: Context) -> Destination | None:
+    """Where a pod will go by what it says itself; None when only an object that is not in view can tell."""
+    job = draft.job
     # The PodGroup that a pod names comes before its namespace, and is not in view.
-    grouped = names.GROUP_NAME_ANNOTATION in pod.annotations
-    home = None if grouped else home_of(namespace, context)
-    found = attribute(pod, None, job, home, context.settings.queue.default)
+    grouped = names.GROUP_NAME_ANNOTATION in draft.texts
+    home = None if grouped else home_of(draft.namespace, context)
+    found = attribute(draft, None, job, home, context.settings.queue.default)
     if not found.named and (grouped or context.view.namespaces is None):
         return None
     in_job = job is not None and bool(job.queue)
-    path = "spec.queue" if in_job else child(f"{prefix}metadata.annotations", names.QUEUE_NAME_ANNOTATION)
-    own = found.queue == pod.annotations.get(names.QUEUE_NAME_ANNOTATION)
+    own = found.queue == draft.texts.get(names.QUEUE_NAME_ANNOTATION)
     # Volcano gives the pods of a job a PodGroup of the job's queue, and a job without one is sent to a queue of its choice.
-    certain = in_job or (own and not grouped and job is None and not owned_by_job(pod))
+    certain = in_job or (own and not grouped and job is None and not owned_by_job(draft))
+    path = "spec.queue" if in_job else draft.path_of(names.QUEUE_NAME_ANNOTATION)
     return Destination(found.queue, found.named, path, certain)
 
 

@@ -3,30 +3,20 @@
 The webhook's routes, `review`, `check` and the offline server all read it, so they cannot disagree.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from core import reasons
-from core.admission import (
-    messages,
-    nodes,
-    pods,
-    queue_crd,
-    queue_deletion,
-    queue_status,
-    queues,
-    shapes,
-    workloads,
-)
-from core.admission.request import CREATE, DELETE, UPDATE, Add, AdmissionRequest, Decision
+from core.admission import messages, nodes, pods, queue_crd, queue_status, queues, shapes, workloads
+from core.admission.request import ALLOWED, CREATE, DELETE, UPDATE, AdmissionRequest, Decision
 from core.admission.view import ClusterView, Context
 from core.objects import raw as read
 from core.settings import Settings
 from core.violations import Findings, Violation
 
-Mutate = Callable[[AdmissionRequest, Context], tuple[Add, ...]]
-Judge = Callable[[AdmissionRequest, Context], Findings]
+Mutate = Callable[[AdmissionRequest, Context], Decision]
+Judge = Callable[[AdmissionRequest, Context, Findings], None]
 
 MUTATE_PODS: Final = "/mutate/pods"
 MUTATE_QUEUE_CRD: Final = "/mutate/queue-crd"
@@ -50,14 +40,11 @@ class Rule:
     mutate: Mutate | None = None
     judge: Judge | None = None
 
-    def serves(self, request: AdmissionRequest) -> bool:
-        """Whether the rule is about the resource of this request, whatever the operation."""
-        return (self.group, self.resource) == (request.group, request.resource)
-
     def applies(self, request: AdmissionRequest) -> bool:
         """Whether the rule has something to say to this request."""
         return (
-            self.serves(request)
+            self.resource == request.resource
+            and self.group == request.group
             and request.subresource in self.subresources
             and request.operation in self.operations
         )
@@ -90,14 +77,13 @@ RULES: Final = (
         "CustomResourceDefinition",
         mutate=queue_crd.mutate,
     ),
-    Rule(VALIDATE_QUEUES, "scheduling.volcano.sh", "queues", "Queue", judge=queues.judge),
     Rule(
         VALIDATE_QUEUES,
         "scheduling.volcano.sh",
         "queues",
         "Queue",
-        operations=frozenset({DELETE}),
-        judge=queue_deletion.judge,
+        operations=frozenset({CREATE, UPDATE, DELETE}),
+        judge=queues.judge,
     ),
     _workload("apps", "deployments", "Deployment", _AT_SPEC),
     _workload("apps", "replicasets", "ReplicaSet", _AT_SPEC),
@@ -149,22 +135,26 @@ def creation_of(raw: Mapping[str, Any]) -> AdmissionRequest | None:
 
 def judge(request: AdmissionRequest, context: Context, rules: Iterable[Rule] = RULES) -> Findings:
     """Everything that the validating ones of these rules find, each thing once."""
-    findings = Findings()
+    found = Findings()
     try:
         for rule in rules:
             if rule.judge is not None and rule.applies(request):
-                findings += rule.judge(request, context)
+                rule.judge(request, context, found)
     except RecursionError:
         # Comparing two templates that nest hundreds of levels deep; nothing that a scheduler could ever run.
         violation = Violation(reasons.OBJECT_MALFORMED, "(the object)", "is nested too deeply")
-        return Findings((violation,))
-    return messages.once(findings)
+        return Findings([violation])
+    return messages.once(found) if found else found
 
 
-def _patch(request: AdmissionRequest, context: Context, rules: Iterable[Rule]) -> Iterator[Add]:
-    for rule in rules:
-        if rule.mutate is not None and rule.applies(request):
-            yield from rule.mutate(request, context)
+def answer(request: AdmissionRequest, context: Context, rule: Rule) -> Decision:
+    """The answer to one request by the one rule that serves its resource at a path.
+
+    Never raises, whatever JSON the objects hold.
+    """
+    if rule.mutate is None:
+        return _verdict(request, judge(request, context, (rule,)))
+    return rule.mutate(request, context) if rule.applies(request) else ALLOWED
 
 
 def review(
@@ -175,16 +165,24 @@ def review(
     controllers: frozenset[str] = frozenset(),
     rules: Iterable[Rule] = RULES,
 ) -> Decision:
-    """The answer to one request: by all rules, as the API server would combine them, or by those of one path.
+    """The answer to one request by all rules, as the API server would combine them.
 
     No mutation here changes what the validation looks at, so both judge the object as it came. `controllers` are
     the accounts that may do what is protected. Never raises, whatever JSON the objects hold.
     """
-    context = Context(view, settings, controllers)
-    rules = tuple(rules)
-    findings = judge(request, context, rules)
-    warnings = messages.warnings(findings)
-    denial = messages.denial(request, findings)
-    if denial is not None:
-        return Decision(warnings=warnings, denial=denial)
-    return Decision(patch=tuple(_patch(request, context, rules)), warnings=warnings)
+    context, rules = Context(view, settings, controllers), tuple(rules)
+    verdict = _verdict(request, judge(request, context, rules))
+    if verdict.denial is not None:
+        return verdict
+    patches = [answer(request, context, rule).patch for rule in rules if rule.mutate is not None]
+    return replace(verdict, patch=tuple(step for patch in patches for step in patch))
+
+
+CONSTANT: Final = (ALLOWED, *(decision for row in pods.PATCHED for decision in row))
+"""The decisions that are made beforehand and given again and again."""
+
+
+def _verdict(request: AdmissionRequest, found: Findings) -> Decision:
+    if not found:
+        return ALLOWED
+    return Decision(warnings=messages.warnings(found), denial=messages.denial(request, found))

@@ -35,6 +35,8 @@ def denial(request: AdmissionRequest, findings: Findings) -> Denial | None:
     403 Forbidden for what only the controller, or only another namespace, may do, 400 BadRequest for an object that breaks a rule. Not 422
     Invalid: kubectl replaces the start of that text, which names the file, with words of its own.
     """
+    if not findings.violations:
+        return None
     broken = tuple(
         replace(
             violation,
@@ -43,8 +45,6 @@ def denial(request: AdmissionRequest, findings: Findings) -> Denial | None:
         )
         for violation in findings.violations
     )
-    if not broken:
-        return None
     # Shown values can still hold what is not printable, but no line end any more.
     lines = [one_line(line, _LINE_MAX) for line in violations.message(broken).split("\n")]
     text = f"{one_line(request.display, _NAME_MAX)} is refused: " + "\n".join(lines)
@@ -61,12 +61,12 @@ def once(findings: Findings) -> Findings:
     return Findings(_once(findings.violations), _once(findings.hints))
 
 
-def _once(found: tuple[_Found, ...]) -> tuple[_Found, ...]:
+def _once(found: list[_Found]) -> list[_Found]:
     merged: dict[tuple[str, ...], _Found] = {}
     for finding in found:
         detail = "" if finding.code in _GUARDED else finding.detail
         merged.setdefault((finding.code, finding.path, detail), finding)
-    return tuple(merged.values())
+    return list(merged.values())
 
 
 def warnings(findings: Findings) -> tuple[str, ...]:

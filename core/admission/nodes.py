@@ -12,14 +12,11 @@ from core.objects import raw as read
 from core.violations import Findings
 
 
-def judge(request: AdmissionRequest, context: Context) -> Findings:
+def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
     """The limits in the annotations of a new node, and those that an update brings."""
-    malformed = shapes.annotated(request.object)
-    if malformed:
-        return Findings(malformed)
-    settings = context.settings
-    if not settings.features.cross_quota:
-        return Findings()
-    now = read.texts(request.object, "metadata", "annotations")
-    was = read.texts(request.old_object, "metadata", "annotations")
-    return node_findings(now, was, settings.cross_quota.quota_resources)
+    settings, malformed = context.settings, shapes.annotated(request.object)
+    found.violations += malformed
+    if settings.features.cross_quota and not malformed:
+        now = read.texts(request.object, "metadata", "annotations")
+        was = read.texts(request.old_object, "metadata", "annotations")
+        found += node_findings(now, was, settings.cross_quota.quota_resources)

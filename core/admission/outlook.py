@@ -4,53 +4,31 @@ Never more than a hint: a queue may be created, and a quota may grow. What is in
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from core import names, reasons
-from core.admission.asks import asks_ours
-from core.admission.destination import Destination, destination_of
+from core.admission.destination import Destination
 from core.admission.view import Context
 from core.cards import expression
-from core.cards.ask import AskError, CardAsk, open_ask
-from core.objects import Job, Queue
-from core.objects import raw as read
-from core.objects.pod_resources import aggregate
+from core.cards.ask import CardAsk, open_ask
+from core.cards.inventory import Inventory
+from core.objects import Queue
+from core.objects.draft import Draft
 from core.queues.limits import limits_of
-from core.violations import Hint, child, show
+from core.violations import Hint, show
 
 _ONE_CARD: Final = 1000
 
 
-def pod_hints(
-    metadata: Mapping[str, Any],
-    spec: Mapping[str, Any],
-    *,
-    prefix: str,
-    namespace: str,
-    job: Job | None,
-    context: Context,
-) -> Iterator[Hint]:
-    """The outlook of a pod, or of the pods made from a template; `job` is the Volcano Job that will make them."""
-    annotations, settings, queues = (
-        read.mapping(metadata, "annotations"),
-        context.settings,
-        context.view.queues,
-    )
-    if queues is None or names.MIRROR_POD_ANNOTATION in annotations:
-        return
-    cards = read.text(annotations, names.CARD_NAME_ANNOTATION) if settings.features.cards else ""
-    if not cards and not asks_ours(metadata, spec, context):
-        return
-    destination = destination_of(metadata, prefix, namespace, job, context)
-    if destination is None:
-        return
-    queue = queues.get(destination.queue)
+def pod_hints(draft: Draft, destination: Destination, context: Context) -> Iterator[Hint]:
+    """The outlook of a pod, or of the pods made from a template, that ask for something of ours; queues are in view."""
+    cards = draft.cards if context.settings.features.cards else ""
+    queue = (context.view.queues or {}).get(destination.queue)
     # Shares and claims that come to the default queue while it does not exist are not limited, and do not wait.
     if queue is None and (cards or destination.named):
         yield _missing(destination)
     if queue is not None and cards:
-        path = child(f"{prefix}metadata.annotations", names.CARD_NAME_ANNOTATION)
-        yield from _pod_beyond(cards, spec, queue, path, context)
+        yield from _pod_beyond(draft, queue, context.inventory)
 
 
 def request_hints(requested: Mapping[str, int], queue: str, path: str, context: Context) -> Iterator[Hint]:
@@ -71,19 +49,17 @@ def request_hints(requested: Mapping[str, int], queue: str, path: str, context: 
             yield _beyond(cards, count, limit, found, path)
 
 
-def _pod_beyond(
-    cards: str, spec: Mapping[str, Any], queue: Queue, path: str, context: Context
-) -> Iterator[Hint]:
+def _pod_beyond(draft: Draft, queue: Queue, inventory: Inventory) -> Iterator[Hint]:
     """One pod gets all its cards under one name, so the largest quota among the alternatives counts."""
-    limits, resources_of = aggregate(spec, "limits"), context.inventory.resources_of
-    asked = open_ask(cards, limits, {}, resources_of)
-    if isinstance(asked, AskError):  # hardly ever, and it costs as much again
-        asked = open_ask(cards, limits, aggregate(spec, "requests"), resources_of)
+    cards = draft.cards
+    asked = open_ask(cards, draft.limits, draft.requests, inventory.resources_of)
     # What cannot be counted, since no node carries the card now, is at least one card.
     milli = asked.milli if isinstance(asked, CardAsk) else _ONE_CARD
-    quota = limits_of(queue).cards
-    most = max(quota.get(card, 0) for card in expression.every_alternative(cards))
+    quota, most = limits_of(queue).cards, 0
+    for card in expression.split(cards):
+        most = max(most, quota.get(card, 0))
     if milli > most:
+        path = draft.path_of(names.CARD_NAME_ANNOTATION)
         yield _beyond(cards, milli // 1000, most // 1000, queue, path)
 
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from core import names, reasons
-from core.admission.asks import asks_of
 from core.admission.request import AdmissionRequest
 from core.admission.view import Context
-from core.mgpu.amounts import asks_mgpu
 from core.objects import raw as read
+from core.objects.draft import Draft
 from core.violations import Violation, child
 
 _MGPU_INPUTS: Final = (names.MGPU_MULTIPLE_ANNOTATION, names.MGPU_POLICY_KEY)
@@ -95,12 +94,9 @@ def _label(change: _Change) -> Iterator[Violation]:
 
 def _inputs(request: AdmissionRequest, change: _Change, *, agent: bool) -> Iterator[Violation]:
     """What the user wrote and the decision rests on: fixed as soon as the decision may have been taken."""
-    old_metadata, old_spec = (
-        read.mapping(request.old_object, "metadata"),
-        read.mapping(request.old_object, "spec"),
-    )
-    mgpu, ungated = asks_mgpu(old_spec) and not agent, not gated(request.old_object)
-    ours = bool(asks_of(old_metadata, old_spec)) or names.MANAGED_LABEL in change.labels_were
+    old = Draft.of(request.old_object)
+    mgpu, ungated = old.mgpu and not agent, not gated(request.old_object)
+    ours = bool(old.cards) or old.mgpu or old.claims or names.MANAGED_LABEL in change.labels_were
     charged = ungated and ours
     fixed: dict[str, str] = {
         **(dict.fromkeys(_MGPU_INPUTS, "is immutable on an mGPU pod") if mgpu else {}),

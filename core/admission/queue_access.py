@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from core import names, reasons
 from core.admission.asks import asks_ours
-from core.admission.destination import destination_of, home_of
+from core.admission.destination import Destination
 from core.admission.request import UPDATE
 from core.admission.view import Context
-from core.objects import Job
+from core.objects import Namespace
 from core.objects import raw as read
+from core.objects.draft import Draft
 from core.queues.access import may_use, problem_of
 from core.violations import Findings, Hint, Violation, child
 
@@ -24,12 +25,8 @@ _WAY_OUT: Final = (
 )
 
 
-def queue_findings(operation: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> Findings:
-    """The annotations of a new queue, and those of a stored one that change."""
-    return Findings(tuple(_unreadable(operation, new, old)))
-
-
-def _unreadable(operation: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Violation]:
+def queue_violations(operation: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Violation]:
+    """What is wrong with the annotations of a new queue, and with those of a stored one that change."""
     now, was = read.texts(new, "metadata", "annotations"), read.texts(old, "metadata", "annotations")
     for key in _ANNOTATIONS:
         text = now.get(key)
@@ -41,36 +38,22 @@ def _unreadable(operation: str, new: Mapping[str, Any], old: Mapping[str, Any]) 
             yield Violation(reasons.QUEUE_ACCESS_MALFORMED, path, problem, value=text)
 
 
-def pod_findings(
-    metadata: Mapping[str, Any],
-    spec: Mapping[str, Any],
-    *,
-    prefix: str,
-    namespace: str,
-    job: Job | None,
-    context: Context,
-) -> Findings:
-    """Whether the queue of a pod, or of the pods made from a template, is open to their namespace.
+def judge_pod(
+    draft: Draft, destination: Destination, home: Namespace, context: Context, found: Findings
+) -> None:
+    """Whether the queue of a pod of ours, or of the pods made from a template, is open to their namespace.
 
     One that they name themselves is refused. To one that their namespace names, or that is the default, they are sent
     without a word of theirs: they wait, and are warned.
     """
-    queues, home = context.view.queues, home_of(namespace, context)
-    if queues is None or home is None or names.MIRROR_POD_ANNOTATION in read.mapping(metadata, "annotations"):
-        return Findings()
-    destination = destination_of(metadata, prefix, namespace, job, context)
-    queue = None if destination is None else queues.get(destination.queue)
-    if destination is None or queue is None:
-        return Findings()
-    if may_use(queue, home.name, home.labels, context.settings.queue.access):
-        return Findings()
-    if not asks_ours(metadata, spec, context):
-        return Findings()
+    queue = (context.view.queues or {}).get(destination.queue)
+    if queue is None or may_use(queue, home.name, home.labels, context.settings.queue.access):
+        return
+    if not asks_ours(draft, context):
+        return
     said = f"queue {queue.name} is not open to namespace {home.name}"
+    code, path = reasons.QUEUE_NOT_ALLOWED, destination.path
     if destination.certain:
-        violation = Violation(
-            reasons.QUEUE_NOT_ALLOWED, destination.path, f"{said}; {_WAY_OUT}", "Forbidden", queue.name
-        )
-        return Findings((violation,))
-    hint = Hint(reasons.QUEUE_NOT_ALLOWED, destination.path, f"{said}; what is sent to it waits until it is")
-    return Findings(hints=(hint,))
+        found.violations.append(Violation(code, path, f"{said}; {_WAY_OUT}", "Forbidden", queue.name))
+    else:
+        found.hints.append(Hint(code, path, f"{said}; what is sent to it waits until it is"))

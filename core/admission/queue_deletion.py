@@ -5,7 +5,6 @@ from typing import Final
 
 from core import quantity, reasons
 from core.admission.request import AdmissionRequest
-from core.admission.view import Context
 from core.objects import Queue, queue
 from core.violations import Findings, Hint, show
 
@@ -15,19 +14,18 @@ _OF_EVERY_POD: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 _TOLD: Final = 4
 
 
-def judge(request: AdmissionRequest, context: Context) -> Findings:
+def judge(request: AdmissionRequest, found: Findings) -> None:
     """A warning with what is in use; never a refusal: nobody has to wait for pods before a queue may go."""
-    del context
     deleted = queue.project(request.old_object)
     used = list(_in_use(deleted))
     if not used:
-        return Findings()
+        return
     more = f" and {len(used) - _TOLD} more" if len(used) > _TOLD else ""
     detail = (
         f"{', '.join(used[:_TOLD])}{more} in use; what runs goes on, and what is created for this queue from now on waits "
         "until there is a queue of this name again"
     )
-    return Findings(hints=(Hint(reasons.QUEUE_IN_USE, _PATH, detail),))
+    found.hints.append(Hint(reasons.QUEUE_IN_USE, _PATH, detail))
 
 
 def _in_use(deleted: Queue) -> Iterator[str]:

@@ -7,7 +7,7 @@ computed before webhooks run; what is ownerless is ours therefore.
 """
 
 from core import names
-from core.admission.request import UPDATE, Add, AdmissionRequest
+from core.admission.request import ALLOWED, UPDATE, Add, AdmissionRequest, Decision
 from core.admission.view import Context
 from core.objects import raw as read
 from core.objects.queue import foreign_keys
@@ -15,10 +15,10 @@ from core.objects.queue import foreign_keys
 _ALLOCATED = ("status", "allocated")
 
 
-def mutate(request: AdmissionRequest, _context: Context) -> tuple[Add, ...]:
+def mutate(request: AdmissionRequest, _context: Context) -> Decision:
     """The keys to put back into the new status; none into a write of our own, which removes keys on purpose."""
     if request.operation != UPDATE or request.field_manager == names.FIELD_MANAGER:
-        return ()
+        return ALLOWED
     foreign = foreign_keys(read.mapping(request.old_object, "metadata"))
     have = read.mapping(request.object, *_ALLOCATED)
     missing = {
@@ -30,9 +30,9 @@ def mutate(request: AdmissionRequest, _context: Context) -> tuple[Add, ...]:
     allocated = read.mapping(status).get("allocated")
     wrong = not isinstance(status, dict | None) or not isinstance(allocated, dict | None)
     if not missing or wrong:  # a status of the wrong type is the schema's business
-        return ()
+        return ALLOWED
     if status is None:
-        return (Add(("status",), {"allocated": missing}),)
+        return Decision((Add(("status",), {"allocated": missing}),))
     if allocated is None:
-        return (Add(_ALLOCATED, missing),)
-    return tuple(Add((*_ALLOCATED, key), value) for key, value in missing.items())
+        return Decision((Add(_ALLOCATED, missing),))
+    return Decision(tuple(Add((*_ALLOCATED, key), value) for key, value in missing.items()))

@@ -4,33 +4,27 @@ A bad card quota that is stored all the same counts as no cards at all, and a ba
 queue with one brings a whole team to a halt, as does one that nobody is admitted to by mistake; but it must not keep anybody from editing, closing or finalising that queue.
 """
 
-from core.admission import card_quota, queue_access, shapes
-from core.admission.request import AdmissionRequest
+from core.admission import card_quota, queue_access, queue_deletion, shapes
+from core.admission.request import DELETE, AdmissionRequest
 from core.admission.view import Context
 from core.dra import rules as dra_rules
 from core.violations import Findings
 
 
-def judge(request: AdmissionRequest, context: Context) -> Findings:
-    """The quotas of a new queue and who may use it, and what of that changes on a stored one."""
-    malformed = shapes.annotated(request.object)
+def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
+    """The quotas of a new queue and who may use it, what of that changes on a stored one, and what a deleted one is used for."""
+    if request.operation == DELETE:
+        queue_deletion.judge(request, found)
+        return
+    new, old, settings, view = request.object, request.old_object, context.settings, context.view
+    malformed = shapes.annotated(new)
     if malformed:
-        return Findings(malformed)
-    return (
-        card_quota.judge(request, context)
-        + _device_quota(request, context)
-        + queue_access.queue_findings(request.operation, request.object, request.old_object)
-    )
-
-
-def _device_quota(request: AdmissionRequest, context: Context) -> Findings:
-    settings, view = context.settings, context.view
-    if not settings.features.dra:
-        return Findings()
-    return dra_rules.judge(
-        request.object,
-        request.old_object,
-        queues=view.queues,
-        device_classes=view.device_classes,
-        hierarchy=settings.dra.hierarchy,
-    )
+        found.violations += malformed
+        return
+    card_quota.judge(request, context, found)
+    if settings.features.dra:
+        hierarchy = settings.dra.hierarchy
+        found += dra_rules.judge(
+            new, old, queues=view.queues, device_classes=view.device_classes, hierarchy=hierarchy
+        )
+    found.violations += queue_access.queue_violations(request.operation, new, old)

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from core import names, reasons
+from core import reasons
 from core.admission.destination import destination_of
 from core.admission.view import Context
 from core.cards import expression
 from core.cards.ask import CardAsk, open_ask
 from core.objects import job
 from core.objects import raw as read
-from core.objects.pod_resources import aggregate
+from core.objects.draft import Draft
 from core.queues.limits import limits_of
 from core.violations import Hint, show
 from core.workloads import KINDS, pod_sets
@@ -28,14 +28,11 @@ def hints(group: str, kind: str, raw: Mapping[str, Any], context: Context) -> It
     namespace = read.text(read.mapping(raw, "metadata"), "namespace")
     needs: dict[tuple[str, str], tuple[int, int]] = {}
     for made in pod_sets(group, kind, raw, nodes=0):
-        metadata, spec = read.mapping(made.template, "metadata"), read.mapping(made.template, "spec")
-        cards = read.texts(metadata, "annotations").get(names.CARD_NAME_ANNOTATION)
-        destination = destination_of(metadata, "", namespace, volcano_job, context)
+        draft = Draft.of(made.template, namespace=namespace, job=volcano_job)
+        cards, destination = draft.cards, destination_of(draft, context)
         if not cards or destination is None:
             continue
-        asked = open_ask(
-            cards, aggregate(spec, "limits"), aggregate(spec, "requests"), context.inventory.resources_of
-        )
+        asked = open_ask(cards, draft.limits, draft.requests, context.inventory.resources_of)
         each = asked.milli // 1000 if isinstance(asked, CardAsk) else 1
         total, largest = needs.get((destination.queue, cards), (0, 0))
         needs[destination.queue, cards] = total + made.count * each, max(largest, each)

@@ -13,9 +13,9 @@ UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AdmissionRequest:
-    """One request of an admission review.
+    """One request of an admission review; not frozen, since that would cost as much as its decoding.
 
     `group`, `resource` and `subresource` say what is written (`apps`, `deployments`, ``), `kind` what to call it.
     `object` is the object to be stored, `old_object` the one that is stored now; raw JSON, never changed, {} when
@@ -68,6 +68,9 @@ class Add:
         return {"op": "add", "path": self.pointer, "value": self.value}
 
 
+Patch = tuple[Add, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Denial:
     """A refusal: HTTP status and Status reason (both, since clients print one or the other), text, and causes."""
@@ -82,7 +85,7 @@ class Denial:
 class Decision:
     """The answer to one request. A denied request has no patch; warnings may go with either answer."""
 
-    patch: tuple[Add, ...] = ()
+    patch: Patch = ()
     warnings: tuple[str, ...] = ()
     denial: Denial | None = None
 
@@ -90,3 +93,7 @@ class Decision:
     def allowed(self) -> bool:
         """Whether the object may be stored (with the patch applied)."""
         return self.denial is None
+
+
+ALLOWED: Final = Decision()
+"""The answer to nearly every request."""

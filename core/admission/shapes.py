@@ -1,16 +1,18 @@
 """Whether the fields that the rules read have the right JSON types.
 
 The API server has checked the types of its own kinds before it asks a webhook, but custom resources are checked
-against their schema only afterwards, and manifests from a file were checked by nobody. The rules behind this check
-may rely on it. `null` is right everywhere but as a list item, since the API machinery reads it as absent.
+against their schema only afterwards, and manifests from a file were checked by nobody. Whoever reads an object for the rules
+notices a wrong type (`core.objects.draft`); the shapes here then say where it is, and the rules are not asked. `null` is right everywhere but as a list item, since the API machinery reads it as absent.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
+from types import NoneType
 from typing import Any, Final
 
 from core import reasons
+from core.objects import raw as read
+from core.objects.draft import typed_metadata
 from core.violations import Violation, child
 
 Violations = tuple[Violation, ...]
@@ -19,90 +21,54 @@ _REPORTED: Final = 21
 """One more than a message lists, so that it can say that there are more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """`holds` tells whether a value has the shape; `faults` names every place where it has not, `path` being its own.
-
-    Two functions, since nearly every value has its shape, and then no path is needed.
-    """
-
-    holds: Callable[[object], bool]
-    faults: Callable[[object, str], Iterator[Violation]]
+Faults = Callable[[object, str], Iterator[Violation]]
+"""Names every place where a value (given with its own path) has not the shape."""
 
 
 def _wrong(value: object, path: str, wanted: str) -> Violation:
     return Violation(reasons.OBJECT_MALFORMED, path or "(the object)", f"must be {wanted}", value=value)
 
 
-def _leaf(holds: Callable[[object], bool], wanted: str) -> Shape:
-    def faults(value: object, path: str) -> Iterator[Violation]:
-        if not holds(value):
-            yield _wrong(value, path, wanted)
-
-    return Shape(holds, faults)
+def text(value: object, path: str) -> Iterator[Violation]:
+    """A string."""
+    if not isinstance(value, str | None):
+        yield _wrong(value, path, "a string")
 
 
-def _is_text(value: object) -> bool:
-    return value is None or isinstance(value, str)
+def amount(value: object, path: str) -> Iterator[Violation]:
+    """The JSON types that a resource quantity may have; whether it can be read is the rules' business."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+        yield _wrong(value, path, "a quantity, such as 4, 500m or 16Gi")
 
 
-def _is_amount(value: object) -> bool:
-    return value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
-
-
-text: Final = _leaf(_is_text, "a string")
-"""A string."""
-amount: Final = _leaf(_is_amount, "a quantity, such as 4, 500m or 16Gi")
-"""The JSON types that a resource quantity may have; whether it can be read is the rules' business."""
-
-
-def entries(shape: Shape) -> Shape:
+def entries(shape: Faults) -> Faults:
     """An object whose every value has the shape: annotations, labels, a resource list."""
-    entry_holds = shape.holds
-
-    def holds(value: object) -> bool:
-        return value is None or (isinstance(value, dict) and all(map(entry_holds, value.values())))
 
     def faults(value: object, path: str) -> Iterator[Violation]:
         if isinstance(value, dict):
             for key, entry in value.items():
-                yield from shape.faults(entry, child(path, key))
+                yield from shape(entry, child(path, key))
         elif value is not None:
             yield _wrong(value, path, "an object")
 
-    return Shape(holds, faults)
+    return faults
 
 
-def fields(**shapes: Shape) -> Shape:
+def fields(**shapes: Faults) -> Faults:
     """An object whose named members have the shapes; other members are not looked at."""
-    members = tuple((key, shape.holds) for key, shape in shapes.items())
-
-    def holds(value: object) -> bool:
-        if not isinstance(value, dict):
-            return value is None
-        for key, member_holds in members:  # noqa: SIM110 - a generator costs more than all that it would do here
-            if not member_holds(value.get(key)):
-                return False
-        return True
 
     def faults(value: object, path: str) -> Iterator[Violation]:
         if isinstance(value, dict):
             for key, shape in shapes.items():
-                yield from shape.faults(value.get(key), f"{path}.{key}" if path else key)
+                yield from shape(value.get(key), f"{path}.{key}" if path else key)
         elif value is not None:
             yield _wrong(value, path, "an object")
 
-    return Shape(holds, faults)
+    return faults
 
 
-def items(shape: Shape) -> Shape:
+def items(shape: Faults) -> Faults:
     """A list of objects of the shape."""
-    item_holds = shape.holds
-
-    def holds(value: object) -> bool:
-        return value is None or (
-            isinstance(value, list) and None not in value and all(map(item_holds, value))
-        )
 
     def faults(value: object, path: str) -> Iterator[Violation]:
         if isinstance(value, list):
@@ -110,11 +76,11 @@ def items(shape: Shape) -> Shape:
                 place = f"{path}[{index}]"
                 if item is None:
                     yield _wrong(item, place, "an object")
-                yield from shape.faults(item, place)
+                yield from shape(item, place)
         elif value is not None:
             yield _wrong(value, path, "a list")
 
-    return Shape(holds, faults)
+    return faults
 
 
 _METADATA: Final = fields(
@@ -149,8 +115,36 @@ _VOLCANO_JOB: Final = fields(
 )
 
 
-def _check(shape: Shape, raw: Mapping[str, Any]) -> Violations:
-    return () if shape.holds(raw) else tuple(islice(shape.faults(raw, ""), _REPORTED))
+def _check(shape: Faults, raw: Mapping[str, Any]) -> Violations:
+    return tuple(islice(shape(raw, ""), _REPORTED))
+
+
+def leads(raw: Mapping[str, Any], *path: str) -> bool:
+    """Whether the metadata of an object are typed, and every step of the path is an object or nothing."""
+    if not typed_metadata(raw.get("metadata")):
+        return False
+    below: Any = raw
+    for key in path:
+        below = below.get(key)
+        if below is None:
+            return True
+        if not isinstance(below, dict):
+            return False
+    return True
+
+
+def leads_to_tasks(job: Mapping[str, Any]) -> bool:
+    """Whether everything around the templates of a Volcano Job is typed."""
+    if not leads(job, "spec"):
+        return False
+    spec = read.mapping(job, "spec")
+    tasks = spec.get("tasks")
+    texts = [spec.get("queue"), spec.get("schedulerName")]
+    if isinstance(tasks, list):
+        if not {dict}.issuperset(map(type, tasks)):
+            return False
+        texts += [task.get("name") for task in tasks]
+    return {str, NoneType}.issuperset(map(type, texts)) and isinstance(tasks, list | None)
 
 
 def pod(raw: Mapping[str, Any]) -> Violations:
@@ -160,7 +154,7 @@ def pod(raw: Mapping[str, Any]) -> Violations:
 
 def annotated(raw: Mapping[str, Any]) -> Violations:
     """What has the wrong type in an object of which only the metadata is read."""
-    return _check(_ANNOTATED, raw)
+    return () if leads(raw) else _check(_ANNOTATED, raw)
 
 
 def pod_group(raw: Mapping[str, Any]) -> Violations:

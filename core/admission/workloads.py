@@ -5,21 +5,24 @@ wrote the template. Only what a write changes is judged, so that an object store
 be scaled, labelled and cleaned up.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from core import names, reasons
 from core.admission import card_request, limits, shapes, templates
 from core.admission.asks import asks_ours
-from core.admission.request import CREATE, UPDATE, AdmissionRequest
+from core.admission.request import CREATE, AdmissionRequest
 from core.admission.shapes import Violations
-from core.admission.templates import Subject, namespace_of
+from core.admission.templates import namespace_of
 from core.admission.view import Context
-from core.objects import Job, job
+from core.objects import job
 from core.objects import raw as read
-from core.violations import Findings, Hint, child, show
+from core.objects.draft import Draft
+from core.violations import Findings, Hint, Violation, show
 
-Judge = Callable[[AdmissionRequest, Context], Findings]
+_Said = TypeVar("_Said", Violation, Hint)
+Judge = Callable[[AdmissionRequest, Context, Findings], None]
 
 _JOB_SCHEDULER: Final = "volcano"
 _FOUND_MOST: Final = 100
@@ -27,86 +30,114 @@ _FOUND_MOST: Final = 100
 
 
 def with_template(*path: str, shape: Callable[[Mapping[str, Any]], Violations]) -> Judge:
-    """The rules for a kind with one pod template, at `path`."""
-    prefix = ".".join(path) + "."
+    """The rules for a kind with one pod template, at `path`; `shape` explains what has the wrong type in it."""
+    prefix, (*parents, last) = ".".join(path) + ".", path
 
-    def judge(request: AdmissionRequest, context: Context) -> Findings:
-        malformed = shape(request.object)
-        if malformed:
-            return Findings(malformed)
-        template = read.mapping(request.object, *path)
-        if request.operation == UPDATE and template == read.mapping(request.old_object, *path):
-            return Findings()
-        subject = Subject.of(template, prefix, namespace=namespace_of(request))
-        return templates.judge(subject, context)
+    def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
+        template = read.mapping(request.object, *parents).get(last)
+        draft = Draft.of(template, prefix, namespace=namespace_of(request))
+        malformed = () if draft.typed and shapes.leads(request.object, *parents) else shape(request.object)
+        found.violations += malformed
+        stored = read.mapping(request.old_object, *path)
+        if not malformed and (request.operation == CREATE or (template or {}) != stored):
+            templates.judge(draft, context, found)
 
     return judge
 
 
-def judge_volcano_job(request: AdmissionRequest, context: Context) -> Findings:
+def judge_volcano_job(request: AdmissionRequest, context: Context, found: Findings) -> None:
     """The rules for a Volcano Job: its card request, and the template of each task that is new or changed."""
-    malformed = shapes.volcano_job(request.object)
-    if malformed:
-        return Findings(malformed)
-    findings = card_request.judge(request, context)
-    if request.operation == CREATE or _declared(request.object) != _declared(request.old_object):
-        findings += Findings(hints=tuple(card_request.tasks_hints(request.object, context)))
-    changed = list(_changed_templates(request))
+    raw = request.object
+    tasks, changed = _tasks(raw), _changed(request)
     beyond = tuple(limits.templates(len(changed), "spec.tasks"))
-    if beyond:
-        return findings + Findings(beyond)
-    view = job.project(request.object)
-    for index, template in changed:
-        findings += _judge_task(request, view, template, f"spec.tasks[{index}].template.", context)
-        if len(findings.violations) + len(findings.hints) > _FOUND_MOST:
+    # The types of stored tasks were checked when they were stored; of a job of moderate size that need not be relied on.
+    looked_at = () if beyond else changed if len(tasks) > limits.MAX_TEMPLATES else range(len(tasks))
+    drafts = _drafts(request, [(index, tasks[index]) for index in looked_at])
+    typed = shapes.leads_to_tasks(raw) and all(draft.typed for draft in drafts.values())
+    malformed = () if typed else shapes.volcano_job(raw)
+    if malformed:
+        found.violations += malformed
+        return
+    card_request.judge(request, context, found)
+    if len(drafts) == len(tasks) and _declared(raw) != _declared(request.old_object):
+        asked = [(read.integer(tasks[index], "replicas"), draft) for index, draft in drafts.items()]
+        found.hints += card_request.tasks_hints(raw, asked, context)
+    found.violations += beyond
+    for index in () if beyond else changed:
+        _judge_task(drafts[index], read.text(tasks[index], "name"), context, found)
+        if len(found.violations) + len(found.hints) > _FOUND_MOST:
             break
-    return findings
 
 
-def judge_podgroup(request: AdmissionRequest, context: Context) -> Findings:
+def _tasks(raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [task if isinstance(task, dict) else {} for task in read.sequence(raw, "spec", "tasks")]
+
+
+def _changed(request: AdmissionRequest) -> list[int]:
+    """The places of the tasks whose templates are new, or not as they are stored under the name of the task."""
+    tasks = _tasks(request.object)
+    if request.operation == CREATE:
+        return list(range(len(tasks)))
+    stored = {read.text(task, "name"): task.get("template") for task in _tasks(request.old_object)}
+    named = [(index, read.text(task, "name"), task.get("template")) for index, task in enumerate(tasks)]
+    return [index for index, name, template in named if name not in stored or stored[name] != template]
+
+
+def _drafts(request: AdmissionRequest, tasks: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[int, Draft]:
+    """The templates of these tasks. The job controller hands the job's scheduler to pods that name none."""
+    view, namespace = job.project(request.object), namespace_of(request)
+    scheduler = read.text(read.mapping(request.object, "spec"), "schedulerName") or _JOB_SCHEDULER
+    return {
+        index: Draft.of(
+            task.get("template"),
+            f"spec.tasks[{index}].template.",
+            namespace=namespace,
+            scheduler=scheduler,
+            job=view,
+        )
+        for index, task in tasks
+    }
+
+
+def _judge_task(draft: Draft, task: str, context: Context, found: Findings) -> None:
+    """The rules of one template. What is wrong in it is told with the name of its task: nobody knows it by its place."""
+    here = Findings()
+    templates.judge(draft, context, here)
+    here.hints += _unread_queue_names(draft, context)
+    found.violations += [_of_task(violation, task, draft) for violation in here.violations]
+    found.hints += [_of_task(hint, task, draft) for hint in here.hints]
+
+
+def _of_task(said: _Said, task: str, draft: Draft) -> _Said:
+    if not task or not said.path.startswith(draft.prefix):
+        return said
+    return replace(said, detail=f"task {show(task)}: {said.detail}")
+
+
+def judge_podgroup(request: AdmissionRequest, context: Context, found: Findings) -> None:
     """The rules for a PodGroup: its card request."""
     malformed = shapes.pod_group(request.object)
-    return Findings(malformed) if malformed else card_request.judge(request, context)
+    found.violations += malformed
+    if not malformed:
+        card_request.judge(request, context, found)
 
 
-def _tasks(job: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    return (read.mapping(task) for task in read.sequence(job, "spec", "tasks"))
-
-
-def _changed_templates(request: AdmissionRequest) -> Iterator[tuple[int, object]]:
-    """The templates that are new or not as they are stored, with the place of their task."""
-    stored = {read.text(task, "name"): task.get("template") for task in _tasks(request.old_object)}
-    for index, task in enumerate(_tasks(request.object)):
-        template, name = task.get("template"), read.text(task, "name")
-        if request.operation == CREATE or name not in stored or stored[name] != template:
-            yield index, template
-
-
-def _judge_task(
-    request: AdmissionRequest, view: Job, template: object, prefix: str, context: Context
-) -> Findings:
-    # The job controller hands the job's scheduler to pods that name none.
-    scheduler = read.text(read.mapping(request.object, "spec"), "schedulerName") or _JOB_SCHEDULER
-    subject = Subject.of(template, prefix, namespace=namespace_of(request), scheduler=scheduler, job=view)
-    unread = Findings(hints=tuple(_unread_queue_names(subject, view.queue, context)))
-    return templates.judge(subject, context) + unread
-
-
-def _unread_queue_names(subject: Subject, queue: str, context: Context) -> Iterator[Hint]:
+def _unread_queue_names(draft: Draft, context: Context) -> Iterator[Hint]:
     """The queue of the job decides; a template may repeat it, but not name another."""
-    if not queue or not asks_ours(subject.metadata, subject.spec, context):
+    queue = draft.job.queue if draft.job is not None else ""
+    if not queue or not asks_ours(draft, context):
         return
-    annotations = read.texts(subject.metadata, "annotations")
     for key in (names.QUEUE_NAME_ANNOTATION, names.JOB_QUEUE_ANNOTATION):
-        named = annotations.get(key)
+        named = draft.texts.get(key)
         if named and named != queue:
-            path = child(f"{subject.prefix}metadata.annotations", key)
             detail = f"{show(named)} is not read: the queue of a Volcano Job is its spec.queue, {show(queue)}"
-            yield Hint(reasons.QUEUE_NAME_UNREAD, path, detail)
+            yield Hint(reasons.QUEUE_NAME_UNREAD, draft.path_of(key), detail)
 
 
 def _declared(raw: Mapping[str, Any]) -> tuple[object, ...]:
-    """What the card request of a job is compared with, and the request itself."""
+    """What the card request of a job is compared with, and the request itself; nothing for a job that is not there yet."""
+    if not raw:
+        return ()
     annotations = read.mapping(raw, "metadata", "annotations")
     tasks = [(task.get("replicas"), task.get("template")) for task in _tasks(raw)]
     return annotations.get(names.CARD_REQUEST_ANNOTATION), tasks

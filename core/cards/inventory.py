@@ -11,6 +11,7 @@ from core.cards.expression import resource_by_name
 from core.objects import Node
 
 _NOTHING: Final = NodeCards({})
+_UNKNOWN: Final = frozenset[str]()
 
 
 class Inventory:
@@ -24,6 +25,7 @@ class Inventory:
         self._totals: dict[str, int] = {}
         self._resources: dict[str, frozenset[str]] = {}
         self._sorted: dict[str, tuple[str, ...]] = {}
+        self._served: dict[str, tuple[str, ...]] | None = None
 
     def put(self, node: Node) -> frozenset[str]:
         """Takes in a node in its present state. Returns the cards for which other resources are known now."""
@@ -42,10 +44,10 @@ class Inventory:
         """
         if card in self._overrides:
             return frozenset((self._overrides[card],))
-        by_name = resource_by_name(card)
+        by_name = resource_by_name(card) if "/" in card else None
         if by_name is not None:
             return frozenset((by_name,))
-        return self._resources.get(card, frozenset())
+        return self._resources.get(card, _UNKNOWN)
 
     def resource_of(self, card: str) -> str | None:
         """The canonical resource of a card, the smallest name; None for an unknown card."""
@@ -53,7 +55,13 @@ class Inventory:
 
     def cards_of(self, resource: str) -> tuple[str, ...]:
         """The known cards that a resource may stand for, sorted."""
-        return tuple(card for card in self.cards() if resource in self.resources_of(card))
+        if self._served is None:
+            served: dict[str, list[str]] = {}
+            for card in self.cards():
+                for each in self.resources_of(card):
+                    served.setdefault(each, []).append(card)
+            self._served = {each: tuple(cards) for each, cards in served.items()}
+        return self._served.get(resource, ())
 
     def cards(self) -> tuple[str, ...]:
         """All cards that a node carries or the settings name, sorted."""
@@ -104,6 +112,7 @@ class Inventory:
         before = {card: self.resources_of(card) for card in changed}
         for card in changed:
             self._settle(card)
+            self._served = None
         return frozenset(card for card in changed if self.resources_of(card) != before[card])
 
     def _count(self, name: str, card: str, stock: CardStock | None, sign: int) -> None:

@@ -135,7 +135,7 @@ def _unknown_shares(key: str) -> list[str]:
 def _findings(text: object, path: str, code: str, judge: _Judge) -> Findings:
     if not isinstance(text, str):
         detail = f"must be text: put the JSON in quotes, such as '{_EXAMPLE}'"
-        return Findings((Violation(code, path, detail, value=text),))
+        return Findings([Violation(code, path, detail, value=text)])
     entries, problems = _read(text)
     violations = [_violation(code, path, problem, text) for problem in problems]
     hints: list[Hint] = []
@@ -144,7 +144,7 @@ def _findings(text: object, path: str, code: str, judge: _Judge) -> Findings:
         errors, remarks = judge(key)
         violations += [Violation(code, path, error, value=key) for error in errors]
         hints += [Hint(reasons.CARD_NAME_MALFORMED, path, remark) for remark in remarks]
-    return Findings(tuple(violations), tuple(hints))
+    return Findings(violations, hints)
 
 
 def _violation(code: str, path: str, problem: _Problem, text: str) -> Violation:

@@ -1,12 +1,11 @@
 """What is wrong with CrossQuota's annotations, said where they are written."""
 
 from collections.abc import Container, Iterator, Mapping
-from typing import Any
 
 from core import names, reasons
 from core.crossquota.guest import STRATEGIES
 from core.crossquota.quota import NodeAnnotation, node_annotations
-from core.objects import raw as read
+from core.objects.draft import Draft
 from core.violations import Findings, Hint, Violation, child, show
 
 
@@ -17,7 +16,7 @@ def node_findings(now: Mapping[str, str], was: Mapping[str, str], limited: Conta
     """
     present = list(node_annotations(now))
     fresh = {found.key for found in present if was.get(found.key) != found.text}
-    return Findings(tuple(_unreadable(present, fresh)), tuple(_unused(present, fresh, limited)))
+    return Findings([*_unreadable(present, fresh)], [*_unused(present, fresh, limited)])
 
 
 def _unreadable(annotations: list[NodeAnnotation], fresh: set[str]) -> Iterator[Violation]:
@@ -27,13 +26,13 @@ def _unreadable(annotations: list[NodeAnnotation], fresh: set[str]) -> Iterator[
         try:
             found.read()
         except ValueError as error:
-            yield Violation(reasons.CROSS_QUOTA_MALFORMED, _path("", found.key), str(error), value=found.text)
+            yield Violation(reasons.CROSS_QUOTA_MALFORMED, _path(found.key), str(error), value=found.text)
 
 
 def _unused(annotations: list[NodeAnnotation], fresh: set[str], limited: Container[str]) -> Iterator[Hint]:
     present = {found.key for found in annotations}
     for found in annotations:
-        path = _path("", found.key)
+        path = _path(found.key)
         if found.key in fresh and found.resource not in limited:
             detail = f"has no effect: {show(found.resource)} is none of crossQuota.quotaResources"
             yield Hint(reasons.CROSS_QUOTA_UNUSED, path, detail)
@@ -42,18 +41,14 @@ def _unused(annotations: list[NodeAnnotation], fresh: set[str], limited: Contain
             yield Hint(reasons.CROSS_QUOTA_UNUSED, path, f"has no effect: {absolute} is set as well and wins")
 
 
-def pod_hints(metadata: Mapping[str, Any], prefix: str) -> tuple[Hint, ...]:
-    """A strategy that nobody knows: the default takes its place, so the pod need not be refused.
-
-    `prefix` as of `core.admission.templates.Subject`.
-    """
-    key = names.CROSSQUOTA_STRATEGY_ANNOTATION
-    named = read.mapping(metadata, "annotations").get(key)
-    if named is None or named in STRATEGIES:
-        return ()
-    detail = f"{show(named)} is no strategy, {STRATEGIES[0]} is used; the other one is {STRATEGIES[1]}"
-    return (Hint(reasons.CROSS_QUOTA_STRATEGY, _path(prefix, key), detail),)
+def pod_hints(draft: Draft) -> Iterator[Hint]:
+    """A strategy that nobody knows: the default takes its place, so the pod need not be refused."""
+    named = draft.texts.get(names.CROSSQUOTA_STRATEGY_ANNOTATION)
+    if named is not None and named not in STRATEGIES:
+        detail = f"{show(named)} is no strategy, {STRATEGIES[0]} is used; the other one is {STRATEGIES[1]}"
+        path = draft.path_of(names.CROSSQUOTA_STRATEGY_ANNOTATION)
+        yield Hint(reasons.CROSS_QUOTA_STRATEGY, path, detail)
 
 
-def _path(prefix: str, key: str) -> str:
-    return child(f"{prefix}metadata.annotations", key)
+def _path(key: str) -> str:
+    return child("metadata.annotations", key)

@@ -88,10 +88,11 @@ def judge(
         above = [queues[name] for name in chain.queues[1:] if queues and name in queues]
         violations = [violation for carrier in carriers for violation in carrier.violations]
         findings += Findings(
-            (*violations, *_order(carriers), *_differences(carriers)),
-            (*_hints(carriers, device_classes), *_above(carriers, above), *_below_usage(carriers, old)),
+            [*violations, *_order(carriers), *_differences(carriers)],
+            [*_hints(carriers, device_classes), *_above(carriers, above), *_below_usage(carriers, old)],
         )
-    return findings + Findings(hints=tuple(_pruned(raw, old, now)))
+    findings.hints += _pruned(raw, old, now)
+    return findings
 
 
 # -- the chain of parents ------------------------------------------------------------------------------------
@@ -101,12 +102,12 @@ def _parent(now: _Written, queues: Mapping[str, Queue] | None) -> Findings:
     """A queue cannot be its own parent; a parent that is not there may still come."""
     if now.parent and now.parent == now.name != names.ROOT_QUEUE:
         detail = "a queue cannot be its own parent"
-        return Findings((Violation(reasons.QUEUE_HIERARCHY_BROKEN, _PARENT_PATH, detail, value=now.parent),))
+        return Findings([Violation(reasons.QUEUE_HIERARCHY_BROKEN, _PARENT_PATH, detail, value=now.parent)])
     problem = _chain(now, queues).problem if queues is not None else ""
     if not problem:
         return Findings()
     text = f"{problem}; pods with claims wait until that is mended"
-    return Findings(hints=(Hint(reasons.QUEUE_HIERARCHY_BROKEN, _PARENT_PATH, text),))
+    return Findings(hints=[Hint(reasons.QUEUE_HIERARCHY_BROKEN, _PARENT_PATH, text)])
 
 
 def _chain(now: _Written, queues: Mapping[str, Queue]) -> Chain:

@@ -68,20 +68,6 @@ class Container:
         return all(amount.flaw is not Flaw.NOT_WHOLE for amount in self.amounts)
 
 
-def asks_mgpu(spec: Mapping[str, Any]) -> bool:
-    """Whether any container, init containers included, has an mGPU key in limits or requests, whatever its value.
-
-    Most pods have none; this is much cheaper than `containers`.
-    """
-    return any(
-        key in read.mapping(container, "resources", kind)
-        for section in ("containers", "initContainers")
-        for container in read.sequence(spec, section)
-        for kind in ("limits", "requests")
-        for key in names.MGPU_RESOURCES
-    )
-
-
 def containers(spec: Mapping[str, Any], prefix: str, section: str) -> list[Container]:
     """The containers of one list of a pod spec: `section` is `containers` or `initContainers`."""
     result = []

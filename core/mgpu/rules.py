@@ -8,36 +8,32 @@ from typing import Any, Final
 
 from core import names, reasons, violations
 from core.mgpu import ask, shares
-from core.mgpu.amounts import Amount, Container, Flaw, asks_mgpu, containers
+from core.mgpu.amounts import Amount, Container, Flaw, containers
 from core.mgpu.counts import CardCountsError, parse_counts
-from core.objects import raw as read
-from core.settings import MgpuSettings, Settings
+from core.objects.draft import Draft
+from core.settings import MgpuSettings
 from core.violations import Findings, Hint, Violation
 
 _LARGEST_PLAUSIBLE_MIB: Final = 2**20
 """1 TiB for one container: above it somebody counted bytes."""
 
 
-def judge(
-    metadata: Mapping[str, Any], spec: Mapping[str, Any], *, prefix: str, settings: Settings, template: bool
-) -> Findings:
-    """All findings about a pod at its creation (`prefix` "") or a pod template (`prefix` such as "spec.template.").
+def judge(draft: Draft, settings: MgpuSettings, found: Findings) -> None:
+    """Adds all findings about a pod at its creation, or about a pod template, that asks for mGPU in any container.
 
-    Empty for an object that does not ask for mGPU in any container, init containers included. Which schedulers and
-    features are served is the caller's question.
+    Which schedulers and features are served is the caller's question.
     """
-    if not asks_mgpu(spec):
-        return Findings()
-    mains, inits = (containers(spec, prefix, section) for section in ("containers", "initContainers"))
-    at = f"{prefix}metadata.annotations"
-    annotations = read.texts(metadata, "annotations")
-    found = (
-        *_record_violations(at, read.mapping(metadata, "annotations")),
-        *(() if template else _node_name_violations(f"{prefix}spec.nodeName", annotations, spec)),
-        *_init_violations(inits),
-        *_container_violations(at, annotations, mains, settings.mgpu),
-    )
-    return Findings(found, (*_policy_hints(at, annotations), *_unit_hints(mains)))
+    if not draft.mgpu:
+        return
+    mains, inits = (containers(draft.spec, draft.prefix, each) for each in ("containers", "initContainers"))
+    at, texts = f"{draft.prefix}metadata.annotations", draft.texts
+    found.violations += _record_violations(at, draft.annotations)
+    if not draft.prefix:
+        found.violations += _node_name_violations(texts, draft.spec)
+    found.violations += _init_violations(inits)
+    found.violations += _container_violations(at, texts, mains, settings)
+    found.hints += _policy_hints(at, texts)
+    found.hints += _unit_hints(mains)
 
 
 def _record_violations(at: str, annotations: Mapping[str, Any]) -> Iterator[Violation]:
@@ -47,13 +43,11 @@ def _record_violations(at: str, annotations: Mapping[str, Any]) -> Iterator[Viol
             yield Violation(reasons.RECORD_PROTECTED, violations.child(at, key), detail, "Forbidden", value)
 
 
-def _node_name_violations(
-    path: str, annotations: Mapping[str, str], spec: Mapping[str, Any]
-) -> Iterator[Violation]:
+def _node_name_violations(annotations: Mapping[str, str], spec: Mapping[str, Any]) -> Iterator[Violation]:
     """A pod that comes with its node passes no Binding, and only a Binding can give it its cards."""
     if spec.get("nodeName") and names.MIRROR_POD_ANNOTATION not in annotations:
         detail = "pod: spec.nodeName must not be set on a pod that asks for mGPU: its cards are chosen when it is bound"
-        yield Violation(reasons.NODE_NAME_PRESET, path, detail, "Forbidden", spec["nodeName"])
+        yield Violation(reasons.NODE_NAME_PRESET, "spec.nodeName", detail, "Forbidden", spec["nodeName"])
 
 
 def _init_violations(inits: Iterable[Container]) -> Iterator[Violation]:

@@ -21,7 +21,7 @@ def aggregate(
     """
     running: dict[str, int] = {}
     peak: dict[str, int] = {}
-    for container in read.sequence(spec, "initContainers"):
+    for container in read.sequence(spec, "initContainers") if "initContainers" in spec else ():
         asked = _container(container, kind, granted)
         if isinstance(container, dict) and container.get("restartPolicy") == "Always":
             _add(running, asked)
@@ -32,22 +32,25 @@ def aggregate(
         _add(running, _container(container, kind, granted))
     if peak:
         _raise_to(running, peak)
-    if kind == "requests":
-        # Those of the containers stand before a limit of the pod, as the API server defaults it.
-        running = read.resources(spec, "resources", "limits") | running
-    running |= read.resources(spec, "resources", kind)
-    for name, amount in read.resources(spec, "overhead").items():
-        # An overhead never turns "no limit" into a limit.
-        if kind == "requests" or name in running:
-            running[name] = running.get(name, 0) + amount
+    if "resources" in spec:
+        if kind == "requests":
+            # Those of the containers stand before a limit of the pod, as the API server defaults it.
+            running = read.resources(spec, "resources", "limits") | running
+        running |= read.resources(spec, "resources", kind)
+    if "overhead" in spec:
+        for name, amount in read.resources(spec, "overhead").items():
+            # An overhead never turns "no limit" into a limit.
+            if kind == "requests" or name in running:
+                running[name] = running.get(name, 0) + amount
     return running
 
 
 def _container(container: object, kind: str, granted: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """One container's amounts; a request that is missing equals the limit, as the API server defaults it."""
-    asked = read.resources(container, "resources", kind)
-    if kind == "requests":
-        asked = read.resources(container, "resources", "limits") | asked
+    resources = read.mapping(container, "resources")
+    asked = read.resources(resources, kind) if kind in resources else {}
+    if kind == "requests" and "limits" in resources:
+        asked = read.resources(resources, "limits") | asked
     if granted:
         _raise_to(asked, granted.get(read.text(read.mapping({"c": container}, "c"), "name"), {}))
     return asked

@@ -82,6 +82,8 @@ class _Endpoint:
         self._refusals = refusals
         self._turns = Turns()
         self._seconds = metrics.seconds.labels(path)
+        self._allowed = metrics.requests.labels(path, "allowed", "")
+        self._patched = metrics.requests.labels(path, "patched", "")
 
     async def handle(self, request: web.Request) -> web.Response:
         """The answer to one POST: 200 with an AdmissionReview, or an HTTP error with one line of text.
@@ -103,7 +105,10 @@ class _Endpoint:
 
     async def _answer(self, body: bigjson.Body) -> web.Response:
         try:
-            admission = await self._decoded(body)
+            if len(body) <= bigjson.WHOLE:
+                admission = wire.decode(body)
+            else:
+                admission = await self._turns.finish(wire.decode_large(body))
         except wire.ReviewError as error:
             return self._failure(HTTPStatus.BAD_REQUEST, str(error))
         if not self._serves(admission):
@@ -115,22 +120,12 @@ class _Endpoint:
         except Exception as error:  # noqa: BLE001 - the boundary: whatever fails here must not take more than this request
             self._log_crash(admission, error)
             return self._failure(HTTPStatus.INTERNAL_SERVER_ERROR, "the review failed unexpectedly")
-        self._count(decision)
-        if decision.denial is not None:
-            self._log_refusal(admission, decision.denial)
-        return web.Response(body=content, content_type=_JSON)
-
-    async def _decoded(self, body: bigjson.Body) -> AdmissionRequest:
-        """The request in a body; a large one is read in steps. Raises ReviewError."""
-        if len(body) <= bigjson.WHOLE:
-            return wire.decode(body)
-        return await self._turns.finish(wire.decode_large(body))
-
-    def _count(self, decision: Decision) -> None:
         if decision.denial is not None:
             self._metrics.requests.labels(self._path, "denied", decision.denial.violations[0].code).inc()
+            self._log_refusal(admission, decision.denial)
         else:
-            self._metrics.requests.labels(self._path, "patched" if decision.patch else "allowed", "").inc()
+            (self._patched if decision.patch else self._allowed).inc()
+        return web.Response(body=content, content_type=_JSON)
 
     def _failure(self, status: HTTPStatus, text: str, headers: Mapping[str, str] = _NONE) -> web.Response:
         self._metrics.requests.labels(self._path, "failed", str(status.value)).inc()

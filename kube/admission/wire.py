@@ -5,12 +5,13 @@ that is done with a request.
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any, Final
 
 import orjson
 
-from core.admission import AdmissionRequest, Decision, Denial, resource_of
+from core.admission import CONSTANT, AdmissionRequest, Decision, Denial, resource_of
 from core.objects import raw as read
 from core.steps import Steps
 from kube import bigjson
@@ -19,8 +20,42 @@ API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 
 _WITH_OBJECT: Final = frozenset({"CREATE", "UPDATE"})
-_OPERATIONS: Final = frozenset({*_WITH_OBJECT, "DELETE", "CONNECT"})
+_OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+_NOTHING: Final[dict[str, Any]] = {}
+_NAMES: Final = frozenset({str})
+_TEXTS: Final = frozenset({str, NoneType})
+_OBJECTS: Final = frozenset({dict, NoneType})
+_NAME: Final = "a text that is not empty"
+_TEXT: Final = "a text"
+_OBJECT: Final = "an object"
+_FLAG: Final = "true or false"
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    _NAME: (str,),
+    _TEXT: (str, NoneType),
+    _OBJECT: (dict, NoneType),
+    _FLAG: (bool, NoneType),
+}
+_FIELDS: Final = (
+    ("uid", _NAME),
+    ("operation", _NAME),
+    ("kind", _OBJECT),
+    ("kind.kind", _TEXT),
+    ("resource", _OBJECT),
+    ("subResource", _TEXT),
+    ("namespace", _TEXT),
+    ("name", _TEXT),
+    ("userInfo", _OBJECT),
+    ("userInfo.username", _TEXT),
+    ("options", _OBJECT),
+    ("options.fieldManager", _TEXT),
+    ("dryRun", _FLAG),
+    ("object", _OBJECT),
+    ("oldObject", _OBJECT),
+)
 _SHOWN: Final = 80
+_HEAD: Final = orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": ""}}).removesuffix(
+    b'""}}'
+)
 
 
 class ReviewError(ValueError):
@@ -35,7 +70,7 @@ def decode(body: bigjson.Body) -> AdmissionRequest:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise ReviewError(f"the body is no JSON: {error.msg} at byte {error.pos}") from None
-    return _reviewed(review)
+    return _request(review)
 
 
 def decode_large(body: bigjson.Body) -> Steps[AdmissionRequest]:
@@ -44,106 +79,86 @@ def decode_large(body: bigjson.Body) -> Steps[AdmissionRequest]:
         review = yield from bigjson.loads(body)
     except bigjson.JsonError as error:
         raise ReviewError(f"the body is no JSON: {error}") from None
-    return _reviewed(review)
+    return _request(review)
 
 
-def _reviewed(review: object) -> AdmissionRequest:
-    if not isinstance(review, dict):
-        raise ReviewError("the body must be a JSON object")
-    _expect(review, "kind", KIND)
-    _expect(review, "apiVersion", API_VERSION)
-    return _request(_object(review, "request"))
-
-
-def _request(request: Mapping[str, Any]) -> AdmissionRequest:
-    uid, operation = _text(request, "request.uid", "uid"), _text(request, "request.operation", "operation")
-    if operation not in _OPERATIONS:
-        raise ReviewError(
-            f"request.operation must be one of CREATE, UPDATE, DELETE, CONNECT, not {_show(operation)}"
-        )
-    group, resource, kind = _what(request)
+def _request(review: Any) -> AdmissionRequest:
+    """Reads every field straight; which of them is not as it has to be, `_faults` finds out once one is not."""
+    request = review.get("request") if isinstance(review, dict) else None
+    if not isinstance(request, dict):
+        raise ReviewError(next(_faults(review)))
+    get = request.get
+    kind, resource, user, options = get("kind"), get("resource"), get("userInfo"), get("options")
+    new, old, dry_run = get("object"), get("oldObject"), get("dryRun")
+    if not _OBJECTS.issuperset(map(type, (kind, resource, user, options, new, old))):
+        raise ReviewError(next(_faults(review)))
+    kind = kind or _NOTHING
+    what = kind if resource is None else resource
+    # The API server always names the resource; a review written by hand may leave it out.
+    uid, operation, name = get("uid"), get("operation"), what.get("kind" if resource is None else "resource")
+    texts = (
+        what.get("group"),
+        kind.get("kind"),
+        get("subResource"),
+        get("namespace"),
+        get("name"),
+        (user or _NOTHING).get("username"),
+        (options or _NOTHING).get("fieldManager"),
+    )
+    if not (
+        review.get("kind") == KIND
+        and review.get("apiVersion") == API_VERSION
+        and _NAMES.issuperset(map(type, (uid, operation, name)))
+        and (uid and name and operation in _OPERATIONS)
+        and _TEXTS.issuperset(map(type, texts))
+        and (new is not None or operation not in _WITH_OBJECT)
+        and (old is not None or operation != "UPDATE")
+        and (dry_run is None or isinstance(dry_run, bool))
+    ):
+        raise ReviewError(next(_faults(review)))
+    group, kind_name, subresource, namespace, object_name, username, field_manager = texts
     return AdmissionRequest(
-        uid=uid,
-        group=group,
-        resource=resource,
-        kind=kind,
-        operation=operation,
-        subresource=_optional_text(request, "request.subResource", "subResource"),
-        namespace=_optional_text(request, "request.namespace", "namespace"),
-        name=_optional_text(request, "request.name", "name"),
-        username=_optional_text(_optional(request, "userInfo"), "request.userInfo.username", "username"),
-        field_manager=_optional_text(
-            _optional(request, "options"), "request.options.fieldManager", "fieldManager"
-        ),
-        dry_run=_flag(request, "dryRun"),
-        object=_body(request, "object", required=operation in _WITH_OBJECT),
-        old_object=_body(request, "oldObject", required=operation == "UPDATE"),
+        uid,
+        group or "",
+        resource_of(group or "", name) if resource is None else name,
+        kind_name or "Object",
+        operation,
+        subresource or "",
+        namespace or "",
+        object_name or "",
+        username or "",
+        field_manager or "",
+        dry_run is True,
+        new or _NOTHING,
+        old or _NOTHING,
     )
 
 
-def _what(request: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Group, resource and kind. The API server always names the resource; a review written by hand may leave it out."""
-    kind = _optional(request, "kind")
-    name = _optional_text(kind, "request.kind.kind", "kind")
-    if request.get("resource") is None:
-        group = _optional_text(kind, "request.kind.group", "group")
-        if not name:
-            raise ReviewError("request.resource is missing, and so is request.kind")
-        return group, resource_of(group, name), name
-    resource = _optional(request, "resource")
-    return (
-        _optional_text(resource, "request.resource.group", "group"),
-        _text(resource, "request.resource.resource", "resource"),
-        name or "Object",
-    )
-
-
-def _expect(review: Mapping[str, Any], key: str, wanted: str) -> None:
-    found = review.get(key)
-    if found != wanted:
-        raise ReviewError(f"{key} must be {wanted}, not {_show(found)}")
-
-
-def _object(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = raw.get(key)
-    if not isinstance(value, dict):
-        raise ReviewError(f"{key} must be an object, not {_show(value)}")
-    return value
-
-
-def _optional(request: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = request.get(key)
-    if not isinstance(value, dict | None):
-        raise ReviewError(f"request.{key} must be an object, not {_show(value)}")
-    return read.mapping(value)
-
-
-def _body(request: Mapping[str, Any], key: str, *, required: bool) -> Mapping[str, Any]:
-    value = _optional(request, key)
-    if required and request.get(key) is None:
-        raise ReviewError(f"request.{key} is missing; a {request['operation']} carries it")
-    return value
-
-
-def _text(raw: Mapping[str, Any], path: str, key: str) -> str:
-    value = raw.get(key)
-    if not isinstance(value, str) or not value:
-        raise ReviewError(f"{path} must be a text that is not empty, not {_show(value)}")
-    return value
-
-
-def _optional_text(raw: Mapping[str, Any], path: str, key: str) -> str:
-    value = raw.get(key)
-    if not isinstance(value, str | None):
-        raise ReviewError(f"{path} must be a text, not {_show(value)}")
-    return value or ""
-
-
-def _flag(request: Mapping[str, Any], key: str) -> bool:
-    value = request.get(key)
-    if not isinstance(value, bool | None):
-        raise ReviewError(f"request.{key} must be true or false, not {_show(value)}")
-    return value is True
+def _faults(review: object) -> Iterator[str]:
+    """What is wrong with a review, in the order of its fields."""
+    if not isinstance(review, dict):
+        yield "the body must be a JSON object"
+        return
+    for key, wanted in (("kind", KIND), ("apiVersion", API_VERSION)):
+        if review.get(key) != wanted:
+            yield f"{key} must be {wanted}, not {_show(review.get(key))}"
+    request = review.get("request")
+    if not isinstance(request, dict):
+        yield f"request must be an object, not {_show(request)}"
+        return
+    what = "kind" if request.get("resource") is None else "resource"
+    for path, wanted in (*_FIELDS[:5], (f"{what}.group", _TEXT), (f"{what}.{what}", _NAME), *_FIELDS[5:]):
+        *parents, last = path.split(".")
+        value = read.mapping(request, *parents).get(last)
+        if not isinstance(value, _TYPES[wanted]) or (wanted == _NAME and not value):
+            if path == "kind.kind" and wanted == _NAME:
+                yield "request.resource is missing, and so is request.kind"
+            yield f"request.{path} must be {wanted}, not {_show(value)}"
+        elif path == "operation" and value not in _OPERATIONS:
+            yield f"request.operation must be one of {', '.join(_OPERATIONS)}, not {_show(value)}"
+    for key, operations in (("object", _WITH_OBJECT), ("oldObject", {"UPDATE"})):
+        if request.get(key) is None and request.get("operation") in operations:
+            yield f"request.{key} is missing; a {request['operation']} carries it"
 
 
 def _show(value: object) -> str:
@@ -160,12 +175,12 @@ def cut(text: str) -> str:
 
 def encode(uid: str, decision: Decision) -> bytes:
     """The AdmissionReview that answers the request of this uid."""
-    return orjson.dumps(
-        {"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": uid, **_response(decision)}}
-    )
+    said = _ENCODED.get(id(decision)) or _response(decision)
+    return b"%b%b,%b}}" % (_HEAD, orjson.dumps(uid), said)
 
 
-def _response(decision: Decision) -> dict[str, Any]:
+def _response(decision: Decision) -> bytes:
+    """The members of a response beside its uid."""
     response: dict[str, Any] = {"allowed": decision.allowed}
     if decision.denial is not None:
         response["status"] = _status(decision.denial)
@@ -174,7 +189,7 @@ def _response(decision: Decision) -> dict[str, Any]:
         response |= {"patchType": "JSONPatch", "patch": base64.b64encode(patch).decode()}
     if decision.warnings:
         response["warnings"] = list(decision.warnings)
-    return response
+    return orjson.dumps(response)[1:-1]
 
 
 def _status(denial: Denial) -> dict[str, Any]:
@@ -190,3 +205,7 @@ def _status(denial: Denial) -> dict[str, Any]:
         "message": denial.message,
         "details": {"causes": causes},
     }
+
+
+_ENCODED: Final = {id(decision): _response(decision) for decision in CONSTANT}
+"""What is answered to nearly every request, encoded beforehand; known by identity, as these live as long as the process."""

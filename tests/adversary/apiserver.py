@@ -10,15 +10,16 @@ from typing import Any, Final
 from core import names, reasons
 from core.admission import ClusterView, Context, protection, review
 from core.admission import pods as pod_rules
-from core.admission.asks import asks_of
 from core.admission.dispatch import creation_of, resource_of
 from core.admission.request import UPDATE, AdmissionRequest
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
 from core.objects import device_class, namespace, node, queue
 from core.objects import raw as read
-from core.objects.pod_resources import aggregate, extended
+from core.objects.draft import Draft
+from core.objects.pod_resources import extended
 from core.settings import Settings
+from core.violations import Findings
 from tests.adversary import jsonpatch
 from tests.builders.raw import Json, copied
 
@@ -225,7 +226,9 @@ class ApiServer:
         if not subresource and protection.gated(old) and changes_card and (may_ask(old) or may_ask(new)):
             if not self.webhook_up:
                 raise RefusedError(AWAY)
-            found += pod_rules.judge(request, self.context).violations
+            of_webhook = Findings()
+            pod_rules.judge(request, self.context, of_webhook)
+            found += of_webhook.violations
         if found:
             raise RefusedError(*_codes(found))
 
@@ -273,8 +276,8 @@ def key_of(raw: Mapping[str, Any]) -> str:
 
 def may_ask(raw: Mapping[str, Any]) -> bool:
     """Whether the API server sends the pod, as the match conditions say."""
-    metadata, spec = read.mapping(raw, "metadata"), read.mapping(raw, "spec")
-    return bool(asks_of(metadata, spec)) or bool(extended(aggregate(spec, "requests")))
+    draft = Draft.of(raw)
+    return bool(draft.cards or draft.mgpu or draft.claims or extended(draft.requests))
 
 
 def _card(raw: Mapping[str, Any]) -> str | None:

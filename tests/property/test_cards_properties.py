@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import names, strictjson
+from core.admission import shapes
 from core.cards import expression, rules
 from core.cards.ask import AskError, CardAsk, card_ask
 from core.cards.discovery import discover
 from core.cards.inventory import Inventory
 from core.cards.quota import MAX_CARDS, CardJsonError, parse_quota, quota_findings, request_findings
 from core.objects import Node, group, job, namespace, node, pod, queue
-from core.settings import Settings
-from core.violations import message
+from core.objects.draft import Draft
+from core.violations import Findings, message
 from tests.builders import a_node, a_pod
 
 PROJECTIONS = (group.project, job.project, namespace.project, node.project, pod.project, queue.project)
@@ -110,7 +111,7 @@ def test_projections_of_garbage_never_raise(project: Any, raw: dict[str, Any]) -
 def test_a_proper_quota_is_read_as_written_and_found_in_order(quota: dict[str, int]) -> None:
     text = json.dumps(quota)
     assert parse_quota(text) == quota
-    assert quota_findings(text, "p").violations == ()
+    assert quota_findings(text, "p").violations == []
 
 
 @given(st.text() | documents.map(json.dumps))
@@ -237,8 +238,11 @@ def test_a_pod_is_booked_under_its_expression_or_one_of_its_cards(
 )
 def test_rules_never_raise_on_garbage(metadata: dict[str, Any], spec: dict[str, Any], card: Any) -> None:
     metadata = {**metadata, "annotations": {names.CARD_NAME_ANNOTATION: card}}
-    for inventory in (None, Inventory({})):
-        findings = rules.judge(
-            metadata, spec, prefix="", inventory=inventory, settings=Settings(), template=False
-        )
-        message(findings.violations).encode()
+    draft = Draft.of({"metadata": metadata, "spec": spec})
+    if not draft.typed:
+        assert shapes.pod({"metadata": metadata, "spec": spec})
+        return
+    for complete in (False, True):
+        found = Findings()
+        rules.judge(draft, inventory=Inventory({}), complete=complete, policy="warn", found=found)
+        message(found.violations).encode()

@@ -20,7 +20,9 @@ from core.mgpu.occupancy import occupancy
 from core.mgpu.rules import judge
 from core.mgpu.score import Policy, combination, node_score
 from core.objects import pod as pods
+from core.objects.draft import Draft
 from core.settings import MgpuSettings, Settings
+from core.violations import Findings
 from tests.builders import a_node, a_pod
 
 Cards = tuple[tuple[int, ...], ...]
@@ -328,13 +330,14 @@ def test_what_admission_lets_pass_can_be_placed(
     """No garbage raises; an asking pod without violations has a computable ask, with lines that can be printed."""
     metadata = {"name": "p", "annotations": annotations}
     spec = {"containers": containers, "initContainers": inits}
-    found = judge(metadata, spec, prefix="", settings=Settings(), template=False)
+    found = Findings()
+    judge(Draft.of({"metadata": metadata, "spec": spec}), Settings().mgpu, found)
     view = pods.project({"metadata": metadata, "spec": spec})
     ask = mgpu_ask(view)
     assert all("\n" not in str(line) for line in (*found.violations, *found.hints))
     if ask is None:
-        assert found.violations == ()
-    elif found.violations == ():
+        assert found.violations == []
+    elif found.violations == []:
         assert isinstance(ask, MgpuAsk)
         model = NodeModel("mgpu", ask.policy, 4, 8192)
         placement = allocate(ask, model, idle_state(model), policy="binpack", weight=20, cap=16)

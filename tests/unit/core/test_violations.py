@@ -65,6 +65,8 @@ def test_the_first_violation_stands_on_the_first_line_and_a_flood_is_cut() -> No
 def test_findings_add_up_in_order() -> None:
     one, two = Violation("A", "a", "x"), Violation("B", "b", "y")
     hint = Hint("C", "c", "z")
-    assert Findings((one,)) + Findings((two,), (hint,)) == Findings((one, two), (hint,))
+    found = Findings([one])
+    found += Findings([two], [hint])
+    assert found == Findings([one, two], [hint])
     assert str(hint) == "c: z"
     assert child("metadata.annotations", "a/b") == "metadata.annotations[a/b]"

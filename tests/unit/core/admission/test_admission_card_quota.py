@@ -31,7 +31,7 @@ def said(queue: QueueBuilder, view: ClusterView, old: QueueBuilder | None = None
     """(code, detail) of what is said when the queue is written; nothing may be refused for it."""
     request = creation(queue.build()) if old is None else update(old.build(), queue.build())
     findings = judge(request, Context(view, Settings()))
-    assert findings.violations == ()
+    assert findings.violations == []
     assert {hint.path for hint in findings.hints} <= {PATH}
     return [(hint.code, hint.text) for hint in findings.hints]
 

@@ -19,7 +19,7 @@ POD = creation(a_pod())
 
 
 def refusal(*violations: Violation) -> str:
-    denial = messages.denial(POD, Findings(violations))
+    denial = messages.denial(POD, Findings([*violations]))
     assert denial is not None
     return denial.message
 
@@ -51,14 +51,14 @@ def test_objects_are_named_as_far_as_they_have_a_name(changes: dict[str, object]
 
 
 def test_no_violation_is_no_denial() -> None:
-    assert messages.denial(POD, Findings(hints=(Hint("X", "a", "b"),))) is None
+    assert messages.denial(POD, Findings(hints=[Hint("X", "a", "b")])) is None
 
 
 def test_a_protection_decides_the_status_of_a_mixed_refusal() -> None:
     bad = Violation(reasons.CARD_NAME_MALFORMED, "a", "b")
     record = Violation(reasons.RECORD_PROTECTED, "a", "b")
     for violations, expected in (((bad,), 400), ((record,), 403), ((bad, record), 403)):
-        denial = messages.denial(POD, Findings(violations))
+        denial = messages.denial(POD, Findings([*violations]))
         assert denial is not None
         assert denial.status == expected
         assert denial.reason == ("BadRequest" if expected == 400 else "Forbidden")
@@ -97,7 +97,7 @@ def test_lone_surrogates_can_be_encoded() -> None:
 def test_warnings_have_at_most_256_characters(length: int, expected: int) -> None:
     path = "p"
     hint = Hint(reasons.CARD_UNKNOWN, path, "é" * max(0, length - len(f"{path}: ")))
-    text = messages.warnings(Findings(hints=(hint,)))[0]
+    text = messages.warnings(Findings(hints=[hint]))[0]
     assert len(text) == max(expected, len(f"{path}: "))
     assert text.endswith("...") == (length > 256)
 
@@ -105,8 +105,8 @@ def test_warnings_have_at_most_256_characters(length: int, expected: int) -> Non
 def test_a_warning_is_said_once_and_not_endlessly_many() -> None:
     same = Hint(reasons.CARD_UNKNOWN, "a", "b")
     many = [Hint(reasons.CARD_UNKNOWN, "a", str(number)) for number in range(100)]
-    assert messages.warnings(Findings(hints=(same, same))) == ("a: b",)
-    assert len(messages.warnings(Findings(hints=tuple(many)))) == messages.WARNINGS_MAX
+    assert messages.warnings(Findings(hints=[same, same])) == ("a: b",)
+    assert len(messages.warnings(Findings(hints=many))) == messages.WARNINGS_MAX
 
 
 def test_huge_names_and_keys_do_not_make_huge_messages() -> None:

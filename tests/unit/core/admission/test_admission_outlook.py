@@ -44,7 +44,7 @@ TEAM = a_queue("team").cards({"A": 4, "B": 2})
 def hints(raw: dict[str, Any], view: ClusterView, username: str = TENANT, **sections: Any) -> list[Hint]:
     """What is said of the creation of an object about its queue; nothing may ever be refused for it."""
     findings = judge(creation(raw, username), Context(view, settings(**sections)))
-    assert findings.violations == ()
+    assert findings.violations == []
     return [hint for hint in findings.hints if hint.code in WAITING]
 
 

@@ -131,7 +131,7 @@ def test_stored_entries_that_can_never_match_do_not_spoil_the_others() -> None:
 @pytest.mark.parametrize("key", ["nvidia.com/gpu", "A B", "-A", "A/mps-1", "A/vgpu-4"])
 def test_a_quota_key_outside_the_grammar_is_only_hinted_at(key: str) -> None:
     findings = quota_findings(f'{{"{key}": 1}}', PATH)
-    assert findings.violations == ()
+    assert findings.violations == []
     assert [hint.code for hint in findings.hints] == [reasons.CARD_NAME_MALFORMED]
     assert key in str(findings.hints[0])
 
@@ -149,7 +149,7 @@ def test_keys_of_a_request_follow_the_grammar_of_expressions(key: str, word: str
 
 def test_a_share_of_an_unknown_kind_in_a_request_is_hinted_at() -> None:
     findings = request_findings('{"A/vgpu-4": 1}', PATH)
-    assert findings.violations == ()
+    assert findings.violations == []
     assert len(findings.hints) == 1
 
 

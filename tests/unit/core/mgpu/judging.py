@@ -2,6 +2,7 @@
 
 from core import names
 from core.mgpu.rules import judge
+from core.objects.draft import Draft
 from core.settings import Settings
 from core.violations import Findings
 from tests.builders import a_pod
@@ -13,10 +14,13 @@ Amount = int | str | None
 def judged(
     pod: PodBuilder, *, prefix: str = "", template: bool = False, settings: Settings | None = None
 ) -> Findings:
-    raw = pod.build()
-    return judge(
-        raw["metadata"], raw["spec"], prefix=prefix, settings=settings or Settings(), template=template
-    )
+    return found_in(Draft.of(pod.build(), prefix or "spec.template." * template), settings)
+
+
+def found_in(draft: Draft, settings: Settings | None = None) -> Findings:
+    found = Findings()
+    judge(draft, (settings or Settings()).mgpu, found)
+    return found
 
 
 def a_share(core: Amount, memory: Amount, counts: str | None = None) -> PodBuilder:

@@ -28,7 +28,7 @@ def test_compute_policies_are_only_warned_about(policy: str | None, counts: str 
     pod = pod if policy is None else pod.mgpu_policy(policy)
     pod = pod if counts is None else pod.annotation(names.MGPU_MULTIPLE_ANNOTATION, counts)
     found = judged(pod)
-    assert found.violations == ()
+    assert found.violations == []
     assert [hint.code for hint in found.hints] == [reasons.MGPU_POLICY] * hints
     assert all("\n" not in str(hint) for hint in found.hints)
 
@@ -48,5 +48,5 @@ def test_compute_policies_are_only_warned_about(policy: str | None, counts: str 
 def test_memory_that_looks_like_bytes(memory: str, warned: bool) -> None:
     """`1Gi` of a resource that counts MiB is 2**30 MiB: admitted, with a warning."""
     found = judged(a_share(50, memory))
-    assert found.violations == ()
+    assert found.violations == []
     assert ["mgpu-memory counts MiB" in hint.detail for hint in found.hints] == [True] * warned

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.mgpu.rules import judge
+from core.objects.draft import Draft
 from core.settings import MgpuSettings, Settings
 from core.violations import Findings
 from tests.builders import a_pod
 from tests.builders.objects import PodBuilder
-from tests.unit.core.mgpu.judging import Amount, a_share, judged
+from tests.unit.core.mgpu.judging import Amount, a_share, found_in, judged
 
 CORE, MEMORY, MULTIPLE = names.MGPU_CORE, names.MGPU_MEMORY, names.MGPU_MULTIPLE_ANNOTATION
 
@@ -140,7 +140,7 @@ def test_request_and_limit(limit: Amount, request_: Amount, words: Sequence[str]
     requests = {} if request_ is None else {CORE: request_}
     found = judged(a_pod().container(limits=limits, requests=requests)).violations
     if words is None:
-        assert found == ()
+        assert found == []
         return
     assert [violation.path for violation in found] == [f"spec.containers[0].resources.{place}[{CORE}]"]
     assert all(word in found[0].detail for word in (CORE, *words))
@@ -166,7 +166,7 @@ def test_records_are_not_for_users(key: str, template: bool) -> None:
     """A record that comes with the pod or its template is refused, whoever sends it."""
     found = judged(a_share(50, 1024).annotation(key, "true"), template=template).violations
     assert [violation.code for violation in found] == [reasons.RECORD_PROTECTED]
-    assert found[0].path == f"metadata.annotations[{key}]"
+    assert found[0].path == f"{'spec.template.' * template}metadata.annotations[{key}]"
     assert found[0].detail == f"pod: {key} is set by the scheduler/controller only"
 
 
@@ -176,8 +176,8 @@ def test_a_preset_node_is_refused_for_pods_only() -> None:
     found = judged(pod).violations
     assert [violation.code for violation in found] == [reasons.NODE_NAME_PRESET]
     assert "nodeName" in found[0].detail
-    assert judged(pod, template=True).violations == ()
-    assert judged(pod.mirror()).violations == ()
+    assert judged(pod, template=True).violations == []
+    assert judged(pod.mirror()).violations == []
 
 
 @pytest.mark.parametrize(("length", "refused"), [(1, False), (43, False), (44, True), (63, True)])
@@ -191,7 +191,7 @@ def test_length_of_the_container_name(length: int, refused: bool) -> None:
 
 def test_a_long_name_of_a_container_that_asks_for_nothing() -> None:
     """Only asking containers get a record."""
-    assert judged(a_share(50, 1024).container("c" * 60)).violations == ()
+    assert judged(a_share(50, 1024).container("c" * 60)).violations == []
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_the_floors_are_settings() -> None:
 )
 def test_objects_of_the_wrong_shape_never_raise(spec: dict[str, Any]) -> None:
     """The shape is checked elsewhere; here it must only do no harm, and stay on one line."""
-    found = judge({"annotations": 5}, spec, prefix="", settings=Settings(), template=False)
+    found = found_in(Draft.of({"metadata": {"annotations": 5}, "spec": spec}))
     assert all(
         "\n" not in str(violation) and "\u2028" not in str(violation) for violation in found.violations
     )
