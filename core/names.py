@@ -1,5 +1,6 @@
 """Every annotation, label, gate, resource and manager name that crosses a process boundary, once."""
 
+from collections.abc import Iterable
 from typing import Final
 
 # Ours.
@@ -85,6 +86,18 @@ NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
+_RECORDS: Final = (GPU_INDEX_GUARD_PREFIX, OWN_PREFIX)
+
+
+def records(annotations: Iterable[str]) -> list[str]:
+    """Those of the keys that only the controller may write."""
+    found = []
+    for key in annotations:
+        if key == ASSUMED_ANNOTATION or key.startswith(_RECORDS):
+            found.append(key)  # noqa: PERF401 - a comprehension is one more call, with every pod
+    return found
+
+
 def is_record(annotation: str) -> bool:
     """Whether only the controller may write this pod annotation: GPU indexes, `assumed`, everything of ours."""
-    return annotation == ASSUMED_ANNOTATION or annotation.startswith((GPU_INDEX_GUARD_PREFIX, OWN_PREFIX))
+    return annotation == ASSUMED_ANNOTATION or annotation.startswith(_RECORDS)

@@ -15,6 +15,8 @@ MAX_LENGTH: Final = 256
 
 _CAP: Final = Fraction(2**63 - 1)
 _NANO: Final = 10**9
+_EXACT: Final = 2**53
+"""Integers up to this size are no matter of rounding or cutting."""
 _EXPONENT_LIMIT: Final = 1000
 
 _GRAMMAR: Final = re.compile(
@@ -94,12 +96,16 @@ def units(value: object) -> int:
 
 def milli(value: object) -> int:
     """The quantity in thousandths, rounded up (`MilliValue()`). Raises QuantityError."""
-    return _milli_of_text(value) if isinstance(value, str) else _ceil(parse(value) * 1000)
+    if isinstance(value, str):
+        return milli_of_text(value)
+    if type(value) is int and abs(value) <= _EXACT:
+        return value * 1000
+    return _ceil(parse(value) * 1000)
 
 
 @lru_cache(maxsize=4096)
-def _milli_of_text(text: str) -> int:
-    """Remembered, as a cluster writes the same few amounts over and over."""
+def milli_of_text(text: str) -> int:
+    """As `milli`; remembered, as a cluster writes the same few amounts over and over."""
     return _ceil(_parse_text(text) * 1000)
 
 

@@ -15,15 +15,27 @@ class StrictJsonError(ValueError):
     """The text is not one JSON value by the strict rules; `str()` says why."""
 
 
-def loads(text: str) -> Any:
+def loads(text: str, repeated: list[str] | None = None) -> Any:
     """The one JSON value in `text`. Raises StrictJsonError.
 
-    Numbers with a fraction or exponent come as float, all others as int, so `type(value) is int` tells them apart.
+    Numbers with a fraction or exponent come as float, all others as int, so `type(value) is int` tells them apart. With
+    `repeated`, duplicate keys are added to that list, so that the rest can be judged as well; their first values count.
     """
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in result and repeated is None:
+                raise StrictJsonError(duplicate(key))
+            if key in result and repeated is not None:
+                repeated.append(key)
+            result.setdefault(key, value)
+        return result
+
     if len(text) > MAX_LENGTH:
         raise StrictJsonError(f"is longer than {MAX_LENGTH} characters")
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer)
+        value = json.loads(text, object_pairs_hook=members, parse_constant=_constant, parse_int=_integer)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise StrictJsonError("has a text with half a surrogate pair") from None
@@ -43,13 +55,9 @@ def _fault(text: str, error: json.JSONDecodeError) -> str:
     return f"{error.msg} at character {error.pos + 1}"
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise StrictJsonError(f"has the duplicate key {json.dumps(key)}")
-        result[key] = value
-    return result
+def duplicate(key: str) -> str:
+    """What is said of a key that stands twice in an object."""
+    return f"has the duplicate key {json.dumps(key)}"
 
 
 def _constant(name: str) -> Any:

@@ -121,8 +121,9 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         self._gave_way: RefusedError | None = None
 
     async def __aenter__(self) -> bytearray:
+        if (self._request.content_length or 0) > self._limit:
+            raise self._too_large()
         try:
-            self._within_limit(self._request.content_length or 0)
             if self._request.content.is_eof():
                 return await self._read()
             return await self._read_in_time()
@@ -167,7 +168,8 @@ class _Share(AbstractAsyncContextManager[bytearray]):
             if self._gave_way is not None:
                 raise self._gave_way
             size = len(body) + len(part)
-            self._within_limit(size)
+            if size > self._limit:
+                raise self._too_large()
             self._intake.take(len(part), self)
             self.counted = size
             body += part
@@ -175,11 +177,9 @@ class _Share(AbstractAsyncContextManager[bytearray]):
             raise self._gave_way
         return body
 
-    def _within_limit(self, size: int) -> None:
-        """Raises RefusedError for a body of at least this size that is too large."""
-        if size > self._limit:
-            limit = f"{self._name}, {self._limit} bytes" if self._name else f"{self._limit} bytes"
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {limit}")
+    def _too_large(self) -> RefusedError:
+        limit = f"{self._name}, {self._limit} bytes" if self._name else f"{self._limit} bytes"
+        return RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {limit}")
 
 
 DEFAULT: Final = Intake(others=OTHERS)

@@ -20,21 +20,15 @@ def asks_ours(draft: Draft, context: Context) -> bool:
     features = context.settings.features
     if (features.cards and draft.cards) or (features.mgpu and draft.mgpu) or (features.dra and draft.claims):
         return True
-    if _asks_unnamed_card(draft, context):
-        return True
-    classes = context.view.serving
-    if not features.dra or (classes is not None and not classes):
+    inferred = features.cards and context.settings.cards.pods_without_card_name == "infer"
+    classes, inventory = context.view.serving, context.view.inventory
+    served = features.dra and (classes is None or bool(classes))
+    if not inferred and not served:
         return False
-    resources = extended(draft.requests)
-    return any(classes is None or classes.serving(resource) for resource in resources)
-
-
-def _asks_unnamed_card(draft: Draft, context: Context) -> bool:
-    """Whether a pod that names no card asks for one, where that is gated; any extended resource while no node was seen."""
-    settings, inventory = context.settings, context.view.inventory
-    if settings.cards.pods_without_card_name != "infer" or not settings.features.cards:
-        return False
-    resources = extended(draft.requests)
-    if inventory is None:
-        return bool(resources)
-    return any(stands_for_share(resource) or inventory.cards_of(resource) for resource in resources)
+    for resource in extended(draft.requests):
+        # While no node was seen, any of them may be a card.
+        if inferred and (inventory is None or stands_for_share(resource) or inventory.cards_of(resource)):
+            return True
+        if served and (classes is None or classes.serving(resource)):
+            return True
+    return False

@@ -11,7 +11,7 @@ from core.cards.quota import parse_quota, quota_findings
 from core.cards.rules import unknown_cards
 from core.objects import Queue, queue
 from core.objects import raw as read
-from core.queues.limits import limits_of
+from core.queues.limits import cards_of
 from core.violations import Findings, Hint, Violation, child, show
 
 _PATH: Final = child("metadata.annotations", names.CARD_QUOTA_ANNOTATION)
@@ -42,9 +42,9 @@ def _text(raw: Mapping[str, Any]) -> str | None:
 def _remarks(
     quota: Mapping[str, int], request: AdmissionRequest, before: Queue, context: Context
 ) -> Iterator[Hint]:
-    had = limits_of(before).cards
-    raised = {card: count for card, count in quota.items() if count * 1000 > had.get(card, 0)}
-    lowered = {card: quota.get(card, 0) for card, milli in had.items() if quota.get(card, 0) * 1000 < milli}
+    had = cards_of(before)
+    raised = {card: count for card, count in quota.items() if count > had.get(card, 0)}
+    lowered = {card: quota.get(card, 0) for card, count in had.items() if quota.get(card, 0) < count}
     if context.view.inventory is not None:
         yield from unknown_cards(raised, context.view.inventory, _PATH)
         yield from _beyond_cluster(raised, request, context)
@@ -57,11 +57,11 @@ def _beyond_cluster(raised: Mapping[str, int], request: AdmissionRequest, contex
     own = read.text(read.mapping(request.object, "metadata"), "name")
     for name, other in (context.view.queues or {}).items():
         if name != own:
-            others.update(limits_of(other).cards)
+            others.update(cards_of(other))
     inventory = context.inventory
     totals = inventory.totals()
     for card, count in raised.items():
-        promised, present = count + others[card] // 1000, totals.get(card, 0) // 1000
+        promised, present = count + others[card], totals.get(card, 0) // 1000
         if promised > present and inventory.resources_of(card):
             detail = (
                 f"{show(card)}: the quotas of all queues add up to {promised}, and the nodes have {present}"

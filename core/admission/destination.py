@@ -14,15 +14,11 @@ _DEFAULT_NAMESPACE: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The queue that something will charge, whether anything names it, and the field that does or could.
-
-    `certain` is whether the object under review names it itself, and nothing that is not in view comes before that.
-    """
+    """The queue that something will charge, whether anything names it, and the field that does or could."""
 
     queue: str
     named: bool
     path: str
-    certain: bool
 
 
 def destination_of(draft: Draft, context: Context) -> Destination | None:
@@ -34,12 +30,17 @@ def destination_of(draft: Draft, context: Context) -> Destination | None:
     found = attribute(draft, None, job, home, context.settings.queue.default)
     if not found.named and (grouped or context.view.namespaces is None):
         return None
-    in_job = job is not None and bool(job.queue)
-    own = found.queue == draft.texts.get(names.QUEUE_NAME_ANNOTATION)
-    # Volcano gives the pods of a job a PodGroup of the job's queue, and a job without one is sent to a queue of its choice.
-    certain = in_job or (own and not grouped and job is None and not owned_by_job(draft))
-    path = "spec.queue" if in_job else draft.path_of(names.QUEUE_NAME_ANNOTATION)
-    return Destination(found.queue, found.named, path, certain)
+    path = f"{draft.prefix}metadata.annotations[{names.QUEUE_NAME_ANNOTATION}]"
+    return Destination(found.queue, found.named, "spec.queue" if job is not None and job.queue else path)
+
+
+def is_certain(draft: Draft, destination: Destination) -> bool:
+    """Whether the object under review names the queue itself, and nothing that is not in view comes before that."""
+    if draft.job is not None:
+        # Volcano gives the pods of a job a PodGroup of the job's queue, and a job without one is sent to a queue of its choice.
+        return bool(draft.job.queue)
+    own = destination.queue == draft.texts.get(names.QUEUE_NAME_ANNOTATION)
+    return own and names.GROUP_NAME_ANNOTATION not in draft.texts and not owned_by_job(draft)
 
 
 def home_of(namespace: str, context: Context) -> Namespace | None:

@@ -144,7 +144,7 @@ def judge(request: AdmissionRequest, context: Context, rules: Iterable[Rule] = R
         # Comparing two templates that nest hundreds of levels deep; nothing that a scheduler could ever run.
         violation = Violation(reasons.OBJECT_MALFORMED, "(the object)", "is nested too deeply")
         return Findings([violation])
-    return messages.once(found) if found else found
+    return messages.once(found) if found.violations or found.hints else found
 
 
 def answer(request: AdmissionRequest, context: Context, rule: Rule) -> Decision:
@@ -153,7 +153,8 @@ def answer(request: AdmissionRequest, context: Context, rule: Rule) -> Decision:
     Never raises, whatever JSON the objects hold.
     """
     if rule.mutate is None:
-        return _verdict(request, judge(request, context, (rule,)))
+        found = judge(request, context, (rule,))
+        return _verdict(request, found) if found.violations or found.hints else ALLOWED
     return rule.mutate(request, context) if rule.applies(request) else ALLOWED
 
 
@@ -183,6 +184,4 @@ CONSTANT: Final = (ALLOWED, *(decision for row in pods.PATCHED for decision in r
 
 
 def _verdict(request: AdmissionRequest, found: Findings) -> Decision:
-    if not found:
-        return ALLOWED
     return Decision(warnings=messages.warnings(found), denial=messages.denial(request, found))

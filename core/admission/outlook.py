@@ -4,31 +4,49 @@ Never more than a hint: a queue may be created, and a quota may grow. What is in
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from core import names, reasons
 from core.admission.destination import Destination
 from core.admission.view import Context
 from core.cards import expression
-from core.cards.ask import CardAsk, open_ask
-from core.cards.inventory import Inventory
+from core.cards.ask import AskError, count_of
 from core.objects import Queue
 from core.objects.draft import Draft
-from core.queues.limits import limits_of
-from core.violations import Hint, show
-
-_ONE_CARD: Final = 1000
+from core.queues.limits import cards_of
+from core.violations import Findings, Hint, show
 
 
-def pod_hints(draft: Draft, destination: Destination, context: Context) -> Iterator[Hint]:
-    """The outlook of a pod, or of the pods made from a template, that ask for something of ours; queues are in view."""
-    cards = draft.cards if context.settings.features.cards else ""
-    queue = (context.view.queues or {}).get(destination.queue)
-    # Shares and claims that come to the default queue while it does not exist are not limited, and do not wait.
-    if queue is None and (cards or destination.named):
-        yield _missing(destination)
-    if queue is not None and cards:
-        yield from _pod_beyond(draft, queue, context.inventory)
+def judge_pod(
+    draft: Draft,
+    served: Mapping[str, frozenset[str]],
+    destination: Destination,
+    queue: Queue | None,
+    found: Findings,
+) -> None:
+    """The outlook of a pod, or of the pods made from a template, that ask for something of ours.
+
+    `served` are the cards that it may get, with the resources of each; `queue` is that of the destination, None where there
+    is none.
+    """
+    if queue is None:
+        # Shares and claims that come to the default queue while it does not exist are not limited, and do not wait.
+        if served or destination.named:
+            found.hints.append(_missing(destination))
+        return
+    if not served:
+        return
+    asked: tuple[str, int] | AskError | None = None
+    most, quota = 0, cards_of(queue)
+    for card, resources in served.items():
+        # One pod gets all its cards under one name, so the largest quota among the alternatives counts.
+        most = max(most, quota.get(card, 0))
+        if asked is None or isinstance(asked, AskError):
+            asked = count_of(card, draft.limits, draft.requests, resources)
+    # What cannot be counted, since no node carries the card now, is at least one card.
+    count = asked[1] // 1000 if isinstance(asked, tuple) else 1
+    if count > most:
+        path = draft.path_of(names.CARD_NAME_ANNOTATION)
+        found.hints.append(_beyond(draft.cards, count, most, queue, path))
 
 
 def request_hints(requested: Mapping[str, int], queue: str, path: str, context: Context) -> Iterator[Hint]:
@@ -37,30 +55,14 @@ def request_hints(requested: Mapping[str, int], queue: str, path: str, context: 
         return
     found = context.view.queues.get(queue or context.settings.queue.default)
     if found is None:
-        yield _missing(
-            Destination(queue or context.settings.queue.default, bool(queue), "spec.queue", certain=True)
-        )
+        yield _missing(Destination(queue or context.settings.queue.default, bool(queue), "spec.queue"))
         return
-    quota = limits_of(found).cards
+    quota = cards_of(found)
     for cards, count in requested.items():
         # A group may lie on several cards, so their quotas add up.
-        limit = sum(quota.get(card, 0) for card in expression.every_alternative(cards)) // 1000
+        limit = sum(quota.get(card, 0) for card in expression.every_alternative(cards))
         if count > limit:
             yield _beyond(cards, count, limit, found, path)
-
-
-def _pod_beyond(draft: Draft, queue: Queue, inventory: Inventory) -> Iterator[Hint]:
-    """One pod gets all its cards under one name, so the largest quota among the alternatives counts."""
-    cards = draft.cards
-    asked = open_ask(cards, draft.limits, draft.requests, inventory.resources_of)
-    # What cannot be counted, since no node carries the card now, is at least one card.
-    milli = asked.milli if isinstance(asked, CardAsk) else _ONE_CARD
-    quota, most = limits_of(queue).cards, 0
-    for card in expression.split(cards):
-        most = max(most, quota.get(card, 0))
-    if milli > most:
-        path = draft.path_of(names.CARD_NAME_ANNOTATION)
-        yield _beyond(cards, milli // 1000, most // 1000, queue, path)
 
 
 def _missing(destination: Destination) -> Hint:

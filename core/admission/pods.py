@@ -71,12 +71,14 @@ def gated_at_creation(draft: Draft, context: Context) -> bool:
 def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
     """The rules for a new pod; for a stored one what is protected, and the card name if that changed."""
     raw = request.object
-    draft = Draft.of(raw, namespace=namespace_of(request))
+    draft = Draft.of(raw, namespace=request.namespace or namespace_of(request))
     malformed = () if draft.typed else shapes.pod(raw)
     if malformed:
         found.violations += malformed
     elif request.operation == CREATE:
-        if not request.username.startswith(names.NODE_ACCOUNTS):
+        if names.MIRROR_POD_ANNOTATION in draft.annotations and not request.username.startswith(
+            names.NODE_ACCOUNTS
+        ):
             # The image of a static pod shows what runs on its node anyway, so little is asked of it. Only kubelets make them: the
             # annotation of anybody else counts for nothing, or it would be a way past the gate into any queue.
             draft.drop(names.MIRROR_POD_ANNOTATION)

@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from core import names, reasons
 from core.admission.asks import asks_ours
-from core.admission.destination import Destination
+from core.admission.destination import Destination, home_of, is_certain
 from core.admission.request import UPDATE
 from core.admission.view import Context
-from core.objects import Namespace
 from core.objects import raw as read
 from core.objects.draft import Draft
 from core.queues.access import may_use, problem_of
@@ -38,22 +37,20 @@ def queue_violations(operation: str, new: Mapping[str, Any], old: Mapping[str, A
             yield Violation(reasons.QUEUE_ACCESS_MALFORMED, path, problem, value=text)
 
 
-def judge_pod(
-    draft: Draft, destination: Destination, home: Namespace, context: Context, found: Findings
-) -> None:
+def judge_pod(draft: Draft, destination: Destination, context: Context, found: Findings) -> None:
     """Whether the queue of a pod of ours, or of the pods made from a template, is open to their namespace.
 
     One that they name themselves is refused. To one that their namespace names, or that is the default, they are sent
     without a word of theirs: they wait, and are warned.
     """
-    queue = (context.view.queues or {}).get(destination.queue)
-    if queue is None or may_use(queue, home.name, home.labels, context.settings.queue.access):
+    queue, home = (context.view.queues or {}).get(destination.queue), home_of(draft.namespace, context)
+    if queue is None or home is None or may_use(queue, home.name, home.labels, context.settings.queue.access):
         return
     if not asks_ours(draft, context):
         return
     said = f"queue {queue.name} is not open to namespace {home.name}"
     code, path = reasons.QUEUE_NOT_ALLOWED, destination.path
-    if destination.certain:
+    if is_certain(draft, destination):
         found.violations.append(Violation(code, path, f"{said}; {_WAY_OUT}", "Forbidden", queue.name))
     else:
         found.hints.append(Hint(code, path, f"{said}; what is sent to it waits until it is"))

@@ -11,7 +11,7 @@ from core.cards.ask import CardAsk, open_ask
 from core.objects import job
 from core.objects import raw as read
 from core.objects.draft import Draft
-from core.queues.limits import limits_of
+from core.queues.limits import cards_of
 from core.violations import Hint, show
 from core.workloads import KINDS, pod_sets
 
@@ -38,8 +38,8 @@ def hints(group: str, kind: str, raw: Mapping[str, Any], context: Context) -> It
         needs[destination.queue, cards] = total + made.count * each, max(largest, each)
     for (name, cards), (total, largest) in needs.items():
         queue = queues.get(name)
-        quota = limits_of(queue).cards if queue is not None else {}
-        limit = sum(quota.get(card, 0) for card in expression.every_alternative(cards)) // 1000
+        quota = cards_of(queue) if queue is not None else {}
+        limit = sum(quota.get(card, 0) for card in expression.every_alternative(cards))
         if queue is not None and largest <= limit < total:
             detail = (
                 f"all pods together ask for {total} of {show(cards)}, the quota of queue {name} is {limit}: "

@@ -1,9 +1,11 @@
 """The rules that a pod and the template of a pod share."""
 
+from collections.abc import Mapping
+
 from core import names, reasons
 from core.admission import limits, outlook, queue_access
 from core.admission.asks import asks_ours
-from core.admission.destination import Destination, destination_of, home_of
+from core.admission.destination import Destination, destination_of
 from core.admission.request import AdmissionRequest
 from core.admission.view import Context
 from core.cards import rules as card_rules
@@ -26,14 +28,12 @@ def judge(draft: Draft, context: Context, found: Findings) -> None:
     schedules the pods, the queue that they are for is open to their namespace, or not.
     """
     destination = judge_asked(draft, context, found)
-    for key in draft.annotations:
-        if names.is_record(key):
-            detail, value = "is set by the controller only, leave it out", draft.annotations[key]
-            path = draft.path_of(key)
-            found.violations.append(Violation(reasons.RECORD_PROTECTED, path, detail, "Forbidden", value))
-    home = None if destination is None else home_of(draft.namespace, context)
-    if home is not None and destination is not None:
-        queue_access.judge_pod(draft, destination, home, context, found)
+    for key in names.records(draft.annotations):
+        detail, value = "is set by the controller only, leave it out", draft.annotations[key]
+        path = draft.path_of(key)
+        found.violations.append(Violation(reasons.RECORD_PROTECTED, path, detail, "Forbidden", value))
+    if destination is not None and context.view.namespaces is not None:
+        queue_access.judge_pod(draft, destination, context, found)
 
 
 def judge_asked(draft: Draft, context: Context, found: Findings) -> Destination | None:
@@ -42,22 +42,25 @@ def judge_asked(draft: Draft, context: Context, found: Findings) -> Destination 
     Those of mGPU for a scheduler of ours, since nobody else knows it, and for a pod that comes with its node: no scheduler
     and no Binding will ever have a say about that.
     """
-    settings = context.settings
+    settings, queues = context.settings, context.view.queues
     features, ours = settings.features, draft.scheduler in settings.scheduler_names
+    served: Mapping[str, frozenset[str]] = {}
     if features.cards:
         complete, policy = context.view.inventory is not None, settings.cards.pods_without_card_name
-        card_rules.judge(draft, inventory=context.inventory, complete=complete, policy=policy, found=found)
+        served = card_rules.judge(
+            draft, inventory=context.inventory, complete=complete, policy=policy, found=found
+        )
     if draft.mgpu and features.mgpu and (ours or (not draft.prefix and draft.spec.get("nodeName"))):
         mgpu_rules.judge(draft, settings.mgpu, found)
     gated = features.gates and ours and asks_ours(draft, context)
     if gated and draft.spec.get("affinity"):
         found.violations += limits.expressions(draft.spec, draft.prefix)
-    if features.cross_quota:
+    if features.cross_quota and names.CROSSQUOTA_STRATEGY_ANNOTATION in draft.annotations:
         found.hints += crossquota_rules.pod_hints(draft)
-    destination = None
-    if context.view.queues is not None and names.MIRROR_POD_ANNOTATION not in draft.annotations:
-        destination = destination_of(draft, context)
+    if queues is None or names.MIRROR_POD_ANNOTATION in draft.annotations:
+        return None
+    destination = destination_of(draft, context)
     if gated and destination is not None and not found.violations:
         # Only those hear it who wait at the gate.
-        found.hints += outlook.pod_hints(draft, destination, context)
+        outlook.judge_pod(draft, served, destination, queues.get(destination.queue), found)
     return destination

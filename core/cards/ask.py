@@ -87,7 +87,7 @@ def open_ask(
     alternatives = expression.split(cards)
     problems: list[AskError] = []
     for card in alternatives:
-        counted = _counted(card, limits, requests, resources_of(card))
+        counted = count_of(card, limits, requests, resources_of(card))
         if not isinstance(counted, AskError):
             return CardAsk(cards, alternatives, cards, *counted)
         problems.append(counted)
@@ -130,10 +130,10 @@ def _real_card(
 
 
 def _count(pod: Pod, card: str, resources: frozenset[str]) -> tuple[str, int] | AskError:
-    return _counted(card, pod.limits, pod.requests, resources)
+    return count_of(card, pod.limits, pod.requests, resources)
 
 
-def _counted(
+def count_of(
     card: str, limits: Mapping[str, int], requests: Mapping[str, int], resources: frozenset[str]
 ) -> tuple[str, int] | AskError:
     """(resource, thousandths) of a card, from the limits, else from the requests; rounded up to whole cards.

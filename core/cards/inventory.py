@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.cards.discovery import CardStock, NodeCards, discover
-from core.cards.expression import resource_by_name
+from core.cards.expression import resource_by_name, stands_for_share
 from core.objects import Node
 
 _NOTHING: Final = NodeCards({})
@@ -55,13 +55,27 @@ class Inventory:
 
     def cards_of(self, resource: str) -> tuple[str, ...]:
         """The known cards that a resource may stand for, sorted."""
+        return self._by_resource().get(resource, ())
+
+    def _by_resource(self) -> Mapping[str, tuple[str, ...]]:
         if self._served is None:
             served: dict[str, list[str]] = {}
             for card in self.cards():
                 for each in self.resources_of(card):
                     served.setdefault(each, []).append(card)
             self._served = {each: tuple(cards) for each, cards in served.items()}
-        return self._served.get(resource, ())
+        return self._served
+
+    def cards_among(self, amounts: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+        """The resources that are asked for and stand for cards, in order, with the known cards that each may stand for."""
+        asked: dict[str, tuple[str, ...]] = {}
+        served = self._by_resource() if self._served is None else self._served
+        for resource in sorted(amounts):
+            if amounts[resource] > 0:
+                cards = served.get(resource, ())
+                if cards or ("/" in resource and stands_for_share(resource)):
+                    asked[resource] = cards
+        return asked
 
     def cards(self) -> tuple[str, ...]:
         """All cards that a node carries or the settings name, sorted."""

@@ -83,14 +83,16 @@ def _read(text: str) -> tuple[dict[str, int], list[_Problem]]:
     """The readable entries and all problems of the others."""
     if not text:
         return {}, []
+    repeated: list[str] = []
     try:
-        value = strictjson.loads(text)
+        value = strictjson.loads(text, repeated)
     except strictjson.StrictJsonError as error:
         return {}, [_Problem(f"{error}; write a JSON object, such as {_EXAMPLE}")]
     if not isinstance(value, dict):
         return {}, [_Problem(f"must be a JSON object, such as {_EXAMPLE}")]
     entries: dict[str, int] = {}
-    problems: list[_Problem] = []
+    more = f"; write a JSON object, such as {_EXAMPLE}"
+    problems = [_Problem(strictjson.duplicate(key) + more) for key in dict.fromkeys(repeated)]
     for key, count in value.items():
         detail = _count_error(count)
         if detail:

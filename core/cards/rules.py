@@ -4,7 +4,7 @@ All rules look at the object alone, and at what the nodes say about card names; 
 object that is refused would be refused at any other time as well.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -22,8 +22,12 @@ _UNKNOWN_LISTED: Final = 8
 """Of more unknown cards nothing is said: an annotation has room for thousands, and each is compared with all known."""
 
 
-def judge(draft: Draft, *, inventory: Inventory, complete: bool, policy: str, found: Findings) -> None:
+def judge(
+    draft: Draft, *, inventory: Inventory, complete: bool, policy: str, found: Findings
+) -> Mapping[str, frozenset[str]]:
     """Adds everything that is wrong with the cards of a pod or template, and what is worth a hint.
+
+    Returns the cards that it may get and the resources of each; none where it names no card, or none that could be.
 
     `complete`: the inventory has seen all nodes, so that a card which is not in it is unknown; otherwise only the settings and
     the names tell about cards. `policy` is the setting for pods that name no card.
@@ -37,25 +41,24 @@ def judge(draft: Draft, *, inventory: Inventory, complete: bool, policy: str, fo
         path = draft.path_of(names.CARD_NAME_MISPRINT)
         detail = f"is never read; the card is named by {names.CARD_NAME_ANNOTATION}"
         found.hints.append(Hint(reasons.CARD_NAME_MISSPELT, path, detail))
-    cards = draft.cards
+    cards, served = draft.cards, dict[str, frozenset[str]]()
     if not cards:
-        _unnamed(draft, _of_cards(draft, inventory), policy, found)
-        return
-    if not draft.prefix:
+        _unnamed(draft, inventory, policy, found)
+        return served
+    if not draft.prefix and draft.spec.get("nodeName"):
         _preset_node(draft, found)
-    path = draft.path_of(names.CARD_NAME_ANNOTATION)
+    path = f"{draft.prefix}metadata.annotations[{names.CARD_NAME_ANNOTATION}]"
     errors = expression.expression_errors(cards)
     if errors:
         found.violations += [
             Violation(reasons.CARD_NAME_MALFORMED, path, error, value=cards) for error in errors
         ]
-        return
-    # What each alternative is served by, where that is known.
-    served: dict[str, frozenset[str]] = {}
+        return served
     for card in expression.split(cards):
         served[card] = inventory.resources_of(card)
     # Which resource is missing can only be said when all alternatives agree on one.
-    if not _different_resources(served, cards, path, found) and all(served.values()):
+    differ = len(served) > 1 and _different_resources(served, cards, path, found)
+    if not differ and all(served.values()):
         _missing_resource(draft, served, found)
     if "/" in cards:
         for card in expression.reserved(cards):
@@ -63,13 +66,14 @@ def judge(draft: Draft, *, inventory: Inventory, complete: bool, policy: str, fo
             found.hints.append(Hint(reasons.CARD_NAME_MALFORMED, path, detail))
     if complete and not all(served.values()):
         found.hints += unknown_cards(served, inventory, path)
-    _uncovered(draft, served, _of_cards(draft, inventory), policy, found)
+    _uncovered(draft, served, inventory, policy, found)
+    return served
 
 
 def _preset_node(draft: Draft, found: Findings) -> None:
     """A pod that has its node already cannot be held at a gate; a mirror pod only shows what runs anyway."""
-    node = draft.spec.get("nodeName")
-    if node and names.MIRROR_POD_ANNOTATION not in draft.annotations:
+    node = draft.spec["nodeName"]
+    if names.MIRROR_POD_ANNOTATION not in draft.annotations:
         detail = "a pod that names a card must be placed by the scheduler; use node affinity instead"
         path = f"{draft.prefix}spec.nodeName"
         found.violations.append(Violation(reasons.NODE_NAME_PRESET, path, detail, "Forbidden", node))
@@ -82,8 +86,6 @@ def _different_resources(
 
     A whole card that is not known yet still differs from a share: discovery never counts shares as whole cards.
     """
-    if len(served) == 1:
-        return False
     known = {card: resources for card, resources in served.items() if resources}
     shares = [card for card in known if expression.is_share(card)]
     unknown_whole = [card for card in served if card not in known and "/" not in card]
@@ -102,8 +104,28 @@ def _missing_resource(draft: Draft, served: Mapping[str, frozenset[str]], found:
 
     An amount that is no quantity is named instead; a template inside a custom resource may hold anything.
     """
+    # Where every amount can be read, and there is nothing but containers, their sums have said what there is.
+    present: Container[str] | None = draft.requests
+    if not draft.readable:
+        present = _present(draft, frozenset[str]().union(*served.values()), found)
+    if present is None:
+        return
+    missing: dict[str, str] = {}
+    for card, resources in served.items():
+        for resource in resources:
+            if resource in present:
+                break
+        else:
+            missing[min(resources)] = card
+    for resource, card in missing.items():
+        detail = f"card {card} needs the resource {resource} in the limits of a container"
+        path = f"{draft.prefix}spec.containers"
+        found.violations.append(Violation(reasons.CARD_RESOURCE_MISSING, path, detail, "Required value"))
+
+
+def _present(draft: Draft, wanted: frozenset[str], found: Findings) -> Container[str] | None:
+    """Those of the resources that containers ask for; None where an amount of one is no quantity, which is told."""
     present, problems = set[str](), len(found.violations)
-    wanted = frozenset[str]().union(*served.values())
     for kind, listed in (("initContainers", draft.inits), ("containers", draft.containers)):
         for index, container in enumerate(listed):
             resources = container.get("resources") or _NOTHING
@@ -113,16 +135,7 @@ def _missing_resource(draft: Draft, served: Mapping[str, frozenset[str]], found:
                     present.update(amounts)
                     path = f"{draft.prefix}spec.{kind}[{index}].resources.{section}"
                     _unreadable(amounts, wanted, path, found)
-    if len(found.violations) > problems:
-        return
-    missing: dict[str, str] = {}
-    for card, resources in served.items():
-        if resources.isdisjoint(present):
-            missing[min(resources)] = card
-    for resource, card in missing.items():
-        detail = f"card {card} needs the resource {resource} in the limits of a container"
-        path = f"{draft.prefix}spec.containers"
-        found.violations.append(Violation(reasons.CARD_RESOURCE_MISSING, path, detail, "Required value"))
+    return present if len(found.violations) == problems else None
 
 
 def _unreadable(amounts: Mapping[str, Any], wanted: frozenset[str], path: str, found: Findings) -> None:
@@ -150,15 +163,16 @@ def _did_you_mean(card: str, inventory: Inventory) -> str:
     return f"; did you mean {near}?" if near else ""
 
 
-def _unnamed(draft: Draft, asked: Mapping[str, tuple[str, ...]], policy: str, found: Findings) -> None:
+def _unnamed(draft: Draft, inventory: Inventory, policy: str, found: Findings) -> None:
     """A pod that asks for a card's resource without naming a card: no card quota counts it."""
+    asked = inventory.cards_among(draft.requests | draft.limits)
     if not asked:
         return
     if policy == "infer":
         if len(asked) > 1:
             several = f"{', '.join(asked)} are asked for: one card can be inferred, not several"
             _uncounted(draft, "deny", several, found)
-        elif not draft.prefix:
+        elif not draft.prefix and draft.spec.get("nodeName"):
             # The gate holds it; one that has its node already, no gate can hold.
             _preset_node(draft, found)
         return
@@ -169,7 +183,7 @@ def _unnamed(draft: Draft, asked: Mapping[str, tuple[str, ...]], policy: str, fo
 def _uncovered(
     draft: Draft,
     served: Mapping[str, frozenset[str]],
-    asked: Mapping[str, tuple[str, ...]],
+    inventory: Inventory,
     policy: str,
     found: Findings,
 ) -> None:
@@ -177,27 +191,13 @@ def _uncovered(
 
     All alternatives are served by one resource. While no named card is known, it may be any one of those that are asked for.
     """
+    asked = inventory.cards_among(draft.requests | draft.limits)
     own = frozenset[str]().union(*served.values())
     beside = sorted(asked.keys() - own) if own else sorted(asked)[1:]
     if beside:
         detail = f"{', '.join(beside)} is asked for beside the card that is named, which does not cover it"
         # A second card cannot be inferred.
         _uncounted(draft, "deny" if policy == "infer" else policy, detail, found)
-
-
-def _of_cards(draft: Draft, inventory: Inventory) -> dict[str, tuple[str, ...]]:
-    """The resources that the pod asks for and that stand for cards, in order, with the cards that the nodes show for each.
-
-    Templates are not defaulted, so limits count before requests.
-    """
-    asked: dict[str, tuple[str, ...]] = {}
-    amounts = draft.requests | draft.limits
-    for resource in sorted(amounts):
-        if amounts[resource] > 0:
-            cards = inventory.cards_of(resource)
-            if cards or expression.stands_for_share(resource):
-                asked[resource] = cards
-    return asked
 
 
 def _uncounted(draft: Draft, policy: str, detail: str, found: Findings) -> None:

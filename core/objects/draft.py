@@ -10,6 +10,7 @@ from core.objects import raw as read
 from core.objects.job import Job
 from core.objects.pod import Owner, controlling_owner
 from core.objects.pod_resources import aggregate
+from core.quantity import QuantityError, milli, milli_of_text
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 _TEXT: Final = frozenset({str, NoneType})
@@ -33,19 +34,26 @@ class Draft:
     spec: Mapping[str, Any]
     annotations: Mapping[str, Any]
     texts: Mapping[str, str]
+    cards: str
+    """The expression of its cards; an empty one names none."""
     containers: list[Any]
     inits: list[Any]
     typed: bool
     """Whether every field that a rule reads has its JSON type; null has every type, but as an item of a list."""
+    readable: bool
+    """Whether every amount of its containers is a quantity, as far as that was looked at: only of a pod without anything but containers."""
     mgpu: bool
     """Whether any container, init containers included, has an mGPU key in its limits or requests, whatever the value."""
     claims: bool
+    limits: dict[str, int]
+    """Resource -> thousandths of the whole pod. The API server defaults no templates, so these count before requests."""
+    requests: dict[str, int]
+    """The same of its requests; one that is missing equals the limit."""
     prefix: str
     scheduler: str
     namespace: str
     job: Job | None
-    _limits: dict[str, int] | None = field(default=None, repr=False)
-    _requests: dict[str, int] | None = field(default=None, repr=False)
+    _owner: Owner | bool | None = field(default=False, repr=False)
 
     @classmethod
     def of(
@@ -65,31 +73,39 @@ class Draft:
         spec = spec if isinstance(spec, dict) else _NOTHING
         annotations = metadata.get("annotations")
         texts = annotations = annotations if isinstance(annotations, dict) else _NOTHING
-        if None in annotations.values():
-            texts = read.texts(annotations)
         if not typed:
             texts = annotations = read.texts(annotations)
-        containers, inits = spec.get("containers"), spec.get("initContainers")
+        elif None in annotations.values():
+            texts = read.texts(annotations)
+        listed, inits = spec.get("containers"), spec.get("initContainers")
         claims, gates = spec.get("resourceClaims"), spec.get("schedulingGates")
         if claims is not None or gates is not None:
             typed = typed and _named(claims, _CLAIM) and _named(gates, _GATE)
-        containers_typed, mgpu = _walked(containers)
-        if inits is not None:
-            inits_typed, mgpu_too = _walked(inits)
-            containers_typed, mgpu = containers_typed and inits_typed, mgpu or mgpu_too
-        node, chosen, overhead = spec.get("nodeName"), spec.get("schedulerName"), spec.get("overhead")
-        if not (isinstance(node, _STRING) and isinstance(chosen, _STRING) and _amounts(overhead)):
-            typed = False
+        containers = _Containers(listed, inits)
+        if inits is not None or "overhead" in spec or "resources" in spec:
+            # What containers share, or use one after the other, is not their sum.
+            containers.readable = False
+            containers.limits, containers.requests = aggregate(spec, "limits"), aggregate(spec, "requests")
+            overhead = spec.get("overhead")
+            if overhead is not None:
+                typed = (
+                    typed and isinstance(overhead, dict) and _AMOUNT.issuperset(map(type, overhead.values()))
+                )
+        node, chosen = spec.get("nodeName"), spec.get("schedulerName")
         return cls(
             metadata,
             spec,
             annotations,
             texts,
-            containers if isinstance(containers, list) else [],
+            texts.get(names.CARD_NAME_ANNOTATION, ""),
+            listed if isinstance(listed, list) else [],
             inits if isinstance(inits, list) else [],
-            typed and containers_typed,
-            mgpu,
+            typed and containers.typed and isinstance(node, _STRING) and isinstance(chosen, _STRING),
+            containers.readable,
+            containers.mgpu,
             isinstance(claims, list) and bool(claims),
+            containers.limits,
+            containers.requests,
             prefix,
             chosen if isinstance(chosen, str) and chosen else scheduler,
             namespace,
@@ -97,28 +113,11 @@ class Draft:
         )
 
     @property
-    def cards(self) -> str:
-        """The expression of its cards; an empty one names none."""
-        return self.texts.get(names.CARD_NAME_ANNOTATION, "")
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """Resource -> thousandths of the whole pod."""
-        if self._limits is None:
-            self._limits = aggregate(self.spec, "limits")
-        return self._limits
-
-    @property
-    def requests(self) -> dict[str, int]:
-        """The same of its requests; one that is missing equals the limit."""
-        if self._requests is None:
-            self._requests = aggregate(self.spec, "requests")
-        return self._requests
-
-    @property
     def owner(self) -> Owner | None:
         """The controlling owner."""
-        return controlling_owner(self.metadata) if "ownerReferences" in self.metadata else None
+        if isinstance(self._owner, bool):
+            self._owner = controlling_owner(self.metadata) if "ownerReferences" in self.metadata else None
+        return self._owner
 
     def drop(self, *keys: str) -> None:
         """Takes annotations for absent."""
@@ -155,27 +154,47 @@ def _named(listed: object, keys: tuple[str, ...]) -> bool:
     return True
 
 
-def _walked(containers: object) -> tuple[bool, bool]:
-    """Of a list of containers: whether it is typed, and whether any of them asks for mGPU."""
-    if not isinstance(containers, list):
-        return containers is None, False
-    typed, mgpu = True, False
-    for container in containers:
-        if not isinstance(container, dict):
-            typed = False
-            continue
-        resources = container.get("resources")
-        own = (container.get("name"), container.get("restartPolicy"))
-        typed = typed and isinstance(resources, _OBJECT) and _TEXT.issuperset(map(type, own))
-        if isinstance(resources, dict):
-            for amounts in (resources.get("limits"), resources.get("requests")):
-                if isinstance(amounts, dict):
-                    typed = typed and _AMOUNT.issuperset(map(type, amounts.values()))
-                    mgpu = mgpu or names.MGPU_CORE in amounts or names.MGPU_MEMORY in amounts
-                elif amounts is not None:
-                    typed = False
-    return typed, mgpu
+class _Containers:
+    """What the containers of a pod say together, and the sums of their amounts, in one look at each of them."""
 
+    __slots__ = ("limits", "mgpu", "readable", "requests", "typed")
 
-def _amounts(listed: object) -> bool:
-    return _AMOUNT.issuperset(map(type, listed.values())) if isinstance(listed, dict) else listed is None
+    def __init__(self, *lists: object) -> None:
+        self.typed, self.readable, self.mgpu = True, True, False
+        self.limits: dict[str, int] = {}
+        self.requests: dict[str, int] = {}
+        for listed in lists:
+            if not isinstance(listed, list):
+                self.typed = self.typed and listed is None
+                continue
+            for container in listed:
+                if not isinstance(container, dict):
+                    self.typed = False
+                    continue
+                resources = container.get("resources")
+                own = (container.get("name"), container.get("restartPolicy"))
+                self.typed = (
+                    self.typed and isinstance(resources, _OBJECT) and _TEXT.issuperset(map(type, own))
+                )
+                if isinstance(resources, dict):
+                    self._add(resources)
+
+    def _add(self, resources: Mapping[str, Any]) -> None:
+        asked: dict[str, int] = {}
+        for kind, total in (("limits", self.limits), ("requests", self.requests)):
+            amounts = resources.get(kind)
+            if isinstance(amounts, dict):
+                self.typed = self.typed and _AMOUNT.issuperset(map(type, amounts.values()))
+                self.mgpu = self.mgpu or names.MGPU_CORE in amounts or names.MGPU_MEMORY in amounts
+                for name, value in amounts.items():
+                    try:
+                        # A text that was read before costs no call.
+                        asked[name] = milli_of_text(value) if isinstance(value, str) else milli(value)
+                    except QuantityError:
+                        self.readable = False
+            elif amounts is not None:
+                self.typed = False
+            # A request that is missing equals the limit, as the API server defaults it.
+            for name, thousandths in asked.items():
+                if isinstance(name, str):
+                    total[name] = total.get(name, 0) + thousandths

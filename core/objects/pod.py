@@ -274,11 +274,13 @@ def controlling_owner(metadata: Mapping[str, Any]) -> Owner | None:
     """The owner reference with `controller: true`."""
     for reference in read.sequence(metadata, "ownerReferences"):
         if isinstance(reference, dict) and reference.get("controller") is True:
+            version, kind = reference.get("apiVersion"), reference.get("kind")
+            name, uid = reference.get("name"), reference.get("uid")
             return Owner(
-                api_version=read.text(reference, "apiVersion"),
-                kind=read.text(reference, "kind"),
-                name=read.text(reference, "name"),
-                uid=read.text(reference, "uid"),
+                api_version=version if isinstance(version, str) else "",
+                kind=kind if isinstance(kind, str) else "",
+                name=name if isinstance(name, str) else "",
+                uid=uid if isinstance(uid, str) else "",
             )
     return None
 

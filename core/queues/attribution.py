@@ -78,15 +78,16 @@ def named_by(
     yield Source.GROUP, group.queue if group else ""
     yield Source.JOB, job.queue if job else ""
     # The Job controller copies the queue to the pod; it serves while the Job itself is not in sight.
-    copied = pod.annotations.get(names.JOB_QUEUE_ANNOTATION, "") if owned_by_job(pod) else ""
-    yield Source.JOB_ANNOTATION, copied
+    copied = pod.annotations.get(names.JOB_QUEUE_ANNOTATION, "")
+    yield Source.JOB_ANNOTATION, copied if copied and owned_by_job(pod) else ""
     yield Source.ANNOTATION, pod.annotations.get(names.QUEUE_NAME_ANNOTATION, "")
     yield Source.NAMESPACE, namespace.queue if namespace else ""
 
 
 def owned_by_job(pod: Charged) -> bool:
     """Whether a Volcano Job controls the pod."""
-    return is_job(pod.owner)
+    owner = pod.owner
+    return owner is not None and is_job(owner)
 
 
 def is_job(owner: Owner | None) -> bool:

@@ -23,6 +23,14 @@ class Limits:
     """Whether the queue has any usable card quota or capability at all."""
 
 
+def cards_of(queue: Queue) -> Mapping[str, int]:
+    """The quota of each card, in whole cards; none where it cannot be read."""
+    try:
+        return parse_quota(queue.card_quota)
+    except CardJsonError:
+        return {}
+
+
 def limits_of(queue: Queue) -> Limits:
     """The limits of a queue as it is stored; never raises, since a bad quota may have been stored without us."""
     malformed = ""

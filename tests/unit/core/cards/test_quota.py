@@ -112,6 +112,19 @@ def test_every_bad_entry_is_named() -> None:
     assert [violation.path for violation in findings.violations] == [f"{PATH}[A]", f"{PATH}[C]", PATH]
 
 
+def test_a_key_that_stands_twice_hides_no_other_mistake() -> None:
+    text = '{"A": 1, "A": 2, "B": -1, "C": 1, "C|D": 1, "C": "1", "C": 3}'
+    for findings in (quota_findings(text, PATH), request_findings(text, PATH)):
+        lines = [str(violation) for violation in findings.violations]
+        assert [line for line in lines if "duplicate" in line] == lines[:2]
+        assert 'has the duplicate key "A"; write a JSON object' in lines[0]
+        assert 'has the duplicate key "C"; write a JSON object' in lines[1]
+        assert lines[2] == f"{PATH}[B]: Invalid value: -1: must not be negative"
+    assert len(quota_findings(text, PATH).violations) == 4
+    with pytest.raises(CardJsonError, match='duplicate key "A"'):
+        parse_quota(text)
+
+
 def test_a_key_that_cannot_stand_on_a_line_is_escaped_and_cut() -> None:
     long = "x" * 5000
     findings = quota_findings(f'{{"A\\nB": -1, "{long}": -1, "": -1}}', PATH)
