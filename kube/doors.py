@@ -2,9 +2,14 @@
 
 Each costs memory before anything was asked, so whoever opens them must not be able to open any number, or to keep them. Where
 all places are taken, the newcomer gets one of those who have proven nothing: to be refused would cost an API server its request.
+
+asyncio tells a server of a TLS connection when its handshake is done, and until then nobody counts it. Where a handshake fails,
+it leaves all that belongs to the connection to the garbage collector, some 100 KiB that are found after minutes. So handshakes
+are begun here, in a connection that has its place already.
 """
 
 import asyncio
+import ssl
 from asyncio import sslproto
 from collections.abc import Callable
 from http import HTTPStatus
@@ -47,6 +52,7 @@ class Doors:
         self,
         inner: Factory,
         *,
+        tls: ssl.SSLContext | None = None,
         name: str = "http",
         most: int = CONNECTIONS,
         of_one: int = CONNECTIONS_OF_ONE,
@@ -54,6 +60,7 @@ class Doors:
         metrics: Metrics = DEFAULT,
     ) -> None:
         self._inner = inner
+        self._tls = tls
         self._most = most
         self._of_one = of_one
         self.headers_s = headers_s
@@ -64,7 +71,8 @@ class Doors:
 
     def __call__(self) -> asyncio.Protocol:
         """The protocol of a connection that is coming."""
-        return _Door(self, self._inner())
+        door = _Door(self, self._inner)
+        return door if self._tls is None else _Threshold(door, self._tls)
 
     @property
     def open(self) -> int:
@@ -143,30 +151,45 @@ class _Crowd:
 
 
 class _Door(asyncio.Protocol):
-    """One connection: passes everything on."""
+    """One connection: passes everything on, once there is something to pass on."""
 
-    def __init__(self, doors: Doors, inner: asyncio.Protocol) -> None:
+    def __init__(self, doors: Doors, inner: Factory) -> None:
         self._doors = doors
-        self._inner = inner
+        self._make_inner = inner
+        self._inner: asyncio.Protocol | None = None
         self.address = ""
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._seen: bytes | None = b""
         """The last bytes of headers that are not complete yet; None once the first ones were."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def arrive(self, transport: asyncio.BaseTransport) -> None:
+        """Takes its place; before its handshake, where there is one."""
         assert isinstance(transport, asyncio.Transport)
         self.address = str((transport.get_extra_info("peername") or ("",))[0])
         self._transport = transport
         self._doors.enter(self)
+
+    def depart(self) -> None:
+        """Gives its place up."""
+        self._doors.leave(self)
+        self._no_deadline()
+        self._transport = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        if self._transport is None:
+            self.arrive(transport)
+        self._transport = transport
+        self._inner = self._make_inner()
         self._inner.connection_made(transport)
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(self._doors.headers_s, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._doors.leave(self)
-        self._no_deadline()
-        self._inner.connection_lost(exc)
+        self.depart()
+        if self._inner is not None:
+            self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._seen is not None:
@@ -174,16 +197,19 @@ class _Door(asyncio.Protocol):
             if _END in self._seen:
                 self._seen = None
                 self._no_deadline()
-        self._inner.data_received(data)
+        if self._inner is not None:
+            self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
+        return None if self._inner is None else self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        self._inner.pause_writing()
+        if self._inner is not None:
+            self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        self._inner.resume_writing()
+        if self._inner is not None:
+            self._inner.resume_writing()
 
     def prove(self) -> None:
         self._doors.prove(self)
@@ -206,6 +232,49 @@ class _Door(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+class _Threshold(asyncio.Protocol):
+    """Where a TLS connection comes in: from here it has a place, and so long to show who it is."""
+
+    def __init__(self, door: _Door, context: ssl.SSLContext) -> None:
+        self._door = door
+        self._context = context
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        tls = _Tls(self._door, self._context)
+        transport.set_protocol(tls)
+        self._door.arrive(transport)
+        tls.connection_made(transport)
+
+
+class _Tls(sslproto.SSLProtocol):
+    """The handshake, and what is encrypted afterwards, as asyncio does it, with nobody who waits for the end of the handshake.
+
+    The exception that tells of a failure would hold its frames, those the connection, and the last of them the exception.
+    """
+
+    def __init__(self, door: _Door, context: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(
+            loop,
+            door,
+            context,
+            None,  # type: ignore[arg-type]  # nobody waits
+            server_side=True,
+            ssl_handshake_timeout=HANDSHAKE_S,  # type: ignore[arg-type]  # a float is as good
+            ssl_shutdown_timeout=HANDSHAKE_S,
+        )
+        self._door = door
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        self._door.depart()
+
+    def _fatal_error(self, exc: BaseException, message: str = "Fatal error on transport") -> None:
+        super()._fatal_error(exc, message)
+        exc.__traceback__ = None
 
 
 def keep_tls_small() -> None:

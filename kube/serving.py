@@ -49,15 +49,9 @@ class _Site(web.TCPSite):
         assert inner is not None, "the runner is set up"
         host, port = self._wanted
         doors.keep_tls_small()
-        limit_s = None if self._tls is None else doors.HANDSHAKE_S
+        entrance = doors.Doors(inner, tls=self._tls, name=self._called)
         self._server = await asyncio.get_running_loop().create_server(
-            doors.Doors(inner, name=self._called),
-            host,
-            port,
-            ssl=self._tls,
-            reuse_port=self._shared,
-            ssl_handshake_timeout=limit_s,
-            ssl_shutdown_timeout=limit_s,
+            entrance, host, port, reuse_port=self._shared
         )
 
 

@@ -1,0 +1,130 @@
+"""Connections that never get through their TLS handshake: they take places as all others do, and give way as all others do."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import aiohttp
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from kube import doors, pki
+from kube.doors import Doors
+from kube.metrics import Metrics
+from kube.serving import Server, application
+from kube.tls import ServingCertificate, client_context
+from tests.unit.kube.test_doors import is_closed, until
+
+PLACES = 6
+"""Stands for the thousand of a real port."""
+OTHERS = ("127.0.0.2", "127.0.0.3")
+RECORD = b"\x16\x03\x01\x40\x00"
+HELLO = RECORD + b"\x01\x00\xff\xff\x03\x03"
+"""How a ClientHello of 64 KiB begins, in records of 16 KiB."""
+
+Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Port:
+    """A server that answers `/`, with a certificate of its own, and its doors."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        bundle = pki.renewed(None, ["localhost"], datetime.now(UTC))
+        self.tls = client_context(bundle.ca_certificates)
+        serving = ServingCertificate(Metrics(CollectorRegistry()))
+        serving.load(bundle.leaf.certificate, bundle.leaf.key)
+        made: list[Doors] = []
+        constructor = Doors.__init__
+
+        def remembered(doors_: Doors, inner: doors.Factory, **limits: object) -> None:
+            made.append(doors_)
+            limits = {**limits, "most": PLACES, "of_one": PLACES - 2}
+            constructor(doors_, inner, **limits)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Doors, "__init__", remembered)
+        app = application()
+        app.router.add_get("/", self._answer)
+        self.server = Server(app, "127.0.0.1", 0, serving.context)
+        self._made = made
+
+    async def _answer(self, _request: web.Request) -> web.Response:
+        return web.Response(text="here")
+
+    @property
+    def open(self) -> int:
+        return self._made[0].open
+
+    async def connect(self, address: str, said: bytes = b"") -> Line:
+        line = await asyncio.open_connection("127.0.0.1", self.server.port, local_addr=(address, 0))
+        line[1].write(said)
+        return line
+
+    async def ask(self, session: aiohttp.ClientSession) -> str:
+        async with session.get(f"https://localhost:{self.server.port}/", ssl=self.tls) as response:
+            return await response.text()
+
+
+def gone(lines: list[Line]) -> list[int]:
+    """The numbers of those that the server has closed."""
+    return [number for number, (reader, _) in enumerate(lines) if reader.at_eof() or reader.exception()]
+
+
+@asynccontextmanager
+async def port(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
+    opened = Port(monkeypatch)
+    await opened.server.start()
+    try:
+        yield opened
+    finally:
+        await opened.server.stop()
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16", HELLO, HELLO + bytes(2**14 - 6) + RECORD + bytes(2**14)])
+async def test_they_take_no_more_places_than_there_are_and_the_oldest_gives_way(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    async with port(monkeypatch) as opened:
+        lines = [await opened.connect(OTHERS[number % 2], said) for number in range(3 * PLACES)]
+        await until(lambda: len(gone(lines)) == 2 * PLACES)
+        assert 0 in gone(lines)
+        assert opened.open == PLACES
+        for _, writer in lines:
+            writer.close()
+        await until(lambda: opened.open == 0)
+
+
+async def test_one_address_takes_the_places_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with port(monkeypatch) as opened:
+        quiet = await opened.connect(OTHERS[1])
+        lines = [await opened.connect(OTHERS[0]) for _ in range(3 * PLACES)]
+        for reader, _ in lines[: -(PLACES - 2)]:
+            assert await is_closed(reader)
+        assert opened.open == PLACES - 1
+        assert not quiet[0].at_eof()
+        for _, writer in (quiet, *lines):
+            writer.close()
+
+
+async def test_who_does_speak_tls_gets_in_and_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice over one connection, with a port full of others before and between."""
+    async with port(monkeypatch) as opened, aiohttp.ClientSession() as session:
+        for _ in range(2):
+            lines = [await opened.connect(OTHERS[number % 2]) for number in range(2 * PLACES)]
+            assert await opened.ask(session) == "here"
+            for _, writer in lines:
+                writer.close()
+        await until(lambda: opened.open == 1)
+
+
+async def test_a_handshake_that_was_given_up_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doors, "HANDSHAKE_S", 0.2)
+    async with port(monkeypatch) as opened:
+        lines = [await opened.connect(OTHERS[0], HELLO) for _ in range(3)]
+        await until(lambda: opened.open == 3)
+        for reader, _ in lines:
+            assert await is_closed(reader)
+        assert opened.open == 0
+        for _, writer in lines:
+            writer.close()
