@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, WaitError, wait_for
@@ -61,6 +61,9 @@ class Installation:
     not outlive this process.
     """
 
+    on_end: ClassVar[Callable[["Installation"], None] | None] = None
+    """Called with each installation that has ended: for a test run that looks back at what its processes asked for."""
+
     def __init__(
         self,
         control_plane: ControlPlane,
@@ -85,6 +88,7 @@ class Installation:
     def __enter__(self) -> Self:
         if self._may_move:
             self.namespace = self._free_namespace()
+        self.audited_from = self.audit_log.stat().st_size
         self.objects = rendering.render(self._plane.binary("helm"), self._values, self.namespace)
         self._deployments = of_kind(self.objects, "Deployment")
         self._directory = Path(tempfile.mkdtemp(prefix="cardquota-installation-"))
@@ -104,6 +108,13 @@ class Installation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close()
+        if Installation.on_end is not None:
+            Installation.on_end(self)
+
+    @property
+    def audit_log(self) -> Path:
+        """Where the API server writes what it was asked, from byte `audited_from` on since this installation began."""
+        return self._plane.audit_log
 
     # -- processes -----------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-"""What holds for all tests: the hypothesis profile, no event loop left over, programs built before the clock runs, and the
-real control plane, one per test process.
+"""What holds for all tests: the hypothesis profile, no event loop left over, programs built before the clock runs, the real
+control plane, one per test process, and a look at the rights that were used in all of them.
 
 The profile is chosen by `--hypothesis-profile`, else `ci` where the environment has CI set, else `dev`.
 """
@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from hack.controlplane import ControlPlane
 from hack.toolchain import BINARIES, Reporter, Store, ToolchainError
+from tests import rights_of_the_run
 
 # No deadline: the machines that run this are shared, and a slow example is not a wrong one.
 settings.register_profile("dev", deadline=None)
@@ -24,6 +25,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # The loop-time plugin asks the policy for the current loop before every test, a synchronous one included. Where none
 # was ever set, Python makes one then, and nobody closes it; where it was set to none, there is none.
 asyncio.set_event_loop(None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    rights_of_the_run.watch(config)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -18,18 +18,21 @@ class AuditedRequest:
     code: int
     user_agent: str
     group: str = ""
+    forbidden: bool = False
+    """By the roles of the user; what admission refuses has the same code."""
 
 
-def read(log: Path, offset: int = 0) -> list[AuditedRequest]:
+def read(log: Path, offset: int = 0, *, of: str = "") -> list[AuditedRequest]:
     """Return the resource requests recorded from byte `offset` on (take `log.stat().st_size` beforehand).
 
-    A request is there at the latest a moment after its answer, a watch after its end.
+    With `of` those whose user's name begins so. A request is there at the latest a moment after its answer, a watch after its end.
     """
     with log.open("rb") as file:
         file.seek(offset)
         # The last line may be half written.
-        events = [json.loads(line) for line in file if line.endswith(b"\n")]
-    return [_request(event) for event in events if "objectRef" in event]
+        lines = (line for line in file if line.endswith(b"\n") and of.encode() in line)
+        events = [event for event in map(json.loads, lines) if "objectRef" in event]
+    return [_request(event) for event in events if event["user"]["username"].startswith(of)]
 
 
 def _request(event: dict[str, Any]) -> AuditedRequest:
@@ -45,4 +48,5 @@ def _request(event: dict[str, Any]) -> AuditedRequest:
         code=event.get("responseStatus", {}).get("code", 0),
         user_agent=event.get("userAgent", ""),
         group=target.get("apiGroup", ""),
+        forbidden=event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid",
     )

@@ -93,11 +93,11 @@ class ApiClient:
         content_type: str = "application/json",
         timeout_s: float = _TIMEOUT_S,
     ) -> Answer:
-        """Send one request; `timeout_s` bounds the connect and each read."""
+        """Send one request; `timeout_s` bounds the connect and each read. A body of bytes is sent as it is."""
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = content_type
-        payload = None if body is None else json.dumps(body).encode()
+        payload = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         connection = self._connection(timeout_s)
         reused = connection.sock is not None
         try:

@@ -1,18 +1,23 @@
-"""The rights of both processes are those that they use: what they asked for in the main stories, compared with their roles."""
+"""The rights of both processes are those that they use: what they asked for in the main stories, compared with their roles.
 
-import itertools
+The same is asked of all installations of a whole test run at its end: `tests/rights_of_the_run.py`.
+"""
+
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
+from typing import Final
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from core import reasons
-from hack.controlplane import ControlPlane, audit, wait_for
-from hack.controlplane.audit import AuditedRequest
+from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
-from hack.installation.rendering import of_kind
+from kube.client import Client
+from kube.events import EventRecorder, Reference
+from kube.metrics import Metrics
 from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.leaders import leader_index
 from tests.apiserver.manifests import (
@@ -25,82 +30,43 @@ from tests.apiserver.manifests import (
     share_pod,
 )
 from tests.apiserver.test_binding import CARD_MIB, NOBODY
+from tests.apiserver.test_informer import until
 from tests.apiserver.trusting import CERTIFICATES, Kept
+from tests.fakes.apiserver import background
+from tests.rights import Right, Usage
 
 PROCESSES = ("cardquota-webhook", "cardquota-controller")
 _WATCH_S = 90.0
 """A watch is in the audit log once it ends, after some seconds in which nothing happened."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Right:
-    """One verb of one account on one resource; `name` where a role names the object, `namespace` where it is a Role's."""
+Key = tuple[str, str, str]
 
-    account: str
-    verb: str
-    resource: str
-    namespace: str = ""
-    name: str = ""
-
-    def covers(self, used: "Right") -> bool:
-        """Whether a request of that kind is granted by this."""
-        same = (self.account, self.verb, self.resource) == (used.account, used.verb, used.resource)
-        return same and self.namespace in ("", used.namespace) and self.name in ("", used.name)
-
-
-UNUSED: Mapping[tuple[str, str, str], str] = {
+EVENTS_COUNTED: Final[Key] = ("cardquota-controller", "patch", "events.events.k8s.io")
+UNUSED: Final[Mapping[Key, str]] = {
     (
         "cardquota-controller",
         "patch",
         "customresourcedefinitions.apiextensions.k8s.io",
     ): "the definition of Queue is mended where the webhook was away: test_queue_definition",
-    (
-        "cardquota-controller",
-        "patch",
-        "events.events.k8s.io",
-    ): "an event that repeats is counted up after minutes: test_client",
+    EVENTS_COUNTED: "an event that repeats is counted up after minutes: see below",
     (
         "cardquota-controller",
         "watch",
         "jobs.batch.volcano.sh",
     ): "Volcano's Jobs are not served here, so their list is all that is asked for: test_volcano_jobs",
 }
-"""What is granted and not asked for here, each with the reason and the test that needs it."""
+"""What is granted and not asked for here, each with the reason and the test that needs it. In a whole run nothing is excepted."""
+
+
+def key(right: Right) -> Key:
+    return right.account, right.verb, right.resource
 
 
 @pytest.fixture(scope="module")
-def begun(control_plane: ControlPlane) -> int:
-    """Where the audit log stood before the installation: others may have been there under the same names."""
-    return control_plane.audit_log.stat().st_size
-
-
-@pytest.fixture(scope="module")
-def installation(control_plane: ControlPlane, begun: int) -> Iterator[Installation]:
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
     with Installation(control_plane, controller=2) as installed:
         yield installed
-
-
-def granted(installation: Installation) -> set[Right]:
-    """What the rendered roles and their bindings give to the two accounts."""
-    rights: set[Right] = set()
-    for kind in ("Role", "ClusterRole"):
-        roles = of_kind(installation.objects, kind)
-        for bound in of_kind(installation.objects, f"{kind}Binding").values():
-            namespace = bound["metadata"].get("namespace", "") if kind == "Role" else ""
-            for subject, rule in itertools.product(
-                bound["subjects"], roles[bound["roleRef"]["name"]]["rules"]
-            ):
-                for group, resource, verb, name in itertools.product(
-                    rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""])
-                ):
-                    what = ".".join(filter(None, (resource, group)))
-                    rights.add(Right(subject["name"], verb, what, namespace, name))
-    return rights
-
-
-def right_of(request: AuditedRequest, prefix: str) -> Right:
-    what = ".".join(filter(None, (request.resource, request.group)))
-    return Right(request.user.removeprefix(prefix), request.verb, what, request.namespace, request.name)
 
 
 def live_through_the_main_stories(cluster: Cluster, installation: Installation) -> None:
@@ -134,28 +100,42 @@ def live_through_the_main_stories(cluster: Cluster, installation: Installation) 
 
 @pytest.mark.timeout(400)
 def test_what_is_used_is_granted_and_what_is_granted_is_used(
-    control_plane: ControlPlane, cluster: Cluster, installation: Installation, begun: int
+    cluster: Cluster, installation: Installation
 ) -> None:
     live_through_the_main_stories(cluster, installation)
-    prefix, given = f"system:serviceaccount:{installation.namespace}:", granted(installation)
-    assert {right.account for right in given} == set(PROCESSES)
-    # What a namespace on its way out refuses is no matter of rights.
-    wanted = {right for right in given if (right.account, right.verb, right.resource) not in UNUSED}
+    seen = [Usage.of(installation)]
+    assert {right.account for right in seen[0].granted} == set(PROCESSES)
 
     def unused() -> set[Right]:
-        return {right for right in wanted if not any(right.covers(each) for each in used)}
+        seen[0] = Usage.of(installation)
+        return {right for right in seen[0].unused if key(right) not in UNUSED}
 
-    def asked() -> bool:
-        used.clear()
-        requests = audit.read(control_plane.audit_log, begun)
-        used.update(right_of(each, prefix) for each in requests if each.user.startswith(prefix))
-        return not unused()
-
-    used: set[Right] = set()
     try:
-        wait_for("every right has been used", asked, _WATCH_S)
+        wait_for("every right has been used", lambda: not unused(), _WATCH_S)
     finally:
         assert sorted(unused()) == [], "granted and never used"
-    assert sorted(each for each in used if not any(right.covers(each) for right in given)) == []
-    for account, verb, resource in UNUSED:
-        assert any((r.account, r.verb, r.resource) == (account, verb, resource) for r in given), "not granted"
+    assert sorted(seen[0].beyond) == []
+    assert {*UNUSED} <= set(map(key, seen[0].granted)), "not granted"
+
+
+def has_written(metrics: Metrics, operation: str) -> bool:
+    labels = {"operation": operation}
+    return metrics.registry.get_sample_value("cardquota_events_written_total", labels) == 1.0
+
+
+async def test_the_controllers_account_may_count_an_event_up(
+    control_plane: ControlPlane, namespace: str, installation: Installation
+) -> None:
+    """It does so after ten minutes of the same words, for which no test waits."""
+    account = control_plane.service_account_kubeconfig(installation.namespace, "cardquota-controller")
+    metrics = Metrics(CollectorRegistry())
+    about = Reference("v1", "Pod", "p", namespace, "uid-1")
+
+    async with await Client.connect(account) as client:
+        recorder = EventRecorder(client, "cardquota.io/test", "host", metrics=metrics, repeat_s=0.0)
+        async with background(recorder.run()):
+            for operation in ("create", "series"):
+                recorder.emit(about, "Normal", "TestReason", "note", "Test")
+                await until(partial(has_written, metrics, operation))
+    (right,) = {each for each in Usage.of(installation).used if key(each) == EVENTS_COUNTED}
+    assert right.account == "cardquota-controller"
