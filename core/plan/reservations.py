@@ -53,13 +53,14 @@ class Reservations:
     def put_pod(self, pod: Pod, since: int, seen: int) -> None:
         """Takes in a pod as observed: it is told about by `since`, and deleted by `seen`, which is never earlier.
 
-        Both count from the first time; a pod whose gate was taken away anew begins anew.
+        Both count from the first time for as long as it stays reserved. When it was let in is read off what the API server
+        notes of writers, and a later write under our name moves that: anybody who may write the pod may choose the name.
         """
         if self._stages.of(pod) is not Stage.RESERVED or pod.released <= 0:
             self.drop_pod(pod.uid)
             return
         old = self._pods.get(pod.uid)
-        if old is None or old.pod.released != pod.released:
+        if old is None:
             self._begin(_Reserved(pod, since, max(since, seen)))
         else:
             self._pods[pod.uid] = _Reserved(pod, old.since, old.seen)
