@@ -3,7 +3,6 @@
 They are a diagonal through the table in `cells`: every attack and every way of using a card, each at least once.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -12,10 +11,10 @@ from core import names, reasons
 from hack.controlplane import Answer, ControlPlane, wait_for
 from hack.controlplane.components import DELETE_AFTER
 from hack.install import Installation
-from tests.adversary import cells, scene
+from tests.adversary import cells
 from tests.adversary.scene import NOBODY, Scene
 from tests.adversary.ways import OTHER, OWN, WAYS
-from tests.apiserver.cluster import Cluster, Object, charged, gates, unique
+from tests.apiserver.cluster import Object, charged, gates, unique
 from tests.apiserver.manifests import JOB_OUT_OF_REACH, binding, podgroup
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
@@ -24,19 +23,6 @@ QUEUE, GROUP = names.QUEUE_NAME_ANNOTATION, names.GROUP_NAME_ANNOTATION
 SCHEDULER: Final = "kube-scheduler"
 YEAR_S: Final = 31_536_000
 CONTAINER: Final = {"name": "late", "image": "none"}
-
-
-@pytest.fixture(scope="module")
-def installation(control_plane: ControlPlane) -> Iterator[Installation]:
-    """Where a card has to be named."""
-    with Installation(control_plane, values={"cards": {"podsWithoutCardName": "deny"}}) as installed:
-        yield installed
-
-
-@pytest.fixture
-def stage(control_plane: ControlPlane, cluster: Cluster) -> Iterator[Scene]:
-    with scene.tenancy(control_plane, cluster.namespace) as tenant:
-        yield Scene(cluster, tenant)
 
 
 def assert_refused(answer: Answer, *words: str, status: int = 403) -> None:
@@ -127,8 +113,12 @@ def test_who_comes_with_a_node_is_charged_to_no_queue_that_is_closed_to_it(stage
     closed = {"metadata": {"annotations": {names.NAMESPACES_ANNOTATION: "theirs"}}}
     stage.admin.api.patch(stage.paths[OTHER], closed).expect()
     stage.tenant.create(podgroup("g", stage.queues[OTHER], 1))
-    made = stage.pod(way, "b", "", nodeName="some-node")
-    made["metadata"].setdefault("annotations", {})[GROUP] = "g"
+    early, made = stage.pod(way, "early", ""), stage.pod(way, "b", "", nodeName="some-node")
+    for each in (early, made):
+        each["metadata"].setdefault("annotations", {})[GROUP] = "g"
+    stage.tenant.create(early)
+    # What is said to one at the gate shows that the controller knows both queue and group.
+    stage.admin.wait_said("early", reasons.QUEUE_NOT_ALLOWED)
     stage.tenant.create(made)
     wait_for("its queue is on record", lambda: charged(stage.admin.pod("b")))
     assert charged(stage.admin.pod("b")) == "default"
@@ -290,6 +280,8 @@ def test_while_nobody_leads_what_comes_waits(stage: Scene, installation: Install
         assert stage.admin.bind(binding("b", node)).status == 409
     finally:
         controller.start()
+    # Whoever leads next waits for the lease of the one that was killed.
+    stage.admin.wait_said("b", WAYS[way].short, timeout_s=120.0)
     stage.assert_waits(way)
 
 

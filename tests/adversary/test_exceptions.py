@@ -74,3 +74,14 @@ def test_claims_of_a_pod_that_comes_with_its_node_are_charged_without_being_aske
     trial.second()
     assert trial.outcome() == "b running, charged 1, run 2, other 1"
     assert sum(world.used_by(view)[key] for view in world.running()) == 2
+
+
+def test_who_may_use_a_queue_may_fill_it_up_to_its_quota() -> None:
+    """Of one that names no namespaces that is everybody; others wait until a card comes back."""
+    trial = Trial("card")
+    trial.create(trial.pod("a", OTHER))
+    for number in range(ways.MANY):
+        trial.create(trial.pod(f"more{number}", OTHER))
+    trial.world.settle()
+    assert trial.world.charged(OTHER, "A") == len([*trial.world.running()]) == ways.MANY
+    assert len(trial.world.held) == 1

@@ -125,13 +125,13 @@ class Cluster:
         wanted = {card: str(count) for card, count in allocated.items()}
         wait_for(f"{queue_path} shows {wanted}", lambda: self.allocated(queue_path) == wanted)
 
-    def wait_said(self, name: str, reason: str, kind: str = "Pod") -> str:
+    def wait_said(self, name: str, reason: str, kind: str = "Pod", timeout_s: float = 30.0) -> str:
         """Return the message of the controller's event of this reason about an object, once there is one."""
 
         def said() -> str:
             return next((text for code, text in self.events(name, kind=kind) if code == reason), "")
 
-        return wait_for(f"{kind} {name} is said to wait: {reason}", said)
+        return wait_for(f"{kind} {name} is said to wait: {reason}", said, timeout_s)
 
 
 def _with(path: str, query: Mapping[str, str]) -> str:

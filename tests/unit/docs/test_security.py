@@ -42,6 +42,15 @@ def test_every_line_of_what_protects_names_one() -> None:
     assert [row for row in rows if "`tests/" not in row] == []
 
 
+def test_every_exception_names_the_test_that_shows_it_and_none_is_left_out() -> None:
+    table = PAGE.partition("## Exceptions by design")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    file = "tests/adversary/test_exceptions.py"
+    named = [f"::{test}" for row in rows for test in re.findall(rf"`{file}::(\w+)` \|$", row)]
+    assert len(named) == len(rows)
+    assert sorted(named) == sorted(test for test in defined(ROOT / file) if test.startswith("::test_"))
+
+
 def test_what_it_shows_to_apply_is_yaml() -> None:
     shown = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert len(shown) == 2
