@@ -50,6 +50,7 @@ def test_what_runs_stays_charged_to_the_queue_that_let_it_in_whatever_its_tenant
     cluster.create(grouped)
     cluster.wait_running("a")
     assert charged(cluster.pod("a")) == first
+    cluster.wait_allocated(first_path, {card: 1})
     cluster.create(card_pod("b", card, first))
     cluster.wait_said("b", "InsufficientScalarQuota")
     group = cluster.api.path("scheduling.volcano.sh/v1beta1", "PodGroup", cluster.namespace, "g")

@@ -119,7 +119,7 @@ class TestSchedulers:
         for pod in pods:
             pod["metadata"]["annotations"][names.QUEUE_NAME_ANNOTATION] = name
         cluster.create(*pods)
-        cluster.bind(binding("a", node)).expect(201)
+        wait_for("node and queue are known", lambda: cluster.bind(binding("a", node)).status == 201)
         refused(cluster.bind(binding("b", node)), 409, reasons.INSUFFICIENT_SCALAR_QUOTA)
 
 

@@ -95,10 +95,10 @@ class Team:
         """A pod that names the queue itself."""
         return card_pod(name, self.card, self.queue, **spec)
 
-    def unqueued(self, name: str, **spec: Any) -> Object:
-        """A pod that asks for a card and names no queue."""
+    def unqueued(self, name: str, cards: int = 1, **spec: Any) -> Object:
+        """A pod that asks for cards and names no queue."""
         annotations = {names.CARD_NAME_ANNOTATION: self.card}
-        return pod(name, limits={GPU: 1}, annotations=annotations, **spec)
+        return pod(name, limits={GPU: cards}, annotations=annotations, **spec)
 
     def allocated(self) -> dict[str, str]:
         """What the queue is charged with."""
@@ -186,7 +186,9 @@ def test_labels_of_the_namespace_open_and_close_a_queue_for_those_who_wait(
     cluster: Cluster, tenant: Cluster
 ) -> None:
     """What runs stays, and stays charged. A tenant cannot label its namespace."""
-    team = Team(cluster, annotations={names.NAMESPACE_SELECTOR_ANNOTATION: "tier in (gold, silver), !legacy"})
+    team = Team(
+        cluster, cards=2, annotations={names.NAMESPACE_SELECTOR_ANNOTATION: "tier in (gold, silver), !legacy"}
+    )
     home = f"/api/v1/namespaces/{cluster.namespace}"
     assert tenant.api.patch(home, {"metadata": {"labels": {"tier": "gold"}}}).status == 403
     team.wait_known(tenant)
@@ -194,10 +196,14 @@ def test_labels_of_the_namespace_open_and_close_a_queue_for_those_who_wait(
     cluster.wait_said("a", reasons.QUEUE_NOT_ALLOWED)
     cluster.api.patch(home, {"metadata": {"labels": {"tier": "gold"}}}).expect()
     cluster.wait_running("a")
+    cluster.wait_allocated(team.path, {team.card: 1})
+    # Who has waited before tells that the controller has seen the label.
+    tenant.create(*in_group("g", team.unqueued("b", cards=2)))
+    cluster.wait_said("b", reasons.INSUFFICIENT_SCALAR_QUOTA)
     cluster.api.patch(home, {"metadata": {"labels": {"legacy": ""}}}).expect()
-    team.wait_known(tenant)
-    tenant.create(*in_group("g", team.unqueued("b")))
     cluster.wait_said("b", reasons.QUEUE_NOT_ALLOWED)
+    tenant.create(*in_group("g", team.unqueued("c")))
+    cluster.wait_said("c", reasons.QUEUE_NOT_ALLOWED)
     assert cluster.running() == {"a"}
     assert team.allocated() == {team.card: "1"}
 
@@ -206,6 +212,7 @@ def test_closing_a_queue_tells_those_who_wait_and_ends_nothing(cluster: Cluster,
     team = Team(cluster, cards=1, annotations={names.NAMESPACES_ANNOTATION: "*"})
     tenant.create(team.pod("a"))
     cluster.wait_running("a")
+    cluster.wait_allocated(team.path, {team.card: 1})
     tenant.create(team.pod("b"))
     cluster.wait_said("b", "InsufficientScalarQuota")
     team.annotate(**{names.NAMESPACES_ANNOTATION: "theirs"})
@@ -225,9 +232,14 @@ def test_the_bind_of_a_pod_that_never_passed_the_gate_is_refused_and_it_holds_no
         if node["metadata"]["labels"].get("nvidia.com/gpu.product") == team.card
     )
     tenant.create(podgroup("g", team.queue, 1), *in_group("g", team.unqueued("a", schedulerName=NOBODY)))
-    refused = cluster.bind(binding("a", node))
-    assert refused.status == 409
-    assert f"[{reasons.QUEUE_NOT_ALLOWED}] Queue <{team.queue}>" in refused.body["message"]
+
+    def refused_as_closed() -> bool:
+        """Otherwise at first, while the controller has not seen the group."""
+        answer = cluster.bind(binding("a", node))
+        assert answer.status == 409, answer.body
+        return f"[{reasons.QUEUE_NOT_ALLOWED}] Queue <{team.queue}>" in answer.body["message"]
+
+    wait_for("the bind is refused to who may not use the queue", refused_as_closed)
     cluster.plane.create_namespace(theirs := unique("theirs"))
     team.annotate(**{names.NAMESPACES_ANNOTATION: theirs})
     rightful = Cluster(cluster.plane, theirs)
