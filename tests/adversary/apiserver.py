@@ -36,6 +36,8 @@ AWAY: Final = "WebhookAway"
 
 TENANTS_KINDS: Final = frozenset({"Pod", "PodGroup", "Job", "ResourceClaim", "ResourceClaimTemplate"})
 """What `edit` may write in a namespace, with what Volcano adds to it. No subresource of pods that changes them, no Binding."""
+_SETTLED: Final = ("ResourceClaim", "ResourceClaimTemplate")
+"""Of these nothing but the metadata can be written by those who make them."""
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _JUDGED: Final = ("Node", "Queue", "Namespace", "DeviceClass")
 
@@ -106,6 +108,8 @@ class ApiServer:
             other = "spec" if subresource else "status"
             new[other] = old[other]
             self._pod_update(old, new, user, subresource)
+        elif kind in _SETTLED and (old["spec"], old.get("status")) != (new["spec"], new.get("status")):
+            raise RefusedError(INVALID)
         return self._store(kind, old, new)
 
     def annotate(self, name: str, user: str = TENANT, kind: str = "Pod", /, **entries: str | None) -> Json:

@@ -2,12 +2,11 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, Final
 
 from core import names
 from tests.adversary import ways
-from tests.adversary.apiserver import ADMIN, HOME, RefusedError
+from tests.adversary.apiserver import ADMIN, HOME, TENANT, RefusedError
 from tests.adversary.ways import CLASS, CLOSED, OTHER, OWN, SERVED, WAYS
 from tests.adversary.world import World
 from tests.builders import a_group, a_job
@@ -22,6 +21,7 @@ MOST_PODS: Final = 24
 _QUEUES: Final = (OWN, OWN, OWN, OTHER, CLOSED, "nowhere", "")
 _SCHEDULERS: Final = ("default-scheduler",) * 5 + ("volcano", "volcano", "nobody", "nobody")
 _GROUPS, _JOBS, _CLAIMS, _TEMPLATES = ("g0", "g1", "g2"), ("j0", "j1"), ("c0", "c1", "c2"), ("each", "t1")
+_CLAIM_OF_ENTRY: Final = "resource.kubernetes.io/pod-claim-name"
 _GATES: Final = ("example.com/licence", names.VOLCANO_GATE)
 _FOREIGN_GATE: Final = 0.1
 _VALUES: Final[dict[str, tuple[str | None, ...]]] = {
@@ -39,6 +39,22 @@ _VALUES: Final[dict[str, tuple[str | None, ...]]] = {
     names.GPU_INDEX_PREFIX + "main": ("0", None),
     names.MIRROR_POD_ANNOTATION: ("x", None),
 }
+ACTIONS: Final = (
+    *["create"] * 6,
+    *["annotate"] * 5,
+    "ungate",
+    "unlabel",
+    "own",
+    *["group"] * 3,
+    *["job"] * 2,
+    *["claim"] * 3,
+    "edit_claim",
+    "take_claim_away",
+    "template",
+    *["delete"] * 2,
+    *["cluster"] * 6,
+)
+"""What is done at random, each as often as it stands here."""
 _RECORDS: Final = tuple(filter(names.is_record, _VALUES))
 
 
@@ -58,35 +74,30 @@ class Tenant:
         self.done: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self._serial = 0
-        self._actions: list[Callable[[], None]] = [
-            *[self.create] * 6,
-            *[self.annotate] * 5,
-            self.ungate,
-            self.unlabel,
-            self.own,
-            *[self.group] * 3,
-            *[self.job] * 2,
-            *[self.claim] * 3,
-            self.template,
-            *[self.delete] * 2,
-            *[self.cluster] * 6,
-        ]
 
     def act(self) -> str:
         """Does one thing, whatever comes of it, and returns what it was."""
-        action = self.dice.choice(self._actions)
-        if len(self.world.all("Pod")) >= MOST_PODS and action == self.create:
-            action = self.make_room
-        self.done[action.__name__] += 1
+        return self.do(self.dice.choice(ACTIONS))
+
+    def do(self, name: str, seed: int | None = None) -> str:
+        """The same with a certain thing; what it does exactly is told by the seed, if there is one."""
+        if seed is not None:
+            self.dice.seed(seed)
+        if len(self.world.all("Pod")) >= MOST_PODS and name == "create":
+            name = "make_room"
+        self.done[name] += 1
         try:
-            action()
+            getattr(self, name)()
         except RefusedError as error:
             self.refused.update(error.codes)
-            return f"{action.__name__}: {' '.join(error.codes)}"
-        return f"{action.__name__}"
+            return f"{name}: {' '.join(error.codes)}"
+        return name
 
     def _pod(self) -> str:
-        found: list[str] = [raw["metadata"]["name"] for raw in self.world.all("Pod")]
+        return self._any("Pod")
+
+    def _any(self, kind: str) -> str:
+        found: list[str] = [raw["metadata"]["name"] for raw in self.world.all(kind)]
         if not found:
             raise RefusedError("NotFound")
         return self.dice.choice(found)
@@ -101,7 +112,10 @@ class Tenant:
         dice, way = self.dice, self.dice.choice(sorted(WAYS))
         built = WAYS[way].named(f"p{self._serial}", dice.choice(_QUEUES)).scheduler(dice.choice(_SCHEDULERS))
         if way == "claim":
-            built = built.claim("dev", name=dice.choice(_CLAIMS))
+            # Those of others too, and such as were made for one pod.
+            built = built.claim(
+                "dev", name=self._any("ResourceClaim") if self._chance(0.3) else dice.choice(_CLAIMS)
+            )
         elif way == "template" and self._chance(0.5):
             built = built.put("spec", "resourceClaims", value=[]).claim(
                 "dev", template=dice.choice(_TEMPLATES)
@@ -181,6 +195,32 @@ class Tenant:
             self.world.create(built.build())
         else:
             self.world.delete("ResourceClaim", name)
+
+    def edit_claim(self) -> None:
+        """Any, those too that were made for a pod: to whom it belongs, for which entry it is, what it asks for."""
+        name, dice = self._any("ResourceClaim"), self.dice
+        if self._chance(0.5):
+            owners = [self._pod_as_owner()] if self._chance(0.5) else []
+            self.world.change("ResourceClaim", name, "metadata", "ownerReferences", value=owners)
+        elif self._chance(0.5):
+            entries = {_CLAIM_OF_ENTRY: dice.choice(("dev", "other", None))}
+            self.world.annotate(name, TENANT, "ResourceClaim", **entries)
+        else:
+            spec = a_claim(name).exactly("r", CLASS, count=dice.randint(1, 3)).build()["spec"]
+            self.world.change("ResourceClaim", name, "spec", value=spec)
+
+    def _pod_as_owner(self) -> dict[str, Any]:
+        name = self._pod()
+        uid = self.world.get("Pod", name)["metadata"]["uid"]
+        return {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+
+    def take_claim_away(self) -> None:
+        """Deleted, and the finalizer patched away that keeps it while its pods run."""
+        name = self._any("ResourceClaim")
+        self.world.delete("ResourceClaim", name)
+        stored = self.world.find("ResourceClaim", name)
+        if stored is not None:
+            self.world.gone(stored)
 
     def template(self) -> None:
         """Deleted and made anew with another number."""

@@ -1,6 +1,7 @@
 """Whatever a tenant does, in whatever order: what runs of a queue never exceeds its quota, and no queue that is closed is used.
 
-Counted is what pods occupy on nodes and what is allocated to their claims, under the queue that the controller has put on record
+Counted is what pods occupy on nodes and the devices that they were started with, whatever has become of the claims since, under
+the queue that the controller has put on record
 for them. Out of this by design, see docs/security.md: pods in a grace that is short enough, claims of a pod that came with its
 node, forced deletions.
 """
@@ -8,18 +9,26 @@ node, forced deletions.
 from collections import Counter
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
 
 from core import names
 from core.objects import Pod
+from tests.adversary.tenant import ACTIONS as ACTIONS_OF_A_TENANT
 from tests.adversary.tenant import QUOTAS, Tenant
 from tests.adversary.ways import CLASS, CLOSED, MIG, MPS, SERVED, SHARE
 from tests.adversary.world import World
 
-_LONG = settings().max_examples >= 5000
-SEEDS = range(1, 11) if _LONG else range(1, 4)
-ACTIONS = 1000 if _LONG else 400
-"""For each seed: 10,000 actions in all with `--hypothesis-profile nightly`."""
+LONG = settings().max_examples >= 5000
+"""With `--hypothesis-profile nightly`: 10,000 actions in few long histories, and 10,000 in many short ones."""
+SEEDS = range(1, 11) if LONG else range(1, 4)
+ACTIONS = 1000 if LONG else 400
+"""For each seed."""
+HISTORIES = 250 if LONG else 5
+SHORT = (40, 60)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(ACTIONS_OF_A_TENANT), st.integers(0, 999)), min_size=SHORT[0], max_size=SHORT[1]
+)
 
 UNITS = {"A": 1, "B": 0, MPS: 1, MIG: 1, names.MGPU_CORE: SHARE}
 UNITS |= {f"deviceclass/{name}": 1 for name in (CLASS, SERVED)}
@@ -27,18 +36,18 @@ UNITS |= {f"deviceclass/{name}": 1 for name in (CLASS, SERVED)}
 
 
 def used(world: World) -> dict[str, Counter[str]]:
-    """Queue -> what its running pods occupy; a claim that several of them share counts once. '' for no queue on record."""
+    """Queue -> what its running pods have; a claim that several of them share counts once. '' for no queue on record."""
     found: dict[str, Counter[str]] = {}
-    claims: dict[str, set[str]] = {}
+    claims: dict[str, dict[str, Counter[str]]] = {}
     for view in world.running():
         if view.deleting and view.grace_s <= world.settings.quota.max_free_grace_s:
             continue
         queue = view.annotations.get(names.CHARGED_QUEUE_ANNOTATION, "")
         found.setdefault(queue, Counter()).update(world.occupied_by(view))
-        claims.setdefault(queue, set()).update(world.claims_of(view))
-    for queue, keys in claims.items():
-        for key in keys:
-            found[queue].update({f"deviceclass/{name}": n for name, n in world.devices_of(key).items()})
+        claims.setdefault(queue, {}).update(world.prepared.get(view.uid, {}))
+    for queue, prepared in claims.items():
+        for devices in prepared.values():
+            found[queue].update({f"deviceclass/{name}": n for name, n in devices.items()})
     return found
 
 
@@ -50,7 +59,7 @@ def assert_within_quota(world: World) -> None:
     assert CLOSED not in {view.annotations.get(names.CHARGED_QUEUE_ANNOTATION) for view in world.running()}
 
 
-@pytest.mark.timeout(600 if _LONG else 180)
+@pytest.mark.timeout(600 if LONG else 180)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_runs_stays_within_the_quota(seed: int) -> None:
     tenant = Tenant(seed)
@@ -68,6 +77,18 @@ def test_what_runs_stays_within_the_quota(seed: int) -> None:
     # A tenant that gets nothing to run shows nothing.
     assert len(ran) >= ACTIONS / 50, tenant.done
     assert len(tenant.refused) > 5, tenant.refused
+    assert honest_pods_run(tenant)
+
+
+@pytest.mark.timeout(1200 if LONG else 180)
+@settings(max_examples=HISTORIES)
+@given(STEPS)
+def test_whatever_the_history_it_stays_within_the_quota(steps: list[tuple[str, int]]) -> None:
+    """Told step by step, so that a history that shows a fault is made as plain as can be."""
+    tenant = Tenant(0)
+    for name, seed in steps:
+        note(tenant.do(name, seed))
+        assert_within_quota(tenant.world)
     assert honest_pods_run(tenant)
 
 

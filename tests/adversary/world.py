@@ -33,6 +33,8 @@ class World(Led):
         self.inventory = Inventory({})
         self.laid_over: dict[str, str] = {}
         """Annotations that schedulers bring along with each Binding."""
+        self.prepared: dict[str, dict[str, Counter[str]]] = {}
+        """The devices that a pod was started with, by the UIDs of pod and claim, whatever becomes of the claim."""
         super().__init__(settings)
 
     def changed(self, kind: str, old: Json | None, new: Json | None) -> None:
@@ -60,13 +62,14 @@ class World(Led):
         return pod.project(self.get("Pod", name))
 
     def _make_claims(self) -> None:
-        """The claim controller: a claim for each pod that names a template, gated or not."""
+        """The claim controller: a claim for each pod that names a template, gated or not, and another where that is gone."""
         for view in self.views():
             for entry, _, template_name in view.claims:
                 template = self.find("ResourceClaimTemplate", template_name)
-                if template is None or entry in view.generated_claims:
+                made = self.find("ResourceClaim", view.generated_claims.get(entry) or "")
+                if template is None or made is not None:
                     continue
-                name = f"{view.name}-{entry}-{view.uid}"
+                name = f"{view.name}-{entry}-{self._serial}"
                 self._generate(name, view, template["spec"]["spec"])
                 raw = self.get("Pod", view.name)
                 said = {"resourceClaimStatuses": [{"name": entry, "resourceClaimName": name}]}
@@ -141,6 +144,10 @@ class World(Led):
             if not self._plugin_has_room(view, on):
                 self.put({**raw, "status": {**raw["status"], "phase": "Failed"}})
             elif all(map(self._allocated, self.claims_of(view))):
+                self.prepared[view.uid] = {
+                    self.objects["ResourceClaim"][key]["metadata"]["uid"]: self.devices_of(key)
+                    for key in self.claims_of(view)
+                }
                 self.put({**raw, "status": {**raw["status"], "phase": "Running"}})
 
     def end(self, name: str, phase: str = "Succeeded") -> None:
