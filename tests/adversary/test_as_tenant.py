@@ -47,6 +47,8 @@ def test_a_tenant_writes_nothing_that_we_rest_on(stage: Scene) -> None:
     pod, api = stage.tenant.path("a"), stage.tenant.api
     namespace = f"/api/v1/namespaces/{stage.tenant.namespace}"
     admission = "/apis/admissionregistration.k8s.io/v1"
+    claims = f"/apis/resource.k8s.io/v1/namespaces/{stage.tenant.namespace}/resourceclaims"
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{stage.tenant.namespace}/endpointslices"
     forbidden = [
         api.patch(f"{pod}/status", {"metadata": {"annotations": {QUEUE: "x"}}}),
         api.patch(f"{pod}/ephemeralcontainers", {"spec": {"ephemeralContainers": [CONTAINER]}}, "strategic"),
@@ -55,6 +57,10 @@ def test_a_tenant_writes_nothing_that_we_rest_on(stage: Scene) -> None:
         api.patch(namespace, {"metadata": {"annotations": {QUEUE: "x"}}}),
         api.patch(stage.paths[OWN], {"metadata": {"annotations": {names.CARD_QUOTA_ANNOTATION: "{}"}}}),
         api.patch(f"{stage.paths[OWN]}/status", {"status": {"allocated": {"A": "0"}}}),
+        api.request("POST", f"{namespace}/endpoints", {"kind": "Endpoints", "metadata": {"name": "to-us"}}),
+        api.request("POST", slices, {"kind": "EndpointSlice", "metadata": {"name": "to-us"}}),
+        api.patch(f"{pod}/resize", {"spec": {}}),
+        api.patch(f"{claims}/any/status", {"status": {}}),
         api.delete(f"{admission}/validatingadmissionpolicybindings/cardquota-gate"),
         api.delete(f"{admission}/mutatingwebhookconfigurations/cardquota-mutating"),
         api.get("/apis/coordination.k8s.io/v1/namespaces/cardquota-system/leases/cardquota"),

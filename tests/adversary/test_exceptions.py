@@ -2,6 +2,7 @@
 
 from core.settings import Settings
 from tests.adversary import ways
+from tests.adversary.apiserver import ADMIN
 from tests.adversary.attacks import NOBODY, Trial
 from tests.adversary.ways import OTHER, OWN, WAYS
 from tests.builders import a_node
@@ -85,3 +86,19 @@ def test_who_may_use_a_queue_may_fill_it_up_to_its_quota() -> None:
     trial.world.settle()
     assert trial.world.charged(OTHER, "A") == len([*trial.world.running()]) == ways.MANY
     assert len(trial.world.held) == 1
+
+
+def test_the_first_of_a_fifo_queue_keeps_all_others_waiting_and_its_tenant_says_how_urgent_it_is() -> None:
+    """That is what `spec.dequeueStrategy: fifo` says; otherwise the others go past it."""
+    outcomes = {}
+    for strategy in ("traverse", "fifo"):
+        trial = Trial("card")
+        queue = ways.limited(OTHER, ways.MANY)
+        trial.world.update((queue.fifo() if strategy == "fifo" else queue).build(), ADMIN)
+        trial.create(trial.pod("too-much", OTHER).gpu(ways.MANY + 1).priority(2_000_000_000))
+        trial.create(trial.pod("b", OTHER))
+        outcomes[strategy] = trial.outcome()
+    assert outcomes == {
+        "traverse": "b running, charged 0, run 1, other 1",
+        "fifo": "b waits, charged 0, run 0",
+    }

@@ -10,7 +10,7 @@ from core import names, reasons
 from hack.controlplane import wait_for
 from hack.controlplane.client import PatchKind
 from tests.adversary.scene import Scene
-from tests.adversary.ways import OTHER, OWN
+from tests.adversary.ways import EXTENDED, OTHER, OWN, WAYS
 from tests.apiserver.cluster import Object, charged, gates
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
@@ -256,3 +256,41 @@ def test_a_pod_with_no_room_for_records_keeps_nobody_waiting(stage: Scene) -> No
     stage.admin.wait_running("b")
     assert own_gates(stage) == {"stuffed": True, "b": False}
     assert stage.charged() == [stage.queues[OWN]]
+
+
+# -- devices by extended resources -------------------------------------------------------------------------------------
+
+
+def with_init_containers(pod: Object, limits: dict[str, str], *policies: str) -> Object:
+    """The pod with an init container of these limits for each restart policy; '' for none."""
+    inits = [
+        {"name": f"i{number}", "image": "none", "resources": {"limits": limits}}
+        | ({"restartPolicy": policy} if policy else {})
+        for number, policy in enumerate(policies)
+    ]
+    return {**pod, "spec": {**pod["spec"], "initContainers": inits}}
+
+
+@pytest.mark.parametrize("policies", [("",), ("Always",), ("", "Always")], ids=" ".join)
+def test_devices_of_init_containers_are_charged_as_the_scheduler_allocates_them(
+    stage: Scene, policies: tuple[str, ...]
+) -> None:
+    """Whatever it makes of them: the books say the same, and nothing runs beyond the quota."""
+    stage.equip("extended")
+    path = stage.paths[OTHER]
+    limits = {EXTENDED: "1"}
+    stage.tenant.create(with_init_containers(stage.pod("extended", "a", OTHER), limits, *policies))
+    stage.admin.wait_running("a")
+    (claim,) = stage.admin.api.get(
+        stage.admin.api.path("resource.k8s.io/v1", "ResourceClaim", stage.admin.namespace)
+    ).expect()["items"]
+    devices = claim["status"]["allocation"]["devices"]["results"]
+    wait_for(
+        "they are charged", lambda: stage.admin.allocated(path) == {WAYS["extended"].key: str(len(devices))}
+    )
+    stage.tenant.create(with_init_containers(stage.pod("extended", "b"), limits, *policies))
+    if len(devices) == 1:
+        stage.admin.wait_running("a", "b")
+    else:
+        stage.admin.wait_said("b", reasons.INSUFFICIENT_DEVICE_QUOTA)
+        assert stage.admin.running() == {"a"}
