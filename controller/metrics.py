@@ -31,7 +31,7 @@ _LATE_SERIES = {
     "cardquota_reserved_too_long": "Pods that have held quota without a node for longer than reservation.warnAfter.",
 }
 _UNFINISHED_SERIES = {
-    "cardquota_gangs_unfinished": "Gangs of which fewer members are in than were let in together, so that they cannot start.",
+    "cardquota_gangs_unfinished": "Gangs of which fewer members are in than have to start together, so that they cannot.",
 }
 
 

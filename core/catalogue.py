@@ -150,7 +150,7 @@ CATALOGUE: Final = _catalogue(
     ),
     Reason(
         reasons.GANG_UNFINISHED,
-        "some members of a gang hold quota and cannot start, for others that were let in with them are not in any more",
+        "some members of a gang hold quota and cannot start, for others that have to start with them are not in",
         "delete pods of this gang or of another one in the same plight, or set reservation.unfinishedAfter",
     ),
     Reason(

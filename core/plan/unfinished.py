@@ -1,7 +1,8 @@
 """Gangs that were cut short: since when, and whose members are given back so that another gang can be finished.
 
 Two gangs of four, three members of each let in and quota for six: neither can start, neither lets the other one start, and both
-come before everything else. One of them has to give back what it holds.
+come before everything else. One of them has to give back what it holds. The same goes for members that were let in one by one
+while nobody knew of their PodGroup, but these come before nobody.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,10 @@ _STUCK_S: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A gang of which fewer members are in than were let in together, and that holds something or waits for more."""
+    """A gang of which fewer members are in than have to be, and that holds something or waits for more.
+
+    `recorded` says whether so many were let in together; else it is the minimum of its PodGroup.
+    """
 
     group: Group
     queue: str
@@ -34,6 +38,7 @@ class Unfinished:
     lacking: int
     unbound: Sequence[Pod]
     """The members that hold quota and have no node."""
+    recorded: bool
 
     @property
     def rank(self) -> tuple[int, int, str]:
@@ -57,7 +62,7 @@ def _as_observed(ledger: Ledger, key: str) -> bool:
     if group is None:
         return False
     observed = (ledger.observed(pod.uid) for pod in ledger.members(group))
-    return progress_of(group, [pod for pod in observed if pod is not None], ledger.stages).unfinished
+    return progress_of(group, [pod for pod in observed if pod is not None], ledger.stages).short
 
 
 def _unfinished(ledger: Ledger, key: str) -> Unfinished | None:
@@ -74,8 +79,10 @@ def _unfinished(ledger: Ledger, key: str) -> Unfinished | None:
             unbound.append(ledger.observed(entry.pod.uid) or entry.pod)
     if group is None or not (waits or unbound):
         return None
-    counted, lacking = ledger.groups.progress(group).counted, ledger.groups.lacks(key)
-    return Unfinished(group, queue or group.queue, counted, lacking, unbound)
+    progress, lacking = ledger.groups.progress(group), ledger.groups.lacks(key)
+    return Unfinished(
+        group, queue or group.queue, progress.counted, lacking, unbound, recorded=progress.unfinished
+    )
 
 
 class UnfinishedGangs:
@@ -202,10 +209,20 @@ def unfinished_notice(gang: Unfinished, settings: ReservationSettings) -> tuple[
     if settings.unfinished_after_s is not None:
         after_s = min(after_s, settings.unfinished_after_s)
         then = f"what it holds is given back after {settings.unfinished_after_s} s, younger gangs first"
+    all_in = gang.counted + gang.lacking
+    if gang.recorded:
+        members, place = (
+            f"{all_in} members that were let in together",
+            "The gang comes before all others, and lacks",
+        )
+    else:
+        members, place = (
+            f"{all_in} members that have to start together",
+            "They were let in one by one, and lack",
+        )
     return reasons.GANG_UNFINISHED, (
-        f"Queue <{gang.queue}>: of {gang.counted + gang.lacking} members that were let in together {gang.counted} are in, for "
-        f"more than {after_s} s; {len(gang.unbound)} hold quota and have no node. The gang comes before all others, and lacks "
-        f"{gang.lacking}; {then}"
+        f"Queue <{gang.queue}>: of {members} {gang.counted} are in, for more than {after_s} s; {len(gang.unbound)} hold quota "
+        f"and have no node. {place} {gang.lacking}; {then}"
     )
 
 

@@ -20,7 +20,7 @@ class GroupBook:
 
     @property
     def short(self) -> Collection[str]:
-        """The groups of which fewer members are in than were let in together, whether they have the members for it or not.
+        """The groups that are short, see Progress, whether they have the members for it or not.
 
         As `namespace/name`. A trial, or a lift that is not written yet, counts.
         """
@@ -89,12 +89,12 @@ class GroupBook:
     def _judge(self, key: str) -> None:
         minimum, tally = self._minimums.get(key), self._tallies.get(key)
         progress = tally.progress(minimum) if minimum is not None and tally is not None else None
-        if progress is None or not progress.unfinished:
-            self._short.pop(key, None)
-            self._unfinished.pop(key, None)
-            return
-        self._short[key] = None
-        if progress.possible:
-            self._unfinished[key] = None
-        else:
-            self._unfinished.pop(key, None)
+        _put(self._short, key, progress is not None and progress.short)
+        _put(self._unfinished, key, progress is not None and progress.unfinished and progress.possible)
+
+
+def _put(keys: dict[str, None], key: str, belongs: bool) -> None:
+    if belongs:
+        keys[key] = None
+    else:
+        keys.pop(key, None)

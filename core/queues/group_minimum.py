@@ -69,6 +69,11 @@ class Progress:
 
     That is on record. A minimum that is raised afterwards makes no group unfinished: it would come before all others.
     """
+    short: bool
+    """Whether it is unfinished, or fewer than its minimum were let in one by one and some of them have no node.
+
+    One by one were those that were let in while nobody knew of their PodGroup, or by a version without such records.
+    """
     missing: int
     """Members to lift until the minimum is reached; of an unfinished group until as many are in as were let in together."""
     missing_tasks: Mapping[str, int]
@@ -85,6 +90,8 @@ class Standing(NamedTuple):
     waits: bool
     live: bool
     """Whether the member counts and has not ended."""
+    unbound: bool
+    """Whether such a one has no node."""
     together: int
     """How many members such a one was let in with, by its record."""
     priority: int | None
@@ -100,6 +107,7 @@ class Standing(NamedTuple):
             counted=counted,
             waits=not counted and waits(pod, stages),
             live=live,
+            unbound=live and not pod.bound,
             together=_together(pod) if live else 0,
             priority=None if pod.terminal else pod.priority,
         )
@@ -113,13 +121,14 @@ def _together(pod: Pod) -> int:
 class Tally:
     """The members of one group, counted by what they are to it; brought up to date member by member."""
 
-    __slots__ = ("counted", "live", "priorities", "together", "waiting")
+    __slots__ = ("counted", "live", "priorities", "together", "unbound", "waiting")
 
     def __init__(self) -> None:
         self.together: Counter[int] = Counter()
         self.counted: Counter[str] = Counter()
         self.waiting: Counter[str] = Counter()
         self.live = 0
+        self.unbound = 0
         self.priorities: Counter[int | None] = Counter()
 
     @classmethod
@@ -137,6 +146,7 @@ class Tally:
         elif standing.waits:
             self.waiting[standing.task] += sign
         self.live += sign * standing.live
+        self.unbound += sign * standing.unbound
         if standing.together:
             self.together[standing.together] += sign
             if not self.together[standing.together]:
@@ -154,6 +164,7 @@ class Tally:
         """How far the group is."""
         counted, let_in = self.counted.total(), min(minimum.members, max(self.together, default=0))
         unfinished = not minimum.alone and self.live > 0 and counted < let_in
+        alone = self.unbound > 0 and not self.together and counted < minimum.members
         missing = max(0, (let_in if unfinished else minimum.members) - counted)
         tasks = {
             task: wanted - self.counted[task]
@@ -167,6 +178,7 @@ class Tally:
             counted=counted,
             admitted=self.live > 0,
             unfinished=unfinished,
+            short=unfinished or (alone and not minimum.alone),
             missing=missing,
             missing_tasks=tasks,
             possible=self.waiting.total() >= missing

@@ -60,8 +60,12 @@ def member(gang: str, number: int) -> PodBuilder:
 
 
 def lifted(gang: str, number: int) -> PodBuilder:
+    return lifted_alone(gang, number).together(4)
+
+
+def lifted_alone(gang: str, number: int) -> PodBuilder:
     pod = member(gang, number).put("spec", "schedulingGates", value=[])
-    return pod.together(4).assigned({"A": 1}).charged("q")
+    return pod.assigned({"A": 1}).charged("q")
 
 
 OLD, YOUNG = "2024-01-01T00:00:00Z", "2024-01-01T00:00:10Z"
@@ -105,6 +109,30 @@ def test_of_two_the_younger_one_gives_back_and_the_older_one_is_finished_by_that
     ]
     assert lifts == ["old-3"]
     assert world.given_back(100) == []
+
+
+def test_halves_that_were_let_in_one_by_one_are_told_and_solved_and_come_before_nobody() -> None:
+    world = World()
+    world.ledger.put_queue(a_queue("q").cards({"A": 7}).view())
+    for gang, created in (("young", YOUNG), ("old", OLD)):
+        world.group(gang, created)
+        for number in range(3):
+            world.put(lifted_alone(gang, number))
+        world.put(member(gang, 3))
+    world.put(a_pod("first").gpu(1).card("A").priority(1).gated().in_group("solo"))
+    world.group("solo", YOUNG, minimum=1)
+    assert sorted(gang.group.name for gang in unfinished_gangs(world.ledger)) == ["old", "young"]
+    lifts = [each.pod.name for each in Planner(world.ledger).decide("q") if hasattr(each, "lifted")]
+    assert lifts == ["first"], "the priority decides, for nothing is on record"
+    assert world.told(0) == []
+    assert sorted(world.told(60)) == ["old", "young"]
+    assert world.given_back(60) == ["young-0", "young-1", "young-2"]
+    world.drop("young-0", "young-1", "young-2")
+    (lift,) = (each for each in Planner(world.ledger).decide("q") if hasattr(each, "lifted"))
+    assert lift.pod.name == "old-3"
+    world.put(lifted("old", 3))
+    assert world.given_back(200) == []
+    assert list(unfinished_gangs(world.ledger)) == []
 
 
 def test_the_next_one_has_its_turn_when_the_one_before_is_gone_and_it_was_not_helped() -> None:
@@ -255,6 +283,14 @@ def test_the_words_say_what_is_held_what_is_lacking_and_what_comes_next() -> Non
         f"{said}set reservation.unfinishedAfter, or delete pods of it or of another such gang by hand",
     )
     assert unfinished_notice(gang, GIVES_BACK)[1].endswith("is given back after 60 s, younger gangs first")
+    alone = World()
+    alone.group("g")
+    alone.put(lifted_alone("g", 0))
+    (gang,) = unfinished_gangs(alone.ledger)
+    assert unfinished_notice(gang, TOLD)[1].startswith(
+        "Queue <q>: of 4 members that have to start together 1 are in, for more than 600 s; 1 hold quota and have no node. "
+        "They were let in one by one, and lack 3; "
+    )
     code, text = given_back_notice(lifted("g", 0).view(), "q", GIVES_BACK)
     assert code == reasons.GANG_GIVEN_BACK
     assert text.startswith(

@@ -194,6 +194,31 @@ def test_tasks_whose_minimum_was_raised_afterwards_do_not_come_first_with_it() -
     assert (found.unfinished, found.missing, found.missing_tasks) == (True, 1, {})
 
 
+@pytest.mark.parametrize(
+    ("group", "pods", "short"),
+    [
+        pytest.param(GANG, [POD, GATED, GATED], True, id="one let in before the PodGroup was known"),
+        pytest.param(GANG, [POD, POD], True, id="those that are not there yet are lacking all the same"),
+        pytest.param(GANG, [POD, POD.bound_to("n"), GATED], True, id="one has a node, one waits for it"),
+        pytest.param(GANG, [POD.bound_to("n"), GATED, GATED], False, id="whoever has a node runs"),
+        pytest.param(GANG, [POD] * 3, False, id="as many as have to start together"),
+        pytest.param(
+            GANG, [POD.together(2), POD, GATED], False, id="a minimum that was raised above the record"
+        ),
+        pytest.param(GANG, [IN, GATED, GATED], True, id="an unfinished gang is one too"),
+        pytest.param(a_group(), [POD, GATED], False, id="each starts alone"),
+        pytest.param(GANG, [POD.terminating(), GATED], False, id="what goes holds nothing"),
+        pytest.param(GANG, [POD.phase("Succeeded"), GATED], False, id="nor does what has ended"),
+    ],
+)
+def test_members_let_in_one_by_one_make_a_gang_short_and_give_it_no_precedence(
+    group: GroupBuilder, pods: list[PodBuilder], short: bool
+) -> None:
+    found = progress_of(group.view(), [pod.view() for pod in pods], STAGES)
+    assert found.short is short
+    assert found.unfinished is (short and IN in pods)
+
+
 def test_a_group_whose_members_start_alone_is_never_unfinished() -> None:
     found = progress_of(a_group().min_task("ps", 1).view(), [POD.task("w").view(), PS.view()], STAGES)
     assert (found.admitted, found.missing_tasks, found.unfinished) == (True, {"ps": 1}, False)
