@@ -34,6 +34,9 @@ _CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POL
 _LOOKED_AT_IN_A_STEP: Final = 100
 """Nodes whose CPU, memory and taints are compared."""
 
+_NAMED: Final = 3
+"""So many pods are named for whom the room is booked that another one lacks."""
+
 _JUDGED: Final = 50_000
 """Answers about kinds of nodes that are kept."""
 _REFUSED: Final = 10_000
@@ -49,13 +52,21 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why no node has room; `node` is the one that comes closest, where one lacks nothing but room on its cards."""
+
+    why: str
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """The node that was found for a wish while the ledger was in this state; empty where there is none, and why."""
 
     wish: Wish
     changes: int
     node: str
-    refusal: str = ""
+    refusal: _Refusal | None = None
 
 
 class ShareRoom:
@@ -80,7 +91,7 @@ class ShareRoom:
         """The lifted pods that are to be put where they were led to, or on any node, in their order."""
         self._stranded: dict[ShareKey, Entry] = {}
         """Those of them that were led to nodes of which none takes them now; they come up again when one of these changes."""
-        self._refused: dict[Wish, str] = {}
+        self._refused: dict[Wish, _Refusal] = {}
         self._judged: Recent[MgpuAsk, dict[Kind, Unfit | None]] = Recent(lambda _: {}, _JUDGED)
         self._found: _Found | None = None
         self._looked_at = Pace(_LOOKED_AT_IN_A_STEP)
@@ -88,11 +99,10 @@ class ShareRoom:
     def shortfall(self, pod: Pod, ask: MgpuAsk, queue: str) -> Steps[Shortfall | None]:
         """None when a ready node has room that the pod's rules admit; else why the closest one has not."""
         refusal = yield from self._refusal(Wish.of(pod, ask))
-        if not refusal:
+        if refusal is None:
             return None
-        return Shortfall(
-            reasons.NO_FREE_CARD, f"Queue <{queue}> lets the pod in, but no node has room; {refusal}"
-        )
+        text = f"Queue <{queue}> lets the pod in, but no node has room; {refusal.why}{self._booked(refusal.node, pod)}"
+        return Shortfall(reasons.NO_FREE_CARD, text)
 
     def destination(self, entry: Entry) -> Destination | None:
         """To which node the pod is led that was found last to have room; None where the scheduler has to find one.
@@ -108,8 +118,20 @@ class ShareRoom:
             return None
         return Destination(found.node, requirement(found.node, self._nodes.hostname(found.node)))
 
-    def _refusal(self, wish: Wish) -> Steps[str]:
-        """Why no node has room, empty when one has."""
+    def _booked(self, node: str, but: Pod) -> str:
+        """For whom there is room booked on a node, as the end of a refusal; other members of the pod's group aside."""
+        others = [
+            pod.key
+            for pod in self._nodes.pods_expected(node)
+            if not pod.group_name or (pod.namespace, pod.group_name) != (but.namespace, but.group_name)
+        ]
+        if not others:
+            return ""
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        return f"; room there is booked for {', '.join(others[:_NAMED])}{more}, on the way to a node"
+
+    def _refusal(self, wish: Wish) -> Steps[_Refusal | None]:
+        """Why no node has room, None when one has."""
         while True:
             yield from self._refresh()
             known = self._refused.get(wish)
@@ -121,7 +143,7 @@ class ShareRoom:
             # What was found out stays known, so the next round has only to follow what has changed meanwhile.
             if self._is_current():
                 self._found = found
-                if found.refusal:
+                if found.refusal is not None:
                     self._refuse(wish, found.refusal)
                 return found.refusal
 
@@ -157,7 +179,7 @@ class ShareRoom:
                     refusal = refusal or f"node {name} has room on its cards, but {lack}"
         if instead:
             return _Found(wish, changes, instead)
-        return _Found(wish, changes, "", refusal or self._closest(judged, admitted))
+        return _Found(wish, changes, "", _Refusal(refusal) if refusal else self._closest(judged, admitted))
 
     def _in_order(self, judged: dict[Kind, Unfit | None]) -> list[Kind]:
         """The kinds of nodes that have room, as the policy prefers them."""
@@ -165,7 +187,7 @@ class ShareRoom:
         fitting = [kind for kind in self._nodes.kinds if judged[kind] is None]
         return sorted(fitting, key=attrgetter("use"), reverse=not spread)
 
-    def _closest(self, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> str:
+    def _closest(self, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> _Refusal:
         """Why no node has room on its cards. Of nodes that are equally close the first name is told."""
         closest = (len(_CLOSENESS), "", "no node serves mGPU shares to this pod")
         for kind in self._nodes.kinds:
@@ -176,9 +198,10 @@ class ShareRoom:
             if distance <= closest[0]:
                 name = min((name for name in kind.nodes if name in admitted), default="")
                 closest = min(closest, (distance, name, f"node {name}: {unfit.message}")) if name else closest
-        return closest[2]
+        distance, node, why = closest
+        return _Refusal(why, node if distance == 0 else "")
 
-    def _refuse(self, wish: Wish, why: str) -> None:
+    def _refuse(self, wish: Wish, why: _Refusal) -> None:
         if len(self._refused) >= _REFUSED:
             self._refused.clear()
         self._refused[wish] = why
@@ -287,7 +310,7 @@ class ShareRoom:
         admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
         judged = yield from self._judge(wish.ask)
         found = yield from self._find(wish, judged, admitted)
-        if found.node:
+        if found.refusal is None:
             self._nodes.put(entry, found.node)
         else:
             self._refuse(wish, found.refusal)

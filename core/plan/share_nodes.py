@@ -93,6 +93,11 @@ class ShareNodes:
         hostname = self._rooms[name].hostname
         return hostname if hostname and self._hostnames[hostname] == 1 else ""
 
+    def pods_expected(self, name: str) -> list[Pod]:
+        """The lifted pods that are expected on a node, in the order in which they were."""
+        room = self._rooms.get(name)
+        return [] if room is None else [entry.pod for entry in room.expected.values()]
+
     def lack(self, name: str, wish: Wish, *, displacing: bool) -> str:
         """Why a scheduler would not place the pod on this open node, whatever its cards; empty where it may.
 

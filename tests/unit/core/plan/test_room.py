@@ -19,7 +19,7 @@ from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.shortfall import Shortfall
 from core.steps import Steps
-from tests.builders import a_node, a_pod, a_queue
+from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
 from tests.unit.core.plan.stepping import stepped
 
@@ -123,6 +123,36 @@ def test_the_reason_is_that_of_the_node_that_comes_closest(
     assert isinstance(decision, Hold)
     assert decision.reason == reasons.NO_FREE_CARD
     assert words in decision.message
+
+
+def test_it_is_told_for_whom_the_room_is_booked_at_most_three_by_name() -> None:
+    ledger = books(NODE)
+    planner = Planner(ledger)
+    assert run(ledger, planner, share("a", 25)) == {"a": True}
+    assert run(ledger, planner, *(share(f"b{n}", 5, second=n) for n in range(3))) == dict.fromkeys(
+        ("b0", "b1", "b2"), True
+    )
+    late = a_pod("late").mgpu(core=200).gated().created("2024-01-01T00:00:09Z").view()
+    ledger.put_pod(late)
+    (hold,) = planner.decide("default")
+    assert isinstance(hold, Hold)
+    end = "; room there is booked for ml/a, ml/b0, ml/b1 and 1 more, on the way to a node"
+    assert hold.message.endswith(end)
+    assert "node m1" in hold.message
+    ledger.put_pod(bound("a", 0, 25, node="m1").view())
+    (hold,) = planner.decide("default")
+    assert isinstance(hold, Hold)
+    assert hold.message.endswith("; room there is booked for ml/b0, ml/b1, ml/b2, on the way to a node")
+
+
+def test_members_of_a_gang_are_not_told_that_room_is_booked_for_each_other() -> None:
+    ledger = books(NODE)
+    ledger.put_group(a_group("g").min_member(3).view())
+    for number in range(3):
+        ledger.put_pod(share(f"g{number}", 60).in_group("g").view())
+    holds = Planner(ledger).decide("default")
+    assert len(holds) == 3
+    assert all(isinstance(hold, Hold) and "booked" not in hold.message for hold in holds)
 
 
 def test_the_closest_of_several_nodes_is_told() -> None:
