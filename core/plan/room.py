@@ -20,6 +20,8 @@ from core.mgpu.filter import Unfit, fits
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.changed import ChangedNodes
+from core.plan.changed_shares import ChangedShares
+from core.plan.homeless import Homeless
 from core.plan.recent import Recent
 from core.plan.share_nodes import Kind, ShareNodes
 from core.plan.wish import Wish
@@ -33,6 +35,8 @@ _CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POL
 
 _LOOKED_AT_IN_A_STEP: Final = 100
 """Nodes whose CPU, memory and taints are compared."""
+_NOTICED_IN_A_STEP: Final = 100
+"""Lifted pods that have come, changed or gone."""
 
 _NAMED: Final = 3
 """So many pods are named for whom the room is booked that another one lacks."""
@@ -84,17 +88,21 @@ class ShareRoom:
         self._admitted = admitted
         self._nodes = ShareNodes(ledger)
         self._changed = ChangedNodes(ledger, self._nodes.known, ledger.nodes)
-        self._seen = (-1, -1)
+        self._seen = -1
         self._evicted: dict[str, dict[ShareKey, None]] = {}
         """The lifted pods whose node is counted anew and who are to be put there again, by that node."""
-        self._homeless: dict[ShareKey, None] = {}
+        self._leaving: set[ShareKey] = set()
+        """Those of them that were led nowhere, so that no other node is looked for yet."""
+        self._homeless = Homeless()
         """The lifted pods that are to be put where they were led to, or on any node, in their order."""
         self._stranded: dict[ShareKey, Entry] = {}
         """Those of them that were led to nodes of which none takes them now; they come up again when one of these changes."""
+        self._shares = ChangedShares(ledger, (self._nodes.expected, self._stranded, self._homeless))
         self._refused: dict[Wish, _Refusal] = {}
         self._judged: Recent[MgpuAsk, dict[Kind, Unfit | None]] = Recent(lambda _: {}, _JUDGED)
         self._found: _Found | None = None
         self._looked_at = Pace(_LOOKED_AT_IN_A_STEP)
+        self._noticed = Pace(_NOTICED_IN_A_STEP)
 
     def shortfall(self, pod: Pod, ask: MgpuAsk, queue: str) -> Steps[Shortfall | None]:
         """None when a ready node has room that the pod's rules admit; else why the closest one has not."""
@@ -209,49 +217,48 @@ class ShareRoom:
     # -- keeping up with the ledger ----------------------------------------------------------------------------
 
     def _is_current(self) -> bool:
-        return not (self._changed or self._evicted or self._homeless) and self._seen == self._now()
-
-    def _now(self) -> tuple[int, int]:
-        return self._ledger.occupants.changes, self._ledger.reserved_shares_changes
+        left = self._shares or self._changed or self._evicted or self._homeless
+        return not left and self._seen == self._ledger.occupants.changes
 
     def _refresh(self) -> Steps[None]:
         """Brings the rooms up to date; costs next to nothing while nothing has changed."""
         while not self._is_current():
-            self._take_note()
-            if self._changed:
+            if self._seen != self._ledger.occupants.changes:
+                self._seen = self._ledger.occupants.changes
+                self._room_freed()
+            if self._shares:
+                self._notice(self._shares.take())
+                if not self._noticed.due():
+                    continue
+            elif self._changed:
                 name = self._changed.next()
                 self._changed.done(name)
                 self._evict(name, self._nodes.recount(name))
             elif self._evicted:
                 yield from self._put_back(next(iter(self._evicted)))
             elif self._homeless:
-                yield from self._place(next(iter(self._homeless)))
+                yield from self._place(self._homeless.next())
             yield
 
-    def _take_note(self) -> None:
-        """Notices which lifted pods have come or gone, and forgets the refusals where room was freed."""
-        seen, self._seen = self._seen, self._now()
-        if seen == self._seen:
-            return
-        reserved, expected = self._ledger.reserved_shares, self._nodes.expected
-        gone = expected.keys() - reserved.keys()
-        if gone or seen[0] != self._seen[0]:
-            # Else there are only more pods that are lifted, and they take room away.
-            self._refused.clear()
-        for name in {name: None for key in gone for name in expected[key]}:
-            self._evict(name, self._nodes.clear(name))
+    def _room_freed(self) -> None:
+        self._refused.clear()
+        self._homeless.retry()
+
+    def _notice(self, key: ShareKey) -> None:
+        """A lifted pod has come, changed or gone."""
+        entry, on = self._ledger.reserved_shares.get(key), self._nodes.expected.get(key)
         # Of one that is not what it was when its node did not take it nobody knows.
-        self._stranded = {key: entry for key, entry in self._stranded.items() if reserved.get(key) is entry}
-        # Who was led to several nodes may wait for one of them and have been put on none yet.
-        waiting = {key for evicted in self._evicted.values() for key in evicted if not key[1]}
-        # Whoever was being put on several nodes when a question was given up goes on.
-        missing = (reserved.keys() - expected.keys() - waiting - self._stranded.keys()) | (
-            self._homeless.keys() & reserved.keys()
-        )
-        new = [reserved[key] for key in missing]
-        # What was promised goes before what is only counted.
-        new.sort(key=lambda entry: (not led_to(entry.pod), entry.order))
-        self._homeless = {entry.share_key: None for entry in new}
+        if self._stranded.get(key) is not entry:
+            self._stranded.pop(key, None)
+        if entry is None:
+            self._homeless.drop(key)
+            if on is not None:
+                # Else there are only more pods that are lifted, and they take room away.
+                self._room_freed()
+                for name in tuple(on):
+                    self._evict(name, self._nodes.clear(name))
+        elif on is None and key not in self._stranded and key not in self._leaving:
+            self._homeless.put(entry)
 
     def _evict(self, name: str, keys: Collection[ShareKey]) -> None:
         """Has these looked at again who were expected on a node, and those who were led there and had no room."""
@@ -260,6 +267,7 @@ class ShareRoom:
         if evicted:
             # What was promised goes before what is only counted.
             self._evicted[name] = dict.fromkeys(sorted(evicted, key=lambda key: not key[1]))
+            self._leaving.update(key for key in evicted if not key[1])
 
     def _put_back(self, name: str) -> Steps[None]:
         """Expects the first of those who were evicted from a node there again; else it looks for another one."""
@@ -267,6 +275,7 @@ class ShareRoom:
         entry = self._ledger.reserved_shares.get(key)
         back = entry is not None and (yield from self._put(entry, name))
         del self._evicted[name][key]
+        self._leaving.discard(key)
         if not self._evicted[name]:
             del self._evicted[name]
         if entry is None or back:
@@ -274,7 +283,7 @@ class ShareRoom:
         elif led_to(entry.pod):
             self._strand(entry)
         else:
-            self._homeless[key] = None
+            self._homeless.put(entry)
 
     def _place(self, key: ShareKey) -> Steps[None]:
         """Expects a lifted pod where it was led to, else on some node that fits; one that fits nowhere takes no room."""
@@ -288,7 +297,7 @@ class ShareRoom:
             self._strand(entry)
         elif entry is not None and entry.demand.mgpu is not None:
             yield from self._find_node(entry, Wish.of(entry.pod, entry.demand.mgpu))
-        del self._homeless[key]
+        self._homeless.done(key)
 
     def _strand(self, entry: Entry) -> None:
         if entry.share_key not in self._nodes.expected:
@@ -305,12 +314,13 @@ class ShareRoom:
         return True
 
     def _find_node(self, entry: Entry, wish: Wish) -> Steps[None]:
-        if wish in self._refused:
-            return
-        admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
-        judged = yield from self._judge(wish.ask)
-        found = yield from self._find(wish, judged, admitted)
-        if found.refusal is None:
-            self._nodes.put(entry, found.node)
-        else:
-            self._refuse(wish, found.refusal)
+        if wish not in self._refused:
+            admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
+            judged = yield from self._judge(wish.ask)
+            found = yield from self._find(wish, judged, admitted)
+            if found.refusal is None and self._nodes.put(entry, found.node):
+                self._homeless.retry_wish(wish)
+                return
+            if found.refusal is not None:
+                self._refuse(wish, found.refusal)
+        self._homeless.wait(entry, wish)

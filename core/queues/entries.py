@@ -8,6 +8,7 @@ from core.queues.access_book import AccessBook
 from core.queues.account import Account
 from core.queues.amounts import add
 from core.queues.entry import Entry, ShareKey
+from core.queues.journal import Journal
 from core.queues.wakeups import Wakeups
 from core.stage import Stage
 
@@ -25,8 +26,8 @@ class Entries:
         """The mGPU pods that are lifted but have no node yet."""
         self.shares_to: dict[str, dict[str, Entry]] = {}
         """Those of them that were led to a node, by UID, by that node."""
-        self.shares_changes = 0
-        """Grows whenever one of them comes, changes or goes."""
+        self.shares_changed = Journal[ShareKey]()
+        """Which of them have come, changed or gone."""
         self._wakeups = wakeups
         self._queues = queues
         self._access = access
@@ -82,7 +83,7 @@ class Entries:
                 del self._waiting_members[key]
 
     def _count_share(self, entry: Entry, sign: int) -> None:
-        self.shares_changes += 1
+        self.shares_changed.note(entry.share_key)
         if sign > 0:
             self.shares[entry.share_key] = entry
             for node in led_to(entry.pod):

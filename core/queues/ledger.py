@@ -21,6 +21,7 @@ from core.queues.devices import Devices
 from core.queues.entries import Entries
 from core.queues.entry import Entry, ShareKey
 from core.queues.group_book import GroupBook
+from core.queues.journal import Journal
 from core.queues.limits import Limits, limits_of
 from core.queues.naming import Naming
 from core.queues.occupants import occupies
@@ -134,9 +135,9 @@ class Ledger:
         return self._entries.shares_to.get(node, _NOBODY)
 
     @property
-    def reserved_shares_changes(self) -> int:
-        """Grows whenever one of them comes, changes or goes."""
-        return self._entries.shares_changes
+    def shares_changed(self) -> Journal[ShareKey]:
+        """Which of them have come, changed or gone."""
+        return self._entries.shares_changed
 
     def waiting(self, queue: str) -> list[Entry]:
         """The waiting pods of a queue in the order in which they are considered."""

@@ -192,7 +192,7 @@ def in_agreement(room: ShareRoom) -> None:
     waiting = {(key, name) for name, evicted in room._evicted.items() for key in evicted}
     assert all(name not in nodes.expected.get(key, ()) for key, name in waiting)
     unled = {key for key in nodes.expected.keys() | {key for key, _ in waiting} if not led_to(key)}
-    assert not unled & room._homeless.keys()
+    assert not any(key in room._homeless for key in unled)
     assert room._stranded.keys().isdisjoint(nodes.expected)
 
 

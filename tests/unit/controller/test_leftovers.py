@@ -22,7 +22,7 @@ from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from controller.stranded import StrandedPods
 from core.plan import admitted, placement, stock
-from core.queues import occupants
+from core.queues import journal, occupants
 from core.queues.rollouts import Rollouts
 from core.settings import Settings
 from tests.builders import a_group, a_namespace, a_node, a_pod, a_queue
@@ -158,7 +158,7 @@ async def live(replica: Replica, name: str) -> None:
 @pytest.fixture
 def small_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered up to some size reaches that with the first generation."""
-    for module in (admitted, placement, stock):
+    for module in (admitted, placement, stock, journal):
         monkeypatch.setattr(module, "_KEPT", 10)
     monkeypatch.setattr(occupants, "_GONE_KEPT", 10)
 
