@@ -192,15 +192,16 @@ class _NumberGauges(QueueGauges[int]):
         self._leading = leading
 
     @abstractmethod
-    def found(self) -> Iterator[str]:
-        """The queue of each of them."""
+    def found(self) -> Iterator[str | None]:
+        """The queue of each of them; None wherever others may come to their turn."""
 
     def sources(self) -> Iterator[tuple[str, int] | None]:
         if not self._leading():
             return
         numbers = Counted[str]()
         for queue in self.found():
-            numbers[queue] += 1
+            if queue is not None:
+                numbers[queue] += 1
             yield None
         for queue in sorted({*self._ledger.queues, *numbers}):
             yield queue, numbers[queue]
@@ -228,6 +229,6 @@ class _UnfinishedGauges(_NumberGauges):
     def __init__(self, ledger: Ledger, leading: Callable[[], bool]) -> None:
         super().__init__(_UNFINISHED_SERIES, ledger, leading)
 
-    def found(self) -> Iterator[str]:
+    def found(self) -> Iterator[str | None]:
         for gang in unfinished_gangs(self._ledger):
-            yield gang.queue
+            yield gang.queue if gang is not None else None

@@ -48,12 +48,13 @@ class GangWatch:
                 await asyncio.sleep(_LOOK_S)
 
     async def _look(self, now: int) -> None:
-        self._gangs.look(now)
+        turns = self._caches.turns
+        await turns.finish(self._gangs.look(now))
         for gang in self._gangs.take_late(now):
             self._announcements.unfinished(gang.group, *unfinished_notice(gang, self._settings))
             # Others come to their turn between two gangs.
             await asyncio.sleep(0)
-        for pod in self._gangs.take_condemned(now):
+        for pod in await turns.finish(self._gangs.take_condemned(now)):
             self._evictions.add(pod.uid)
 
     def _say_given_back(self, pod: Pod) -> None:

@@ -11,10 +11,11 @@ from typing import Final
 
 from core import reasons
 from core.objects import Group, Pod
-from core.queues.group_minimum import progress_of
+from core.queues.group_minimum import Standing, Tally, minimum_of
 from core.queues.ledger import Ledger
 from core.settings import ReservationSettings
 from core.stage import Stage
+from core.steps import Pace, Steps
 
 _SECOND: Final = 1_000_000
 
@@ -23,6 +24,11 @@ _PAUSE_S: Final = 10
 
 _STUCK_S: Final = 60
 """When none of its members has gone for so long, a gang is passed over for the next one."""
+
+_NEVER: Final = -1
+
+_IN_ONE_STEP: Final = 100
+"""Members of a gang that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,42 +53,56 @@ class Unfinished:
         return -priority, self.group.created, self.group.key
 
 
-def unfinished_gangs(ledger: Ledger) -> Iterator[Unfinished]:
-    """All of them, as they are now."""
+def unfinished_gangs(ledger: Ledger) -> Iterator[Unfinished | None]:
+    """All of them, as they are now; None wherever others may come to their turn."""
     for key in tuple(ledger.groups.short):
-        found = _unfinished(ledger, key) if _as_observed(ledger, key) else None
-        if found is not None:
-            yield found
+        seen = _Seen(ledger, key)
+        for _ in seen.look():
+            yield None
+        if seen.cut_short and seen.gang is not None:
+            yield seen.gang
 
 
-def _as_observed(ledger: Ledger, key: str) -> bool:
-    """Whether a gang is unfinished by what the cluster shows: a lift that is tried, or refused again and again, finishes none."""
-    found = next(iter(ledger.entries_of(key)), None)
-    group = ledger.group_of(found.pod) if found is not None else None
-    if group is None:
-        return False
-    observed = (ledger.observed(pod.uid) for pod in ledger.members(group))
-    return progress_of(group, [pod for pod in observed if pod is not None], ledger.stages).short
+class _Seen:
+    """What is found in one look at a gang, which costs as much as it has members."""
 
+    def __init__(self, ledger: Ledger, key: str) -> None:
+        self.cut_short = False
+        """Whether it is unfinished by what the cluster shows: a lift that is tried, or refused again and again, finishes none."""
+        self.gang: Unfinished | None = None
+        """None where nobody is on the way: the others have ended, and the gang is as whole as it will ever be."""
+        self._ledger = ledger
+        self._key = key
 
-def _unfinished(ledger: Ledger, key: str) -> Unfinished | None:
-    """None where nobody is on the way: the others have ended, and the gang is as whole as it will ever be."""
-    queue, group, waits = "", None, False
-    unbound: list[Pod] = []
-    for entry in ledger.entries_of(key):
-        group = group or ledger.group_of(entry.pod)
-        if entry.stage is Stage.WAITING:
-            waits = True
-            continue
-        queue = queue or entry.queue
-        if entry.stage is Stage.RESERVED:
-            unbound.append(ledger.observed(entry.pod.uid) or entry.pod)
-    if group is None or not (waits or unbound):
-        return None
-    progress, lacking = ledger.groups.progress(group), ledger.groups.lacks(key)
-    return Unfinished(
-        group, queue or group.queue, progress.counted, lacking, unbound, recorded=progress.unfinished
-    )
+    def look(self) -> Steps[None]:
+        """Goes through the members."""
+        ledger, tally, pace = self._ledger, Tally(), Pace(_IN_ONE_STEP)
+        queue, group, waits = "", None, False
+        unbound: list[Pod] = []
+        for uid in ledger.members_of(self._key):
+            if pace.due():
+                yield
+            observed = ledger.observed(uid)
+            if observed is not None:
+                tally.add(Standing.of(observed, ledger.stages), 1)
+            entry = ledger.entry(uid)
+            if entry is None:
+                continue
+            group = group or ledger.group_of(entry.pod)
+            if entry.stage is Stage.WAITING:
+                waits = True
+                continue
+            queue = queue or entry.queue
+            if entry.stage is Stage.RESERVED:
+                unbound.append(observed or entry.pod)
+        if group is None:
+            return
+        self.cut_short = tally.progress(minimum_of(group)).short
+        if waits or unbound:
+            progress, lacking = ledger.groups.progress(group), ledger.groups.lacks(self._key)
+            self.gang = Unfinished(
+                group, queue or group.queue, progress.counted, lacking, unbound, recorded=progress.unfinished
+            )
 
 
 class UnfinishedGangs:
@@ -101,6 +121,10 @@ class UnfinishedGangs:
         self._settings = settings
         self._reserved_since = reserved_since
         self._since: dict[str, int] = {}
+        self._gangs: dict[str, Unfinished] = {}
+        """Those that hold something or wait for more, as they were seen last."""
+        self._looked = _NEVER
+        """The number of changes that the last look has taken in."""
         self._told: set[str] = set()
         self._turn = ""
         """The gang that gives back what it holds."""
@@ -113,21 +137,37 @@ class UnfinishedGangs:
     def restart(self) -> None:
         """Nothing has been seen, said or done."""
         self._since.clear()
+        self._gangs.clear()
+        self._looked = _NEVER
         self._told.clear()
         self._stuck.clear()
         self._condemned.clear()
         self._turn, self._next_at = "", 0
 
-    def look(self, now: int) -> None:
-        """Takes note of which gangs are unfinished now."""
-        known, short = self._since, self._ledger.groups.short
-        self._since = {
-            key: known.get(key, now)
-            for key in {**known, **dict.fromkeys(short)}
-            if (key in known and key in short) or _as_observed(self._ledger, key)
-        }
+    def look(self, now: int) -> Steps[None]:
+        """Takes note of which gangs are unfinished now; costs as much as those have members that have changed."""
+        groups = self._ledger.groups
+        looked, changed = groups.changed.changes, groups.changed.since(self._looked)
+        # One that only a lift under way has finished is finished when the watch shows it, of which the books tell nothing.
+        shown = [key for key in self._since if key not in groups.short]
+        found = groups.short if changed is None else reversed(changed)
+        for key in dict.fromkeys((*found, *shown)):
+            yield from self._look_at(key, now)
         for kept in (self._told, self._stuck):
             kept.intersection_update(self._since)
+        self._looked = looked
+
+    def _look_at(self, key: str, now: int) -> Steps[None]:
+        seen = _Seen(self._ledger, key)
+        yield from seen.look()
+        known, short = key in self._since, key in self._ledger.groups.short
+        self._gangs.pop(key, None)
+        if not ((known and short) or (seen.cut_short and (known or short))):
+            self._since.pop(key, None)
+            return
+        self._since.setdefault(key, now)
+        if seen.gang is not None:
+            self._gangs[key] = seen.gang
 
     def take_late(self, now: int) -> Iterator[Unfinished]:
         """Those of which something is to be said, each once."""
@@ -135,12 +175,12 @@ class UnfinishedGangs:
         if self._settings.unfinished_after_s is not None:
             after_s = min(after_s, self._settings.unfinished_after_s)
         for key in [key for key in self._overdue(now, after_s) if key not in self._told]:
-            found = _unfinished(self._ledger, key)
+            found = self._gangs.get(key)
             if found is not None:
                 self._told.add(key)
                 yield found
 
-    def take_condemned(self, now: int) -> list[Pod]:
+    def take_condemned(self, now: int) -> Steps[list[Pod]]:
         """The members that are to be deleted now, each once, of one gang at a time.
 
         Only members that somebody makes anew. When one gang has none left the next one has its turn, unless it is finished
@@ -151,7 +191,7 @@ class UnfinishedGangs:
             return []
         found: list[Pod] = []
         if self._turn:
-            found = self._members(self._turn, now, after_s)
+            found = yield from self._members(self._turn, now, after_s)
             if len(found) != self._left:
                 self._left, self._left_at = len(found), now
             elif now - self._left_at > _STUCK_S * _SECOND:
@@ -161,8 +201,7 @@ class UnfinishedGangs:
                 self._turn, self._next_at = "", now + min(after_s, _PAUSE_S) * _SECOND
                 self._condemned.clear()
         if not self._turn and now >= self._next_at:
-            self._turn = self._last(now, after_s)
-            found = self._members(self._turn, now, after_s) if self._turn else []
+            self._turn, found = yield from self._last(now, after_s)
             self._left, self._left_at = len(found), now
         new = [pod for pod in found if pod.uid not in self._condemned]
         self._condemned.update((pod.uid, self._turn) for pod in new)
@@ -183,19 +222,26 @@ class UnfinishedGangs:
     def _overdue(self, now: int, after_s: int) -> list[str]:
         return [key for key, since in self._since.items() if since + after_s * _SECOND <= now]
 
-    def _last(self, now: int, after_s: int) -> str:
-        overdue = (key for key in self._overdue(now, after_s) if key not in self._stuck)
-        found = [_unfinished(self._ledger, key) for key in overdue if self._members(key, now, after_s)]
-        ranks = [gang.rank for gang in found if gang is not None]
-        return max(ranks)[2] if ranks else ""
+    def _last(self, now: int, after_s: int) -> Steps[tuple[str, list[Pod]]]:
+        """The gang that gives back first, and the members of it that are to go."""
+        ranked: list[tuple[tuple[int, int, str], list[Pod]]] = []
+        for key in self._overdue(now, after_s):
+            members = [] if key in self._stuck else (yield from self._members(key, now, after_s))
+            if members:
+                ranked.append((self._gangs[key].rank, members))
+            yield
+        rank, members = max(ranked, key=lambda each: each[0], default=((0, 0, ""), []))
+        return rank[2], members
 
-    def _members(self, key: str, now: int, after_s: int) -> list[Pod]:
+    def _members(self, key: str, now: int, after_s: int) -> Steps[list[Pod]]:
         """Those that have waited for a node for so long, and that somebody makes anew."""
-        found = _unfinished(self._ledger, key)
-        members = found.unbound if found is not None and key in self._since else ()
-        return [
-            pod for pod in members if pod.owner is not None and self._waited(pod, now) >= after_s * _SECOND
-        ]
+        gang, found, pace = self._gangs.get(key), list[Pod](), Pace(_IN_ONE_STEP)
+        for pod in gang.unbound if gang is not None and key in self._since else ():
+            if pace.due():
+                yield
+            if pod.owner is not None and self._waited(pod, now) >= after_s * _SECOND:
+                found.append(pod)
+        return found
 
     def _waited(self, pod: Pod, now: int) -> int:
         since = self._reserved_since(pod.uid)

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from core.objects import Group, Pod
 from core.queues.group_minimum import Minimum, Progress, Standing, Tally, minimum_of
+from core.queues.journal import Journal
 from core.stage import Stages
 
 
@@ -17,6 +18,8 @@ class GroupBook:
         self._members: dict[str, tuple[str, Standing]] = {}
         self._unfinished: dict[str, None] = {}
         self._short: dict[str, None] = {}
+        self.changed = Journal[str]()
+        """Those of the groups that are or were `short` of which a member, or what it takes to start them, was looked at anew."""
 
     @property
     def short(self) -> Collection[str]:
@@ -66,6 +69,9 @@ class GroupBook:
             return self.drop_pod(pod.uid)
         new = f"{pod.namespace}/{pod.group_name}", Standing.of(pod, self._stages)
         if old == new:
+            if new[0] in self._short:
+                # What it says of itself is the same, yet it may have a node now or be charged elsewhere.
+                self.changed.note(new[0])
             return False
         self.drop_pod(pod.uid)
         key, standing = self._members[pod.uid] = new
@@ -87,6 +93,12 @@ class GroupBook:
         return True
 
     def _judge(self, key: str) -> None:
+        was_short = key in self._short
+        self._sort(key)
+        if was_short or key in self._short:
+            self.changed.note(key)
+
+    def _sort(self, key: str) -> None:
         minimum, tally = self._minimums.get(key), self._tallies.get(key)
         progress = tally.progress(minimum) if minimum is not None and tally is not None else None
         _put(self._short, key, progress is not None and progress.short)

@@ -164,9 +164,13 @@ class Ledger:
         """All pods of a PodGroup, those that ask for nothing of ours and those that have ended too."""
         return self._states.pods(self._sources.members(group.key))
 
+    def members_of(self, group: str) -> Collection[str]:
+        """The UIDs of all members of a PodGroup, `namespace/name`, as of now: it may change while they are gone through."""
+        return tuple(self._sources.members(group))
+
     def entries_of(self, group: str) -> Iterable[Entry]:
         """The books' view of the members of a PodGroup, `namespace/name`; of those that are in the books."""
-        found = (self.entry(uid) for uid in self._sources.members(group))
+        found = (self.entry(uid) for uid in self.members_of(group))
         return (entry for entry in found if entry is not None)
 
     def counted_anew(self, pod: Pod) -> Entry | None:

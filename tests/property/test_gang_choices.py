@@ -19,6 +19,7 @@ from core.plan.unfinished import UnfinishedGangs
 from core.queues.group_minimum import Progress, counts
 from core.queues.ledger import Ledger
 from core.settings import ReservationSettings, Settings
+from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
 
 STOCK = {"A": 5, "B": 4}
@@ -210,8 +211,8 @@ class Choices(RuleBasedStateMachine):
             self.the_scheduler_binds()
             self.catch_up()
             self.now += SECOND
-            self.gangs.look(self.now)
-            for pod in self.gangs.take_condemned(self.now):
+            finish(self.gangs.look(self.now))
+            for pod in finish(self.gangs.take_condemned(self.now)):
                 self.lose(pod.uid)
         self.catch_up()
         assert not self.decide(lambda: True)

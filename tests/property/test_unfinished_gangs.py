@@ -12,6 +12,7 @@ from core.plan.unfinished import UnfinishedGangs
 from core.queues.group_minimum import counts
 from core.queues.ledger import Ledger
 from core.settings import ReservationSettings, Settings
+from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
 
 SECOND = 10**6
@@ -69,8 +70,8 @@ class Cluster:
                 for pod in [pod for pod in self.pods.values() if pod.group_name == gang and not pod.gated]:
                     self.put(replace(pod, node_name="n", phase="Running"))
         self.now += SECOND
-        self.gangs.look(self.now)
-        for pod in self.gangs.take_condemned(self.now):
+        finish(self.gangs.look(self.now))
+        for pod in finish(self.gangs.take_condemned(self.now)):
             if self.gangs.condemned(pod.uid) is not None:
                 del self.pods[pod.uid]
                 self.ledger.drop_pod(pod.uid)

@@ -1,11 +1,12 @@
 """What it costs to keep up with the pods that are lifted and about to take mGPU shares: what changed, not what exists."""
 
-from collections.abc import Iterator, KeysView
+from collections import UserDict
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from core.mgpu.ask import MgpuAsk
+from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.objects import Pod
 from core.plan import room as room_module
 from core.plan.admitted import AdmittedNodes
@@ -14,7 +15,6 @@ from core.plan.homeless import Homeless, Ranked
 from core.plan.room import ShareRoom
 from core.plan.wish import Wish
 from core.queues import journal
-from core.queues.demand import mgpu_ask
 from core.queues.journal import Journal
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -25,14 +25,10 @@ from tests.unit.core.plan.stepping import stepped
 PER_NODE = 8
 
 
-class Looked(dict[Any, Any]):
+class Looked(UserDict[Any, Any]):
     """Counts how many of its entries were looked at."""
 
     looks = 0
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        self.looks += 1
-        return super().get(key, default)
 
     def __getitem__(self, key: Any) -> Any:
         self.looks += 1
@@ -45,10 +41,6 @@ class Looked(dict[Any, Any]):
     def __iter__(self) -> Iterator[Any]:
         self.looks += len(self)
         return super().__iter__()
-
-    def keys(self) -> KeysView[Any]:
-        self.looks += len(self)
-        return super().keys()
 
 
 def share(name: str) -> PodBuilder:
@@ -68,9 +60,12 @@ class Cluster:
                 self.put(
                     share(f"p{n}-{each}").led_to(f"m{n}") if led else a_pod(f"p{n}-{each}").mgpu(core=200)
                 )
-        self.reserved = self.ledger._entries.shares = Looked(self.ledger.reserved_shares)
+        self.reserved = Looked(self.ledger.reserved_shares)
+        counting: Any = self.ledger._entries
+        counting.shares = self.reserved
         self.room = ShareRoom(self.ledger, AdmittedNodes(self.ledger))
-        room, self.expected = self.room, Looked()
+        self.expected = Looked()
+        room: Any = self.room
         room._nodes.expected = self.expected
         room._shares = ChangedShares(self.ledger, (self.expected, room._stranded, room._homeless))
 
@@ -196,7 +191,7 @@ def test_a_line_keeps_little_of_those_who_have_left() -> None:
 
 def test_of_those_that_wait_for_the_same_the_next_one_is_tried_after_one_has_found_room() -> None:
     ledger, homeless = Ledger(Settings()), Homeless()
-    keys = {}
+    keys, wishes = {}, set[Wish]()
     for number in range(3):
         pod: Pod = share(f"p{number}").created(f"2024-01-01T00:00:0{number}Z").view()
         ledger.put_pod(pod.ungated({}))
@@ -204,6 +199,7 @@ def test_of_those_that_wait_for_the_same_the_next_one_is_tried_after_one_has_fou
         assert entry is not None
         assert entry.demand.mgpu is not None
         wish = Wish.of(entry.pod, entry.demand.mgpu)
+        wishes.add(wish)
         homeless.put(entry)
         homeless.wait(entry, wish)
         keys[number] = entry.share_key
@@ -213,7 +209,7 @@ def test_of_those_that_wait_for_the_same_the_next_one_is_tried_after_one_has_fou
     homeless.done(keys[0])
     assert not homeless
     homeless.drop(keys[1])
-    homeless.retry_wish(wish)
+    homeless.retry_wish(*wishes)
     assert homeless.next() == keys[2]
     homeless.done(keys[2])
     homeless.retry()

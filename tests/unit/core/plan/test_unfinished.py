@@ -3,10 +3,18 @@
 import pytest
 
 from core import reasons
+from core.objects import Pod
 from core.plan.lift import Planner
-from core.plan.unfinished import UnfinishedGangs, given_back_notice, unfinished_gangs, unfinished_notice
+from core.plan.unfinished import (
+    Unfinished,
+    UnfinishedGangs,
+    given_back_notice,
+    unfinished_gangs,
+    unfinished_notice,
+)
 from core.queues.ledger import Ledger
 from core.settings import ReservationSettings, Settings
+from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 
@@ -45,13 +53,16 @@ class World:
         for name in names:
             self.ledger.drop_pod(f"uid-ml-{name}")
 
+    def unfinished(self) -> list[Unfinished]:
+        return [gang for gang in unfinished_gangs(self.ledger) if gang is not None]
+
     def told(self, second: int) -> list[str]:
-        self.gangs.look(second * SECOND)
+        finish(self.gangs.look(second * SECOND))
         return [gang.group.name for gang in self.gangs.take_late(second * SECOND)]
 
     def given_back(self, second: int) -> list[str]:
-        self.gangs.look(second * SECOND)
-        return [pod.name for pod in self.gangs.take_condemned(second * SECOND)]
+        finish(self.gangs.look(second * SECOND))
+        return [pod.name for pod in finish(self.gangs.take_condemned(second * SECOND))]
 
 
 def member(gang: str, number: int) -> PodBuilder:
@@ -121,7 +132,7 @@ def test_halves_that_were_let_in_one_by_one_are_told_and_solved_and_come_before_
         world.put(member(gang, 3))
     world.put(a_pod("first").gpu(1).card("A").priority(1).gated().in_group("solo"))
     world.group("solo", YOUNG, minimum=1)
-    assert sorted(gang.group.name for gang in unfinished_gangs(world.ledger)) == ["old", "young"]
+    assert sorted(gang.group.name for gang in world.unfinished()) == ["old", "young"]
     lifts = [each.pod.name for each in Planner(world.ledger).decide("q") if hasattr(each, "lifted")]
     assert lifts == ["first"], "the priority decides, for nothing is on record"
     assert world.told(0) == []
@@ -132,7 +143,7 @@ def test_halves_that_were_let_in_one_by_one_are_told_and_solved_and_come_before_
     assert lift.pod.name == "old-3"
     world.put(lifted("old", 3))
     assert world.given_back(200) == []
-    assert list(unfinished_gangs(world.ledger)) == []
+    assert world.unfinished() == []
 
 
 def test_the_next_one_has_its_turn_when_the_one_before_is_gone_and_it_was_not_helped() -> None:
@@ -264,16 +275,16 @@ def test_a_gang_without_waiting_members_counts_as_long_as_members_have_no_node()
     world.group("g")
     for number in range(3):
         world.put(lifted("g", number))
-    assert [(gang.counted, gang.lacking) for gang in unfinished_gangs(world.ledger)] == [(3, 1)]
+    assert [(gang.counted, gang.lacking) for gang in world.unfinished()] == [(3, 1)]
     for number in range(3):
         world.put(lifted("g", number).bound_to("n"))
-    assert list(unfinished_gangs(world.ledger)) == []
+    assert world.unfinished() == []
 
 
 def test_the_words_say_what_is_held_what_is_lacking_and_what_comes_next() -> None:
     world = World()
     world.half("g")
-    (gang,) = unfinished_gangs(world.ledger)
+    (gang,) = world.unfinished()
     said = (
         "Queue <q>: of 4 members that were let in together 3 are in, for more than 600 s; 3 hold quota and have no node. "
         "The gang comes before all others, and lacks 1; "
@@ -286,7 +297,7 @@ def test_the_words_say_what_is_held_what_is_lacking_and_what_comes_next() -> Non
     alone = World()
     alone.group("g")
     alone.put(lifted_alone("g", 0))
-    (gang,) = unfinished_gangs(alone.ledger)
+    (gang,) = alone.unfinished()
     assert unfinished_notice(gang, TOLD)[1].startswith(
         "Queue <q>: of 4 members that have to start together 1 are in, for more than 600 s; 1 hold quota and have no node. "
         "They were let in one by one, and lack 3; "
@@ -296,3 +307,45 @@ def test_the_words_say_what_is_held_what_is_lacking_and_what_comes_next() -> Non
     assert text.startswith(
         "Queue <q>: deleted, for too few members of PodGroup ml/g were in for more than 60 s"
     )
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The members that are looked at, one after the other."""
+    looked: list[str] = []
+    observed = Ledger.observed
+
+    def noted(ledger: Ledger, uid: str) -> Pod | None:
+        looked.append(uid)
+        return observed(ledger, uid)
+
+    monkeypatch.setattr(Ledger, "observed", noted)
+    return looked
+
+
+def test_a_look_goes_through_the_gangs_that_have_changed(looks: list[str]) -> None:
+    world = World(TOLD)
+    for number in range(500):
+        world.half(f"g{number}")
+    looks.clear()
+    finish(world.gangs.look(0))
+    assert len(looks) == 500 * 4, "a new leader knows none of them"
+    finish(world.gangs.look(SECOND))
+    assert len(looks) == 500 * 4
+    world.put(lifted("g7", 3))
+    world.put(lifted("g8", 0).bound_to("n"))
+    finish(world.gangs.look(2 * SECOND))
+    assert len(looks) == 500 * 4 + 2 * 4
+
+
+def test_others_come_to_their_turn_within_a_look_at_a_large_gang(looks: list[str]) -> None:
+    world = World(TOLD)
+    world.group("large", minimum=1000)
+    for number in range(999):
+        world.put(lifted("large", number % 60).together(1000).put("metadata", "uid", value=f"uid-{number}"))
+    looks.clear()
+    most, done = 0, 0
+    for _ in world.gangs.look(0):
+        most, done = max(most, len(looks) - done), len(looks)
+    assert most <= 100
+    assert len(looks) == 999
