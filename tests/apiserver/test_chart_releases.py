@@ -147,7 +147,9 @@ def test_an_upgrade_of_the_first_release_leaves_the_path_that_its_replicas_serve
 def test_a_second_release_is_refused(control_plane: ControlPlane, helm: Helm) -> None:
     helm("install", str(rendering.CHART))
     second = ("second", str(rendering.CHART), "--namespace=elsewhere", "--create-namespace")
-    with pytest.raises(rendering.RenderError, match="cannot be imported into the current release"):
+    with pytest.raises(
+        rendering.RenderError, match="release cardquota in namespace released is installed already"
+    ):
         rendering.helm(
             control_plane.binary("helm"), "install", *second, f"--kubeconfig={control_plane.admin_kubeconfig}"
         )
