@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fmt clean
+.PHONY: help demo test check bench fmt image lock release clean
 
 help: ## Show this help
 	@echo "cardquota: card-level accelerator quota for Kubernetes"
@@ -36,6 +36,15 @@ bench: $(READY) ## Measure; every figure beside its floor (ONLY='stalls cohort' 
 fmt: $(READY) ## Format and apply safe fixes
 	@$(BIN)/ruff check --fix --exit-zero .
 	@$(BIN)/ruff format .
+
+image: $(READY) ## Build the image with docker, podman or buildah (ARGS='--image NAME --base DIGEST --platforms LIST')
+	@$(BIN)/python -m hack.image $(ARGS)
+
+lock: $(READY) ## Write anew which files go into the image, by hash (needs uv)
+	@$(BIN)/python -m hack.image.lock
+
+release: $(READY) ## Wheel, chart, lock file and checksums in dist/; refused while versions or changelog disagree
+	@$(BIN)/python -m hack.release $(ARGS)
 
 clean: ## Remove the virtual environment and all caches of the tree (built binaries stay in the user cache)
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

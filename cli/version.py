@@ -35,16 +35,29 @@ def _version() -> str:
     return metadata.version("cardquota")
 
 
+def _commit() -> str:
+    """The commit that this was built from; empty where the build did not say."""
+    from importlib import resources
+
+    try:
+        return resources.files("cli").joinpath("commit").read_text("utf-8").strip()
+    except FileNotFoundError:
+        return ""
+
+
 def run(options: argparse.Namespace) -> int:
     """Prints the client version."""
-    version = _version()
+    version, commit = _version(), _commit()
     if options.output == "json":
         client = {
             "version": version,
+            **({"gitCommit": commit} if commit else {}),
             "python": platform.python_version(),
             "platform": f"{platform.system().lower()}/{platform.machine()}",
         }
         output.print_json({"clientVersion": client})
     else:
         print(f"Client Version: {version}")
+        if commit:
+            print(f"Git Commit: {commit}")
     return 0

@@ -1,0 +1,1 @@
+"""What `make image` and `make lock` do."""

@@ -1,0 +1,1 @@
+"""What `make release` does."""

@@ -1,0 +1,133 @@
+"""The image: its steps done without an engine, what goes in, and which builder is asked."""
+
+import json
+import re
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from hack.image import __main__ as image
+from hack.image import sbom
+from hack.release.versions import ROOT, project_version
+from tests.unit.hack.containerfile import Stage, build, stages
+
+BUILD, FINAL = stages((ROOT / "Containerfile").read_text("utf-8"))
+LOCK = ROOT / "hack" / "image" / "requirements.lock"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the image has in /opt/cardquota."""
+    root = tmp_path_factory.mktemp("image")
+    build(BUILD, ROOT, root, COMMIT=COMMIT)
+    return root / "opt" / "cardquota"
+
+
+def say(built: Path, *words: str) -> str:
+    done = subprocess.run(
+        [str(built / "bin" / "cardquota"), *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=built,
+        env={"PATH": "/nowhere"},
+    )
+    return done.stdout
+
+
+@pytest.mark.timeout(400)
+def test_the_steps_make_a_program_that_knows_version_and_commit(built: Path) -> None:
+    """From files that are pinned by hash, in an environment that nothing was in."""
+    client = json.loads(say(built, "version", "-o", "json"))["clientVersion"]
+    assert (client["version"], client["gitCommit"]) == (project_version(), COMMIT)
+    assert say(built, "version").splitlines() == [
+        f"Client Version: {project_version()}",
+        f"Git Commit: {COMMIT}",
+    ]
+    for process in ("webhook", "controller"):
+        assert "--metrics-port" in say(built, process, "--help")
+
+
+def test_what_is_in_it_is_what_is_locked_and_is_listed_with_licences(built: Path) -> None:
+    listed = json.loads((built / "sbom.cdx.json").read_text("utf-8"))
+    locked = sbom.pins(LOCK.read_text("utf-8"))
+    components = {item["name"]: item for item in listed["components"]}
+    assert {name: item["version"] for name, item in components.items()}.items() <= locked.items()
+    # tzdata is for systems without time zones.
+    assert locked.keys() - components.keys() <= {"tzdata"}
+    assert [item["name"] for item in listed["components"] if "licenses" not in item] == []
+    assert listed["metadata"]["component"]["version"] == project_version()
+
+
+def test_no_installer_stays_in_it(built: Path) -> None:
+    folders = {path.name.partition("-")[0] for path in built.glob("lib/python3*/site-packages/*.dist-info")}
+    assert not folders & {"pip", "setuptools"}
+    assert "cardquota" in folders
+
+
+def test_it_runs_as_nobody_and_both_stages_have_one_base() -> None:
+    assert FINAL.all("USER") == ["65532:65532"]
+    assert FINAL.all("ENTRYPOINT") == ['["cardquota"]']
+    assert FINAL.all("COPY") == ["--from=build /opt/cardquota /opt/cardquota"]
+    assert {stage.base.split()[0] for stage in (BUILD, FINAL)} == {"${BASE}"}
+
+
+def test_everything_that_is_copied_exists_and_passes_the_ignore_file() -> None:
+    passed = re.findall(r"^!(\S+)$", (ROOT / ".containerignore").read_text("utf-8"), re.MULTILINE)
+    for rest in BUILD.all("COPY"):
+        for source in rest.split()[:-1]:
+            assert (ROOT / source).exists()
+            assert source.startswith(tuple(passed))
+
+
+def test_every_dependency_is_locked_with_hashes_at_a_version_that_is_asked_for() -> None:
+    text = LOCK.read_text("utf-8")
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    names = {sbom.canonical(re.split(r"[>=<]", line)[0]) for line in asked}
+    pinned = sbom.pins(text)
+    assert names <= pinned.keys()
+    for entry in re.split(r"\n(?=\S)", text):
+        if "==" in entry:
+            assert "--hash=sha256:" in entry
+
+
+def test_an_environment_that_is_not_what_is_locked_is_refused() -> None:
+    installed = {"orjson": metadata.distribution("orjson"), "cardquota": metadata.distribution("cardquota")}
+    with pytest.raises(ValueError, match=r"orjson \S+ is installed, 0.1 is locked"):
+        sbom.document(installed, {"orjson": "0.1"})
+
+
+def test_the_first_builder_that_works_is_taken_and_none_is_told() -> None:
+    assert image.builder(ask=lambda command: command[0] != "docker") == "podman"
+    assert image.builder("buildah", ask=lambda _: True) == "buildah"
+    with pytest.raises(image.NoBuilderError, match="docker, podman, buildah are missing, or has no engine"):
+        image.builder(ask=lambda _: False)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [("docker", "--tag"), ("podman", "--manifest"), ("buildah", "--manifest")]
+)
+def test_the_builder_is_given_base_commit_and_platforms(name: str, target: str) -> None:
+    line = image.command(
+        name, "r/c:1", base="python@sha256:0", platforms="linux/amd64,linux/arm64", commit="c", epoch="7"
+    )
+    assert line[:2] == [name, "build"]
+    assert {
+        "--build-arg=BASE=python@sha256:0",
+        "--build-arg=COMMIT=c",
+        "--build-arg=SOURCE_DATE_EPOCH=7",
+    } <= {*line}
+    assert line[-3:] == [target, "r/c:1", "."]
+    assert "--platform=linux/amd64,linux/arm64" in line
+    plain = image.command(name, "c:1", base="", platforms="", commit="", epoch="")
+    assert not [word for word in plain if word.startswith(("--build-arg", "--platform"))]
+
+
+def test_an_unknown_step_is_not_passed_over(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="ADD"):
+        build(Stage("x", [("ADD", "a b")]), ROOT, tmp_path)
