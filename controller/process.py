@@ -30,6 +30,7 @@ from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from controller.stranded import StrandedPods
 from controller.trust import Trust
+from controller.usage_series import UsageSeries
 from core.objects import Group, Node, Pod, Queue
 from core.queues.rollouts import Rollouts
 from core.settings import Settings
@@ -79,6 +80,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         series = QueueSeries(caches.ledger, reservations.late)
         REGISTRY.register(series)
         REGISTRY.register(DeviceSeries(caches.ledger.devices.book, lambda: series.leading))
+        REGISTRY.register(UsageSeries(caches.ledger, lambda: series.leading))
         definition = QueueDefinitionKeeper(client, caches, recorder, metrics, settings)
         elector = Elector(
             client,

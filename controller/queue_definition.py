@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Protocol
 
-from prometheus_client import Gauge
+from prometheus_client import CollectorRegistry, Gauge
 
 from controller.announcements import Recorder
 from controller.caches import Caches
@@ -50,6 +50,15 @@ class Client(ListWatch, Patcher, Protocol):
     """The calls of kube.client.Client that are made."""
 
 
+def show_presence(registry: CollectorRegistry, present: Callable[[], bool]) -> None:
+    """Has the registry show whether the definition of Queue has the field."""
+    Gauge(
+        "cardquota_dra_crd_field_present",
+        "1 while the cluster's definition of Queue has spec.dra, 0 while it lacks the field or does not exist.",
+        registry=registry,
+    ).set_function(lambda: int(present()))
+
+
 class QueueDefinitionKeeper:
     """Follows the one object, on every replica; the leader mends it. Does nothing where the setting is to leave it."""
 
@@ -79,11 +88,7 @@ class QueueDefinitionKeeper:
         )
         self.informer.subscribe(self._on_change)
         if self._enabled:
-            Gauge(
-                "cardquota_dra_crd_field_present",
-                "1 while the cluster's definition of Queue has spec.dra, 0 while it lacks the field or does not exist.",
-                registry=metrics.registry,
-            ).set_function(lambda: int(self._present()))
+            show_presence(metrics.registry, self._present)
 
     @property
     def runnables(self) -> tuple[Callable[[], Awaitable[None]], ...]:

@@ -36,6 +36,11 @@ class QueueGauges(ABC, Generic[S]):
         self._order = sorted(range(len(self._labels)), key=self._labels.__getitem__)
         self._blocks: dict[str, _Block[S]] = {}
 
+    @property
+    def label_names(self) -> Labels:
+        """The names of the labels, the queue's first."""
+        return self._labels
+
     @abstractmethod
     def sources(self) -> Iterator[tuple[str, S] | None]:
         """What the values of each queue are made of, in the order of their names; while it is equal, they are not made anew.

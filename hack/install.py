@@ -147,6 +147,10 @@ class Installation:
         """Return the metrics of a `webhook` or `controller` process as a scraper reads them."""
         return self._replicas[f"cardquota-{component}"][index].metrics()
 
+    def metrics_address(self, component: str, index: int = 0) -> str:
+        """Return host and port where a scraper finds the metrics of a `webhook` or `controller` process."""
+        return f"{substitution.LOOPBACK}:{self._replicas[f'cardquota-{component}'][index].metrics_port}"
+
     def controller_url(self, index: int) -> str:
         """Return the address at which a controller serves the API server and the other controllers."""
         port = substitution.container_port(self._deployments[CONTROLLER], "https")

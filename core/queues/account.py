@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from core.queues.amounts import add
+from core.queues.attribution import owned_by_job
 from core.queues.entry import Entry
 from core.queues.line import Line
 from core.stage import Stage
@@ -12,12 +13,14 @@ class Account:
     """One queue's sums in thousandths, by stage, its waiting pods in line, and those whose cards count as none.
 
     These have a node, or may get one any moment, and name a card that nobody can count any more. `unlifted` is the part of
-    `reserved` that was granted to nobody, `unlifted_cpu_memory` what these pods use besides.
+    `reserved` that was granted to nobody, `unlifted_cpu_memory` what these pods use besides. `offline` is the part of `allocated` and
+    `reserved` that pods of Volcano Jobs use.
     """
 
     __slots__ = (
         "allocated",
         "line",
+        "offline",
         "reserved",
         "uncounted_pods",
         "unlifted",
@@ -29,6 +32,7 @@ class Account:
         self.allocated: dict[str, int] = {}
         self.reserved: dict[str, int] = {}
         self.waiting: dict[str, int] = {}
+        self.offline: dict[str, int] = {}
         self.unlifted: dict[str, int] = {}
         self.unlifted_cpu_memory: dict[str, int] = {}
         self.uncounted_pods: dict[str, Entry] = {}
@@ -66,6 +70,8 @@ class Account:
 
     def _add(self, entry: Entry, sign: int) -> None:
         add(self._sums(entry.stage), entry.charged, sign)
+        if entry.stage is not Stage.WAITING and owned_by_job(entry.pod):
+            add(self.offline, entry.charged, sign)
         if entry.unlifted:
             add(self.unlifted, entry.charged, sign)
             add(self.unlifted_cpu_memory, entry.demand.cpu_memory, sign)

@@ -1,6 +1,5 @@
 {{/*
-Names are fixed, not derived from the release: a cluster has one cardquota. Helm refuses a second release, because the
-objects without a namespace exist already.
+Names are fixed, not derived from the release: a cluster has one cardquota. A second release is refused, see checks.yaml.
 */}}
 {{- define "cardquota.webhook" -}}cardquota-webhook{{- end }}
 {{- define "cardquota.controller" -}}cardquota-controller{{- end }}
@@ -16,7 +15,7 @@ objects without a namespace exist already.
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "cardquota.controller" . }}
 {{- end }}
 
-{{/* Labels of every object. Takes (dict "root" $ "component" "webhook"); the component may be left out. */}}
+{{/* Labels of every object. Takes (dict "root" $ "component" "webhook" "labels" (dict)); all but the root may be left out. */}}
 {{- define "cardquota.labels" -}}
 {{ include "cardquota.selectorLabels" . }}
 app.kubernetes.io/part-of: {{ .root.Chart.Name }}
@@ -24,6 +23,9 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- with .labels }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
