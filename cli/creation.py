@@ -77,17 +77,18 @@ def _made(state: "State") -> Iterator[tuple["ObjectKind", str, Raw]]:
                 raise InputError(
                     "state", f"{kind.kind} {key} and those before it make more than {MOST_PODS:,} pods"
                 )
-            yield from _made_by(kind, key, raw, sets)
+            yield from _made_by(state, kind, key, raw, sets)
 
 
 def _made_by(
-    kind: "ObjectKind", key: str, raw: Raw, sets: list[Any]
+    state: "State", kind: "ObjectKind", key: str, raw: Raw, sets: list[Any]
 ) -> Iterator[tuple["ObjectKind", str, Raw]]:
     from cli.state import GROUP, JOB, POD
     from core import names
     from core.objects import raw as read
 
     namespace, _, name = key.partition("/")
+    taken = state.raw.get(POD, {})
     annotations: dict[str, str] = {}
     spec: dict[str, str] = {}
     if kind == JOB:
@@ -115,6 +116,8 @@ def _made_by(
             **({names.TASK_SPEC_ANNOTATION: one.task} if one.task else {}),
         }
         for _ in range(one.count):
+            while f"{namespace}/{name}-{number}" in taken:
+                number += 1
             own = {**metadata, "name": f"{name}-{number}"}
             pod_spec = {**spec, **read.mapping(template, "spec")}
             yield POD, f"{namespace}/{name}-{number}", _pod(own, pod_spec)

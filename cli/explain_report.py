@@ -26,7 +26,7 @@ def explained(
 ) -> dict[str, Any]:
     """The report on the pods of a target: of each how it stands, of the first one that waits everything."""
     from cli import books
-    from core.answers.explain import explain, standings
+    from core.answers.explain import standings
 
     refused = _refused(state, target)
     if not pods:
@@ -37,16 +37,27 @@ def explained(
     waiting = [pod for pod in pods if standing[pod.uid].decision == "hold"]
     if waiting:
         first = min(waiting, key=lambda pod: standing[pod.uid].rank)
-    found = explain(ledger, first.uid)
-    report: dict[str, Any] = {
+    return {
         "object": target.display,
         "pods": dict(Counter(standing[pod.uid].decision for pod in pods)),
         **refused,
-        "pod": first.key,
+        **of_pod(state, settings, ledger, first),
     }
+
+
+def of_pod(state: "State", settings: "Settings", ledger: "Ledger", pod: "Pod") -> dict[str, Any]:
+    """Everything on one pod."""
+    from core.answers.explain import explain
+
+    found = explain(ledger, pod.uid)
     if found is None:
-        return {**report, "decision": "ignored"}
-    return {**report, **_one(found, ledger), **_nodes(state, settings, ledger, found)}
+        return {"pod": pod.key, "decision": "ignored"}
+    return {
+        "pod": pod.key,
+        **_one(found, ledger),
+        **_nodes(state, settings, ledger, found),
+        **_scheduler(state, found),
+    }
 
 
 def _refused(state: "State", target: "Target") -> dict[str, Any]:
@@ -98,6 +109,8 @@ def _one(found: "Explanation", ledger: "Ledger") -> dict[str, Any]:
         report["heldBy"] = [_holder(one, ledger) for one in found.holders]
         report["help"] = [_remedy(one) for one in found.remedies]
         report["allTried"] = found.all_tried
+    if found.beyond_nodes:
+        report["beyondNodes"] = found.beyond_nodes
     if found.stock:
         report["stock"] = {
             one.card: {
@@ -105,6 +118,7 @@ def _one(found: "Explanation", ledger: "Ledger") -> dict[str, Any]:
                     {
                         "total": one.total,
                         "free": one.free,
+                        "largestNode": one.largest,
                         "mostOnOneNode": one.most_free,
                         "reserved": one.reserved,
                     },
@@ -169,6 +183,22 @@ def _nodes(state: "State", settings: "Settings", ledger: "Ledger", found: "Expla
     guests = books.guests(state, settings)
     places = place(ledger, guests, found.entry.pod)
     return {"nodes": {name: _fit(one) for name, one in places.items() if _matters(name, ledger)}}
+
+
+def _scheduler(state: "State", found: "Explanation") -> dict[str, Any]:
+    """What its scheduler last said of a pod that has its quota and no node: it stands on the pod, longer than events last."""
+    from cli.state import POD
+    from core.objects import raw as read
+
+    if found.decision != "reserved":
+        return {}
+    raw = state.raw.get(POD, {}).get(found.entry.pod.key, {})
+    for condition in read.sequence(raw, "status", "conditions"):
+        fields = read.mapping({"": condition}, "")
+        if fields.get("type") == "PodScheduled" and fields.get("status") == "False":
+            told = {key: read.text(fields, key) for key in ("reason", "message")}
+            return {"scheduler": {**told, "since": read.text(fields, "lastTransitionTime")}}
+    return {}
 
 
 def _matters(node: str, ledger: "Ledger") -> bool:

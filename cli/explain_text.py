@@ -39,16 +39,22 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"{report['object']}: {told or 'no pods'}"
     for key, why in report.get("refused", {}).items():
         yield f"Pod {key} would be refused: {why['reason']}: {why['message']}"
-    if "pod" not in report:
-        return
+    if "pod" in report:
+        yield from of_pod(report)
+
+
+def of_pod(report: Mapping[str, Any]) -> Iterator[str]:
+    """Everything on one pod."""
     decision = report["decision"]
     if decision == "hold":
         yield f"Pod {report['pod']} waits in queue {report['queue']}: {report['reason']}"
         yield from textwrap.wrap(report["message"], 110, initial_indent="  ", subsequent_indent="  ")
     else:
         yield f"Pod {report['pod']} {_STANDS[decision]}"
-    yield ""
-    yield from _facts(report)
+    facts = list(_facts(report))
+    if facts:
+        yield ""
+        yield from facts
     if decision == "hold":
         yield ""
         yield from _help(report)
@@ -78,16 +84,20 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
     for card, stock in report.get("stock", {}).items():
         closed = milli(stock["onClosedNodes"])
         best = (
-            f", at most {stock['mostOnOneNode']} on one node ({stock['bestNode']})"
+            f", at most {stock['mostOnOneNode']} of a node's {stock['largestNode']} ({stock['bestNode']})"
             if stock["bestNode"]
             else ""
         )
         shut = f"; {stock['onClosedNodes']} more on nodes that take no pods now" if closed else ""
         reserved = f"; {stock['reserved']} for pods without a node yet" if milli(stock["reserved"]) else ""
         yield _row("Cards", f"{card}: {stock['free']} of {stock['total']} are free{best}{reserved}{shut}")
+    if "beyondNodes" in report:
+        yield from _wrapped("", report["beyondNodes"])
     for name, fit in report.get("nodes", {}).items():
         why = "; ".join(reason["message"] for reason in fit["reasons"])
-        yield _row("Node", f"{name}: {'fits' if fit['fits'] else why}")
+        yield from _wrapped("Node", f"{name}: {'fits' if fit['fits'] else why}")
+    if "scheduler" in report:
+        yield from _wrapped("Scheduler", f"{report['scheduler']['reason']}: {report['scheduler']['message']}")
 
 
 def _position(position: Mapping[str, Any]) -> Iterator[str]:
@@ -149,6 +159,10 @@ def _help(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _row(name: str, text: str) -> str:
     return f"{name.ljust(_WIDTH)}{text}"
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    return textwrap.wrap(text, 110, initial_indent=name.ljust(_WIDTH), subsequent_indent=" " * _WIDTH)
 
 
 def _amounts(of: Mapping[str, str]) -> str:

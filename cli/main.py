@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from cli import (
+    advise,
+    can_run,
     cards,
     check,
     controller,
@@ -38,6 +40,8 @@ _COMMANDS = (
     check,
     plan,
     explain,
+    can_run,
+    advise,
     place,
     queues,
     cards,
@@ -58,7 +62,7 @@ _CHOICE = re.compile(
 _EPILOG = """\
 exit status:
   0  done          1  done, and something is wrong (check), or the cluster cannot be read
-  2  wrong usage, or input that cannot be read
+  2  wrong usage, or input that cannot be read      3  something would wait (can-run)
 
 Objects come from the live cluster (as kubectl would reach it), or with --state from a file:
   cardquota dump -o state.json

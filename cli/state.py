@@ -11,7 +11,7 @@ have filled in may be missing and gets a stand-in, so that the same file always 
 The raw objects are kept as they stood, without stand-ins: patches are made against those.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeVar
@@ -84,6 +84,16 @@ _NAMESPACED: Final = {
 }
 
 
+def is_known(kind: ObjectKind) -> bool:
+    """Whether objects of the kind are read."""
+    return kind in _NAMESPACED
+
+
+def is_namespaced(kind: ObjectKind) -> bool:
+    """Whether objects of the kind are read, and are in a namespace."""
+    return _NAMESPACED.get(kind, False)
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """The objects of a cluster, each kind in the order of the file; `raw` by kind and `namespace/name` or name."""
@@ -124,6 +134,16 @@ class State:
         return replace(
             _build(items), claims_served=self.claims_served, pods_of=self.pods_of, warnings=self.warnings
         )
+
+    def as_stored(self, besides: Collection[tuple[ObjectKind, str]] = ()) -> "State":
+        """The state with its stand-ins taken for given, so that nothing of it is new; without these objects."""
+        raw: dict[ObjectKind, dict[str, Raw]] = {}
+        for kind, objects in self.complete.items():
+            for one in objects:
+                key = _key(one) if _NAMESPACED[kind] else read.text(read.mapping(one, "metadata"), "name")
+                if (kind, key) not in besides:
+                    raw.setdefault(kind, {})[key] = one
+        return replace(self, raw=raw, refused={})
 
     def with_pods(self, stored: Mapping[str, Raw], refused: Mapping[str, tuple[str, str]]) -> "State":
         """The state with these pods as they are stored now, and without those that are refused."""

@@ -18,13 +18,11 @@ _KINDS: Final = {
     **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
     **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
     **dict.fromkeys(("job", "jobs", "vcjob", "vj"), "Job"),
-    **dict.fromkeys(("queue", "queues", "q"), "Queue"),
 }
-_CLUSTERED: Final = frozenset({"Queue"})
 
 
 class Target(NamedTuple):
-    """An object by kind, namespace (empty for a queue) and name."""
+    """An object by kind, namespace and name."""
 
     kind: str
     namespace: str
@@ -33,7 +31,7 @@ class Target(NamedTuple):
     @property
     def display(self) -> str:
         """As it is called in texts."""
-        return output.printable(f"{self.kind} {self.namespace + '/' if self.namespace else ''}{self.name}")
+        return output.printable(f"{self.kind} {self.namespace}/{self.name}")
 
 
 def parse(text: str, namespace: str | None) -> Target:
@@ -44,12 +42,12 @@ def parse(text: str, namespace: str | None) -> Target:
         parts = parts[1:]
     elif kind is None and len(parts) == 3:
         known = ", ".join(sorted(set(_KINDS.values())))
-        raise CommandError(f"{output.printable(parts[0])} is no kind that can be explained: {known}")
+        raise CommandError(
+            f"{output.printable(parts[0])} is no kind that can be explained; those that can: {known}"
+        )
     kind = kind or "Pod"
-    if len(parts) > 2 or not all(parts) or (kind in _CLUSTERED and len(parts) > 1):
+    if len(parts) > 2 or not all(parts):
         raise CommandError(f"{output.printable(text) or 'an empty name'} is not {_PATTERN}")
-    if kind in _CLUSTERED:
-        return Target(kind, "", parts[0])
     if len(parts) == 2:
         if namespace not in (None, parts[0]):
             raise CommandError(
@@ -61,13 +59,21 @@ def parse(text: str, namespace: str | None) -> Target:
 
 def pods_of(state: "State", target: Target) -> list["Pod"]:
     """The pods that are meant, in the order of the state. Raises CommandError where there is no such object."""
-    found = [pod for pod in state.pods if pod.namespace == target.namespace and _belongs(pod, target)]
+    found = [pod for pod in state.pods if pod.namespace == target.namespace and belongs(pod, target)]
     if not found and not _is_there(state, target):
-        raise CommandError(f"there is no {target.display}{_instead(state, target)}")
+        raise CommandError(f"{_missing(target)}{_instead(state, target)}")
     return found
 
 
-def _belongs(pod: "Pod", target: Target) -> bool:
+def _missing(target: Target) -> str:
+    """A workload is known by its pods alone."""
+    if target.kind in ("Pod", "PodGroup"):
+        return f"there is no {target.display}"
+    return f"there is no pod of {target.display}"
+
+
+def belongs(pod: "Pod", target: Target) -> bool:
+    """Whether the pod is the target, or one of its pods; the namespace is not looked at."""
     match target.kind:
         case "Pod":
             return pod.name == target.name
@@ -88,7 +94,7 @@ def _is_there(state: "State", target: Target) -> bool:
 def _instead(state: "State", target: Target) -> str:
     """Where one of that name is, in another namespace."""
     found = sorted(
-        {pod.namespace for pod in state.pods if _belongs(pod, target._replace(namespace=pod.namespace))}
+        {pod.namespace for pod in state.pods if belongs(pod, target._replace(namespace=pod.namespace))}
     )
     if not found:
         return ""

@@ -13,7 +13,9 @@ from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
 from core.queues.ledger import Ledger
 
-_ROOM: Final = frozenset({reasons.NO_FREE_CARD, reasons.MGPU_NO_ROOM, reasons.MIXED_CARDS})
+ROOM: Final = frozenset({reasons.NO_FREE_CARD, reasons.MGPU_NO_ROOM, reasons.MIXED_CARDS})
+"""What room on the nodes helps against."""
+
 _SINGLES: Final = 12
 _NODES: Final = 8
 _PRUNED: Final = 24
@@ -21,7 +23,7 @@ _PRUNED: Final = 24
 
 def end_pods(case: Case) -> Found | None:
     """Pods that hold what is short. What ends in the meantime of itself is the estimate's business."""
-    if case.hold.reason not in QUOTA | _ROOM:
+    if case.hold.reason not in QUOTA | ROOM:
         return None
     with case.whatif.made(case.change):
         groups = _groups(case)
@@ -132,6 +134,6 @@ def _together(case: Case, pod: Pod) -> bool:
 
 
 def _step(pods: list[Pod]) -> Step:
-    told = listed([pod.key for pod in pods])
-    text = f"{counted(len(pods), 'pod')} ending: {told}"
-    return Step("end", text, pods=tuple(pod.key for pod in pods))
+    keys = sorted(pod.key for pod in pods)
+    text = f"{counted(len(pods), 'pod')} ending: {listed(keys)}"
+    return Step("end", text, pods=tuple(keys))

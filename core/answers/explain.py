@@ -4,14 +4,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from core.answers.ending import end_pods, leave_line
+from core import reasons
+from core.answers.ending import ROOM, end_pods, leave_line
 from core.answers.holders import Holder, holders_of, holders_on_nodes
 from core.answers.line import Place, place_of, unit_of
-from core.answers.mending import mend_group, mend_queue, name_another_card, take_gates
+from core.answers.mending import correct_card, mend_group, mend_queue, name_another_card, take_gates
 from core.answers.raising import QUOTA, raise_quota
 from core.answers.remedy import Finder, Remedy, remedies
 from core.answers.shortage import Figure, counted, figures_for
-from core.answers.stock import Stock, stock_of
+from core.answers.stock import Stock, beyond_nodes, stock_of
 from core.answers.whatif import Change, WhatIf
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
@@ -24,7 +25,7 @@ from core.queues.ledger import Ledger
 from core.stage import Stage
 from core.steps import finish
 
-_MENDS: Final[tuple[Finder, ...]] = (take_gates, mend_queue, mend_group)
+_MENDS: Final[tuple[Finder, ...]] = (take_gates, mend_queue, mend_group, correct_card)
 
 ROUTES: Final[Mapping[str, tuple[Finder, ...]]] = {
     "card": (*_MENDS, name_another_card),
@@ -51,6 +52,8 @@ class Explanation:
     figures: tuple[Figure, ...]
     holders: tuple[Holder, ...]
     stock: tuple[Stock, ...]
+    beyond_nodes: str
+    """What is said where no node could ever hold the pod."""
     remedies: tuple[Remedy, ...]
     all_tried: bool
     """Whether everything was tried that might help."""
@@ -111,10 +114,11 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         now = ledger.entry(uid) or entry
         place = place_of(ledger, now, holds)
         together = _together(ledger, now)
-        figures = tuple(figures_for(ledger, together if now.stage is Stage.WAITING else []))
+        there = now.queue in ledger.queues and now.stage is Stage.WAITING
+        figures = tuple(figures_for(ledger, together if there else []))
         hold = holds.get(uid)
-        holders = tuple(_holders(ledger, now, hold))
-        stock = tuple(stock_of(ledger, now))
+        holders = tuple(_holders(ledger, now, hold, figures))
+        stock, beyond = tuple(stock_of(ledger, now)), beyond_nodes(ledger, now)
     found, complete = remedies(whatif, entry, hold, ROUTES) if hold is not None else ([], True)
     return Explanation(
         entry=entry,
@@ -127,6 +131,7 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         figures=figures,
         holders=holders,
         stock=stock,
+        beyond_nodes=beyond,
         remedies=tuple(found),
         all_tried=complete,
     )
@@ -141,13 +146,15 @@ def _together(ledger: Ledger, entry: Entry) -> list[Entry]:
     return list(unit.entries)[:wanted] or [entry]
 
 
-def _holders(ledger: Ledger, entry: Entry, hold: Hold | None) -> list[Holder]:
-    """Of the queue where its quota is short, else of the nodes."""
+def _holders(ledger: Ledger, entry: Entry, hold: Hold | None, figures: Collection[Figure]) -> list[Holder]:
+    """Of the queue where its quota is short, of the nodes where they have no room; for any other reason nobody is to blame."""
     if hold is None:
         return []
-    if hold.reason in QUOTA:
-        keys = {figure.key for figure in figures_for(ledger, [entry]) if figure.limit is not None}
-        short = {CPU, MEMORY} & {figure.key for figure in figures_for(ledger, [entry]) if figure.missing}
+    if hold.reason in QUOTA | {reasons.GANG_INCOMPLETE} and any(figure.missing for figure in figures):
+        keys = {figure.key for figure in figures if figure.limit is not None}
+        short = {CPU, MEMORY} & {figure.key for figure in figures if figure.missing}
         return holders_of(ledger, entry.queue, short or keys - {CPU, MEMORY})
     asked = entry.demand.card
-    return holders_on_nodes(ledger, asked.alternatives) if asked is not None else []
+    if asked is None or hold.reason not in ROOM:
+        return []
+    return holders_on_nodes(ledger, asked.alternatives)

@@ -1,13 +1,14 @@
 """What else would help: another card, a gate taken away, a queue opened, made, or told to admit the namespace, a group made whole."""
 
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Final
 
 from core import names, reasons
 from core.answers.quota import card_quota
 from core.answers.remedy import Case, Found, Step
 from core.answers.words import counted, listed
-from core.cards.expression import split
+from core.cards.expression import is_excessive, split
 from core.objects import Group, Pod, Queue, group, queue
 from core.queues.access import problem_of
 from core.queues.entry import Entry
@@ -25,16 +26,34 @@ def name_another_card(case: Case) -> Found | None:
     named = set(split(pod.card_name))
     others = [] if limits is None else [card for card, milli in sorted(limits.cards.items()) if milli > 0]
     for card in [card for card in others if card not in named and ledger.inventory.nodes_with(card)][:_CARDS]:
-        alike = [one for one in _members(ledger, pod) if one.card_name == pod.card_name]
-        changed = (
-            replace(one, annotations={**one.annotations, names.CARD_NAME_ANNOTATION: card}) for one in alike
-        )
-        change = case.change.pod(*changed)
-        if case.helps(change):
-            rest = f", on all {counted(len(alike), 'pod')} of the group" if len(alike) > 1 else ""
-            text = f"name {card} instead of {pod.card_name}: {names.CARD_NAME_ANNOTATION}={card}{rest}"
-            return Found(Step("card", text, object=f"Pod {pod.key}", key=card), change, None)
+        found = _renamed(case, pod, card)
+        if found.hold is None:
+            return found
     return None
+
+
+def correct_card(case: Case) -> Found | None:
+    """A card that the nodes have, for one that none has and that is spelt nearly so."""
+    ledger, pod = case.whatif.ledger, case.obstacle.pod
+    known = ledger.inventory
+    if case.hold.reason != reasons.GET_TASK_REQUEST_RESOURCE_FAILED or is_excessive(pod.card_name):
+        return None
+    if any(known.resources_of(card) for card in split(pod.card_name)):
+        return None
+    near = get_close_matches(pod.card_name, known.cards(), n=1)
+    return _renamed(case, pod, near[0]) if near else None
+
+
+def _renamed(case: Case, pod: Pod, card: str) -> Found:
+    """The pod, and the waiting members of its group that name the same, with another card."""
+    alike = [one for one in _members(case.whatif.ledger, pod) if one.card_name == pod.card_name]
+    changed = (
+        replace(one, annotations={**one.annotations, names.CARD_NAME_ANNOTATION: card}) for one in alike
+    )
+    change = case.change.pod(*changed)
+    rest = f", on all {counted(len(alike), 'pod')} of the group" if len(alike) > 1 else ""
+    text = f"name {card} instead of {pod.card_name}: {names.CARD_NAME_ANNOTATION}={card}{rest}"
+    return Found(Step("card", text, object=f"Pod {pod.key}", key=card), change, case.outcome(change))
 
 
 def take_gates(case: Case) -> Found | None:
@@ -112,8 +131,8 @@ def mend_group(case: Case) -> Found | None:
         if enough < 1:
             return None
         made = replace(there, min_member=enough, min_task_member={})
-        more = f"{counted(max(1, lacking), 'more member')}, or " if lacking > 0 else ""
-        text = f"PodGroup {there.key}: {more}minMember {enough} instead of {there.min_member}"
+        lacks = f", which lacks {counted(lacking, 'member')}" if lacking > 0 else ""
+        text = f"minMember {enough} instead of {there.min_member} in PodGroup {there.key}{lacks}"
         step = Step("members", text, object=f"PodGroup {there.key}", amount=max(1, lacking) * 1000)
     else:
         return None

@@ -44,8 +44,9 @@ def raise_quota(case: Case) -> Found | None:
 
 
 def _short(case: Case) -> list[str]:
-    """The keys that are short, as the code says."""
+    """The keys that are short once everybody is lifted who can be, as the code says."""
     with case.whatif.made(case.change):
+        case.whatif.decide()
         entry = case.obstacle
         figures = figures_for(case.whatif.ledger, _together(case.whatif.ledger, entry))
         asked = entry.demand.card

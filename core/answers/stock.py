@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from core.answers.words import amount
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 
@@ -14,6 +15,8 @@ class Stock:
     nodes: int
     total: int
     free: int
+    largest: int
+    """The most that one node has, were it empty."""
     most_free: int
     """The most that one node has free."""
     best_node: str
@@ -30,7 +33,7 @@ def stock_of(ledger: Ledger, entry: Entry) -> list[Stock]:
 
 
 def _stock(ledger: Ledger, card: str) -> Stock:
-    total = free = most = closed = 0
+    total = free = largest = most = closed = 0
     best = ""
     names = ledger.inventory.nodes_with(card)
     for name in names:
@@ -41,7 +44,20 @@ def _stock(ledger: Ledger, card: str) -> Stock:
         used = sum(pod.requests.get(carried.resource, 0) for pod in ledger.pods_on(name))
         left = max(0, carried.milli - used)
         total += carried.milli
+        largest = max(largest, carried.milli)
         free += left
         if left > most:
             most, best = left, name
-    return Stock(card, len(names), total, free, most, best, ledger.reserved(card), closed)
+    return Stock(card, len(names), total, free, largest, most, best, ledger.reserved(card), closed)
+
+
+def beyond_nodes(ledger: Ledger, entry: Entry) -> str:
+    """What is said where no node that there is could ever hold what a pod asks for; empty where one could."""
+    asked, found = entry.demand.card, stock_of(ledger, entry)
+    if asked is None or not found or any(one.largest >= asked.milli or one.closed for one in found):
+        return ""
+    largest = max(found, key=lambda one: one.largest)
+    return (
+        f"no node has {amount(largest.card, asked.milli)} {asked.expression}: the largest has "
+        f"{amount(largest.card, largest.largest)} {largest.card}; let in, the pod would find no node"
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.objects import Group, Pod, Queue
-from core.plan.decision import Hold, Lift
+from core.plan.decision import Hold
 from core.plan.lift import Planner
 from core.plan.offline import decisions
 from core.queues.ledger import Ledger
@@ -101,21 +101,23 @@ class WhatIf:
                     ledger.put_pod(old_pod)
             finish(ledger.settle())
 
-    def hold(self, change: Change, uid: str) -> Hold | None:
-        """Why a waiting pod would still wait after the change; None when it would be lifted. Raises SpentError."""
+    def decide(self) -> dict[str, Hold]:
+        """Lifts everybody who can be on the books as they are, and says why each other one waits, by UID."""
+        holds: dict[str, Hold] = {}
+        for decision in decisions(self.ledger, self._planner):
+            holds.pop(decision.pod.uid, None)
+            if isinstance(decision, Hold):
+                holds[decision.pod.uid] = decision
+        return holds
+
+    def holds(self, change: Change) -> dict[str, Hold]:
+        """Why each of those waits who would still wait after the change, by UID. Raises SpentError."""
         if self.left <= 0:
             raise SpentError
         self.left -= 1
         with self.made(change):
-            last: Hold | None = None
-            for decision in decisions(self.ledger, self._planner):
-                if decision.pod.uid != uid:
-                    continue
-                if isinstance(decision, Lift):
-                    return None
-                last = decision
-            return last
+            return self.decide()
 
-    def lifts(self, change: Change, uid: str) -> bool:
-        """Whether the change would lift a waiting pod. Raises SpentError."""
-        return self.hold(change, uid) is None
+    def hold(self, change: Change, uid: str) -> Hold | None:
+        """Why a waiting pod would still wait after the change; None when it would be lifted. Raises SpentError."""
+        return self.holds(change).get(uid)

@@ -17,6 +17,8 @@ COMMANDS = (
     "review",
     "plan",
     "explain",
+    "can-run",
+    "advise",
     "place",
     "cross",
     "queues",

@@ -1,0 +1,70 @@
+"""`cardquota advise`: the quota that would let in what waits in a queue, or what manifests ask for."""
+
+import argparse
+import sys
+from typing import Any
+
+from cli import applied, cluster, config, output
+
+_REFUSED, _WAITS = 1, 3
+_DESCRIPTION = """\
+Says what quota a queue would need for what waits in it now, or with --fits for manifests that are not applied yet: the least
+that lets all of it in, with those before it in line served first. It has been tried. Nothing is written anywhere. What quota
+does not help against is said: a gate of others, a card that no node has, a queue that is closed.
+"""
+_EPILOG = """\
+examples:
+  cardquota advise research
+  cardquota advise research --fits train.yaml
+  cardquota advise new-queue --fits job.yaml --state state.json -o json
+
+exit status:
+  0  that quota is enough          1  a manifest would be refused, or the cluster cannot be read
+  3  something would wait even so  2  wrong usage, or input that cannot be read
+"""
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "advise", help="what quota a queue would need", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    parser.add_argument("queue", metavar="QUEUE", help="the queue; with --fits it need not exist")
+    parser.add_argument(
+        "--fits",
+        nargs="+",
+        metavar="FILE",
+        help="manifests (YAML or JSON) that are to run, sent to this queue; - for standard input",
+    )
+    applied.add_arguments(parser)
+    output.add_argument(parser, "text", "json")
+    cluster.add_arguments(parser)
+    config.add_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the quota; a queue that is not there, with nothing that would be sent to it, is wrong input."""
+    from cli import advise_report, can_run_text
+    from cli.state import NODE, POD, QUEUE
+
+    given = [] if options.fits is None else _manifests(options)
+    settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
+    outcome = applied.apply(state, given, settings)
+    report = advise_report.advised(outcome, settings, options.queue, of_manifests=options.fits is not None)
+    if options.output == "json":
+        output.print_json(report)
+    else:
+        for line in can_run_text.notes(outcome):
+            print(output.printable(line), file=sys.stderr)
+        print(advise_report.render(report))
+    return _REFUSED if report["refused"] else _WAITS if report["waits"] or report["noNode"] else 0
+
+
+def _manifests(options: argparse.Namespace) -> list[applied.Manifest]:
+    return applied.load(
+        options.fits,
+        recursive=options.recursive,
+        namespace=options.namespace or "default",
+        queue=options.queue,
+    )

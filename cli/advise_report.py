@@ -1,0 +1,167 @@
+"""What `advise` says, as JSON and for people."""
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cli import can_run_report, can_run_text, output
+from cli.errors import CommandError
+from core.quantity import milli
+
+if TYPE_CHECKING:
+    from cli.applied import Outcome
+    from core.answers.fitting import Fit
+    from core.queues.ledger import Ledger
+    from core.settings import Settings
+
+_WIDTH: Final = 110
+_MOST: Final = 5
+
+
+def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests: bool) -> dict[str, Any]:
+    """The whole answer. Raises CommandError for a queue that is not there and that nobody waits for."""
+    from cli import books
+    from core.answers.fitting import fit
+    from core.answers.would_run import verdicts
+
+    ledger = books.of(outcome.state, settings)
+    if of_manifests:
+        wanted = [pod for pods in outcome.made.values() for pod in pods]
+    else:
+        wanted = [entry.pod for entry in ledger.waiting(name)]
+    if not wanted and name not in ledger.queues and not of_manifests:
+        raise CommandError(f"there is no queue {output.printable(name)}, and no pod waits for it")
+    found = fit(ledger, name, [pod.uid for pod in wanted])
+    tolerations = can_run_report.tolerations(outcome.state)
+    seats = verdicts(ledger, wanted, tolerations, found.change)
+    return {
+        "queue": name,
+        "exists": name in ledger.queues,
+        "pods": len(wanted),
+        "quota": {need.key: _need(need.now, need.needed) for need in found.needs},
+        "least": found.least,
+        "commands": _commands(found) if name in ledger.queues else [],
+        **_manifest(found, ledger, name),
+        "stock": _beyond_stock(found, ledger),
+        "refused": can_run_report.refusals(outcome),
+        "waits": [
+            {"pod": verdict.pod.key, "reason": verdict.hold.reason, "message": verdict.hold.message}
+            for verdict in seats
+            if verdict.hold is not None
+        ],
+        "noNode": [
+            {"pod": verdict.pod.key, "message": verdict.seat.problem}
+            for verdict in seats
+            if verdict.hold is None and verdict.seat.problem
+        ],
+    }
+
+
+def _need(now: int | None, needed: int) -> dict[str, str]:
+    amounts = {"needed": needed, "by": needed - (now or 0), **({} if now is None else {"now": now})}
+    return output.amounts(amounts, zero=True)
+
+
+def _commands(found: "Fit") -> list[str]:
+    return list(dict.fromkeys(need.command for need in found.needs if need.command))
+
+
+def _manifest(found: "Fit", ledger: "Ledger", name: str) -> dict[str, Any]:
+    """A queue that is not there yet, as it would be created."""
+    from core import names
+    from core.quantity import render_milli
+
+    changed = found.changed
+    if changed is None or name in ledger.queues:
+        return {}
+    metadata: dict[str, Any] = {"name": name}
+    if changed.card_quota:
+        metadata["annotations"] = {names.CARD_QUOTA_ANNOTATION: changed.card_quota}
+    spec: dict[str, Any] = {"weight": 1}
+    if changed.capability:
+        spec["capability"] = {key: render_milli(amount) for key, amount in changed.capability.items()}
+    return {
+        "manifest": {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": metadata,
+            "spec": spec,
+        }
+    }
+
+
+def _beyond_stock(found: "Fit", ledger: "Ledger") -> dict[str, str]:
+    """The cards of which the queue would have more than the nodes have."""
+    have = {
+        need.key: sum(
+            ledger.inventory.on_node(node)[need.key].milli for node in ledger.inventory.nodes_with(need.key)
+        )
+        for need in found.needs
+        if ledger.inventory.resources_of(need.key)
+    }
+    short = {
+        need.key: have[need.key] for need in found.needs if have.get(need.key, need.needed) < need.needed
+    }
+    return output.amounts(short, zero=True)
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """For people."""
+    return "\n".join(output.printable(line) for line in _lines(report))
+
+
+def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    yield from can_run_text.refusals(report["refused"])
+    if report["refused"] and not report["pods"]:
+        return
+    name, waits = report["queue"], report["waits"]
+    pods = f"{report['pods']} pod{'' if report['pods'] == 1 else 's'}"
+    if not report["pods"]:
+        yield f"Queue {name}: no pod waits"
+    elif report["quota"]:
+        there = "" if report["exists"] else ", which does not exist yet,"
+        who = pods if not waits else f"{report['pods'] - len(waits)} of {pods}"
+        least = "" if report["least"] else " at most"
+        yield f"Queue {name}{there} needs{least} this quota for {who}, with those before them in line served first:"
+        yield from map(_row, report["quota"].items())
+        yield from (f"  {command}" for command in report["commands"])
+        if "manifest" in report:
+            yield "  kubectl create -f - <<'END'"
+            yield f"  {json.dumps(report['manifest'])}"
+            yield "  END"
+    elif not waits:
+        yield f"Queue {name}: its quota is enough for {pods}"
+    yield from _rest(report)
+
+
+def _row(item: tuple[str, Mapping[str, str]]) -> str:
+    from core.answers.words import amount
+
+    key, need = item
+    shown = {part: amount(key, milli(text)) for part, text in need.items()}
+    return f"  {key}: {shown['needed']}" + (
+        f" instead of {shown['now']} ({shown['by']} more)" if "now" in shown else ""
+    )
+
+
+def _rest(report: Mapping[str, Any]) -> Iterator[str]:
+    """What quota does not help against."""
+    for card, have in report["stock"].items():
+        yield f"  The nodes have {have} {card} in all."
+    yield from _pods("wait even so; no quota of this queue helps", report["waits"])
+    yield from _pods("are let in then, and find no node now", report["noNode"])
+
+
+def _pods(what: str, found: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    if found:
+        yield f"{len(found)} of them {what}:"
+    alike: dict[str, list[str]] = {}
+    for one in found:
+        reason = f"{one['reason']}: " if "reason" in one else ""
+        alike.setdefault(reason + one["message"], []).append(one["pod"])
+    for text, pods in list(alike.items())[:_MOST]:
+        who = pods[0] if len(pods) == 1 else f"{pods[0]} and {len(pods) - 1} more"
+        yield from textwrap.wrap(f"{who}: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if len(alike) > _MOST:
+        yield f"  and {sum(map(len, list(alike.values())[_MOST:]))} more"

@@ -1,0 +1,248 @@
+"""Manifests as if they were applied to a cluster: what admission says of each, and the pods that would come of them."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from cli import documents, inputs, manifests
+from cli.errors import InputError
+
+if TYPE_CHECKING:
+    from cli.state import ObjectKind, State
+    from core.objects import Pod
+    from core.settings import Settings
+    from core.violations import Findings
+
+Raw = Mapping[str, Any]
+
+_GIVEN_LATER: Final = (
+    "uid",
+    "creationTimestamp",
+    "resourceVersion",
+    "generation",
+    "managedFields",
+    "selfLink",
+)
+_CRON_JOB: Final = ("batch", "CronJob")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object, and where it stands."""
+
+    source: str
+    found: manifests.Found
+
+    @property
+    def name(self) -> str:
+        """Its name; what the API server would make of `generateName` for one that has none."""
+        metadata = self.found.raw["metadata"]
+        return str(metadata.get("name") or str(metadata.get("generateName") or "").rstrip("-"))
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, the name alone for what is in no namespace."""
+        namespace = self.found.raw["metadata"].get("namespace")
+        return f"{f'{namespace}/' if namespace else ''}{self.name}"
+
+    @property
+    def display(self) -> str:
+        """`Kind namespace/name`, `Kind name` for what is in no namespace."""
+        return f"{self.found.kind} {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A cluster with manifests applied."""
+
+    state: "State"
+    made: Mapping[str, list["Pod"]]
+    """The new pods of each object that makes any, by its display; in their order."""
+    findings: Sequence[tuple[Manifest, "Findings"]]
+    """What is said of each object, in their order."""
+    replaced: tuple[str, ...]
+    """Objects that are there already, and are taken as deleted before."""
+    skipped: tuple[str, ...]
+    """Objects of kinds that make no pods and that no decision looks at."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`-n NAMESPACE` and `-R`."""
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAMESPACE", help="of objects that name none; default: default"
+    )
+    parser.add_argument("-R", "--recursive", action="store_true", help="also the folders below a folder")
+
+
+def load(names: Sequence[str], *, recursive: bool, namespace: str, queue: str | None) -> list[Manifest]:
+    """The objects in files, in this namespace where they name none, charging this queue if one is given.
+
+    Raises InputError for what is no object, and where there is none at all.
+    """
+    found = [
+        Manifest(source, _placed(source, one, namespace, queue))
+        for source, one in _read(inputs.manifests(names, recursive=recursive))
+    ]
+    if not found:
+        where = ", ".join(inputs.label(name) for name in names)
+        raise InputError(where, "holds no Kubernetes object; give the manifests that you would apply")
+    return found
+
+
+def _read(names: Iterator[str]) -> Iterator[tuple[str, manifests.Found]]:
+    for name in names:
+        source = inputs.label(name)
+        for document in documents.read(source, inputs.read_text(name)):
+            for duplicate in document.duplicates:
+                problem = f"{duplicate.path} is given twice; take one away"
+                raise InputError(source, problem, duplicate.line)
+            for found in manifests.objects(document):
+                if found.problem:
+                    raise InputError(source, found.problem, found.place.line)
+                yield source, found
+
+
+def _placed(source: str, found: manifests.Found, namespace: str, queue: str | None) -> manifests.Found:
+    """The object as it would be created. Raises InputError for one without name, or whose parts have the wrong type."""
+    raw = found.raw
+    for part in ("metadata", "spec"):
+        if raw.get(part) is not None and not isinstance(raw[part], dict):
+            line = documents.place_of(found.place, part).line
+            raise InputError(source, f"{part} of a {found.kind} must be a mapping", line)
+    metadata = {key: value for key, value in (raw.get("metadata") or {}).items() if key not in _GIVEN_LATER}
+    if not any(isinstance(metadata.get(key), str) and metadata[key] for key in ("name", "generateName")):
+        line = documents.place_of(found.place, "metadata").line
+        raise InputError(source, f"a {found.kind} needs metadata.name", line)
+    if _namespaced(found) and not metadata.get("namespace"):
+        metadata["namespace"] = namespace
+    given = {key: value for key, value in raw.items() if key != "status"} | {"metadata": metadata}
+    return found._replace(raw=given if queue is None else _charging(found, given, queue))
+
+
+def _namespaced(found: manifests.Found) -> bool:
+    from cli.state import ObjectKind, is_namespaced
+
+    return is_namespaced(ObjectKind(found.group, found.kind))
+
+
+def _charging(found: manifests.Found, raw: Raw, queue: str) -> dict[str, Any]:
+    """The object with another queue, wherever objects of its kind name theirs."""
+    from core import names
+    from core.objects import raw as read
+    from core.workloads import KINDS
+
+    result = dict(raw)
+    if found.kind == "PodGroup" or (found.group, found.kind) == ("batch.volcano.sh", "Job"):
+        return {**result, "spec": {**read.mapping(raw, "spec"), "queue": queue}}
+    path: tuple[str, ...]
+    if (found.group, found.kind) == ("", "Pod"):
+        path = ()
+    elif (found.group, found.kind) == _CRON_JOB:
+        path = ("spec", "jobTemplate", "spec", "template")
+    elif (found.group, found.kind) in KINDS:
+        path = ("spec", "template")
+    else:
+        return result
+    inner: Any = result
+    for key in (*path, "metadata", "annotations"):
+        inner[key] = dict(read.mapping(inner, key))
+        inner = inner[key]
+    inner[names.QUEUE_NAME_ANNOTATION] = queue
+    return result
+
+
+# -- onto a cluster -----------------------------------------------------------------------------------------------
+
+
+def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Outcome:
+    """The cluster once these objects are applied, but for those that admission refuses. Raises InputError."""
+    from cli import views
+    from cli.check import Bundle
+    from cli.creation import as_created
+    from cli.state import POD, is_known
+    from core.admission import Context
+
+    bundle = Bundle(Context(views.of(state, settings), settings), [one.found for one in given])
+    findings = [(one, bundle.judge(one.found)) for one in given]
+    accepted = [one for one, said in findings if not said.violations]
+    gone, replaced = _there_already(state, accepted)
+    stored = state.as_stored(gone)
+    more: dict[ObjectKind, dict[str, Raw]] = {}
+    skipped = []
+    for one in accepted:
+        kind, raw = _created(one)
+        if not is_known(kind):
+            skipped.append(one.display)
+            continue
+        old = stored.raw.get(kind, {}).get(one.key)
+        more.setdefault(kind, {})[one.key] = raw if old is None else _updated(raw, old)
+    there = set(stored.raw.get(POD, ()))
+    created = as_created(stored.extended(more), settings)
+    return Outcome(created, _made(created, accepted, there), findings, replaced, tuple(skipped))
+
+
+def _created(one: Manifest) -> tuple["ObjectKind", Raw]:
+    """What is created; of a CronJob the next Job, for what matters is whether that would run."""
+    from cli.state import ObjectKind
+    from core.objects import raw as read
+
+    raw = one.found.raw
+    if (one.found.group, one.found.kind) == _CRON_JOB:
+        spec = read.mapping(raw, "spec", "jobTemplate", "spec")
+        return ObjectKind("batch", "Job"), {**raw, "apiVersion": "batch/v1", "kind": "Job", "spec": spec}
+    if not raw["metadata"].get("name"):
+        raw = {**raw, "metadata": {**raw["metadata"], "name": one.name}}
+    return ObjectKind(one.found.group, one.found.kind), raw
+
+
+def _updated(raw: Raw, old: Raw) -> Raw:
+    """What is there already stays the same object."""
+    from core.objects import raw as read
+
+    kept = {key: value for key, value in read.mapping(old, "metadata").items() if key in _GIVEN_LATER}
+    status = {"status": old["status"]} if "status" in old else {}
+    return {**raw, "metadata": {**raw["metadata"], **kept}, **status}
+
+
+def _there_already(
+    state: "State", given: Sequence[Manifest]
+) -> tuple[set[tuple["ObjectKind", str]], tuple[str, ...]]:
+    """The pods, and the workloads with their pods, that would have to be deleted first, and how these are called."""
+    from cli.state import POD, ObjectKind
+    from cli.targets import Target, belongs
+    from core.workloads import KINDS
+
+    gone: set[tuple[ObjectKind, str]] = set()
+    names = []
+    for one in given:
+        kind = ObjectKind(one.found.group, one.found.kind)
+        if (kind != POD and kind not in KINDS) or kind == _CRON_JOB:
+            continue
+        namespace, _, name = one.key.partition("/")
+        target = Target(kind.kind, namespace, name)
+        old = {pod.key for pod in state.pods if pod.namespace == namespace and belongs(pod, target)}
+        if old or one.key in state.raw.get(kind, {}):
+            gone |= {(kind, one.key), *((POD, key) for key in old)}
+            names.append(one.display)
+    return gone, tuple(names)
+
+
+def _made(state: "State", given: Sequence[Manifest], there: set[str]) -> dict[str, list["Pod"]]:
+    """The pods that were not there, by the object that they come of."""
+    found: dict[str, list[Pod]] = {}
+    for one in given:
+        namespace, _, name = one.key.partition("/")
+        kind = "Job" if (one.found.group, one.found.kind) == _CRON_JOB else one.found.kind
+        found[one.display] = [
+            pod
+            for pod in state.pods
+            if pod.namespace == namespace
+            and pod.key not in there
+            and ((kind, name) == (_owner(pod) if kind != "Pod" else ("Pod", pod.name)))
+        ]
+    return {display: pods for display, pods in found.items() if pods}
+
+
+def _owner(pod: "Pod") -> tuple[str, str]:
+    return (pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "")

@@ -1,0 +1,72 @@
+"""`cardquota can-run`: whether manifests would be refused, wait or run, were they applied now."""
+
+import argparse
+import sys
+from typing import Any
+
+from cli import applied, cluster, config, output
+
+_REFUSED, _WAITS = 1, 3
+_DESCRIPTION = """\
+Says what would become of manifests if they were applied now: refused, by the rules of the webhook; waiting, in which queue,
+behind whom, for what, and what would help; or running, on which cards. Nothing is written anywhere. Queues and PodGroups among
+the manifests count as applied; an object that is there already is taken as deleted before. Devices of claims are counted
+against the quota; which node has them is left to the scheduler.
+"""
+_EPILOG = """\
+examples:
+  cardquota can-run train.yaml
+  cardquota can-run train.yaml --queue research       were it sent to that queue
+  helm template . | cardquota can-run - -n ml -o json
+  cardquota can-run job.yaml --state state.json
+
+exit status:
+  0  all of it would run       1  something would be refused, or the cluster cannot be read
+  3  something would wait      2  wrong usage, or input that cannot be read
+"""
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "can-run",
+        help="would a manifest be refused, wait or run",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="manifest (YAML or JSON), - for standard input; a folder means its *.yaml, *.yml and *.json",
+    )
+    parser.add_argument("--queue", metavar="QUEUE", help="send everything to this queue")
+    applied.add_arguments(parser)
+    output.add_argument(parser, "text", "json")
+    cluster.add_arguments(parser)
+    config.add_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints what would become of the manifests; the worst of it is the exit status."""
+    from cli import can_run_text
+    from cli.can_run_report import judged
+    from cli.state import NODE, POD, QUEUE
+
+    given = applied.load(
+        options.files,
+        recursive=options.recursive,
+        namespace=options.namespace or "default",
+        queue=options.queue,
+    )
+    settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
+    outcome = applied.apply(state, given, settings)
+    report = judged(outcome, settings)
+    if options.output == "json":
+        output.print_json(report)
+    else:
+        for line in (*can_run_text.warnings(outcome), *can_run_text.notes(outcome)):
+            print(output.printable(line), file=sys.stderr)
+        print(can_run_text.render(report))
+    return {"refused": _REFUSED, "waits": _WAITS}.get(report["verdict"], 0)

@@ -1,0 +1,125 @@
+"""What `can-run` says, as JSON: the verdict on each object, and the explanation of the first pod that would wait."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cli import documents, explain_report
+
+if TYPE_CHECKING:
+    from cli.applied import Manifest, Outcome
+    from cli.state import State
+    from core.answers.would_run import Verdict
+    from core.objects import Pod
+    from core.objects.taints import Tolerations
+    from core.settings import Settings
+    from core.violations import Findings
+
+
+def judged(outcome: "Outcome", settings: "Settings") -> dict[str, Any]:
+    """The whole answer."""
+    from cli import books
+    from core.answers.would_run import verdicts
+
+    ledger = books.of(outcome.state, settings)
+    made = [pod for pods in outcome.made.values() for pod in pods]
+    found = verdicts(ledger, made, tolerations(outcome.state))
+    by_pod = {verdict.pod.uid: verdict for verdict in found}
+    refused = refusals(outcome)
+    objects = [_object(display, [by_pod[pod.uid] for pod in pods]) for display, pods in outcome.made.items()]
+    waiting = [verdict for verdict in found if not verdict.runs]
+    report: dict[str, Any] = {
+        "verdict": "refused" if refused else "waits" if waiting else "runs",
+        "ever": not refused and not any(verdict.never for verdict in found),
+        "objects": objects,
+        "refused": refused,
+        "replaced": list(outcome.replaced),
+    }
+    if waiting:
+        report["waits"] = _first(outcome.state, settings, waiting)
+    return report
+
+
+def tolerations(state: "State") -> dict[str, "Tolerations"]:
+    """Those of everybody who has no node: the books keep them of few."""
+    from cli.state import POD
+    from core.objects import raw as read
+    from core.objects.taints import tolerations_of
+
+    found = {}
+    for raw in state.complete.get(POD, ()):
+        spec = read.mapping(raw, "spec")
+        if not read.text(spec, "nodeName") and read.sequence(spec, "tolerations"):
+            found[read.text(read.mapping(raw, "metadata"), "uid")] = tolerations_of(spec)
+    return found
+
+
+def refusals(outcome: "Outcome") -> list[dict[str, Any]]:
+    """What admission says against the objects, and against pods that would come of them."""
+    found = [entry for one, said in outcome.findings if said.violations for entry in _violations(one, said)]
+    return found + [
+        {"object": f"Pod {key}", "code": code, "path": "", "message": message, "remedy": _remedy(code)}
+        for key, (code, message) in outcome.state.refused.items()
+    ]
+
+
+def _violations(one: "Manifest", said: "Findings") -> list[dict[str, Any]]:
+    return [
+        {
+            "object": one.display,
+            "file": one.source,
+            "line": documents.line_of(one.found.place, violation.path),
+            "code": violation.code,
+            "path": violation.path,
+            "message": str(violation).removeprefix(f"{violation.path}: "),
+            "remedy": _remedy(violation.code),
+        }
+        for violation in said.violations
+    ]
+
+
+def _remedy(code: str) -> str:
+    from core.catalogue import CATALOGUE
+
+    return CATALOGUE[code].remedy
+
+
+def _object(display: str, found: Sequence["Verdict"]) -> dict[str, Any]:
+    """One object: of its pods so many of each kind, on which cards they would run, and why others would not."""
+    running = [verdict for verdict in found if verdict.runs]
+    cards: Counter[str] = Counter()
+    for verdict in running:
+        cards.update(verdict.cards)
+    shown: dict[str, Any] = {
+        "object": display,
+        "verdict": "runs" if len(running) == len(found) else "waits",
+        "queues": sorted({verdict.queue for verdict in found if verdict.queue}),
+        "pods": {"runs": len(running), "waits": len(found) - len(running)},
+        "cards": dict(cards),
+        "nodes": dict(Counter(verdict.seat.node for verdict in running if verdict.seat.node)),
+    }
+    waiting = next((verdict for verdict in found if not verdict.runs), None)
+    if waiting is not None:
+        shown |= _why(waiting)
+    never = next((verdict.never for verdict in found if verdict.never), "")
+    return shown | {"ever": not never} | ({"never": never} if never else {})
+
+
+def _why(verdict: "Verdict") -> Mapping[str, str]:
+    from core import reasons
+
+    if verdict.hold is not None:
+        return {"reason": verdict.hold.reason, "message": verdict.hold.message}
+    return {
+        "reason": reasons.NO_FREE_CARD,
+        "message": f"is let in, and no node has room: {verdict.seat.problem}",
+    }
+
+
+def _first(state: "State", settings: "Settings", waiting: Sequence["Verdict"]) -> dict[str, Any]:
+    """Everything on the first pod at the gate, else on the first one that finds no node."""
+    from cli import books
+
+    first = next((verdict for verdict in waiting if verdict.hold is not None), waiting[0])
+    pod: Pod = first.pod
+    return explain_report.of_pod(state, settings, books.of(state, settings), pod)

@@ -1,0 +1,88 @@
+"""What `can-run` says, for people: the verdict first, then each object, then what the first one waits for."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cli import documents, explain_text, output
+
+if TYPE_CHECKING:
+    from cli.applied import Outcome
+
+_WIDTH: Final = 110
+
+
+def warnings(outcome: "Outcome") -> Iterator[str]:
+    """What admission warns of."""
+    for one, said in outcome.findings:
+        for hint in said.hints:
+            line = documents.line_of(one.found.place, hint.path)
+            yield f"warning: {one.source}:{line}: {hint.path}: {hint.text}"
+
+
+def notes(outcome: "Outcome") -> Iterator[str]:
+    """How the manifests were taken."""
+    for display in outcome.replaced:
+        yield f"note: {display} is there already; judged as if it were deleted and created anew"
+    if outcome.skipped:
+        yield f"note: not judged, for no pods come of it: {', '.join(outcome.skipped)}"
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """The whole answer."""
+    return "\n".join(output.printable(line) for line in _lines(report))
+
+
+def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    yield from refusals(report["refused"])
+    told = report.get("waits", {}).get("message", "")
+    for one in report["objects"]:
+        yield from _object(one, told)
+    if not report["refused"] and not report["objects"]:
+        yield "runs: no pods come of these manifests now"
+    if not report["ever"] and report["verdict"] == "waits":
+        yield ""
+        yield from _indented("Not all of these would run even if everybody else were gone.", "")
+    if "waits" in report:
+        yield ""
+        yield from explain_text.of_pod(report["waits"])
+
+
+def refusals(refused: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What admission says, object by object."""
+    named = ""
+    for one in refused:
+        if one["object"] != named:
+            named = one["object"]
+            yield f"refused: {named}"
+        yield from _refusal(one)
+
+
+def _refusal(one: Mapping[str, Any]) -> Iterator[str]:
+    place = f"{one['file']}:{one['line']}: " if "file" in one else ""
+    path = f"{one['path']}: " if one["path"] else ""
+    yield from _indented(f"{place}{one['code']} {path}{one['message']}")
+    yield from _indented(f"-> {one['remedy']}", "    ")
+
+
+def _object(one: Mapping[str, Any], told: str) -> Iterator[str]:
+    """`told` is what is said of the first pod that waits, below all objects."""
+    runs, waits = one["pods"]["runs"], one["pods"]["waits"]
+    queue = f" in queue {', '.join(one['queues'])}" if one["queues"] else ""
+    where = ", ".join(f"{name}{f' ({count})' if count > 1 else ''}" for name, count in one["nodes"].items())
+    cards = ", ".join(f"{count} {card}" for card, count in one["cards"].items())
+    place = f"{f' on {cards}' if cards else ''}{f', room on {where}' if where else ''}"
+    if not waits:
+        told = "it is let in now" if runs == 1 else f"all {runs} pods are let in now"
+        yield f"runs: {one['object']}{queue}: {told}{place}"
+        return
+    part = f"{waits} of {runs + waits} pods wait: " if runs + waits > 1 else ""
+    yield f"waits: {one['object']}{queue}: {part}{one['reason']}"
+    if runs:
+        yield from _indented(f"{runs} would run{place}")
+    if one["message"] != told:
+        yield from _indented(one["message"])
+
+
+def _indented(text: str, indent: str = "  ") -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)

@@ -1,0 +1,110 @@
+"""Whether pods that are only about to be created would run: let in by their queues now, and with room on some node."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.answers.room import Nodes, Seat, Seeker
+from core.answers.whatif import Change, WhatIf
+from core.objects import Pod
+from core.objects.taints import Tolerations
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
+from core.plan.offline import decisions
+from core.queues.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of one pod."""
+
+    pod: Pod
+    queue: str
+    """The one that it would charge; empty for a pod that asks for nothing of ours."""
+    cards: Mapping[str, int]
+    """What it would be let in for, whole cards."""
+    hold: Hold | None
+    """Why it would wait at the gate."""
+    seat: Seat
+    """Where it would go; nothing for one that waits at the gate."""
+    never: str = ""
+    """Why it would not run even if nobody else were there; empty for one that would."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether nothing is seen that keeps it from running at once."""
+        return self.hold is None and not self.seat.problem
+
+
+def verdicts(
+    ledger: Ledger,
+    pods: Sequence[Pod],
+    tolerations: Mapping[str, Tolerations],
+    change: Change | None = None,
+) -> list[Verdict]:
+    """What becomes of these pods, which are in the books as waiting if they ask for anything; `tolerations` of whoever has no node, by UID.
+
+    Of those who wait everybody is served in order. The books are as they were afterwards.
+    """
+    whatif, change = WhatIf(ledger), change or Change.none()
+    with whatif.made(change):
+        found = _decided(ledger, pods, tolerations, Nodes(ledger))
+    waiting = [verdict for verdict in found if not verdict.runs]
+    if not waiting:
+        return found
+    with whatif.made(change.without(*_others(ledger, pods))):
+        alone = {
+            verdict.pod.uid: verdict
+            for verdict in _decided(ledger, pods, tolerations, Nodes(ledger, empty=True))
+        }
+    return [_compared(verdict, alone.get(verdict.pod.uid)) for verdict in found]
+
+
+def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
+    """Everybody else who holds or wants anything, but for the members of the same groups."""
+    uids = {pod.uid for pod in pods}
+    groups = {(pod.namespace, pod.group_name) for pod in pods if pod.group_name}
+    return [
+        entry.pod.uid
+        for entry in ledger.entries()
+        if entry.pod.uid not in uids and (entry.pod.namespace, entry.pod.group_name) not in groups
+    ]
+
+
+def _compared(verdict: Verdict, alone: Verdict | None) -> Verdict:
+    if verdict.runs or alone is None or alone.runs:
+        return verdict
+    never = alone.hold.message if alone.hold is not None else alone.seat.problem
+    return Verdict(verdict.pod, verdict.queue, verdict.cards, verdict.hold, verdict.seat, never)
+
+
+def _decided(
+    ledger: Ledger, pods: Sequence[Pod], tolerations: Mapping[str, Tolerations], nodes: Nodes
+) -> list[Verdict]:
+    """With everybody lifted who can be; the room goes to those who were let in before."""
+    lifts: dict[str, Lift] = {}
+    holds: dict[str, Hold] = {}
+    for one in decisions(ledger, Planner(ledger)):
+        holds.pop(one.pod.uid, None)
+        if isinstance(one, Lift):
+            lifts[one.pod.uid] = one
+        else:
+            holds[one.pod.uid] = one
+    nodes.seat_the_reserved(tolerations, besides=[pod.uid for pod in pods])
+    return [_verdict(ledger, pod, lifts, holds, nodes, tolerations) for pod in pods]
+
+
+def _verdict(
+    ledger: Ledger,
+    pod: Pod,
+    lifts: Mapping[str, Lift],
+    holds: Mapping[str, Hold],
+    nodes: Nodes,
+    tolerations: Mapping[str, Tolerations],
+) -> Verdict:
+    hold, lift = holds.get(pod.uid), lifts.get(pod.uid)
+    entry = ledger.entry(pod.uid)
+    if hold is not None:
+        return Verdict(pod, hold.queue, {}, hold, Seat())
+    cards = lift.assigned if lift is not None else {}
+    seat = nodes.seat(Seeker(pod, frozenset(cards), tolerations.get(pod.uid, ())))
+    return Verdict(pod, entry.queue if entry is not None else "", cards, None, seat)

@@ -1,0 +1,183 @@
+"""`cardquota explain`: what somebody reads whose pod waits, word for word where it is stable."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import Run
+from tests.unit.cli.objects import CPU_POD, GATED, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
+
+FULL = (
+    NODE % ("n1", 8)
+    + QUEUE % ("team", '{"NVIDIA-H200": 2}')
+    + POD % ("one", "NVIDIA-H200", "team", "nodeName: n1")
+    + POD % ("two", "NVIDIA-H200", "team", "nodeName: n1")
+)
+WAITING = (
+    FULL + POD % ("first", "NVIDIA-H200", "team", GATED) + POD % ("second", "NVIDIA-H200", "team", GATED)
+)
+SECOND = """\
+Pod default/second waits in queue team: InsufficientScalarQuota
+  Queue <team> has insufficient <NVIDIA-H200> quota: requested <1000>, total would be <3000>, but capability
+  is <2000>. In cards: asks for 1, 2 of 2 are in use; wait for cards to come back, or raise the quota.
+
+Queue         team, named by the pod's annotation scheduling.volcano.sh/queue-name
+Counted       1 NVIDIA-H200 (nvidia.com/gpu)
+In line       2 of 2 (whoever fits goes)
+              behind Pod default/first (1 NVIDIA-H200): InsufficientScalarQuota
+Quota         NVIDIA-H200: asks for 1, 2 of 2 in use, 1 missing
+Held by       default/one: 1 NVIDIA-H200, on n1
+              default/two: 1 NVIDIA-H200, on n1
+Cards         NVIDIA-H200: 6 of 8 are free, at most 6 of a node's 8 (n1)
+
+What would help (each was tried, and lifts the pod; the smallest first):
+  1. raise the quota of queue team for NVIDIA-H200 by 2 (2 -> 4)
+       kubectl annotate queue team --overwrite 'volcano.sh/card.quota={"NVIDIA-H200": 4}'
+  2. 2 pods ending: default/one, default/two
+"""
+
+
+def explained(run: Run, state: str, *target: str) -> dict[str, Any]:
+    outcome = run("explain", *target, "--state", "-", "-o", "json", stdin=state)
+    assert outcome.status == 0, outcome.err
+    report: dict[str, Any] = json.loads(outcome.out)
+    return report
+
+
+def told(run: Run, state: str, *target: str) -> str:
+    outcome = run("explain", *target, "--state", "-", stdin=state)
+    assert outcome.status == 0, outcome.err
+    return outcome.out
+
+
+def helping(report: dict[str, Any]) -> list[list[str]]:
+    """The actions of each remedy."""
+    return [[step["action"] for step in remedy["steps"]] for remedy in report["help"]]
+
+
+def test_who_waits_reads_what_for_behind_whom_who_holds_it_and_what_helps(run: Run) -> None:
+    assert told(run, WAITING, "second") == SECOND
+
+
+def test_the_json_says_the_same(run: Run) -> None:
+    report = explained(run, WAITING, "default/second")
+    assert (report["decision"], report["queue"], report["queueFrom"]) == ("hold", "team", "annotation")
+    assert report["counted"] == {"NVIDIA-H200": "1"}
+    assert report["position"]["number"] == 2
+    assert [one["object"] for one in report["position"]["before"]] == ["Pod default/first"]
+    assert report["quota"] == {"NVIDIA-H200": {"asked": "1", "used": "2", "limit": "2", "missing": "1"}}
+    assert [one["pod"] for one in report["heldBy"]] == ["default/one", "default/two"]
+    assert helping(report) == [["raise"], ["end"]]
+    assert (report["help"][0]["steps"][0]["by"], report["help"][0]["steps"][0]["to"]) == ("2", "4")
+
+
+def test_those_who_are_let_in_by_the_same_pass_count_as_in_use(run: Run) -> None:
+    """Two of three new pods go; for the third the quota is short although nobody has it yet."""
+    state = (
+        NODE % ("n1", 8)
+        + QUEUE % ("team", '{"NVIDIA-H200": 2}')
+        + "".join(POD % (name, "NVIDIA-H200", "team", GATED) for name in ("a", "b", "c"))
+    )
+    report = explained(run, state, "c")
+    assert report["quota"]["NVIDIA-H200"]["missing"] == "1"
+    assert report["help"][0]["steps"][0]["text"].endswith("for NVIDIA-H200 by 1 (2 -> 3)")
+
+
+@pytest.mark.parametrize(
+    ("pod", "line"),
+    [
+        ("one", "Pod default/one has its quota and a node"),
+        ("cpu", "Pod default/cpu holds nothing and waits for nothing of cardquota's"),
+        ("free", "Pod default/free is let in by the next pass of the controller"),
+        ("stuck", "Pod default/stuck has its quota and no node yet: it waits for its scheduler"),
+    ],
+)
+def test_who_does_not_wait_is_told_so(run: Run, pod: str, line: str) -> None:
+    state = (
+        WAITING
+        + CPU_POD % "cpu"
+        + QUEUE % ("other", '{"NVIDIA-H200": 2}')
+        + POD % ("free", "NVIDIA-H200", "other", GATED)
+        + (POD % ("stuck", "NVIDIA-H200", "other", "")).replace("name: stuck", "name: stuck\n  uid: u1")
+    )
+    assert told(run, state, pod).splitlines()[0] == line
+
+
+def test_what_the_scheduler_says_of_one_without_a_node_is_told(run: Run) -> None:
+    why = "{type: PodScheduled, status: 'False', reason: Unschedulable, message: 0/4 nodes are available}"
+    pod = POD % ("stuck", "NVIDIA-H200", "team", "")
+    state = NODE % ("n1", 8) + pod.replace("---\n", f"status: {{phase: Pending, conditions: [{why}]}}\n---\n")
+    assert "Scheduler     Unschedulable: 0/4 nodes are available" in told(run, state, "stuck")
+
+
+def test_a_card_that_no_node_has_gets_the_one_that_is_meant(run: Run) -> None:
+    state = FULL.replace(": 2}", ": 3}") + POD % ("typo", "NVIDIA-H2OO", "team", GATED)
+    report = explained(run, state, "typo")
+    assert report["reason"] == "GetTaskRequestResourceFailed"
+    assert helping(report) == [["card"]]
+    assert "volcano.sh/card.name=NVIDIA-H200" in report["help"][0]["steps"][0]["text"]
+
+
+def test_more_than_any_node_has_is_told_beside_the_quota(run: Run) -> None:
+    huge = (POD % ("huge", "NVIDIA-H200", "team", GATED)).replace("nvidia.com/gpu: 1", "nvidia.com/gpu: 12")
+    assert "no node has 12 NVIDIA-H200: the largest has 8 NVIDIA-H200" in told(run, FULL + huge, "huge")
+    assert "no node has" not in told(run, WAITING, "second")
+
+
+def test_a_missing_queue_blames_nobody(run: Run) -> None:
+    report = explained(run, FULL + POD % ("lost", "NVIDIA-H200", "nowhere", GATED), "lost")
+    assert (report["reason"], report["heldBy"], report["quota"]) == ("QueueNotFound", [], {})
+    assert helping(report) == [["create"]]
+
+
+def test_shares_are_told_node_by_node_and_the_same_pods_once(run: Run) -> None:
+    """Two cards, each half taken: a whole one is free once either pod ends."""
+    bound = (SHARE_POD % ("half", 60, 4000)).replace(GATED, "nodeName: s1")
+    state = SHARE_NODE % ("s1", 100, 8000, 100, 8000) + bound + SHARE_POD % ("more", 60, 4000)
+    report = explained(run, state, "more")
+    assert report["reason"] == "NoFreeCard"
+    assert report["nodes"]["s1"]["fits"] is False
+    assert [remedy["steps"][0]["pods"] for remedy in report["help"]] == [["default/half"]]
+
+
+def workload(kind: str, name: str) -> str:
+    owner = f"ownerReferences: [{{apiVersion: x/v1, kind: {kind}, name: {name}, uid: u, controller: true}}]"
+    return "".join(
+        (POD % (f"{name}-{n}", "NVIDIA-H200", "team", GATED)).replace("metadata:", f"metadata:\n  {owner}", 1)
+        for n in range(3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [("Job", "job/w"), ("Job", "jobs.batch/default/w"), ("StatefulSet", "sts/w"), ("ReplicaSet", "RS/w")],
+)
+def test_of_a_workload_all_pods_are_counted_and_the_first_in_line_is_explained(
+    run: Run, kind: str, target: str
+) -> None:
+    report = explained(
+        run, NODE % ("n1", 8) + QUEUE % ("team", '{"NVIDIA-H200": 1}') + workload(kind, "w"), target
+    )
+    assert report["pods"] == {"lift": 1, "hold": 2}
+    assert report["pod"] == "default/w-1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["nope"], "there is no Pod default/nope"),
+        (["ml/one"], "there is no Pod ml/one; there is one in namespace default"),
+        (["job/nope"], "there is no pod of Job default/nope"),
+        (["pg/nope"], "there is no PodGroup default/nope"),
+        (["boat/a/b"], "boat is no kind that can be explained; those that can: DaemonSet"),
+        (["a/b/c/d"], "a/b/c/d is not [KIND/][NAMESPACE/]NAME"),
+        (["pod/"], "pod/ is not [KIND/][NAMESPACE/]NAME"),
+        ([""], "an empty name is not [KIND/][NAMESPACE/]NAME"),
+        (["ml/one", "-n", "default"], "ml/one names another namespace than -n default"),
+    ],
+)
+def test_what_is_not_there_is_wrong_input(run: Run, arguments: list[str], problem: str) -> None:
+    outcome = run("explain", *arguments, "--state", "-", stdin=WAITING)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"error: {problem}")
