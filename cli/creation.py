@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Raw = Mapping[str, Any]
 
+_AT_ONCE: Final = 10**9
+"""Nothing else is done meanwhile."""
 MOST_PODS: Final = 100_000
 """More than any state is made for."""
 
@@ -71,17 +73,18 @@ def _made(state: "State") -> Iterator[tuple["ObjectKind", str, Raw]]:
             namespace, _, name = key.partition("/")
             if not _is_unseen(raw) or (namespace, kind.kind, name) in owners:
                 continue
-            sets = pod_sets(kind.group, kind.kind, raw, nodes=len(state.nodes))
+            nodes = _nodes_of(state, raw) if kind.kind == "DaemonSet" else []
+            sets = pod_sets(kind.group, kind.kind, raw, nodes=len(nodes))
             total += sum(one.count for one in sets)
             if total > MOST_PODS:
                 raise InputError(
                     "state", f"{kind.kind} {key} and those before it make more than {MOST_PODS:,} pods"
                 )
-            yield from _made_by(state, kind, key, raw, sets)
+            yield from _made_by(state, kind, key, raw, sets, nodes)
 
 
 def _made_by(
-    state: "State", kind: "ObjectKind", key: str, raw: Raw, sets: list[Any]
+    state: "State", kind: "ObjectKind", key: str, raw: Raw, sets: list[Any], nodes: list[str]
 ) -> Iterator[tuple["ObjectKind", str, Raw]]:
     from cli.state import GROUP, JOB, POD
     from core import names
@@ -120,8 +123,45 @@ def _made_by(
                 number += 1
             own = {**metadata, "name": f"{name}-{number}"}
             pod_spec = {**spec, **read.mapping(template, "spec")}
+            if nodes:
+                pod_spec["affinity"] = _only_on(nodes.pop(0), pod_spec)
             yield POD, f"{namespace}/{name}-{number}", _pod(own, pod_spec)
             number += 1
+
+
+def _nodes_of(state: "State", daemon_set: Raw) -> list[str]:
+    """The nodes on which a DaemonSet makes a pod: those that its template admits. The nodes' own conditions keep it off none."""
+    from core.node_match import compiled
+    from core.objects import pod
+    from core.objects import raw as read
+    from core.objects.taints import tolerations_of, untolerated
+    from core.steps import Pace, finish
+
+    template = read.mapping(daemon_set, "spec", "template")
+    tolerations = tolerations_of(read.mapping(template, "spec"))
+    match = finish(compiled(pod.project(template).node_rules))
+    return [
+        node.name
+        for node in state.nodes
+        if finish(match.admits(node, Pace(_AT_ONCE)))
+        and untolerated(
+            tuple(taint for taint in node.taints if not taint.key.startswith("node.kubernetes.io/")),
+            tolerations,
+        )
+        is None
+    ]
+
+
+def _only_on(node: str, spec: Raw) -> Raw:
+    """The affinity of the pod of a DaemonSet on one node."""
+    from core.objects import raw as read
+
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    term = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = read.mapping(spec, "affinity")
+    node_affinity = read.mapping(affinity, "nodeAffinity")
+    required = {**node_affinity, "requiredDuringSchedulingIgnoredDuringExecution": term}
+    return {**affinity, "nodeAffinity": required}
 
 
 def _pod(metadata: Raw, spec: Raw) -> Raw:

@@ -26,7 +26,7 @@ def _scaled(raw: Raw, nodes: int) -> Iterator[PodSet]:
 
 
 def _one_for_each_node(raw: Raw, nodes: int) -> Iterator[PodSet]:
-    """DaemonSet; which nodes its pods may use is not looked at."""
+    """DaemonSet; `nodes` are those that its template admits."""
     yield PodSet(read.mapping(raw, "spec", "template"), nodes)
 
 
@@ -68,5 +68,5 @@ KINDS: Final = frozenset(_MAKERS)
 
 
 def pod_sets(group: str, kind: str, raw: Raw, *, nodes: int) -> list[PodSet]:
-    """What a workload of one of `KINDS` makes in a cluster of so many nodes; numbers below 0 count as 0."""
+    """What a workload of one of `KINDS` makes in a cluster of so many nodes that it may use; numbers below 0 count as 0."""
     return [PodSet(made.template, max(0, made.count), made.task) for made in _MAKERS[group, kind](raw, nodes)]

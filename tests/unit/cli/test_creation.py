@@ -123,6 +123,9 @@ def test_a_job_stands_for_those_that_run_at_once(run: Run, spec: dict[str, Any],
 def test_a_daemon_set_stands_for_one_pod_on_each_node_and_a_cron_job_for_none(run: Run) -> None:
     state = cluster() + NODE % ("n2", 8)
     assert len(decisions(run, state, workload("apps/v1", "DaemonSet", template=TEMPLATE))) == 2
+    picky = json.loads(json.dumps(TEMPLATE))
+    picky["spec"]["nodeSelector"] = {"no": "such"}
+    assert decisions(run, state, workload("apps/v1", "DaemonSet", template=picky)) == {}
     cron = workload("batch/v1", "CronJob", jobTemplate={"spec": {"template": TEMPLATE}})
     assert decisions(run, state, cron) == {}
 
