@@ -1,6 +1,7 @@
 """`cardquota explain`: why something waits, who is before it, who holds the quota, what would help, when it may start."""
 
 import argparse
+import time
 from typing import Any
 
 from cli import cluster, config, output, targets
@@ -42,7 +43,8 @@ def run(options: argparse.Namespace) -> int:
 
     target = targets.parse(options.target, options.namespace)
     settings, state = cluster.read(options, needs=(POD,))
-    report = explained(state, settings, target, targets.pods_of(state, target))
+    now = time.time_ns() // 1000 if options.state is None else None
+    report = explained(state, settings, target, targets.pods_of(state, target), now)
     if options.output == "json":
         output.print_json(report)
     else:

@@ -22,9 +22,13 @@ _FIRST: Final = ("hold", "lift", "reserved", "allocated", "ignored")
 
 
 def explained(
-    state: "State", settings: "Settings", target: "Target", pods: Sequence["Pod"]
+    state: "State",
+    settings: "Settings",
+    target: "Target",
+    pods: Sequence["Pod"],
+    now: int | None = None,
 ) -> dict[str, Any]:
-    """The report on the pods of a target: of each how it stands, of the first one that waits everything."""
+    """The report on the pods of a target: of each how it stands, of the first one that waits everything; `now` as for `of_pod`."""
     from cli import books
     from core.answers.explain import standings
 
@@ -41,12 +45,15 @@ def explained(
         "object": target.display,
         "pods": dict(Counter(standing[pod.uid].decision for pod in pods)),
         **refused,
-        **of_pod(state, settings, ledger, first),
+        **of_pod(state, settings, ledger, first, now),
     }
 
 
-def of_pod(state: "State", settings: "Settings", ledger: "Ledger", pod: "Pod") -> dict[str, Any]:
-    """Everything on one pod."""
+def of_pod(
+    state: "State", settings: "Settings", ledger: "Ledger", pod: "Pod", now: int | None = None
+) -> dict[str, Any]:
+    """Everything on one pod; `now` in microseconds since 1970, the last moment of the state where it is not given."""
+    from cli import history
     from core.answers.explain import explain
 
     found = explain(ledger, pod.uid)
@@ -55,6 +62,7 @@ def of_pod(state: "State", settings: "Settings", ledger: "Ledger", pod: "Pod") -
     return {
         "pod": pod.key,
         **_one(found, ledger),
+        **history.start(state, ledger, found, now),
         **_nodes(state, settings, ledger, found),
         **_scheduler(state, found),
     }

@@ -91,6 +91,8 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
         shut = f"; {stock['onClosedNodes']} more on nodes that take no pods now" if closed else ""
         reserved = f"; {stock['reserved']} for pods without a node yet" if milli(stock["reserved"]) else ""
         yield _row("Cards", f"{card}: {stock['free']} of {stock['total']} are free{best}{reserved}{shut}")
+    if "start" in report:
+        yield from _wrapped("May start", _start(report["start"]))
     if "beyondNodes" in report:
         yield from _wrapped("", report["beyondNodes"])
     for name, fit in report.get("nodes", {}).items():
@@ -140,6 +142,27 @@ def _held(report: Mapping[str, Any]) -> Iterator[str]:
         )
     if len(holders) > _MOST:
         yield _row("", f"and {len(holders) - _MOST} more pods")
+
+
+def _start(start: Mapping[str, Any]) -> str:
+    """The range, and on what it rests."""
+    basis, earliest = start["basis"], _span(start["earliestSeconds"])
+    if "latestSeconds" in start:
+        range_of = f"in {earliest} to {_span(start['latestSeconds'])}"
+    else:
+        range_of = f"in {earliest} at the earliest; pods that ask for less may go first for any time"
+    return (
+        f"{range_of} ({start['needed']} {start['card']} have to come free; lately {basis['ends']} ends gave back "
+        f"{basis['freed']} in {_span(basis['seconds'])})"
+    )
+
+
+def _span(seconds: int) -> str:
+    """A time as people say it: `40 s`, `12 min`, `3 h`, `5 days`."""
+    for unit, length in (("days", 172_800), ("h", 7200), ("min", 120)):
+        if seconds >= length:
+            return f"{round(seconds / {'days': 86_400, 'h': 3600, 'min': 60}[unit])} {unit}"
+    return f"{seconds} s"
 
 
 def _help(report: Mapping[str, Any]) -> Iterator[str]:

@@ -181,3 +181,42 @@ def test_what_is_not_there_is_wrong_input(run: Run, arguments: list[str], proble
     outcome = run("explain", *arguments, "--state", "-", stdin=WAITING)
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.startswith(f"error: {problem}")
+
+
+ENDED = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: done-%d
+  annotations: {volcano.sh/card.name: NVIDIA-H200, cardquota.io/queue: %s, cardquota.io/assigned: '{"NVIDIA-H200": 1}'}
+spec:
+  nodeName: n1
+  containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]
+status:
+  phase: Succeeded
+  containerStatuses: [{name: c, state: {terminated: {finishedAt: "2026-01-01T%02d:00:00Z"}}}]
+---
+"""
+
+
+def test_when_it_may_start_is_a_range_with_its_basis(run: Run) -> None:
+    """Every hour a card came back for half a day; two have to."""
+    state = WAITING + "".join(ENDED % (hour, "team", hour) for hour in range(13))
+    start = explained(run, state, "second")["start"]
+    assert start["basis"] == {"ends": 12, "freed": "12", "seconds": 12 * 3600}
+    assert start["needed"] == "2"
+    assert 0 < start["earliestSeconds"] < 2 * 3600 < start["latestSeconds"] < 12 * 3600
+    line = next(line for line in told(run, state, "second").splitlines() if line.startswith("May start"))
+    assert line.startswith("May start     in ")
+    assert " (2 NVIDIA-H200 have to come free; lately 12 ends gave back 12 in 12 h)" in " ".join(
+        told(run, state, "second").split()
+    )
+
+
+@pytest.mark.parametrize(
+    "state",
+    [WAITING, WAITING + "".join(ENDED % (hour, "other", hour) for hour in range(13))],
+    ids=["no ends", "ends in another queue"],
+)
+def test_without_history_no_start_is_told(run: Run, state: str) -> None:
+    assert "start" not in explained(run, state, "second")

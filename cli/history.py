@@ -1,0 +1,99 @@
+"""What a state shows of the past: which pods of a queue have ended, and when; and what the present is."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cli.state import State
+    from core.answers.estimate import Freed
+    from core.answers.explain import Explanation
+    from core.queues.ledger import Ledger
+
+Raw = Mapping[str, Any]
+
+
+def start(state: "State", ledger: "Ledger", found: "Explanation", now: int | None) -> dict[str, Any]:
+    """When a pod may start, in the shape of a report; empty where nothing can be said.
+
+    `now` is in microseconds since 1970; without it the last moment of the state, which a file was written at or soon after.
+    """
+    from cli import output
+    from core.answers.estimate import card_waited_for, start_of
+
+    card = card_waited_for(found)
+    if not card:
+        return {}
+    ends = list(_ended(state, ledger, found.entry.queue, card))
+    range_of = start_of(found, ends, present(state) if now is None else now)
+    if range_of is None:
+        return {}
+    latest = {} if range_of.latest is None else {"latestSeconds": range_of.latest // 1_000_000}
+    amounts = output.amounts({"needed": range_of.needed, "freed": range_of.freed}, zero=True)
+    return {
+        "start": {
+            "earliestSeconds": range_of.earliest // 1_000_000,
+            **latest,
+            "card": card,
+            "needed": amounts["needed"],
+            "basis": {
+                "ends": range_of.ends,
+                "freed": amounts["freed"],
+                "seconds": range_of.over // 1_000_000,
+            },
+        }
+    }
+
+
+def present(state: "State") -> int:
+    """The last moment that anything in the state speaks of, in microseconds since 1970; 0 where nothing does."""
+    # What is only about to be created has its time from nowhere else.
+    stored = (raw for objects in state.raw.values() for raw in objects.values())
+    return max((moment for raw in stored for moment in _moments(raw)), default=0)
+
+
+def _moments(raw: Raw) -> Iterator[int]:
+    from core.objects import raw as read
+
+    metadata, status = read.mapping(raw, "metadata"), read.mapping(raw, "status")
+    yield read.timestamp(metadata.get("creationTimestamp"))
+    yield read.timestamp(status.get("startTime"))
+    yield _end(raw)
+    for condition in read.sequence(status, "conditions"):
+        if isinstance(condition, dict):
+            yield read.timestamp(condition.get("lastTransitionTime"))
+
+
+def _ended(state: "State", ledger: "Ledger", queue: str, card: str) -> Iterator["Freed"]:
+    """The pods that have ended and were let in for a card of this queue."""
+    from cli.state import POD
+    from core.answers.estimate import Freed
+    from core.cards.ask import assignment_of
+
+    raws = state.raw.get(POD, {})
+    for pod in state.pods:
+        given = assignment_of(pod) if pod.terminal else None
+        if given is None or given[0] != card or ledger.attribution(pod).queue != queue:
+            continue
+        at = _end(raws.get(pod.key, {}))
+        if at:
+            yield Freed(at, given[1] * 1000)
+
+
+def _end(raw: Raw) -> int:
+    """When the last container of a pod that has ended did; where that is not said, when it ceased to be ready."""
+    from core.objects import raw as read
+
+    status = read.mapping(raw, "status")
+    if read.text(status, "phase") not in ("Succeeded", "Failed"):
+        return 0
+    ends = [
+        read.timestamp(read.mapping(each, "state", "terminated").get("finishedAt"))
+        for each in read.sequence(status, "containerStatuses")
+        if isinstance(each, dict)
+    ]
+    unready = [
+        read.timestamp(each.get("lastTransitionTime"))
+        for each in read.sequence(status, "conditions")
+        if isinstance(each, dict) and each.get("type") == "Ready"
+    ]
+    return max(ends, default=0) or max(unready, default=0)
