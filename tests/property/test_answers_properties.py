@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from core import names
 from core.answers.explain import explain
+from core.answers.fitting import fit
 from core.answers.quota import with_limit
 from core.answers.whatif import Change
+from core.answers.would_run import verdicts
 from core.objects import Group, Node, Pod, Queue
 from core.plan import offline
 from core.queues.ledger import Ledger
@@ -113,7 +115,7 @@ def waiting(world: World) -> Iterable[Pod]:
     return [pod for pod in world.pods if plan.pods[pod.key].decision == "hold"]
 
 
-@settings(max_examples=120, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), st.data())
 def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> None:
     """Every remedy, on books that never saw the search for it."""
@@ -130,7 +132,7 @@ def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> Non
         assert world.changed(remedy.change).decision(pod) == "lift", told
 
 
-@settings(max_examples=120, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), st.data())
 def test_a_raise_is_the_smallest_one(world: World, data: st.DataObject) -> None:
     """Of a remedy that is a raise of one card alone: with any less the pod still waits."""
@@ -151,7 +153,7 @@ def test_a_raise_is_the_smallest_one(world: World, data: st.DataObject) -> None:
             assert world.changed(Change.none().queue(less)).decision(pod) != "lift", (step.text, total)
 
 
-@settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), st.data())
 def test_the_books_are_left_as_they_were(world: World, data: st.DataObject) -> None:
     """Asking changes nothing: the plan afterwards is the plan before."""
@@ -161,3 +163,45 @@ def test_the_books_are_left_as_they_were(world: World, data: st.DataObject) -> N
     ledger = world.ledger()
     explain(ledger, data.draw(st.sampled_from(list(held))).uid)
     assert offline.plan(ledger, world.pods) == offline.plan(world.ledger(), world.pods)
+
+
+@settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds())
+def test_the_quota_that_is_advised_lets_in_all_but_those_it_names(world: World) -> None:
+    """And no less of any of its cards does, the others being so."""
+    wanted = [pod for pod in waiting(world) if world.ledger().attribution(pod).queue == "q"]
+    found = fit(world.ledger(), "q", [pod.uid for pod in wanted])
+    event(f"{len(found.needs)} keys raised, {min(2, len(found.holds))} in vain")
+    after = offline.plan(world.changed(found.change).ledger(), world.pods)
+    held = {pod.uid for pod in wanted if after.pods[pod.key].decision == "hold"}
+    assert held == set(found.holds)
+    advised = found.changed
+    if advised is None or not found.least:
+        return
+    for need in [one for one in found.needs if one.key in _CARDS]:
+        less = with_limit(advised, need.key, need.needed - 1000)
+        assert less is not None
+        changed = offline.plan(world.changed(Change.none().queue(less)).ledger(), world.pods)
+        assert held < {pod.uid for pod in wanted if changed.pods[pod.key].decision == "hold"}, need
+
+
+@settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds())
+def test_who_can_run_is_who_is_lifted_and_finds_a_node(world: World) -> None:
+    """The verdicts are the plan's, and whom everybody else leaves alone is lifted then, or is said never to be."""
+    gated = [pod for pod in world.pods if pod.gated]
+    plan = offline.plan(world.ledger(), world.pods)
+    ledger = world.ledger()
+    found = verdicts(ledger, gated, {})
+    assert [one.pod.uid for one in found] == [pod.uid for pod in gated]
+    for one in found:
+        assert (one.hold is not None) == (plan.pods[one.pod.key].decision == "hold")
+        assert not (one.runs and one.never)
+        if one.seat.node and one.cards:
+            assert {*one.cards} <= {*ledger.inventory.on_node(one.seat.node)}
+    alone = replace(world, pods=tuple(gated))
+    without = offline.plan(alone.ledger(), alone.pods)
+    for one in found:
+        if one.hold is not None and without.pods[one.pod.key].decision == "hold":
+            assert one.never
+    assert offline.plan(ledger, world.pods) == plan
