@@ -48,6 +48,8 @@ def leave_line(case: Case) -> Found | None:
     ledger = case.whatif.ledger
     group = ledger.group_of(behind)
     members = [behind] if group is None else [pod for pod in ledger.members(group) if pod.gated]
+    if any(pod.uid == case.target.pod.uid for pod in members):
+        return None
     change = case.change.without(*(pod.uid for pod in members))
     what = f"Pod {behind.key}" if group is None else f"PodGroup {group.key} ({counted(len(members), 'pod')})"
     text = f"take {what} out of the line, which stands before it in a first in, first out queue"

@@ -220,3 +220,21 @@ def test_when_it_may_start_is_a_range_with_its_basis(run: Run) -> None:
 )
 def test_without_history_no_start_is_told(run: Run, state: str) -> None:
     assert "start" not in explained(run, state, "second")
+
+
+def test_nobody_is_told_to_leave_the_line_for_his_own_sake(run: Run) -> None:
+    """Of a gang at the head of a fifo queue the first member that waits keeps back the others."""
+    queue = (QUEUE % ("team", '{"NVIDIA-H200": 2}')).replace(
+        "metadata:", "spec: {dequeueStrategy: fifo}\nmetadata:", 1
+    )
+    group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g}\nspec: {queue: team, minMember: 1}\n---\n"
+    pods = "".join(
+        (POD % (f"m{n}", "NVIDIA-H200", "team", GATED))
+        .replace("annotations: {", "annotations: {scheduling.k8s.io/group-name: g, ")
+        .replace("nvidia.com/gpu: 1", f"nvidia.com/gpu: {count}")
+        for n, count in enumerate((1, 4, 1))
+    )
+    report = explained(run, NODE % ("n1", 8) + queue + group + pods, "m2")
+    assert report["decision"] == "hold"
+    assert report["help"], "there is a way"
+    assert "leave" not in [action for actions in helping(report) for action in actions]
