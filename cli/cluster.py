@@ -122,6 +122,13 @@ def _live(options: argparse.Namespace, needs: Sequence["ObjectKind"]) -> "State"
     return _state(reading)
 
 
+def again(options: argparse.Namespace) -> "State":
+    """The live cluster once more, without a word about rights: those were told. Raises UnavailableError."""
+    from cli import live
+
+    return _state(live.read(options.kubeconfig, options.context))
+
+
 def _state(reading: "Reading") -> "State":
     from dataclasses import replace
 

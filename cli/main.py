@@ -29,6 +29,7 @@ from cli import (
     review,
     serve,
     ungate_all,
+    verify,
     version,
     webhook,
 )
@@ -46,6 +47,7 @@ _COMMANDS = (
     queues,
     cards,
     cross,
+    verify,
     dump,
     review,
     serve,
@@ -61,7 +63,7 @@ _CHOICE = re.compile(
 )
 _EPILOG = """\
 exit status:
-  0  done          1  done, and something is wrong (check), or the cluster cannot be read
+  0  done          1  done, and something is wrong (check, verify), or the cluster cannot be read
   2  wrong usage, or input that cannot be read      3  something would wait (can-run)
 
 Objects come from the live cluster (as kubectl would reach it), or with --state from a file:

@@ -315,6 +315,11 @@ class Client:
         request = Request(method, path, method.lower(), "other", within(timeout_s), query or {}, data)
         return await self._exchange(request)
 
+    async def read_text(self, path: str, *, timeout_s: float = 10.0) -> str:
+        """The answer to a GET of something that is not JSON, such as a page of metrics. What is no UTF-8 is replaced."""
+        request = Request("GET", path, "get", "other", within(timeout_s))
+        return (await self._transport.read(request)).decode("utf-8", errors="replace")
+
     async def _exchange(self, request: Request) -> Json:
         try:
             raw = orjson.loads(await self._transport.read(request))

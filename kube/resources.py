@@ -70,6 +70,7 @@ NAMESPACES = Resource("", "v1", "namespaces", False, "Namespace")
 SECRETS = Resource("", "v1", "secrets", True, "Secret")
 CONFIG_MAPS = Resource("", "v1", "configmaps", True, "ConfigMap")
 EVENTS = Resource("events.k8s.io", "v1", "events", True, "Event")
+DEPLOYMENTS = Resource("apps", "v1", "deployments", True, "Deployment")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", True, "Lease")
 
 QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", False, "Queue")
@@ -89,6 +90,13 @@ VALIDATING_WEBHOOKS = Resource(
     "validatingwebhookconfigurations",
     False,
     "ValidatingWebhookConfiguration",
+)
+ADMISSION_POLICIES = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    False,
+    "ValidatingAdmissionPolicy",
 )
 ADMISSION_POLICY_BINDINGS = Resource(
     "admissionregistration.k8s.io",

@@ -28,6 +28,7 @@ COMMANDS = (
     "webhook",
     "controller",
     "ungate-all",
+    "verify",
     "version",
 )
 

@@ -80,8 +80,8 @@ def test_the_page_of_a_small_queue() -> None:
         "reservation.warnAfter.\n"
         "# TYPE cardquota_reserved_too_long gauge\n"
         'cardquota_reserved_too_long{queue_name="q"} 0.0\n'
-        "# HELP cardquota_gangs_unfinished Gangs of which fewer members are in than were let in together, so that they "
-        "cannot start.\n"
+        "# HELP cardquota_gangs_unfinished Gangs of which fewer members are in than have to start together, so that they "
+        "cannot.\n"
         "# TYPE cardquota_gangs_unfinished gauge\n"
         'cardquota_gangs_unfinished{queue_name="q"} 0.0\n'
     )

@@ -1,0 +1,100 @@
+"""Whether the books are right: the status of queues, and the records on pods, against what the pods are."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from cli import books
+from cli.state import State
+from cli.verdicts import Verdict, verdicts
+from core import names
+from core.cards import expression
+from core.cards.ask import AskError, open_ask
+from core.cards.assigned import read_assigned
+from core.mgpu.booked import RecordBook
+from core.mgpu.repair import examine
+from core.objects import Pod
+from core.queues.ledger import Ledger
+from core.queues.status import published, status_patch
+from core.settings import Settings
+from core.stage import Stage
+from core.steps import finish
+
+STATUS: Final = "queue status"
+RECORDS: Final = "records"
+
+
+def of(state: State, settings: Settings) -> list[Verdict]:
+    """What is said of the books of a state."""
+    if state.pods_of:
+        why = f"only the pods of namespace {state.pods_of} may be listed"
+        return [Verdict(STATUS, "unknown", why), Verdict(RECORDS, "unknown", why)]
+    ledger = books.of(state, settings)
+    finish(ledger.settle())
+    pods = sum(entry.stage is not Stage.WAITING for entry in ledger.entries())
+    return [
+        *verdicts(STATUS, _status(ledger), f"{len(ledger.queues)} queues show what their pods use"),
+        *verdicts(RECORDS, _records(ledger), f"those of {pods} pods that were let in agree with the pods"),
+    ]
+
+
+def figures(state: State, settings: Settings) -> dict[tuple[str, str], int]:
+    """What bound pods use of each card, by queue and card, in thousandths."""
+    ledger = books.of(state, settings)
+    finish(ledger.settle())
+    return {
+        (queue, key): milli
+        for queue, account in ledger.accounts.items()
+        for key, milli in account.allocated.items()
+    }
+
+
+def _status(ledger: Ledger) -> Iterator[str]:
+    for name, queue in sorted(ledger.queues.items()):
+        account = ledger.accounts.get(name)
+        wanted = {**published(account.allocated if account else {}), **ledger.devices.published(queue)}
+        patch = status_patch(queue, wanted)
+        # A state without managedFields does not say whose the other keys are; the scheduler's own are none of ours.
+        ours = {*wanted, *ledger.limits[name].cards, *ledger.inventory.cards(), *ledger.devices.quota(name)}
+        for key in sorted(ours & patch["status"]["allocated"].keys()) if patch else ():
+            shown, should = queue.allocated.get(key, "0"), wanted.get(key, "0")
+            yield f"queue {name}: status.allocated shows {shown} of {key}, and its pods use {should}"
+
+
+def _records(ledger: Ledger) -> Iterator[str]:
+    for entry in sorted(ledger.entries(), key=lambda entry: entry.pod.key):
+        if entry.stage is not Stage.WAITING:
+            yield from (f"pod {entry.pod.key}: {wrong}" for wrong in _record(ledger, entry.pod))
+    book = RecordBook(ledger.settings.mgpu, ledger.nodes)
+    for name, node in sorted(ledger.nodes.items()):
+        found = examine(node, ledger.pods_on(name), _as_it_is, book, ledger.settings)
+        for repair in found.repairs:
+            yield f"pod {repair.pod.key}: bound to node {name} without a complete record of its cards"
+        for notice in found.notices:
+            yield f"{f'pod {notice.pod.key}' if notice.pod else f'node {name}'}: {notice.message}"
+
+
+def _as_it_is(pod: Pod) -> Pod | None:
+    return pod if pod.bound else None
+
+
+def _record(ledger: Ledger, pod: Pod) -> Iterator[str]:
+    queue = pod.annotations.get(names.CHARGED_QUEUE_ANNOTATION)
+    if queue is not None and queue not in ledger.queues:
+        yield f"{names.CHARGED_QUEUE_ANNOTATION} names queue {queue}, which does not exist"
+    text = pod.annotations.get(names.ASSIGNED_ANNOTATION)
+    if text is None:
+        return
+    record = read_assigned(text)
+    if record is None:
+        yield f"{names.ASSIGNED_ANNOTATION} cannot be read: {text}"
+        return
+    card, count = record
+    if expression.is_excessive(pod.card_name):
+        return
+    if card not in expression.split(pod.card_name):
+        accepted = pod.card_name or "none"
+        yield f"{names.ASSIGNED_ANNOTATION} says {count} of {card}, and the pod names {accepted}"
+        return
+    asked = open_ask(card, pod.limits, pod.requests, ledger.inventory.resources_of)
+    if not isinstance(asked, AskError) and asked.milli != count * 1000:
+        yield f"{names.ASSIGNED_ANNOTATION} says {count} of {card}, and the pod asks for {asked.milli // 1000}"

@@ -1,0 +1,110 @@
+"""`cardquota verify`: are the books right, and is the installation whole."""
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from cli import cluster, config, output
+
+if TYPE_CHECKING:
+    from cli.verdicts import Verdict
+    from core.settings import Settings
+
+_DESCRIPTION = """\
+Counts anew what the queues use, from the pods, and compares that with the status of the queues, with the records on the pods and
+with the leader's own figures; and looks whether the installation is whole: webhooks and the authorities that the API server is told,
+policies, what becomes of a pod with a card (a dry run: nothing is created), leader, versions. One line for each. Nothing is changed.
+
+Needs the rights to read what it looks at, and to create pods in your namespace for the dry run; what it may not see it says. With
+--state only status and records are compared with the pods.
+"""
+_EPILOG = """\
+examples:
+  cardquota verify
+  cardquota verify --state state.json      what is in a dump
+  cardquota verify -o json
+
+exit status:
+  0  nothing is wrong, as far as could be seen      1  something is wrong; the lines say what
+"""
+_SETTLE_S: Final = 3.0
+"""The status of a queue follows its pods by a moment."""
+_WORDS: Final = {"ok": "ok", "wrong": "WRONG", "unknown": "unknown"}
+_HEADER: Final = ("CHECK", "RESULT", "FOUND")
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "verify",
+        help="are the books right, and is the installation whole",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    output.add_argument(parser, "text", "json")
+    cluster.add_arguments(parser)
+    config.add_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints a line for each thing; 1 when one of them is wrong."""
+    found = _offline(options) if options.state is not None else _live(options)
+    if options.output == "json":
+        output.print_json({"checks": [_entry(verdict) for verdict in found]})
+    else:
+        rows = [(verdict.check, _WORDS[verdict.result], verdict.text) for verdict in found]
+        print(output.table(_HEADER, rows))
+    return 1 if any(verdict.result == "wrong" for verdict in found) else 0
+
+
+def _entry(verdict: "Verdict") -> dict[str, str]:
+    return {"check": verdict.check, "result": verdict.result, "found": verdict.text}
+
+
+def _offline(options: argparse.Namespace) -> "list[Verdict]":
+    """Of the state as it stands: what is new in it uses nothing yet."""
+    from cli import soundness
+
+    settings, state = cluster.offline(options)
+    assert state is not None
+    return soundness.of(state, settings)
+
+
+def _live(options: argparse.Namespace) -> "list[Verdict]":
+    from cli import inspection, installation, soundness, wholeness
+    from cli.state import LEASE, POD, QUEUE
+
+    settings, state = cluster.read(options, needs=(POD, QUEUE))
+    told = wholeness.of_state(state)
+    homes = installation.found(state)
+    lease = next(iter(state.complete.get(LEASE, ())), None)
+    found = inspection.read(
+        options.kubeconfig,
+        options.context,
+        homes[0].namespace if homes else installation.USUAL_NAMESPACE,
+        settings,
+        "" if lease is None else wholeness.holder_of(lease),
+    )
+    own = None if state.pods_of else soundness.figures(state, settings)
+    whole, books = wholeness.of(found, settings, own), soundness.of(state, settings)
+    if any(verdict.result == "wrong" for verdict in books):
+        books = _lasting(books, options, settings)
+    return [*told, *whole, *books]
+
+
+def _lasting(first: "list[Verdict]", options: argparse.Namespace, settings: "Settings") -> "list[Verdict]":
+    """What is still so a moment later."""
+    from cli import soundness
+    from cli.verdicts import Verdict
+
+    print(f"something differs; looking again in {_SETTLE_S:.0f} s", file=sys.stderr)
+    time.sleep(_SETTLE_S)
+    second = soundness.of(cluster.again(options), settings)
+    before = {(verdict.check, verdict.text) for verdict in first if verdict.result == "wrong"}
+    lasting = [each for each in second if each.result != "wrong" or (each.check, each.text) in before]
+    unsteady = dict.fromkeys(each.check for each in second).keys() - {each.check for each in lasting}
+    return lasting + [
+        Verdict(check, "unknown", "it changes all the time; try again") for check in sorted(unsteady)
+    ]
