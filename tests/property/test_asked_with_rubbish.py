@@ -74,7 +74,7 @@ NODE = {
     "status": {"allocatable": {"nvidia.com/gpu": "8"}},
 }
 
-rubbish = st.sampled_from(
+rubbish: st.SearchStrategy[Any] = st.sampled_from(
     [None, 0, -1, 10**30, 1.5, True, "", "x", "a|", "\x00", "\ud7ff", [], [None], {}, {"": None}, {"a": [{}]}]
 )
 
@@ -89,13 +89,13 @@ def spoilt(draw: st.DrawFn, whole: dict[str, Any]) -> object:
     """The object with something else in one place or two."""
     result: Any = json.loads(json.dumps(whole))
     for _ in range(draw(st.integers(1, 2))):
-        *way, last = ("", *draw(st.sampled_from(_paths(result))))
-        holder: Any = {"": result}
-        for key in way:
+        path = ("", *draw(st.sampled_from(_paths(result))))
+        around: Any = {"": result}
+        holder = around
+        for key in path[:-1]:
             holder = holder[key]
-        holder[last] = draw(rubbish)
-        if len(way) == 0:
-            result = holder[""]
+        holder[path[-1]] = draw(rubbish)
+        result = around[""]
     return result
 
 
