@@ -15,7 +15,7 @@ from controller.lone_lifts import LoneLifts
 from controller.metrics import Metrics
 from controller.writing import LiftClient
 from core.names import FIELD_MANAGER, GANG_ANNOTATION
-from core.objects import Pod
+from core.objects import Group, Pod
 from core.plan.begun import others_are_in
 from core.plan.decision import Lift
 from core.plan.lift import Planner
@@ -65,7 +65,7 @@ class LiftWriter:
         self._asking: dict[str, list[Key]] = {}
         """Questions under way, and whose lifts wait for the answer as well."""
         self._returned: list[Lift] = []
-        """Members of gangs whose booking is taken back between two passes, see `give_back`."""
+        """Members of groups whose booking is taken back between two passes, see `give_back`."""
         self._planner: Planner | None = None
         self._term: Term | None = None
         self._flights: dict[Key, Flight] = {}
@@ -75,6 +75,7 @@ class LiftWriter:
             self._work, slots=SLOTS, per_lane=PER_NAMESPACE, lane=lambda key: key[0]
         )
         caches.pods.subscribe(self._pod_changed)
+        caches.groups.subscribe(self._group_changed)
 
     async def run(self, planner: Planner, term: Term) -> None:
         """Writes until cancelled. What is refused is told to `planner`."""
@@ -92,7 +93,7 @@ class LiftWriter:
             self._asking.clear()
 
     def give_back(self) -> None:
-        """Takes back the bookings of gang members that are to be decided on again. To be called before each pass.
+        """Takes back the bookings of group members that are to be decided on again. To be called before each pass.
 
         A gang that is in but for these comes before all others, in a pass that begins with them. In the middle of one it may
         have had its turn, and others that come after it would get what it lacks.
@@ -119,6 +120,24 @@ class LiftWriter:
             del self._refused[key]
             self._queue.discard(key)
             self._planner.accept(pod.uid)
+
+    def _group_changed(self, old: Group | None, new: Group | None) -> None:
+        """Takes back what was decided for single members and may not be written any more, all at once.
+
+        Were it done one by one, a pass in between would take those still booked for members that are in, and let in only what
+        the gang lacks beside them.
+        """
+        group = new or old
+        if group is None or self._planner is None:
+            return
+        for key, flight in tuple(self._flights.items()):
+            pod = flight.lift.pod
+            alone = not flight.tries and GANG_ANNOTATION not in flight.lift.records
+            member = (pod.namespace, pod.group_name) == (group.namespace, group.name)
+            if alone and member and not self._planner.stands(flight.lift):
+                del self._flights[key]
+                self._retract(flight.lift)
+                self._caches.notify()
 
     # -- one lift ----------------------------------------------------------------------------------------------
 
@@ -312,7 +331,7 @@ class LiftWriter:
         """The lift is not stored and never will be: the pod is decided on again."""
         if self._flights.get(key) is flight:
             del self._flights[key]
-        if GANG_ANNOTATION in flight.lift.records:
+        if flight.lift.pod.group_name:
             self._returned.append(flight.lift)
         else:
             self._retract(flight.lift)
