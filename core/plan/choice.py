@@ -27,15 +27,19 @@ class Choice:
         self._stock = CardStock(ledger, admitted)
 
     def choose(
-        self, entry: Entry, balance: Balance | None, confined: Confinement | None
+        self,
+        entry: Entry,
+        balance: Balance | None,
+        confined: Confinement | None,
+        within: tuple[str, ...] = (),
     ) -> Steps[str | Shortfall | None]:
         """The card to assign, None for a pod without cards, or why the pod cannot be lifted.
 
-        `confined` is what the members before it leave of its choice.
+        `confined` is what the members before it leave of its choice, `within` the nodes to which they are led.
         """
         asked = entry.demand.card
         if asked is None or balance is None:
-            return (yield from self._other_shortfall(entry, balance))
+            return (yield from self._other_shortfall(entry, balance, within))
         if confined is None:
             return (yield from self._chosen(entry, asked, balance))
         narrowed = confined.narrowed(asked)
@@ -58,11 +62,13 @@ class Choice:
             return card
         return (yield from self._other_shortfall(entry, balance)) or card
 
-    def shortfall(self, balance: Balance | None, entry: Entry, card: str) -> Steps[Shortfall | None]:
-        """Why the pod cannot have this very card now; '' for a pod without cards."""
+    def shortfall(
+        self, balance: Balance | None, entry: Entry, card: str, within: tuple[str, ...] = ()
+    ) -> Steps[Shortfall | None]:
+        """Why the pod cannot have this very card now, or one of the nodes `within`; '' for a pod without cards."""
         asked = entry.demand.card
         if asked is None or balance is None:
-            return (yield from self._other_shortfall(entry, balance))
+            return (yield from self._other_shortfall(entry, balance, within))
         short = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.card_shortfall(
             card, asked.milli
         )
@@ -89,9 +95,9 @@ class Choice:
         milli = asked.milli if asked is not None else 0
         return shortfall is not None or any(rest.card_shortfall(card, milli) for card in cards)
 
-    def destination(self, entry: Entry) -> Destination | None:
+    def destination(self, entry: Entry, within: tuple[str, ...] = ()) -> Destination | None:
         """To which nodes the pod is to be led that was found last to have room; see ShareRoom."""
-        return None if entry.demand.mgpu is None else self._room.destination(entry)
+        return None if entry.demand.mgpu is None else self._room.destination(entry, within)
 
     def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
         """The first alternative with quota and free cards.
@@ -127,13 +133,15 @@ class Choice:
                 return False
         return any(self._ledger.inventory.nodes_with(card) for card in asked.alternatives)
 
-    def _other_shortfall(self, entry: Entry, balance: Balance | None) -> Steps[Shortfall | None]:
+    def _other_shortfall(
+        self, entry: Entry, balance: Balance | None, within: tuple[str, ...] = ()
+    ) -> Steps[Shortfall | None]:
         """Why the pod's mGPU shares and claims cannot be had now: the limits of queues first, then room on the nodes."""
         demand = entry.demand
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
         shortfall = shortfall or self._ledger.devices.excess(entry.pod, entry.queue)
         if shortfall is None and demand.mgpu is not None:
-            shortfall = yield from self._room.shortfall(entry.pod, demand.mgpu, entry.queue)
+            shortfall = yield from self._room.shortfall(entry.pod, demand.mgpu, entry.queue, within)
         return shortfall
 
 

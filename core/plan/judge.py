@@ -11,6 +11,7 @@ from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.placement import CardPlacement
 from core.plan.room import Destination
+from core.plan.task_nodes import ANYWHERE, TaskNodes, nodes_of_tasks, starts_in_cycles
 from core.plan.together import note
 from core.queues.check import balance_of
 from core.queues.entry import Entry
@@ -53,7 +54,8 @@ class Judge:
             obstacle = self.obstacle(entry)
             if obstacle is not None:
                 return obstacle
-            card = yield from choice.choose(entry, balance_of(ledger, entry.queue), confined)
+            task = self._task_nodes(entry.pod, together)
+            card = yield from choice.choose(entry, balance_of(ledger, entry.queue), confined, task.within)
             if isinstance(card, str):
                 yield from self.prepare(card)
             if ledger.changes == changes:
@@ -63,7 +65,7 @@ class Judge:
                 return None
             entry = now
         if not isinstance(card, Shortfall):
-            return self.lift(entry, card, together)
+            return self.lift(entry, card, together, task)
         note(ledger, (entry,), {card.reason})
         return Hold(entry.pod, entry.queue, card.reason, card.message)
 
@@ -138,12 +140,17 @@ class Judge:
             return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_OPEN, text)
         return None
 
-    def lift(self, entry: Entry, card: str | None, together: int = 1) -> Lift:
+    def _task_nodes(self, pod: Pod, together: int) -> TaskNodes:
+        if pod.asks_mgpu and starts_in_cycles(self._ledger, pod, together):
+            return nodes_of_tasks(self._ledger, pod).get(pod.task, ANYWHERE)
+        return ANYWHERE
+
+    def lift(self, entry: Entry, card: str | None, together: int = 1, task: TaskNodes = ANYWHERE) -> Lift:
         """Books a pod as lifted, for this card, None for one without cards.
 
         So many of its group have to be in for it to be of use: those that are lifted together, with those before them; of one
         that comes to a gang which is whole, the gang's minimum. For mGPU shares it must just have been found out that there
-        is room.
+        is room, where the others of its `task` leave it.
         """
         pod, asked = entry.pod, entry.demand.card
         assigned: dict[str, int] = {}
@@ -157,7 +164,7 @@ class Judge:
             records[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
         if together > 1:
             records[names.GANG_ANNOTATION] = str(together)
-        led = self._led(entry, card, together)
+        led = self._led(entry, card, task)
         if led is not None:
             records[names.NODE_ANNOTATION] = led.node
         lifted = pod.ungated({**pod.annotations, **records})
@@ -168,15 +175,13 @@ class Judge:
         self._ledger.devices.tell_again((pod.uid,))
         return Lift(pod, entry.queue, assigned, records, self._requirement(entry, card, led), lifted)
 
-    def _led(self, entry: Entry, card: str | None, together: int) -> Destination | None:
+    def _led(self, entry: Entry, card: str | None, task: TaskNodes) -> Destination | None:
         """To which nodes a pod with mGPU shares is led; None where its scheduler has to find one.
 
-        Volcano's has to for the members of a gang: by default it takes the nodes that rule out one pod of a task for ruled out
-        for all of them, so members that are led to a node each would never start together (see `predicateErrorCacheEnable`).
-        One has to for a card beside shares too: the room was looked for on nodes that may lack the card.
+        It has to for members of a task that are not all led, and for a card beside shares: the room was looked for on nodes
+        that may lack the card.
         """
-        cycle = together > 1 and entry.pod.scheduler_name in self._ledger.settings.volcano.scheduler_names
-        return None if cycle or card is not None else self._choice.destination(entry)
+        return self._choice.destination(entry, task.within) if task.led and card is None else None
 
     def _requirement(self, entry: Entry, card: str | None, led: Destination | None) -> NodeRequirement:
         required = NodeRequirement() if card is None else self._placement.requirement(card)

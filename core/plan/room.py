@@ -104,15 +104,20 @@ class ShareRoom:
         self._looked_at = Pace(_LOOKED_AT_IN_A_STEP)
         self._noticed = Pace(_NOTICED_IN_A_STEP)
 
-    def shortfall(self, pod: Pod, ask: MgpuAsk, queue: str) -> Steps[Shortfall | None]:
-        """None when a ready node has room that the pod's rules admit; else why the closest one has not."""
-        refusal = yield from self._refusal(Wish.of(pod, ask))
+    def shortfall(
+        self, pod: Pod, ask: MgpuAsk, queue: str, within: tuple[str, ...] = ()
+    ) -> Steps[Shortfall | None]:
+        """None when a ready node has room that the pod's rules admit; else why the closest one has not.
+
+        Of nodes `within` which it has to be, where such are named, no other one will do.
+        """
+        refusal = yield from self._refusal(Wish.of(pod, ask, within))
         if refusal is None:
             return None
         text = f"Queue <{queue}> lets the pod in, but no node has room; {refusal.why}{self._booked(refusal.node, pod)}"
         return Shortfall(reasons.NO_FREE_CARD, text)
 
-    def destination(self, entry: Entry) -> Destination | None:
+    def destination(self, entry: Entry, within: tuple[str, ...] = ()) -> Destination | None:
         """To which node the pod is led that was found last to have room; None where the scheduler has to find one.
 
         It has to for devices that no such node shows: a claim may serve them.
@@ -120,7 +125,7 @@ class ShareRoom:
         ask, found, pod = entry.demand.mgpu, self._found, entry.pod
         if ask is None or pod.ruled_elsewhere or self._ledger.settings.mgpu.lead_to == "kind":
             return None
-        if found is None or found.changes != self._ledger.changes or found.wish != Wish.of(pod, ask):
+        if found is None or found.changes != self._ledger.changes or found.wish != Wish.of(pod, ask, within):
             raise RuntimeError(f"pod {pod.key} was not asked about last")
         if not self._nodes.shows(found.node, found.wish):
             return None
@@ -175,7 +180,7 @@ class ShareRoom:
         changes, instead, refusal = self._ledger.changes, "", ""
         for kind in self._in_order(judged):
             for name in kind.nodes:
-                if name not in admitted:
+                if name not in admitted or (wish.within and name not in wish.within):
                     continue
                 if self._looked_at.due():
                     yield
@@ -187,7 +192,9 @@ class ShareRoom:
                     refusal = refusal or f"node {name} has room on its cards, but {lack}"
         if instead:
             return _Found(wish, changes, instead)
-        return _Found(wish, changes, "", _Refusal(refusal) if refusal else self._closest(judged, admitted))
+        return _Found(
+            wish, changes, "", _Refusal(refusal) if refusal else self._closest(wish, judged, admitted)
+        )
 
     def _in_order(self, judged: dict[Kind, Unfit | None]) -> list[Kind]:
         """The kinds of nodes that have room, as the policy prefers them."""
@@ -195,8 +202,11 @@ class ShareRoom:
         fitting = [kind for kind in self._nodes.kinds if judged[kind] is None]
         return sorted(fitting, key=attrgetter("use"), reverse=not spread)
 
-    def _closest(self, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> _Refusal:
+    def _closest(self, wish: Wish, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> _Refusal:
         """Why no node has room on its cards. Of nodes that are equally close the first name is told."""
+        if wish.within:
+            on_the_way = "those of its task that start with it are on their way there"
+            return _Refusal(f"node {', '.join(wish.within)} has none for it, and {on_the_way}")
         closest = (len(_CLOSENESS), "", "no node serves mGPU shares to this pod")
         for kind in self._nodes.kinds:
             unfit = judged[kind]

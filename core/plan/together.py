@@ -1,7 +1,7 @@
 """What is decided on a PodGroup as a whole: its first admission, and the members that it lacks until its minimum."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -14,6 +14,14 @@ from core.plan.declared import declared_shortfall
 from core.plan.gang import Member, Outcome, assign, one_of_each
 from core.plan.one_card import HeldCards, held_cards, one_card_missing, ways
 from core.plan.scarcity import Means, means_of
+from core.plan.task_nodes import (
+    ANYWHERE,
+    NOT_LED,
+    TaskNodes,
+    led_apart,
+    nodes_of_tasks,
+    starts_in_cycles,
+)
 from core.plan.trial import NO_CARD, LedgerTrial, OvertakenError, member_of
 from core.plan.units import Unit
 from core.queues.check import balance_of
@@ -47,6 +55,8 @@ class _Attempt:
     wanted: int
     progress: Progress
     means: Means
+    nodes: Mapping[str, TaskNodes]
+    """Where those of its tasks are that are on their way, by task."""
 
     @property
     def wish(self) -> Hashable:
@@ -55,7 +65,8 @@ class _Attempt:
             frozenset(Counter((member.kind, member.alternatives, member.bond) for member in way).items())
             for way in self.ways
         )
-        return self.wanted, tuple(sorted(self.progress.missing_tasks.items())), kinds
+        nodes = frozenset(self.nodes.items())
+        return self.wanted, tuple(sorted(self.progress.missing_tasks.items())), kinds, nodes
 
     def search(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[Outcome]:
         """What comes of one way; what was chosen stays booked."""
@@ -79,7 +90,7 @@ class Members(Protocol):
     def obstacle(self, entry: Entry) -> Hold | None:
         """See Judge.obstacle."""
 
-    def lift(self, entry: Entry, card: str | None, together: int = 1) -> Lift:
+    def lift(self, entry: Entry, card: str | None, together: int = 1, task: TaskNodes = ANYWHERE) -> Lift:
         """See Judge.lift."""
 
 
@@ -165,7 +176,10 @@ class Gangs:
         for card in {card for member in members for card in member.alternatives if card != NO_CARD}:
             yield from self._judge.prepare(card)
         held = yield from held_cards(self._ledger, unit)
-        attempt = _Attempt(ways(held, members, lacking=bool(means.lacking)), members, wanted, progress, means)
+        nodes = self._nodes(ready, progress.counted + wanted)
+        attempt = _Attempt(
+            ways(held, members, lacking=bool(means.lacking)), members, wanted, progress, means, nodes
+        )
         wish = attempt.wish
         if wish in told:
             known = told[wish]
@@ -185,6 +199,27 @@ class Gangs:
             told.pop(wish, None)
         return found
 
+    def _nodes(self, ready: Sequence[Entry], together: int) -> Mapping[str, TaskNodes]:
+        pods = (entry.pod for entry in ready)
+        concerned = (pod for pod in pods if pod.asks_mgpu and starts_in_cycles(self._ledger, pod, together))
+        first = next(concerned, None)
+        return {} if first is None else nodes_of_tasks(self._ledger, first)
+
+    def _lead_together(self, trial: LedgerTrial, attempt: _Attempt) -> None:
+        """Where the members of a task were led to different nodes, and their scheduler cannot cope with that, leads none."""
+        together = attempt.progress.counted + attempt.wanted
+        concerned = [
+            lift
+            for lift in trial.lifts.values()
+            if lift.pod.asks_mgpu and starts_in_cycles(self._ledger, lift.pod, together)
+        ]
+        apart = led_apart(concerned)
+        for lift in concerned:
+            if lift.pod.task in apart:
+                trial.lift_again(
+                    lift, lambda entry, card: self._judge.lift(entry, card or None, together, NOT_LED)
+                )
+
     def _members(self, ready: Sequence[Entry], means: Means) -> Steps[list[Member]]:
         members: list[Member] = []
         for entry in ready:
@@ -200,10 +235,12 @@ class Gangs:
         wanted, means = attempt.wanted, attempt.means
 
         def shortfall_of(entry: Entry, card: str) -> Steps[Shortfall | None]:
-            return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card)
+            within = attempt.nodes.get(entry.pod.task, ANYWHERE).within
+            return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card, within)
 
         def lift(entry: Entry, card: str) -> Lift:
-            return self._judge.lift(entry, card or None, attempt.progress.counted + wanted)
+            together, task = attempt.progress.counted + wanted, attempt.nodes.get(entry.pod.task, ANYWHERE)
+            return self._judge.lift(entry, card or None, together, task)
 
         trial = LedgerTrial(ledger, ready, shortfall_of, lift)
         cards = frozenset[str]().union(*(entry.demand.cards for entry in ready))
@@ -213,6 +250,7 @@ class Gangs:
                     outcome = yield from attempt.search(members, trial)
                     exhausted = exhausted or outcome.exhausted
                     if outcome.chosen:
+                        self._lead_together(trial, attempt)
                         ledger.wakeups.publish(unit.queue)
                         ledger.devices.tell_again(trial.lifts)
                         return _lifts(trial, outcome, ready, held)

@@ -72,6 +72,14 @@ class LedgerTrial:
         self.most = max(self.most, len(self._taken))
         return True
 
+    def lift_again(self, lift: Lift, anew: Callable[[Entry, str], Lift]) -> None:
+        """Books a member anew that was taken, for the same card, as `anew` does it."""
+        card = next(iter(lift.assigned), NO_CARD)
+        self._retract(lift)
+        with self._ledger.wakeups.muted():
+            self.lifts[lift.pod.uid] = anew(self._entry(lift.pod.uid), card)
+        self._changes = self._ledger.changes
+
     def give_back(self) -> None:
         """Takes the last lift back."""
         uid = self._taken.pop()

@@ -17,8 +17,10 @@ class Wish(NamedTuple):
     requests: Amounts
     priority: int
     tolerations: Tolerations
+    within: tuple[str, ...] = ()
+    """The only nodes that will do, if any are named."""
 
     @classmethod
-    def of(cls, pod: Pod, ask: MgpuAsk) -> Self:
+    def of(cls, pod: Pod, ask: MgpuAsk, within: tuple[str, ...] = ()) -> Self:
         """The wish of a pod that asks for this."""
-        return cls(ask, pod.node_rules, requests_of(pod), pod.priority, pod.tolerations)
+        return cls(ask, pod.node_rules, requests_of(pod), pod.priority, pod.tolerations, within)

@@ -5,6 +5,7 @@ answer for all other pods of the task (`predicateErrorCacheEnable`, on by defaul
 pkg/scheduler/util/predicate_helper.go). A job is bound when at least minMember of its pods are or can be; else nothing is.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,7 +13,8 @@ from core import names
 
 Json = Mapping[str, Any]
 
-GPU: Final = "nvidia.com/gpu"
+COUNTED: Final = ("nvidia.com/gpu", *names.MGPU_RESOURCES)
+"""What nodes have in sum; of single cards the scheduler knows nothing."""
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -25,22 +27,22 @@ class VolcanoCycle:
     def run(self, nodes: Iterable[Json], groups: Iterable[Json], pods: Sequence[Json]) -> dict[str, str]:
         """Pod -> node of all that is bound in this cycle, by name; pods, groups and nodes of one namespace."""
         labels = {node["metadata"]["name"]: _labels(node) for node in nodes}
-        free = {node["metadata"]["name"]: int(node["status"]["allocatable"].get(GPU, 0)) for node in nodes}
+        free = {node["metadata"]["name"]: _counted(node["status"]["allocatable"]) for node in nodes}
         for pod in pods:
             if pod["spec"].get("nodeName") and not _ended(pod):
-                free[pod["spec"]["nodeName"]] -= _cards(pod)
+                free[pod["spec"]["nodeName"]].subtract(_asked(pod))
         bound: dict[str, str] = {}
         refusals: set[tuple[str, str, str]] = set()
         for group in groups:
             members = [pod for pod in pods if _group(pod) == group["metadata"]["name"]]
             there = sum(1 for pod in members if pod["spec"].get("nodeName"))
             found: dict[str, str] = {}
-            left = dict(free)
+            left = {name: Counter(amounts) for name, amounts in free.items()}
             for pod in members:
                 node = self._node(pod, labels, left, refusals) if _waits_for_a_node(pod) else ""
                 if node:
                     found[pod["metadata"]["name"]] = node
-                    left[node] -= _cards(pod)
+                    left[node].subtract(_asked(pod))
             if there + len(found) >= group["spec"]["minMember"]:
                 bound |= found
                 free = left
@@ -50,7 +52,7 @@ class VolcanoCycle:
         self,
         pod: Json,
         nodes: Mapping[str, Mapping[str, str]],
-        free: Mapping[str, int],
+        free: Mapping[str, Counter[str]],
         refusals: set[tuple[str, str, str]],
     ) -> str:
         """The first node that takes the pod, all are asked; empty when none does."""
@@ -60,7 +62,7 @@ class VolcanoCycle:
             key = (_group(pod), task, node)
             if self._caching and key in refusals:
                 continue
-            if _cards(pod) <= free[node] and _admits(pod["spec"], labels):
+            if _asked(pod) <= free[node] and _admits(pod["spec"], labels):
                 taking.append(node)
             else:
                 refusals.add(key)
@@ -80,7 +82,9 @@ def _admits(spec: Json, labels: Mapping[str, str]) -> bool:
 
 
 def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
-    assert expression["operator"] == "In", "the only operator that this stand-in knows"
+    if expression["operator"] == "DoesNotExist":
+        return expression["key"] not in labels
+    assert expression["operator"] == "In", "the other operator that this stand-in knows"
     return labels.get(expression["key"]) in expression["values"]
 
 
@@ -101,6 +105,12 @@ def _labels(node: Json) -> Mapping[str, str]:
     return found
 
 
-def _cards(pod: Json) -> int:
-    containers = pod["spec"]["containers"]
-    return sum(int(each.get("resources", {}).get("limits", {}).get(GPU, 0)) for each in containers)
+def _asked(pod: Json) -> Counter[str]:
+    asked = Counter[str]()
+    for container in pod["spec"]["containers"]:
+        asked.update(_counted(container.get("resources", {}).get("limits", {})))
+    return asked
+
+
+def _counted(amounts: Mapping[str, Any]) -> Counter[str]:
+    return Counter({key: int(amounts[key]) for key in COUNTED if key in amounts})

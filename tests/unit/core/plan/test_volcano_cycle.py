@@ -3,7 +3,6 @@
 What is lifted is what the planner lifts, with the very patch; what is bound is what the stand-in binds in any number of cycles.
 """
 
-import copy
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from core.settings import Settings
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import GroupBuilder, PodBuilder
 from tests.fakes.volcano_cycle import VolcanoCycle
+from tests.unit.core.plan.patching import patched
 
 SINGLE = Settings.model_validate({"cards": {"multiCardTask": "single"}})
 CYCLES = 10
@@ -63,25 +63,6 @@ class Cluster:
             for name, node in scheduler.run(nodes, [self.group.build()], list(self.pods.values())).items():
                 self.pods[name]["spec"]["nodeName"] = node
         return sum(1 for stored in self.pods.values() if stored["spec"].get("nodeName"))
-
-
-def patched(stored: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """The object after a JSON patch that adds and removes."""
-    result = copy.deepcopy(stored)
-    for operation in patch:
-        *path, last = (
-            part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
-        )
-        place: Any = result
-        for part in path:
-            place = place[int(part)] if isinstance(place, list) else place[part]
-        if operation["op"] == "remove":
-            del place[int(last) if isinstance(place, list) else last]
-        elif operation["op"] == "add" and isinstance(place, list):
-            place.insert(len(place) if last == "-" else int(last), operation["value"])
-        elif operation["op"] == "add":
-            place[last] = operation["value"]
-    return result
 
 
 FOUR = tuple(member(number) for number in range(4))

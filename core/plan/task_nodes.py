@@ -1,0 +1,55 @@
+"""To which nodes the members of a gang under Volcano's scheduler may be led.
+
+By default it takes the nodes that rule out one pod of a task for ruled out for all pods of the task, see
+`predicateErrorCacheEnable`. Members of one task that are led to different nodes, or of which only some are led, would never
+start together. So a task is led to one node, or its scheduler has to find the nodes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from core import names
+from core.mgpu.destination import led_to
+from core.objects import Pod
+from core.plan.decision import Lift
+from core.queues.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class TaskNodes:
+    """Where the members of a task are that were let in and have no node yet.
+
+    `within` are the nodes that they were led to; without any the next ones may be led anywhere, unless not all `led` is.
+    """
+
+    within: tuple[str, ...] = ()
+    led: bool = True
+
+
+ANYWHERE: Final = TaskNodes()
+"""Nobody is on the way."""
+NOT_LED: Final = TaskNodes(led=False)
+"""The scheduler has to find the nodes."""
+
+
+def starts_in_cycles(ledger: Ledger, pod: Pod, together: int) -> bool:
+    """Whether the scheduler takes one pod of its task for all; so many of its group have to be in for it to be of use."""
+    return together > 1 and pod.scheduler_name in ledger.settings.volcano.scheduler_names
+
+
+def nodes_of_tasks(ledger: Ledger, pod: Pod) -> Mapping[str, TaskNodes]:
+    """For the tasks of the pod's group of which members are on their way, those of a trial that has begun among them."""
+    led: dict[str, dict[str, None]] = {}
+    for entry in ledger.entries_of(f"{pod.namespace}/{pod.group_name}"):
+        if entry.holds_share:
+            led.setdefault(entry.pod.task, {}).update(dict.fromkeys(led_to(entry.pod) or ("",)))
+    return {task: TaskNodes(tuple(filter(None, nodes)), "" not in nodes) for task, nodes in led.items()}
+
+
+def led_apart(lifts: Iterable[Lift]) -> set[str]:
+    """The tasks of whose members some are led elsewhere than others, or nowhere."""
+    found: dict[str, set[str]] = {}
+    for lift in lifts:
+        found.setdefault(lift.pod.task, set()).add(lift.records.get(names.NODE_ANNOTATION, ""))
+    return {task for task, nodes in found.items() if len(nodes) > 1}

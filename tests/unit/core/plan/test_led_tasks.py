@@ -1,0 +1,176 @@
+"""mGPU gangs in Volcano's scheduler, which takes the nodes that refuse one pod of a task for refused to all of them.
+
+What is lifted is what the planner lifts, with the very patch; a stand-in for the scheduler chooses nodes by sums, and the bind
+is decided as the hook does.
+"""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from core import names
+from core.crossquota.book import guest_book
+from core.objects import pod as pods
+from core.plan.bind import Binder
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from core.shortfall import Shortfall
+from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.fakes.volcano_cycle import VolcanoCycle
+from tests.unit.core.plan.patching import patched
+
+RECORD = "vke.volcengine.com/gpu-index-container-main"
+
+
+def host(name: str, cards: int = 2) -> NodeBuilder:
+    return a_node(name).mgpu(cards, memory=16384).label(names.HOSTNAME_LABEL, name)
+
+
+def taken(name: str, node: str, card: int, core: int) -> PodBuilder:
+    return a_pod(name).mgpu(core=core, memory=1024).bound_to(node).annotation(RECORD, str(card))
+
+
+def member(name: str, core: int, task: str = "w") -> PodBuilder:
+    built = a_pod(name).mgpu(core=core, memory=1024).in_group("g").task(task).scheduler("volcano")
+    return built.created(f"2024-01-01T00:00:{int(name[1:]):02}Z").gated()
+
+
+class Cluster:
+    """Objects as they are stored, and a ledger that sees every change."""
+
+    def __init__(self, minimum: int, *nodes: NodeBuilder) -> None:
+        self.ledger, self.nodes, self.stored = Ledger(Settings()), nodes, dict[str, dict[str, Any]]()
+        self.group = a_group("g").in_queue("q").min_member(minimum)
+        self.ledger.put_queue(a_queue("q").view())
+        self.ledger.put_group(self.group.view())
+        for node in nodes:
+            self.ledger.put_node(node.view())
+        self.planner = Planner(self.ledger)
+        self.binder = Binder(
+            self.ledger, guest_book((), (), self.ledger.settings), self.ledger.settings, lambda: None
+        )
+        self.denied = Counter[str]()
+        self.held: dict[str, Hold] = {}
+
+    def put(self, *built: PodBuilder) -> None:
+        for each in built:
+            self.store(each.view().name, each.build())
+
+    def store(self, name: str, raw: dict[str, Any]) -> None:
+        self.stored[name] = raw
+        self.ledger.put_pod(pods.project(raw))
+
+    def lift(self) -> dict[str, str]:
+        """One pass, and its writes: to which node each pod is led that is lifted."""
+        decisions = self.planner.decide("q")
+        lifts = [each for each in decisions if isinstance(each, Lift)]
+        self.held = {each.pod.name: each for each in decisions if isinstance(each, Hold)}
+        for each in lifts:
+            self.store(each.pod.name, patched(self.stored[each.pod.name], each.patch))
+        return {each.pod.name: each.records.get(names.NODE_ANNOTATION, "") for each in lifts}
+
+    def cycles(self, count: int = 5) -> dict[str, str]:
+        """Who has which node after some cycles."""
+        scheduler = VolcanoCycle()
+        for _ in range(count):
+            nodes = [node.build() for node in self.nodes]
+            for name, node in scheduler.run(nodes, [self.group.build()], list(self.stored.values())).items():
+                pod = pods.project(self.stored[name])
+                answer = self.binder.decide(pod, node)
+                if isinstance(answer, Shortfall):
+                    self.denied[name] += 1
+                    continue
+                booked = self.binder.book(pod, node, answer)
+                self.stored[name]["spec"]["nodeName"] = node
+                self.stored[name]["metadata"]["annotations"] |= booked.annotations
+                self.ledger.put_pod(pods.project(self.stored[name]))
+        return {
+            name: raw["spec"]["nodeName"] for name, raw in self.stored.items() if raw["spec"].get("nodeName")
+        }
+
+
+def test_a_task_is_led_to_the_node_that_has_room_for_all_of_it() -> None:
+    """By sums the first node has room for one of them, by cards for none: its bind would be refused for ever."""
+    cluster = Cluster(2, host("m0"), host("m1"))
+    cluster.put(taken("x", "m0", 0, 40), taken("y", "m0", 1, 40))
+    cluster.put(member("p0", 80), member("p1", 80))
+    assert cluster.lift() == {"p0": "m1", "p1": "m1"}
+    bound = cluster.cycles()
+    assert (bound["p0"], bound["p1"]) == ("m1", "m1")
+    assert cluster.denied == Counter()
+
+
+def test_tasks_are_led_each_to_a_node_of_its_own() -> None:
+    cluster = Cluster(4, host("m0", 1), host("m1", 1))
+    cluster.put(*(member(f"p{n}", 50, task="w" if n < 2 else "v") for n in range(4)))
+    found = cluster.lift()
+    assert found["p0"] == found["p1"] != found["p2"] == found["p3"]
+    assert len(cluster.cycles()) == 4
+
+
+def test_a_task_that_takes_several_nodes_is_not_led_and_starts() -> None:
+    cluster = Cluster(4, *(host(f"m{n}", 1) for n in range(4)))
+    cluster.put(*(member(f"p{n}", 80) for n in range(4)))
+    assert cluster.lift() == {f"p{n}": "" for n in range(4)}
+    assert all(names.HOSTNAME_LABEL not in str(raw["spec"]) for raw in cluster.stored.values())
+    assert len(cluster.cycles()) == 4
+    assert cluster.denied == Counter()
+
+
+def test_room_is_counted_for_those_who_are_not_led_too() -> None:
+    cluster = Cluster(2, host("m0", 1), host("m1", 1))
+    cluster.put(*(member(f"p{n}", 80) for n in range(2)))
+    assert cluster.lift() == {"p0": "", "p1": ""}
+    cluster.put(a_pod("alone").mgpu(core=30, memory=1024).in_queue("q").gated())
+    assert cluster.lift() == {}
+    assert "alone" in cluster.held
+
+
+def test_a_member_that_is_made_anew_follows_those_of_its_task_that_have_no_node_yet() -> None:
+    """Led elsewhere, it would be refused by their node and they by its: none would ever start."""
+    cluster = Cluster(2, host("m0"), host("m1"))
+    full = [taken("x", "m0", 0, 40), taken("y", "m0", 1, 40)]
+    cluster.put(*full, member("p0", 80), member("p1", 80))
+    assert cluster.lift() == {"p0": "m1", "p1": "m1"}
+    del cluster.stored["p1"]
+    cluster.ledger.drop_pod("uid-ml-p1")
+    # With one of these gone binpack prefers the other node.
+    del cluster.stored["x"]
+    cluster.ledger.drop_pod("uid-ml-x")
+    cluster.put(member("p2", 80))
+    assert cluster.lift() == {"p2": "m1"}
+    assert {*cluster.cycles().items()} >= {("p0", "m1"), ("p2", "m1")}
+    assert cluster.denied == Counter()
+
+
+def test_a_member_above_the_minimum_waits_until_those_before_it_have_their_node() -> None:
+    cluster = Cluster(2, host("m0"), host("m1"))
+    cluster.put(*(member(f"p{n}", 80) for n in range(3)))
+    assert cluster.lift() == {"p0": "m0", "p1": "m0"}
+    assert "node m0 has none for it" in cluster.held["p2"].message
+    cluster.cycles(1)
+    assert cluster.lift() == {"p2": "m1"}
+    assert len(cluster.cycles()) == 3
+
+
+def test_nobody_is_led_beside_members_that_are_not() -> None:
+    cluster = Cluster(3, host("m0", 1), host("m1", 1), host("m2", 1))
+    cluster.put(*(member(f"p{n}", 80) for n in range(3)))
+    assert cluster.lift() == dict.fromkeys(("p0", "p1", "p2"), "")
+    del cluster.stored["p2"]
+    cluster.ledger.drop_pod("uid-ml-p2")
+    cluster.put(member("p3", 80))
+    assert cluster.lift() == {"p3": ""}
+    assert len(cluster.cycles()) == 3
+
+
+@pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])
+def test_pods_that_start_alone_and_other_schedulers_are_led_each_to_its_node(scheduler: str) -> None:
+    minimum = 2 if scheduler == "default-scheduler" else 1
+    cluster = Cluster(minimum, host("m0", 1), host("m1", 1))
+    cluster.put(*(member(f"p{n}", 80).scheduler(scheduler) for n in range(2)))
+    assert cluster.lift() == {"p0": "m0", "p1": "m1"}
