@@ -5,6 +5,7 @@ By default it takes the nodes that rule out one pod of a task for ruled out for 
 start together. So a task is led to one node, or its scheduler has to find the nodes.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -47,9 +48,13 @@ def nodes_of_tasks(ledger: Ledger, pod: Pod) -> Mapping[str, TaskNodes]:
     return {task: TaskNodes(tuple(filter(None, nodes)), "" not in nodes) for task, nodes in led.items()}
 
 
-def led_apart(lifts: Iterable[Lift]) -> set[str]:
-    """The tasks of whose members some are led elsewhere than others, or nowhere."""
-    found: dict[str, set[str]] = {}
+def led_apart(lifts: Iterable[Lift]) -> dict[str, list[str]]:
+    """The tasks of whose members some are led elsewhere than others, or nowhere, and to which nodes: those of the most first."""
+    found: dict[str, Counter[str]] = {}
     for lift in lifts:
-        found.setdefault(lift.pod.task, set()).add(lift.records.get(names.NODE_ANNOTATION, ""))
-    return {task for task, nodes in found.items() if len(nodes) > 1}
+        found.setdefault(lift.pod.task, Counter())[lift.records.get(names.NODE_ANNOTATION, "")] += 1
+    return {
+        task: [node for node, _ in nodes.most_common() if node]
+        for task, nodes in found.items()
+        if len(nodes) > 1
+    }

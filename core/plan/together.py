@@ -33,6 +33,9 @@ from core.steps import CutShortError, Steps
 
 _IN_ONE_STEP: Final = 50
 
+_OTHER_NODES: Final = 6
+"""So often a gang is searched for again with a task on one node."""
+
 _FOR_ROOM: Final = {reasons.NO_FREE_CARD, reasons.AFFINITY_EXCLUDES_CARDS, reasons.MIXED_CARDS}
 
 
@@ -67,6 +70,11 @@ class _Attempt:
         )
         nodes = frozenset(self.nodes.items())
         return self.wanted, tuple(sorted(self.progress.missing_tasks.items())), kinds, nodes
+
+    @property
+    def together(self) -> int:
+        """How many have to be in for any of them to be of use."""
+        return self.progress.counted + self.wanted
 
     def search(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[Outcome]:
         """What comes of one way; what was chosen stays booked."""
@@ -205,20 +213,46 @@ class Gangs:
         first = next(concerned, None)
         return {} if first is None else nodes_of_tasks(self._ledger, first)
 
-    def _lead_together(self, trial: LedgerTrial, attempt: _Attempt) -> None:
-        """Where the members of a task were led to different nodes, and their scheduler cannot cope with that, leads none."""
-        together = attempt.progress.counted + attempt.wanted
-        concerned = [
+    def _together(
+        self,
+        members: Sequence[Member],
+        attempt: _Attempt,
+        trial: LedgerTrial,
+        nodes: dict[str, TaskNodes],
+    ) -> Steps[Outcome]:
+        """What comes of one way; what was chosen stays booked, each task of Volcano's scheduler on one node if it can be.
+
+        `nodes` are those that the trial looks at. A task that no node of those which were found for it takes whole is not led.
+        """
+        outcome = yield from attempt.search(members, trial)
+        tried = 0
+        for task, found in self._apart(trial, attempt).items():
+            before = nodes.get(task, ANYWHERE)
+            for node in found:
+                if tried == _OTHER_NODES:
+                    break
+                tried += 1
+                yield from trial.give_all_back()
+                nodes[task] = TaskNodes((node,))
+                outcome = yield from attempt.search(members, trial)
+                if outcome.chosen:
+                    break
+                nodes[task] = before
+        if not outcome.chosen and tried:
+            outcome = yield from attempt.search(members, trial)
+        apart = self._apart(trial, attempt)
+        for each in [each for each in trial.lifts.values() if each.pod.task in apart]:
+            trial.lift_again(
+                each, lambda entry, card: self._judge.lift(entry, card or None, attempt.together, NOT_LED)
+            )
+        return outcome
+
+    def _apart(self, trial: LedgerTrial, attempt: _Attempt) -> Mapping[str, Sequence[str]]:
+        return led_apart(
             lift
             for lift in trial.lifts.values()
-            if lift.pod.asks_mgpu and starts_in_cycles(self._ledger, lift.pod, together)
-        ]
-        apart = led_apart(concerned)
-        for lift in concerned:
-            if lift.pod.task in apart:
-                trial.lift_again(
-                    lift, lambda entry, card: self._judge.lift(entry, card or None, together, NOT_LED)
-                )
+            if lift.pod.asks_mgpu and starts_in_cycles(self._ledger, lift.pod, attempt.together)
+        )
 
     def _members(self, ready: Sequence[Entry], means: Means) -> Steps[list[Member]]:
         members: list[Member] = []
@@ -234,23 +268,24 @@ class Gangs:
         ledger, outcome, exhausted = self._ledger, Outcome(), False
         wanted, means = attempt.wanted, attempt.means
 
+        nodes = dict(attempt.nodes)
+
         def shortfall_of(entry: Entry, card: str) -> Steps[Shortfall | None]:
-            within = attempt.nodes.get(entry.pod.task, ANYWHERE).within
+            within = nodes.get(entry.pod.task, ANYWHERE).within
             return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card, within)
 
         def lift(entry: Entry, card: str) -> Lift:
-            together, task = attempt.progress.counted + wanted, attempt.nodes.get(entry.pod.task, ANYWHERE)
-            return self._judge.lift(entry, card or None, together, task)
+            task = nodes.get(entry.pod.task, ANYWHERE)
+            return self._judge.lift(entry, card or None, attempt.together, task)
 
         trial = LedgerTrial(ledger, ready, shortfall_of, lift)
         cards = frozenset[str]().union(*(entry.demand.cards for entry in ready))
         try:
             with ledger.wakeups.searching(unit.queue, cards):
                 for members in attempt.ways:
-                    outcome = yield from attempt.search(members, trial)
+                    outcome = yield from self._together(members, attempt, trial, nodes)
                     exhausted = exhausted or outcome.exhausted
                     if outcome.chosen:
-                        self._lead_together(trial, attempt)
                         ledger.wakeups.publish(unit.queue)
                         ledger.devices.tell_again(trial.lifts)
                         return _lifts(trial, outcome, ready, held)

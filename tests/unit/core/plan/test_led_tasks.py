@@ -8,6 +8,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core import names
 from core.crossquota.book import guest_book
@@ -104,6 +106,16 @@ def test_a_task_is_led_to_the_node_that_has_room_for_all_of_it() -> None:
     assert cluster.denied == Counter()
 
 
+def test_what_would_be_filled_up_first_does_not_part_a_task_that_another_node_takes_whole() -> None:
+    """Binpack has room for one of them on the first node."""
+    cluster = Cluster(4, host("m0"), host("m1"), host("m2"))
+    cluster.put(taken("x", "m0", 0, 40))
+    cluster.put(*(member(f"p{n}", 80, task="w" if n < 2 else "v") for n in range(4)))
+    assert cluster.lift() == {"p0": "m1", "p1": "m1", "p2": "m2", "p3": "m2"}
+    assert len(cluster.cycles()) == 5
+    assert cluster.denied == Counter()
+
+
 def test_tasks_are_led_each_to_a_node_of_its_own() -> None:
     cluster = Cluster(4, host("m0", 1), host("m1", 1))
     cluster.put(*(member(f"p{n}", 50, task="w" if n < 2 else "v") for n in range(4)))
@@ -174,3 +186,36 @@ def test_pods_that_start_alone_and_other_schedulers_are_led_each_to_its_node(sch
     cluster = Cluster(minimum, host("m0", 1), host("m1", 1))
     cluster.put(*(member(f"p{n}", 80).scheduler(scheduler) for n in range(2)))
     assert cluster.lift() == {"p0": "m0", "p1": "m1"}
+
+
+@given(st.data())
+def test_gangs_that_are_led_start_and_no_bind_of_theirs_is_refused(data: st.DataObject) -> None:
+    hosts = [host(f"m{n}", data.draw(st.integers(1, 3))) for n in range(data.draw(st.integers(1, 3)))]
+    size = data.draw(st.integers(2, 5))
+    cluster = Cluster(data.draw(st.integers(2, size)), *hosts)
+    cluster.put(
+        *(
+            taken(f"x{n}", f"m{n}", 0, data.draw(st.sampled_from([10, 40, 70])))
+            for n in range(len(hosts))
+            if data.draw(st.booleans())
+        )
+    )
+    for number in range(size):
+        core = data.draw(st.sampled_from([30, 50, 60, 80]))
+        cluster.put(member(f"p{number}", core, task=data.draw(st.sampled_from("wv"))))
+    for _ in range(size):
+        lifts = cluster.lift()
+        led = {node for node in lifts.values() if node}
+        for task in "wv":
+            on_the_way = [
+                raw["metadata"]["annotations"].get(names.NODE_ANNOTATION, "")
+                for raw in cluster.stored.values()
+                if not raw["spec"].get("nodeName")
+                and not raw["spec"].get("schedulingGates")
+                and raw["metadata"]["annotations"].get(names.TASK_SPEC_ANNOTATION) == task
+            ]
+            assert len({*on_the_way}) <= 1, "all of a task to one node, or none to any"
+        bound = cluster.cycles(2)
+        if led and all(lifts.values()):
+            assert {*lifts} <= bound.keys()
+            assert not {*lifts} & cluster.denied.keys()
