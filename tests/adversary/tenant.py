@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any, Final
 
 from core import names
+from core.settings import Settings
 from tests.adversary import ways
 from tests.adversary.apiserver import ADMIN, HOME, TENANT, RefusedError
 from tests.adversary.ways import CLASS, CLOSED, OTHER, OWN, SERVED, WAYS
@@ -61,9 +62,9 @@ _RECORDS: Final = tuple(filter(names.is_record, _VALUES))
 class Tenant:
     """Acts on a world of its own. `done` and `refused` count what was tried and what came of it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, settings: Settings = ways.DENYING) -> None:
         self.dice = random.Random(seed)
-        self.world: World = ways.world()
+        self.world: World = ways.world(settings)
         for name, pods in QUOTAS.items():
             built = ways.limited(name, pods)
             built = built.used_by("theirs") if name == CLOSED else built

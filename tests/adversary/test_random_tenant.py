@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from core import names
 from core.objects import Pod
+from core.settings import Settings
 from tests.adversary.tenant import ACTIONS as ACTIONS_OF_A_TENANT
 from tests.adversary.tenant import QUOTAS, Tenant
-from tests.adversary.ways import CLASS, CLOSED, MIG, MPS, SERVED, SHARE
+from tests.adversary.ways import CLASS, CLOSED, DENYING, INFERRING, MIG, MPS, SERVED, SHARE
 from tests.adversary.world import World
 
 LONG = settings().max_examples >= 5000
@@ -29,6 +30,9 @@ SHORT = (40, 60)
 STEPS = st.lists(
     st.tuples(st.sampled_from(ACTIONS_OF_A_TENANT), st.integers(0, 999)), min_size=SHORT[0], max_size=SHORT[1]
 )
+
+UNNAMED = (DENYING, INFERRING)
+"""What is made of cards that nobody names: both ways in which all are counted."""
 
 UNITS = {"A": 1, "B": 0, MPS: 1, MIG: 1, names.MGPU_CORE: SHARE}
 UNITS |= {f"deviceclass/{name}": 1 for name in (CLASS, SERVED)}
@@ -62,7 +66,7 @@ def assert_within_quota(world: World) -> None:
 @pytest.mark.timeout(600 if LONG else 180)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_runs_stays_within_the_quota(seed: int) -> None:
-    tenant = Tenant(seed)
+    tenant = Tenant(seed, UNNAMED[seed % 2])
     log: list[str] = []
     ran: set[str] = set()
     for _ in range(ACTIONS):
@@ -82,10 +86,12 @@ def test_what_runs_stays_within_the_quota(seed: int) -> None:
 
 @pytest.mark.timeout(1200 if LONG else 180)
 @settings(max_examples=HISTORIES)
-@given(STEPS)
-def test_whatever_the_history_it_stays_within_the_quota(steps: list[tuple[str, int]]) -> None:
+@given(STEPS, st.sampled_from(UNNAMED))
+def test_whatever_the_history_it_stays_within_the_quota(
+    steps: list[tuple[str, int]], unnamed: Settings
+) -> None:
     """Told step by step, so that a history that shows a fault is made as plain as can be."""
-    tenant = Tenant(0)
+    tenant = Tenant(0, unnamed)
     for name, seed in steps:
         note(tenant.do(name, seed))
         assert_within_quota(tenant.world)
