@@ -1,4 +1,4 @@
-"""Puts the queue on record of pods that were let in without: by a version before, or past us.
+"""Puts queue and claims on record of pods that were let in without: by a version before, or past us.
 
 What such a pod is charged to is fixed in the books at once; the record makes it last beyond this leader.
 """
@@ -11,7 +11,7 @@ from controller.caches import Caches
 from controller.writing import Patcher
 from core.names import FIELD_MANAGER
 from core.objects import Pod
-from core.queues.queue_records import lacks_queue_record, queue_record_patch
+from core.queues.queue_records import late_records, records_patch
 from kube import errors
 from kube.client import PatchType
 from kube.lease import Term
@@ -93,10 +93,9 @@ class QueueRecords:
 
     def _fix(self, pod: Pod) -> None:
         key = _key(pod)
-        if not lacks_queue_record(pod, self._caches.ledger.stages):
+        if not late_records(pod, self._caches.ledger):
             self._done(key)
         elif key not in self._delays:
-            self._caches.ledger.fix_queue(pod)
             self._delays[key] = _AGAIN_S
             self._queue.add(key)
 
@@ -104,17 +103,17 @@ class QueueRecords:
         """Writes the record of one pod, if it still lacks it. See kube.workqueue.Work."""
         booked = self._caches.ledger.observed(key[1])
         pod = self._caches.latest(booked.key) if booked is not None else None
-        if pod is None or pod.uid != key[1] or not lacks_queue_record(pod, self._caches.ledger.stages):
+        records = late_records(pod, self._caches.ledger) if pod is not None and pod.uid == key[1] else {}
+        if pod is None or not records:
             self._done(key)
             return IDLE
         if self._leads is None or not self._leads():
             return _AGAIN_S
-        queue = self._caches.ledger.fix_queue(pod)
         try:
             answer = await self._client.patch(
                 PODS,
                 pod.name,
-                queue_record_patch(pod, queue),
+                records_patch(pod, records),
                 pod.namespace,
                 patch_type=PatchType.MERGE,
                 field_manager=FIELD_MANAGER,
@@ -122,7 +121,7 @@ class QueueRecords:
             )
         except errors.KubeError as error:
             return self._failed(key, pod, error)
-        _LOG.debug("queue put on record", extra={"pod": pod.key, "queue": queue})
+        _LOG.debug("put on record", extra={"pod": pod.key, "records": records})
         self._caches.answered(answer)
         self._note_try(key)
         return None
@@ -133,7 +132,7 @@ class QueueRecords:
         self._delays[key] = min(_AGAIN_MAX_S, 2 * delay_s)
         # Another state of the pod, or none, is what the watch will show; anything else somebody should know of.
         level = logging.DEBUG if isinstance(error, errors.NotFound | errors.Conflict) else logging.WARNING
-        _LOG.log(level, "queue not put on record", extra={"pod": pod.key, "error": errors.describe(error)})
+        _LOG.log(level, "not put on record", extra={"pod": pod.key, "error": errors.describe(error)})
         self._note_try(key)
         return max(delay_s, errors.retry_after_s(error))
 

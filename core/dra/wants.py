@@ -94,6 +94,21 @@ def unclaimed(pod: Pod, source: ClaimSource) -> dict[str, str]:
     return {resource: served_by for resource, served_by in served.items() if served_by is not None}
 
 
+def late_record_of(pod: Pod, source: ClaimSource) -> str:
+    """The record of a pod that runs with claims which are not on it, for it passed neither gate nor bind; empty where all are.
+
+    What is on it already stays as it is.
+    """
+    known = record_on(pod) or {}
+    missing = {entry for entry, _, _ in pod.claims if entry} - known.keys()
+    if not missing or not (pod.started or pod.phase == "Running"):
+        return ""
+    resolution = _Resolution(pod, source)
+    resolution.resolve()
+    found = {entry: each for entry, each in resolution.counted.items() if entry in missing and each.uid}
+    return render_counted({**known, **found}) if found else ""
+
+
 def wants_of(pod: Pod, source: ClaimSource) -> Wants:
     """What the pod wants by the objects known now.
 

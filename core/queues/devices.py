@@ -8,7 +8,7 @@ from core.dra.book import DeviceBook
 from core.dra.booking import Effect
 from core.dra.counted import all_counted, unresolved
 from core.dra.record import render_counted
-from core.dra.wants import record_of, unclaimed
+from core.dra.wants import late_record_of, record_of, unclaimed
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.queues.overuse import Overuse
 from core.settings import Settings
@@ -100,6 +100,10 @@ class Devices:
     def record(self, pod: Pod) -> str:
         """What the lift or the bind of a pod with claims puts on record about them: nothing counts while the feature is off."""
         return record_of(pod, self.book.source) if self._on else render_counted({})
+
+    def late_record(self, pod: Pod) -> str:
+        """The same for a pod that runs with claims which nobody has put on record; empty where there are none."""
+        return late_record_of(pod, self.book.source) if self._on else ""
 
     def all_counted(self, pod: Pod) -> bool:
         """Whether the claims of a pod that was let in are those on its record; those of earlier versions are."""

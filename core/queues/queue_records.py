@@ -1,10 +1,12 @@
-"""Which pods have to get the record of their queue late: let in before there were such records, or past us."""
+"""Which pods have to get the records of queue and claims late: let in before there were such records, or past us."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from core import names
 from core.objects import Pod
 from core.queues.attribution import recorded
+from core.queues.ledger import Ledger
 from core.stage import Stage, Stages, let_in
 
 
@@ -19,12 +21,26 @@ def lacks_queue_record(pod: Pod, stages: Stages) -> bool:
     return stage is Stage.ALLOCATED or (stage is Stage.RESERVED and let_in(pod))
 
 
-def queue_record_patch(pod: Pod, queue: str) -> dict[str, Any]:
-    """A merge patch that puts the queue on record, refused for any other state of the pod."""
+def late_records(pod: Pod, ledger: Ledger) -> dict[str, str]:
+    """The annotations that a pod has to get late: its queue, which is fixed in the books with that, and the claims it runs with.
+
+    Those would be out of sight otherwise as soon as somebody takes them away, and the pod runs on with the devices.
+    """
+    found: dict[str, str] = {}
+    if lacks_queue_record(pod, ledger.stages):
+        found[names.CHARGED_QUEUE_ANNOTATION] = ledger.fix_queue(pod)
+    if pod.claims and ledger.stages.of(pod) is Stage.ALLOCATED:
+        claims = ledger.devices.late_record(pod)
+        found |= {names.CLAIMS_ANNOTATION: claims} if claims else {}
+    return found
+
+
+def records_patch(pod: Pod, records: Mapping[str, str]) -> dict[str, Any]:
+    """A merge patch that puts annotations on record, refused for any other state of the pod."""
     return {
         "metadata": {
             "uid": pod.uid,
             "resourceVersion": pod.resource_version,
-            "annotations": {names.CHARGED_QUEUE_ANNOTATION: queue},
+            "annotations": dict(records),
         }
     }

@@ -23,7 +23,7 @@ from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.figures import figures_of
 from core.queues.ledger import Ledger
-from core.queues.queue_records import lacks_queue_record, queue_record_patch
+from core.queues.queue_records import late_records
 from core.settings import Settings
 from core.shortfall import Shortfall
 from core.steps import finish
@@ -116,9 +116,9 @@ class Led(ApiServer):
         finish(self.ledger.settle())
         for raw in self.all("Pod"):
             view = pod.project(raw)
-            if lacks_queue_record(view, self.ledger.stages):
-                record = queue_record_patch(view, self.ledger.fix_queue(view))["metadata"]["annotations"]
-                self.annotate(view.name, CONTROLLER, **record)
+            records = late_records(view, self.ledger)
+            if records:
+                self.annotate(view.name, CONTROLLER, **records)
         while self._lift():
             finish(self.ledger.settle())
 

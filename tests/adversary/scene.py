@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from http import HTTPStatus
 from typing import Any, Final
 
 from core import names
@@ -150,6 +151,17 @@ class Scene:
         path = api.path("resource.k8s.io/v1", "ResourceClaim", self.admin.namespace, claim)
         found = api.get(path).expect().get("status", {}).get("reservedFor", [])
         return {each["name"] for each in found}
+
+    def take_away_claim(self, name: str) -> None:
+        """The tenant deletes a claim in use, and patches away what keeps it."""
+        path = self.tenant.api.path("resource.k8s.io/v1", "ResourceClaim", self.tenant.namespace, name)
+        self.tenant.api.delete(path).expect()
+        self.tenant.api.patch(path, {"metadata": {"finalizers": None}}).expect(200, 404)
+        wait_for("the claim is gone", lambda: self.tenant.api.get(path).status == HTTPStatus.NOT_FOUND)
+
+    def annotation(self, name: str, key: str) -> str:
+        """What is annotated on a pod; empty for nothing."""
+        return str(self.admin.pod(name)["metadata"].get("annotations", {}).get(key, ""))
 
     def patch(self, name: str, patch: Any, kind: Any = "merge") -> Answer:
         """What the tenant writes on a pod."""

@@ -158,6 +158,13 @@ def test_who_comes_with_a_node_keeps_the_claim_that_another_pod_was_let_in_for(s
     stage.admin.wait_running("b", "kept")
     wait_for("its queue is on record", lambda: charged(stage.admin.pod("kept")))
     assert charged(stage.admin.pod("kept")) == stage.queues[OTHER]
+    wait_for("its claim is on record", lambda: stage.annotation("kept", names.CLAIMS_ANNOTATION))
+    # It is charged as long as it runs, though its tenant takes the claim out of sight, finalizers and all.
+    stage.take_away_claim("of-a")
+    stage.tenant.create(stage.pod("claim", "d", OTHER))
+    stage.admin.wait_running("b", "kept", "d")
+    both = {WAYS["claim"].key: "2"}
+    wait_for("both are charged", lambda: stage.admin.allocated(stage.paths[OTHER]) == both)
 
 
 # -- changes ---------------------------------------------------------------------------------------------------------

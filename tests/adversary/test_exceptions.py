@@ -75,6 +75,12 @@ def test_claims_of_a_pod_that_comes_with_its_node_are_charged_without_being_aske
     trial.second()
     assert trial.outcome() == "b running, charged 1, run 2, other 1"
     assert sum(world.used_by(view)[key] for view in world.running()) == 2
+    # It is charged as long as it runs, though somebody takes the claim out of sight, finalizers and all.
+    world.delete("ResourceClaim", "of-a")
+    world.gone(world.get("ResourceClaim", "of-a"))
+    world.settle()
+    world.restart()
+    assert world.charged(OTHER, key) == 1
 
 
 def test_who_may_use_a_queue_may_fill_it_up_to_its_quota() -> None:

@@ -1,5 +1,6 @@
 """What was admitted is charged by its record: nothing that a tenant writes afterwards moves it to another queue."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -8,10 +9,11 @@ from core import names
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
-from core.queues.queue_records import lacks_queue_record, queue_record_patch
+from core.queues.queue_records import lacks_queue_record, late_records, records_patch
 from core.settings import Settings
 from core.stage import Stages
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
+from tests.builders.claims import a_claim
 from tests.builders.pods import PodBuilder
 
 GROUP = a_group("g").in_queue("q")
@@ -174,10 +176,68 @@ def test_who_has_to_get_the_record_late(pod: PodBuilder, lacks: bool) -> None:
 
 def test_the_late_record_is_refused_for_any_other_state_of_the_pod() -> None:
     pod = one().put("metadata", "resourceVersion", value="7").bound_to("n").view()
-    assert queue_record_patch(pod, "q") == {
+    assert records_patch(pod, {"cardquota.io/queue": "q"}) == {
         "metadata": {
             "uid": "uid-ml-p",
             "resourceVersion": "7",
             "annotations": {"cardquota.io/queue": "q"},
         }
     }
+
+
+QUEUE, CLAIMS = names.CHARGED_QUEUE_ANNOTATION, names.CLAIMS_ANNOTATION
+CLASS = "gpu.example.com"
+
+
+def two_claims() -> PodBuilder:
+    """It came with its node: no gate and no bind put anything on record."""
+    return a_pod("p").in_queue("q").claim("dev", name="c").claim("more", name="d").bound_to("n")
+
+
+def recorded(**entries: tuple[str, int]) -> str:
+    written = {entry: {"uid": uid, f"deviceclass/{CLASS}": str(n)} for entry, (uid, n) in entries.items()}
+    return json.dumps(written, separators=(",", ":"))
+
+
+ALL = recorded(dev=("uid-ml-c", 1), more=("uid-ml-d", 2))
+
+
+@pytest.mark.parametrize(
+    ("pod", "late"),
+    [
+        (two_claims(), {QUEUE: "q", CLAIMS: ALL}),
+        (two_claims().phase("Pending"), {QUEUE: "q"}),
+        (two_claims().charged("q"), {CLAIMS: ALL}),
+        (two_claims().charged("q").annotation(CLAIMS, ALL), {}),
+        (
+            two_claims().charged("q").annotation(CLAIMS, recorded(dev=("gone", 8))),
+            {CLAIMS: recorded(dev=("gone", 8), more=("uid-ml-d", 2))},
+        ),
+        (two_claims().charged("q").claim("third", name="nowhere"), {CLAIMS: ALL}),
+        (two_claims().charged("q").annotation(CLAIMS, ALL).claim("third", name="nowhere"), {}),
+        (two_claims().charged("q").phase("Succeeded"), {}),
+        (two_claims().charged("q").gated().put("spec", "nodeName", value=""), {}),
+    ],
+    ids=[
+        "nothing on record",
+        "not started",
+        "by an earlier version",
+        "all on record",
+        "one on record",
+        "one unknown",
+        "one unknown, all others on record",
+        "ended",
+        "waits",
+    ],
+)
+def test_the_claims_that_a_pod_runs_with_are_put_on_record(pod: PodBuilder, late: dict[str, str]) -> None:
+    ledger = books(pod)
+    for name, count in (("c", 1), ("d", 2)):
+        ledger.devices.put_claim(a_claim(name).exactly("r", CLASS, count=count).view())
+    assert late_records(pod.view(), ledger) == late
+
+
+def test_without_the_feature_no_claim_is_put_on_record() -> None:
+    ledger = Ledger(Settings.model_validate({"features": {"dra": False}}))
+    ledger.devices.put_claim(a_claim("c").exactly("r", CLASS).view())
+    assert late_records(two_claims().view(), ledger) == {QUEUE: "q"}
