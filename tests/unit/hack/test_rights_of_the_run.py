@@ -191,7 +191,12 @@ def looking(asked: Asked) -> RightsOfTheRun:
 
 
 def report(outcome: str) -> Any:
-    return SimpleNamespace(nodeid="test_a", outcome=outcome)
+    return SimpleNamespace(nodeid="test_a", outcome=outcome, failed=outcome == "failed")
+
+
+@pytest.fixture(autouse=True)
+def with_definitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOLCANO_CRDS", "somewhere")
 
 
 BEYOND = f"asked for and not granted:\n  {LEASE}"
@@ -199,7 +204,8 @@ BEYOND = f"asked for and not granted:\n  {LEASE}"
 
 def test_where_all_was_run_both_are_told() -> None:
     found = looking(Asked())
-    found.pytest_runtest_logreport(report("passed"))
+    for outcome in ("passed", "skipped"):
+        found.pytest_runtest_logreport(report(outcome))
     found.pytest_collectreport(report("passed"))
     assert found.problems() == [BEYOND, f"granted and not used by any test:\n  {PATCH}"]
 
@@ -213,14 +219,18 @@ def test_where_all_was_run_both_are_told() -> None:
         lambda: looking(Asked(markexpr="not apiserver")),
         lambda: looking(Asked(lf=True)),
         lambda: _after(lambda found: found.pytest_deselected()),
-        lambda: _after(lambda found: found.pytest_runtest_logreport(report("skipped"))),
         lambda: _after(lambda found: found.pytest_runtest_logreport(report("failed"))),
-        lambda: _after(lambda found: found.pytest_collectreport(report("skipped"))),
+        lambda: _after(lambda found: found.pytest_collectreport(report("failed"))),
         lambda: _after(lambda found: found.pytest_testnodedown(SimpleNamespace(), "it crashed")),
     ],
 )
 def test_where_some_were_not_run_nothing_is_called_unused(less: Callable[[], RightsOfTheRun]) -> None:
     assert less().problems() == [BEYOND]
+
+
+def test_nor_where_definitions_of_volcanos_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VOLCANO_CRDS")
+    assert looking(Asked()).problems() == [BEYOND]
 
 
 def _after(happens: Callable[[RightsOfTheRun], None]) -> RightsOfTheRun:
