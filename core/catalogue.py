@@ -205,6 +205,11 @@ CATALOGUE: Final = _catalogue(
         "make several objects of it",
     ),
     Reason(
+        reasons.OBJECT_TOO_LARGE,
+        "a pod has more than 10,000 containers, amounts, claims, gates and owners, or all templates of a job more than 20,000 (a container counts as five); or a queue lists more than 5,000 resources or DeviceClasses",
+        "ask for less in one object",
+    ),
+    Reason(
         reasons.CARD_REQUEST_MALFORMED,
         "the card request of the job cannot be read",
         'write a JSON object of whole numbers, such as {"NVIDIA-H200": 8}',

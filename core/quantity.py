@@ -15,6 +15,8 @@ MAX_LENGTH: Final = 256
 
 _CAP: Final = Fraction(2**63 - 1)
 _NANO: Final = 10**9
+_PLAIN: Final = 15
+"""Digits alone, up to so many of them, are no matter of rounding or cutting."""
 _EXACT: Final = 2**53
 """Integers up to this size are no matter of rounding or cutting."""
 _EXPONENT_LIMIT: Final = 1000
@@ -106,6 +108,8 @@ def milli(value: object) -> int:
 @lru_cache(maxsize=4096)
 def milli_of_text(text: str) -> int:
     """As `milli`; remembered, as a cluster writes the same few amounts over and over."""
+    if len(text) <= _PLAIN and text.isdecimal() and text.isascii():
+        return int(text) * 1000
     return _ceil(_parse_text(text) * 1000)
 
 

@@ -1,5 +1,6 @@
 """Pods: the gate that holds a pod until its queue has quota, and what a pod must look like to get one."""
 
+from itertools import islice
 from typing import Final
 
 from core import names
@@ -37,7 +38,7 @@ def mutate(request: AdmissionRequest, context: Context) -> Decision:
     """
     raw = request.object
     draft = Draft.of(raw)
-    if (not draft.typed and shapes.pod(raw)) or not gated_at_creation(draft, context):
+    if (not draft.typed and shapes.wrong(draft, raw, shapes.pod)) or not gated_at_creation(draft, context):
         return ALLOWED
     gates, labels = draft.spec.get("schedulingGates"), draft.metadata.get("labels")
     gate = 1 if gates is None else 2
@@ -72,7 +73,7 @@ def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
     """The rules for a new pod; for a stored one what is protected, and the card name if that changed."""
     raw = request.object
     draft = Draft.of(raw, namespace=request.namespace or namespace_of(request))
-    malformed = () if draft.typed else shapes.pod(raw)
+    malformed = () if draft.typed else shapes.wrong(draft, raw, shapes.pod)
     if malformed:
         found.violations += malformed
     elif request.operation == CREATE:
@@ -89,7 +90,7 @@ def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
 
 def _judge_update(request: AdmissionRequest, draft: Draft, context: Context, found: Findings) -> None:
     """A card name may change while the gate holds the pod; the new one must be as good as that of a new pod."""
-    found.violations += protection.judge(request, context)
+    found.violations += islice(protection.judge(request, context), templates.TOLD)
     lifted = request.username in context.controllers and not protection.gated(request.object)
     if found.violations or lifted:
         # A lift may write the card that was inferred; whether the pod may have that one was decided before.

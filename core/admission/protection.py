@@ -40,7 +40,7 @@ class _Change:
 
     def touched(self) -> list[str]:
         """The annotation keys that were added, changed or removed, in order."""
-        return sorted(key for key in {*self.was, *self.now} if self.was.get(key) != self.now.get(key))
+        return sorted({key for key, _ in self.was.items() ^ self.now.items()})
 
 
 def judge(request: AdmissionRequest, context: Context) -> Iterator[Violation]:

@@ -11,8 +11,9 @@ from types import NoneType
 from typing import Any, Final
 
 from core import reasons
+from core.admission import limits
 from core.objects import raw as read
-from core.objects.draft import typed_metadata
+from core.objects.draft import MOST_PARTS, Draft, typed_metadata
 from core.violations import Violation, child
 
 Violations = tuple[Violation, ...]
@@ -29,29 +30,33 @@ def _wrong(value: object, path: str, wanted: str) -> Violation:
     return Violation(reasons.OBJECT_MALFORMED, path or "(the object)", f"must be {wanted}", value=value)
 
 
+_TEXT: Final = (str, NoneType)
+_AMOUNT: Final = (str, int, float, NoneType)
+
+
 def text(value: object, path: str) -> Iterator[Violation]:
     """A string."""
-    if not isinstance(value, str | None):
+    if not isinstance(value, _TEXT):
         yield _wrong(value, path, "a string")
 
 
-def amount(value: object, path: str) -> Iterator[Violation]:
-    """The JSON types that a resource quantity may have; whether it can be read is the rules' business."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
-        yield _wrong(value, path, "a quantity, such as 4, 500m or 16Gi")
+def texts(value: object, path: str) -> Iterator[Violation]:
+    """An object of strings: annotations, labels."""
+    return _entries(value, path, _TEXT, "a string")
 
 
-def entries(shape: Faults) -> Faults:
-    """An object whose every value has the shape: annotations, labels, a resource list."""
+def amounts(value: object, path: str) -> Iterator[Violation]:
+    """A resource list, by the JSON types that a quantity may have; whether it can be read is the rules' business."""
+    return _entries(value, path, _AMOUNT, "a quantity, such as 4, 500m or 16Gi")
 
-    def faults(value: object, path: str) -> Iterator[Violation]:
-        if isinstance(value, dict):
-            for key, entry in value.items():
-                yield from shape(entry, child(path, key))
-        elif value is not None:
-            yield _wrong(value, path, "an object")
 
-    return faults
+def _entries(value: object, path: str, types: tuple[type, ...], wanted: str) -> Iterator[Violation]:
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            if type(entry) not in types:
+                yield _wrong(entry, child(path, key), wanted)
+    elif value is not None:
+        yield _wrong(value, path, "an object")
 
 
 def fields(**shapes: Faults) -> Faults:
@@ -83,14 +88,12 @@ def items(shape: Faults) -> Faults:
     return faults
 
 
-_METADATA: Final = fields(
-    name=text, generateName=text, namespace=text, annotations=entries(text), labels=entries(text)
-)
+_METADATA: Final = fields(name=text, generateName=text, namespace=text, annotations=texts, labels=texts)
 _CONTAINERS: Final = items(
     fields(
         name=text,
         restartPolicy=text,
-        resources=fields(limits=entries(amount), requests=entries(amount)),
+        resources=fields(limits=amounts, requests=amounts),
     )
 )
 _POD: Final = fields(
@@ -102,7 +105,7 @@ _POD: Final = fields(
         initContainers=_CONTAINERS,
         resourceClaims=items(fields(name=text, resourceClaimName=text, resourceClaimTemplateName=text)),
         schedulingGates=items(fields(name=text)),
-        overhead=entries(amount),
+        overhead=amounts,
     ),
 )
 _ANNOTATED: Final = fields(metadata=_METADATA)
@@ -145,6 +148,18 @@ def leads_to_tasks(job: Mapping[str, Any]) -> bool:
             return False
         texts += [task.get("name") for task in tasks]
     return {str, NoneType}.issuperset(map(type, texts)) and isinstance(tasks, list | None)
+
+
+def too_large(draft: Draft) -> Violations:
+    """Of a pod or template with more than is looked at, that it is so."""
+    return limits.parts(draft.parts, MOST_PARTS, f"{draft.prefix}spec")
+
+
+def wrong(
+    draft: Draft, raw: Mapping[str, Any], shape: Callable[[Mapping[str, Any]], Violations]
+) -> Violations:
+    """Why the draft of an object, or what leads to it there, is not typed; `shape` says what has the wrong type."""
+    return too_large(draft) or shape(raw)
 
 
 def pod(raw: Mapping[str, Any]) -> Violations:

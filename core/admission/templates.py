@@ -1,6 +1,7 @@
 """The rules that a pod and the template of a pod share."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from core import names, reasons
 from core.admission import limits, outlook, queue_access
@@ -15,6 +16,9 @@ from core.objects import raw as read
 from core.objects.draft import Draft
 from core.violations import Findings, Violation
 
+TOLD: Final = 100
+"""Of more records in one object nobody reads."""
+
 
 def namespace_of(request: AdmissionRequest) -> str:
     """Where the object under review is, and so where its pods will be; empty for the default namespace."""
@@ -28,7 +32,7 @@ def judge(draft: Draft, context: Context, found: Findings) -> None:
     schedules the pods, the queue that they are for is open to their namespace, or not.
     """
     destination = judge_asked(draft, context, found)
-    for key in names.records(draft.annotations):
+    for key in names.records(draft.annotations)[:TOLD]:
         detail, value = "is set by the controller only, leave it out", draft.annotations[key]
         path = draft.path_of(key)
         found.violations.append(Violation(reasons.RECORD_PROTECTED, path, detail, "Forbidden", value))

@@ -36,7 +36,8 @@ def with_template(*path: str, shape: Callable[[Mapping[str, Any]], Violations]) 
     def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
         template = read.mapping(request.object, *parents).get(last)
         draft = Draft.of(template, prefix, namespace=namespace_of(request))
-        malformed = () if draft.typed and shapes.leads(request.object, *parents) else shape(request.object)
+        typed = draft.typed and shapes.leads(request.object, *parents)
+        malformed = () if typed else shapes.wrong(draft, request.object, shape)
         found.violations += malformed
         stored = read.mapping(request.old_object, *path)
         if not malformed and (request.operation == CREATE or (template or {}) != stored):
@@ -51,10 +52,18 @@ def judge_volcano_job(request: AdmissionRequest, context: Context, found: Findin
     tasks, changed = _tasks(raw), _changed(request)
     beyond = tuple(limits.templates(len(changed), "spec.tasks"))
     # The types of stored tasks were checked when they were stored; of a job of moderate size that need not be relied on.
-    looked_at = () if beyond else changed if len(tasks) > limits.MAX_TEMPLATES else range(len(tasks))
+    others = (
+        set() if beyond or len(tasks) > limits.MAX_TEMPLATES else {*range(len(tasks))}.difference(changed)
+    )
+    looked_at = () if beyond else (*changed, *sorted(others))
     drafts = _drafts(request, [(index, tasks[index]) for index in looked_at])
-    typed = shapes.leads_to_tasks(raw) and all(draft.typed for draft in drafts.values())
-    malformed = () if typed else shapes.volcano_job(raw)
+    parts = sum(drafts[index].parts for index in changed if index in drafts)
+    malformed = limits.parts(parts, limits.MAX_PARTS, "spec.tasks")
+    if not malformed and not (shapes.leads_to_tasks(raw) and all(draft.typed for draft in drafts.values())):
+        malformed = next(
+            (shapes.too_large(draft) for draft in drafts.values() if shapes.too_large(draft)), ()
+        )
+        malformed = malformed or shapes.volcano_job(raw)
     if malformed:
         found.violations += malformed
         return
@@ -84,19 +93,26 @@ def _changed(request: AdmissionRequest) -> list[int]:
 
 
 def _drafts(request: AdmissionRequest, tasks: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[int, Draft]:
-    """The templates of these tasks. The job controller hands the job's scheduler to pods that name none."""
+    """The templates of these tasks, as far as they are not too large together.
+
+    The job controller hands the job's scheduler to pods that name none.
+    """
     view, namespace = job.project(request.object), namespace_of(request)
     scheduler = read.text(read.mapping(request.object, "spec"), "schedulerName") or _JOB_SCHEDULER
-    return {
-        index: Draft.of(
+    drafts: dict[int, Draft] = {}
+    parts = 0
+    for index, task in tasks:
+        if parts > limits.MAX_PARTS:
+            break
+        drafts[index] = Draft.of(
             task.get("template"),
             f"spec.tasks[{index}].template.",
             namespace=namespace,
             scheduler=scheduler,
             job=view,
         )
-        for index, task in tasks
-    }
+        parts += drafts[index].parts
+    return drafts
 
 
 def _judge_task(draft: Draft, task: str, context: Context, found: Findings) -> None:

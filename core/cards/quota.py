@@ -13,6 +13,8 @@ from core import reasons, strictjson
 from core.cards import expression
 from core.violations import Findings, Hint, Violation, child, show
 
+MAX_ENTRIES: Final = 5000
+"""Entries that are judged when they are written; there are never more than a few dozen cards."""
 MAX_CARDS: Final = 1_000_000_000
 """Largest count of one card: in thousandths it is still far from the end of 64 bits."""
 
@@ -139,6 +141,9 @@ def _findings(text: object, path: str, code: str, judge: _Judge) -> Findings:
         detail = f"must be text: put the JSON in quotes, such as '{_EXAMPLE}'"
         return Findings([Violation(code, path, detail, value=text)])
     entries, problems = _read(text)
+    if len(entries) + len(problems) > MAX_ENTRIES:
+        detail = f"must name at most {MAX_ENTRIES:,} cards"
+        return Findings([Violation(code, path, detail, "Too many", len(entries) + len(problems))])
     violations = [_violation(code, path, problem, text) for problem in problems]
     hints: list[Hint] = []
     keys = [*entries, *(problem.key for problem in problems if problem.key is not None)]

@@ -1,12 +1,17 @@
 """What is wrong with CrossQuota's annotations, said where they are written."""
 
 from collections.abc import Container, Iterator, Mapping
+from itertools import islice
+from typing import Final
 
 from core import names, reasons
 from core.crossquota.guest import STRATEGIES
 from core.crossquota.quota import NodeAnnotation, node_annotations
 from core.objects.draft import Draft
 from core.violations import Findings, Hint, Violation, child, show
+
+_TOLD: Final = 100
+"""Of more in one object nobody reads."""
 
 
 def node_findings(now: Mapping[str, str], was: Mapping[str, str], limited: Container[str]) -> Findings:
@@ -16,7 +21,8 @@ def node_findings(now: Mapping[str, str], was: Mapping[str, str], limited: Conta
     """
     present = list(node_annotations(now))
     fresh = {found.key for found in present if was.get(found.key) != found.text}
-    return Findings([*_unreadable(present, fresh)], [*_unused(present, fresh, limited)])
+    unreadable, unused = _unreadable(present, fresh), _unused(present, fresh, limited)
+    return Findings([*islice(unreadable, _TOLD)], [*islice(unused, _TOLD)])
 
 
 def _unreadable(annotations: list[NodeAnnotation], fresh: set[str]) -> Iterator[Violation]:

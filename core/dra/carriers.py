@@ -60,10 +60,12 @@ class Carrier:
     malformed: list[Violation] = field(default_factory=list)
     """Those violations that close something."""
 
-    def limits(self, device_class: str) -> dict[DeviceKey, int]:
-        """The readable limits of one class."""
-        found = self.bounds[CAPABILITY].items()
-        return {key: bound.amount for key, bound in found if key.device_class == device_class}
+    def limits(self) -> dict[str, dict[DeviceKey, int]]:
+        """Class -> its readable limits."""
+        found: dict[str, dict[DeviceKey, int]] = {}
+        for key, bound in self.bounds[CAPABILITY].items():
+            found.setdefault(key.device_class, {})[key] = bound.amount
+        return found
 
     def refuse(self, path: str, detail: str, **shown: Any) -> None:
         """Notes a violation; `shown` may hold its `kind` and the `value`."""

@@ -150,12 +150,13 @@ def _bounds(carriers: Sequence[Carrier], kind: str) -> dict[DeviceKey, Bound]:
 def _differences(carriers: Sequence[Carrier]) -> Iterator[Violation]:
     """One class with different limits in two places."""
     first: dict[str, Carrier] = {}
+    limits = {carrier.path: carrier.limits() for carrier in carriers}
     for carrier in carriers:
         for device_class, path in carrier.classes.items():
             other = first.setdefault(device_class, carrier)
             if device_class in other.closed or device_class in carrier.closed:
                 continue  # what cannot be read is told already
-            if carrier.limits(device_class) != other.limits(device_class):
+            if limits[carrier.path].get(device_class) != limits[other.path].get(device_class):
                 detail = f"DeviceClass {device_class} has other limits in {other.path}"
                 yield Violation(reasons.DEVICE_QUOTA_CONTRADICTORY, path, detail)
 
@@ -173,7 +174,8 @@ def _hints(carriers: Sequence[Carrier], device_classes: Container[str] | None) -
             if device_classes is not None and device_class not in device_classes:
                 text = f"there is no DeviceClass {show(device_class)} now"
                 yield Hint(reasons.DEVICE_CLASS_UNKNOWN, path, text)
-            if carrier.limits(device_class).get(DeviceKey(device_class)) == 0:
+            count = carrier.bounds[CAPABILITY].get(DeviceKey(device_class))
+            if count is not None and count.amount == 0:
                 text = f"count 0: no pod of the queue may use DeviceClass {device_class}"
                 yield Hint(reasons.DEVICE_CLASS_CLOSED, path, text)
         for kind in (DESERVED, GUARANTEE):

@@ -4,6 +4,7 @@ The verdict is about the object alone. Everything that is wrong is reported at o
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from core import names, reasons, violations
@@ -14,6 +15,8 @@ from core.objects.draft import Draft
 from core.settings import MgpuSettings
 from core.violations import Findings, Hint, Violation
 
+_TOLD: Final = 100
+"""Of more records in one object nobody reads."""
 _LARGEST_PLAUSIBLE_MIB: Final = 2**20
 """1 TiB for one container: above it somebody counted bytes."""
 
@@ -27,7 +30,7 @@ def judge(draft: Draft, settings: MgpuSettings, found: Findings) -> None:
         return
     mains, inits = (containers(draft.spec, draft.prefix, each) for each in ("containers", "initContainers"))
     at, texts = f"{draft.prefix}metadata.annotations", draft.texts
-    found.violations += _record_violations(at, draft.annotations)
+    found.violations += islice(_record_violations(at, draft.annotations), _TOLD)
     if not draft.prefix:
         found.violations += _node_name_violations(texts, draft.spec)
     found.violations += _init_violations(inits)

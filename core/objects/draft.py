@@ -12,6 +12,9 @@ from core.objects.pod import Owner, controlling_owner
 from core.objects.pod_resources import aggregate
 from core.quantity import QuantityError, milli, milli_of_text
 
+MOST_PARTS: Final = 10_000
+"""How much of a pod is looked at: a container counts as five parts, an amount, a claim, a gate and an owner as one each."""
+_CONTAINER: Final = 5
 _NOTHING: Final[Mapping[str, Any]] = {}
 _TEXT: Final = frozenset({str, NoneType})
 _AMOUNT: Final = frozenset({str, int, float, NoneType})
@@ -39,7 +42,10 @@ class Draft:
     containers: list[Any]
     inits: list[Any]
     typed: bool
-    """Whether every field that a rule reads has its JSON type; null has every type, but as an item of a list."""
+    """Whether every field that a rule reads has its JSON type, and all of them are looked at; null has every type, but as an
+    item of a list."""
+    parts: int
+    """How much there is to be looked at, see `MOST_PARTS`; a pod with more is not taken apart any further."""
     readable: bool
     """Whether every amount of its containers is a quantity, as far as that was looked at: only of a pod without anything but containers."""
     mgpu: bool
@@ -79,18 +85,16 @@ class Draft:
             texts = read.texts(annotations)
         listed, inits = spec.get("containers"), spec.get("initContainers")
         claims, gates = spec.get("resourceClaims"), spec.get("schedulingGates")
-        if claims is not None or gates is not None:
+        parts = 0
+        for some in (claims, gates, metadata.get("ownerReferences"), spec.get("overhead")):
+            parts += len(some) if isinstance(some, list | dict) else 0
+        containers = _Containers(parts, listed, inits)
+        if containers.parts > MOST_PARTS:
+            typed = False
+        elif claims is not None or gates is not None:
             typed = typed and _named(claims, _CLAIM) and _named(gates, _GATE)
-        containers = _Containers(listed, inits)
         if inits is not None or "overhead" in spec or "resources" in spec:
-            # What containers share, or use one after the other, is not their sum.
-            containers.readable = False
-            containers.limits, containers.requests = aggregate(spec, "limits"), aggregate(spec, "requests")
-            overhead = spec.get("overhead")
-            if overhead is not None:
-                typed = (
-                    typed and isinstance(overhead, dict) and _AMOUNT.issuperset(map(type, overhead.values()))
-                )
+            typed = containers.share(spec) and typed
         node, chosen = spec.get("nodeName"), spec.get("schedulerName")
         return cls(
             metadata,
@@ -101,6 +105,7 @@ class Draft:
             listed if isinstance(listed, list) else [],
             inits if isinstance(inits, list) else [],
             typed and containers.typed and isinstance(node, _STRING) and isinstance(chosen, _STRING),
+            containers.parts,
             containers.readable,
             containers.mgpu,
             isinstance(claims, list) and bool(claims),
@@ -157,17 +162,20 @@ def _named(listed: object, keys: tuple[str, ...]) -> bool:
 class _Containers:
     """What the containers of a pod say together, and the sums of their amounts, in one look at each of them."""
 
-    __slots__ = ("limits", "mgpu", "readable", "requests", "typed")
+    __slots__ = ("limits", "mgpu", "parts", "readable", "requests", "typed")
 
-    def __init__(self, *lists: object) -> None:
-        self.typed, self.readable, self.mgpu = True, True, False
+    def __init__(self, parts: int, *lists: object) -> None:
+        self.typed, self.readable, self.mgpu, self.parts = True, True, False, parts
         self.limits: dict[str, int] = {}
         self.requests: dict[str, int] = {}
         for listed in lists:
             if not isinstance(listed, list):
                 self.typed = self.typed and listed is None
                 continue
+            self.parts += _CONTAINER * len(listed)
             for container in listed:
+                if self.parts > MOST_PARTS:
+                    break
                 if not isinstance(container, dict):
                     self.typed = False
                     continue
@@ -179,11 +187,25 @@ class _Containers:
                 if isinstance(resources, dict):
                     self._add(resources)
 
+    def share(self, spec: Mapping[str, Any]) -> bool:
+        """What the containers share, or use one after the other, is not their sum. Returns whether the overhead is typed."""
+        overhead, whole = spec.get("overhead"), read.mapping(spec, "resources")
+        self.parts += len(read.mapping(whole, "limits")) + len(read.mapping(whole, "requests"))
+        self.readable = False
+        if self.parts <= MOST_PARTS:
+            self.limits, self.requests = aggregate(spec, "limits"), aggregate(spec, "requests")
+        return overhead is None or (
+            isinstance(overhead, dict) and _AMOUNT.issuperset(map(type, overhead.values()))
+        )
+
     def _add(self, resources: Mapping[str, Any]) -> None:
         asked: dict[str, int] = {}
         for kind, total in (("limits", self.limits), ("requests", self.requests)):
             amounts = resources.get(kind)
             if isinstance(amounts, dict):
+                self.parts += len(amounts)
+                if self.parts > MOST_PARTS:
+                    break
                 self.typed = self.typed and _AMOUNT.issuperset(map(type, amounts.values()))
                 self.mgpu = self.mgpu or names.MGPU_CORE in amounts or names.MGPU_MEMORY in amounts
                 for name, value in amounts.items():

@@ -25,7 +25,8 @@ def aggregate(
         asked = _container(container, kind, granted)
         if isinstance(container, dict) and container.get("restartPolicy") == "Always":
             _add(running, asked)
-            _raise_to(peak, running)
+            # Of the others nothing has changed, and there may be thousands.
+            _raise_to(peak, {name: running[name] for name in asked})
         else:
             _raise_to(peak, {name: amount + running.get(name, 0) for name, amount in asked.items()})
     for container in read.sequence(spec, "containers"):

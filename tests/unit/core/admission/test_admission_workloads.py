@@ -169,6 +169,24 @@ def test_only_changed_tasks_of_a_volcano_job_are_judged_again() -> None:
     assert [violation.path.split(".")[1] for violation in decision.denial.violations] == ["tasks[2]"]
 
 
+def test_a_task_is_called_by_its_name_beside_the_path() -> None:
+    """People know what they called it; its place in the list nobody knows. What is said of the job as a whole names none."""
+    job = volcano_job(a_card_pod(), a_card_pod("A|"), a_card_pod("NVIDIA-X"), a_card_pod("B|"), request="{")
+    for task, name in zip(job["spec"]["tasks"], ("master", "wor\nker", "ps", None), strict=True):
+        task["name"] = name
+    denial = answer(creation(job)).denial
+    assert denial is not None
+    said = {violation.path.partition(".template")[0]: violation.detail for violation in denial.violations}
+    assert said["spec.tasks[1]"].startswith('task "wor\\nker": has an empty alternative')
+    assert said["spec.tasks[3]"].startswith("has an empty alternative")
+    assert said["metadata.annotations[volcano.sh/card.request]"].startswith("is not valid JSON")
+    hinted = answer(creation(changed(job, "spec", tasks=job["spec"]["tasks"][2:3])))
+    assert any(
+        "spec.tasks[0].template" in line and ': task "ps": no node carries' in line
+        for line in hinted.warnings
+    )
+
+
 def test_the_scheduler_of_a_volcano_job_is_that_of_its_pods() -> None:
     broken = a_pod(limits={names.MGPU_CORE: "101"})
     only_volcano = settings(schedulerNames=["volcano"])

@@ -1,0 +1,241 @@
+"""What one review costs: calls in proportion to the object, and never more than fit into a tenth of a second.
+
+Calls are counted, of Python and of built-in functions alike; times would say how busy the machine is.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from core import names, reasons
+from core.admission import PATHS, AdmissionRequest, Context, Decision, answer
+from core.objects.node_rules import REQUIRED
+from core.settings import Settings
+from kube.admission import wire
+from tests.property.admission_objects import view
+from tests.unit.core.admission.samples import a_card_pod, an_mgpu_pod, codes
+
+Json = dict[str, Any]
+LARGEST = 3 * 2**20
+"""Bytes: the API server takes in no larger object."""
+MOST = 500_000
+"""Calls; a million of them take about a tenth of a second."""
+GROWTH = 8
+STORED = 20_000
+SETTINGS = Settings(cards={"pods_without_card_name": "infer"})  # type: ignore[arg-type]
+
+
+def several(item: Callable[[int], Any], count: int) -> list[Any]:
+    return [item(number) for number in range(count)]
+
+
+def entries(key: str, value: str, count: int) -> dict[str, str]:
+    return {key.format(number): value.format(number) for number in range(count)}
+
+
+def resources(count: int, name: str = "x.com/a{}", value: str = "1.5e{}") -> Json:
+    return {"resources": {"limits": entries(name, value, count)}}
+
+
+def annotated(count: int, key: str) -> Json:
+    return {**a_card_pod("A")["metadata"], "annotations": entries(key, "", count)}
+
+
+def terms(count: int) -> Json:
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": several(lambda _: {}, count)}}}
+
+
+CONTAINERS: dict[str, Callable[[int], Json]] = {
+    "nothing": lambda _: {},
+    "an amount of its own": lambda number: resources(1, f"x.com/{number}", f"1.{number}"),
+    "mGPU": lambda number: resources(1, names.MGPU_CORE, "x"),
+    "a long name and mGPU": lambda number: {"name": "n" * 60, **resources(1, names.MGPU_CORE, "50")},
+    "a sidecar": lambda number: {"restartPolicy": "Always", **resources(1, f"x.com/{number}", "1")},
+}
+
+
+def listing(key: str, one: Callable[[int], Json]) -> Callable[[int], Json]:
+    return lambda count: {key: several(one, count)}
+
+
+SPECS: dict[str, Callable[[int], Json]] = {
+    **{f"containers: {name}": listing("containers", one) for name, one in CONTAINERS.items()},
+    **{f"inits: {name}": listing("initContainers", one) for name, one in CONTAINERS.items()},
+    "amounts": lambda n: {"containers": [resources(n)]},
+    "amounts of the pod": resources,
+    "overhead": lambda n: {"overhead": entries("a{}", "1.5e{}", n)},
+    "claims": lambda n: {"resourceClaims": several(lambda _: {}, n)},
+    "gates": lambda n: {"schedulingGates": several(lambda _: {}, n)},
+    "terms": lambda n: {"affinity": terms(n)},
+    "no container": lambda n: {"containers": several(lambda _: 0, n)},
+    "the last is no container": lambda n: {"containers": [*several(lambda _: {}, n), 0]},
+}
+METADATA: dict[str, Callable[[int], Json]] = {
+    "annotations": lambda n: annotated(n, "a{}"),
+    "records": lambda n: annotated(n, names.OWN_PREFIX + "{}"),
+    "GPU indexes": lambda n: annotated(n, names.GPU_INDEX_PREFIX + "{}"),
+    "labels": lambda n: {"labels": entries("a{}", "", n)},
+    "owners": lambda n: {"ownerReferences": several(lambda _: {}, n)},
+    "alternatives": lambda n: {"annotations": {names.CARD_NAME_ANNOTATION: "|".join(several(str, n))}},
+    "counts": lambda n: {"annotations": {names.MGPU_MULTIPLE_ANNOTATION: ",".join(several(str, n))}},
+}
+
+
+def of_kind(path: str, group: str, resource: str, raw: Json, old: Json | None = None) -> AdmissionRequest:
+    operation = "CREATE" if old is None else "UPDATE"
+    kind = next(rule.kind for rule in PATHS[path] if (rule.group, rule.resource) == (group, resource))
+    return AdmissionRequest(
+        "u", group, resource, kind, operation, "", "ml", "x", "jane", "", False, raw, old or {}
+    )
+
+
+def pods(raw: Json) -> list[tuple[str, AdmissionRequest]]:
+    """The ways of a new pod through the house: as it is, and as a template."""
+    deployment = {"metadata": {"name": "d"}, "spec": {"template": raw}}
+    job = {"metadata": {"name": "j"}, "spec": {"tasks": [{"name": "t", "template": raw}]}}
+    return [
+        ("/mutate/pods", of_kind("/mutate/pods", "", "pods", raw)),
+        ("/validate/pods", of_kind("/validate/pods", "", "pods", raw)),
+        ("/validate/workloads", of_kind("/validate/workloads", "apps", "deployments", deployment)),
+        ("/validate/workloads", of_kind("/validate/workloads", "batch.volcano.sh", "jobs", job)),
+    ]
+
+
+def updates(raw: Json) -> list[tuple[str, AdmissionRequest]]:
+    """A stored pod that becomes this one, or was this one."""
+    path, other = "/validate/pods", a_card_pod("B", gated=True)
+    return [(path, of_kind(path, "", "pods", *both)) for both in ((raw, other), (other, raw))]
+
+
+def calls(path: str, request: AdmissionRequest) -> tuple[int, Decision]:
+    """How many calls the answer takes, its encoding included."""
+    counted = 0
+
+    def note(_frame: object, event: str, _: object) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    rule = next(r for r in PATHS[path] if (r.group, r.resource) == (request.group, request.resource))
+    sys.setprofile(note)
+    try:
+        decision = answer(request, Context(view(), SETTINGS), rule)
+        wire.encode("u", decision)
+    finally:
+        sys.setprofile(None)
+    return counted, decision
+
+
+def fitting(made: Callable[[int], Json]) -> int:
+    """So many parts that the object has the largest size, but no more than the reader of bodies lets through."""
+    size = len(orjson.dumps(made(1000))) - len(orjson.dumps(made(0)))
+    return min(200_000, LARGEST * 1000 // size)
+
+
+def with_part(base: Json, part: str, made: Callable[[int], Json]) -> Callable[[int], Json]:
+    return lambda count: {**base, part: {**base[part], **made(count)}}
+
+
+def shapes() -> list[tuple[str, Callable[[int], Json]]]:
+    parts = (("spec", SPECS), ("metadata", METADATA))
+    return [
+        (name, with_part(base, part, made))
+        for base in (a_card_pod("A"), an_mgpu_pod())
+        for part, table in parts
+        for name, made in table.items()
+    ]
+
+
+SHAPES = [pytest.param(made, id=f"{name}-{number}") for number, (name, made) in enumerate(shapes())]
+
+
+@pytest.mark.parametrize("made", SHAPES)
+def test_the_cost_of_a_pod_grows_with_its_size_and_no_faster(made: Callable[[int], Json]) -> None:
+    small, large = made(150), made(150 * GROWTH)
+    ways = zip((*pods(small), *updates(small)), (*pods(large), *updates(large)), strict=True)
+    for (path, less), (_, more) in ways:
+        # What was read once is remembered.
+        calls(path, less), calls(path, more)
+        assert calls(path, more)[0] <= 1.3 * GROWTH * calls(path, less)[0]
+
+
+@pytest.mark.parametrize("made", SHAPES)
+def test_a_pod_of_the_largest_size_is_answered_at_once(made: Callable[[int], Json]) -> None:
+    largest = fitting(made)
+    # What is stored the API server has looked at before: there are at most 256 KiB of annotations.
+    for path, request in (*pods(made(largest)), *updates(made(min(largest, STORED)))):
+        assert calls(path, request)[0] <= MOST
+
+
+def quotas() -> dict[str, tuple[str, str, str, Callable[[int], Json]]]:
+    def metadata(key: str, text: Callable[[int], str]) -> Callable[[int], Json]:
+        return lambda n: {"metadata": {"name": "q", "annotations": {key: text(n)}}, "spec": {}}
+
+    def of_spec(spec: Callable[[int], Json]) -> Callable[[int], Json]:
+        return lambda n: {"metadata": {"name": "q"}, "spec": spec(n)}
+
+    def cards(count: int) -> str:
+        return orjson.dumps({f"a{number}": number for number in range(count)}).decode()
+
+    def classes(count: int) -> Json:
+        return {"capability": {f"a{number}": {"count": 1} for number in range(count)}}
+
+    queue, group = (
+        ("/validate/queues", "scheduling.volcano.sh"),
+        ("/validate/workloads", "scheduling.volcano.sh"),
+    )
+    return {
+        "cards": (*queue, "queues", metadata(names.CARD_QUOTA_ANNOTATION, cards)),
+        "request": (*group, "podgroups", metadata(names.CARD_REQUEST_ANNOTATION, cards)),
+        "devices": (
+            *queue,
+            "queues",
+            metadata(names.DRA_QUOTA_ANNOTATION, lambda n: orjson.dumps(classes(n)).decode()),
+        ),
+        "spec.dra": (*queue, "queues", of_spec(lambda n: {"dra": classes(n)})),
+        "keys": (*queue, "queues", of_spec(lambda n: {"capability": entries("deviceclass/a{}", "{}", n)})),
+        "nodes": (
+            "/validate/nodes",
+            "",
+            "nodes",
+            lambda n: {"metadata": annotated(n, names.CROSSQUOTA_PREFIX + "a{}")},
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", quotas())
+def test_so_it_is_with_quotas(name: str) -> None:
+    path, group, resource, made = quotas()[name]
+    costs = [
+        calls(path, of_kind(path, group, resource, made(count)))[0] for count in (500, 4000, fitting(made))
+    ]
+    assert costs[1] <= 1.3 * 8 * costs[0]
+    assert costs[2] <= MOST
+
+
+def test_all_templates_of_a_job_together_are_limited() -> None:
+    template = {
+        "metadata": {"annotations": {names.CARD_NAME_ANNOTATION: "A"}},
+        "spec": {"containers": [resources(300)]},
+    }
+    job = {
+        "metadata": {"name": "j"},
+        "spec": {"tasks": [{"name": f"t{n}", "template": template} for n in range(400)]},
+    }
+    path = "/validate/workloads"
+    counted, decision = calls(path, of_kind(path, "batch.volcano.sh", "jobs", job))
+    assert counted <= MOST
+    assert codes(decision) == [reasons.OBJECT_TOO_LARGE]
+    assert decision.denial is not None
+    assert "spec.tasks: Too many: must have at most 20,000 containers" in decision.denial.message
+
+
+def test_what_is_beyond_the_limits_is_named_and_what_is_within_is_not() -> None:
+    for containers, refused in ((1990, False), (2001, True)):
+        raw = a_card_pod("A")
+        raw["spec"]["containers"] += [{"name": "c"}] * (containers - 1)
+        _, decision = calls("/validate/pods", of_kind("/validate/pods", "", "pods", raw))
+        assert codes(decision) == [reasons.OBJECT_TOO_LARGE] * refused
+        assert calls("/mutate/pods", of_kind("/mutate/pods", "", "pods", raw))[1].patch == () or not refused
