@@ -39,6 +39,12 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         help="name in the webhook's certificate; may be repeated (default cardquota-webhook.<namespace>.svc)",
     )
     parser.add_argument(
+        "--certificates",
+        choices=("issue", "given"),
+        default="issue",
+        help="whether the leader issues the certificates in both Secrets, or somebody else puts them there (default %(default)s)",
+    )
+    parser.add_argument(
         "--lease", metavar="NAME", default="cardquota", help="Lease that makes a leader (default %(default)s)"
     )
     parser.add_argument(
@@ -91,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
         extender_port=options.extender_port,
         kube_extender_port=options.kube_extender_port,
         authority_secret=options.authority_secret,
+        given_certificates=options.certificates == "given",
         webhook_names=tuple(options.webhook_name) or (f"cardquota-webhook.{options.namespace}.svc",),
     )
     try:

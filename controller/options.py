@@ -14,11 +14,12 @@ class Options(ProcessOptions):
     reach this one, `https://<address>:<port>`; without it they cannot forward binds. On `extender_port` Volcano's questions
     are answered over plain HTTP, on `kube_extender_port` kube-scheduler's over HTTPS; None: nowhere. Authority, the
     controllers' pair and the hook's path are kept in `authority_secret`, the webhook's pair in `cert_secret`; that is issued
-    for `webhook_names`.
+    for `webhook_names`. With `given_certificates` others fill both, and nothing is issued.
     """
 
     authority_secret: str = "cardquota-controller"  # noqa: S105 - a name
     webhook_names: tuple[str, ...] = ()
+    given_certificates: bool = False
     lease: str = "cardquota"
     identity: str
     advertise_address: str = ""

@@ -36,6 +36,7 @@ class Trust:
             configurations=options.configurations,
             hook=HOOK_ENTRY,
             plain=PLAIN_PATH,
+            given=options.given_certificates,
         )
         self._authority = Authority(client, places, former_replicas(client, options.namespace))
         self.paths.follow_secret(own)

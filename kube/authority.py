@@ -46,7 +46,8 @@ class Places:
     """Where everything is kept and told.
 
     `secret` is the controller's own, `shared` that of the webhook, both in `namespace`. The entry `hook` gets the path
-    `plain`/<segment>, `plain` alone as long as a replica of the first release runs.
+    `plain`/<segment>, `plain` alone as long as a replica of the first release runs. With `given` others fill both Secrets, each
+    with a pair and whom it makes trusted: nothing is issued then, and of `secret` only the path is ours.
     """
 
     namespace: str
@@ -57,6 +58,7 @@ class Places:
     configurations: Sequence[Configuration]
     hook: str
     plain: str
+    given: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,8 @@ class Authority:
     async def _pass(self) -> float:
         own, shared = await self._read(self._places.secret), await self._read(self._places.shared)
         former = await self._former_replicas()
+        if self._places.given:
+            return await self._go_by(own, content(shared), former=former)
         held = self._next(self._holding(content(own), content(shared)))
         wanted = of_bundle(held.bundle) | segments.as_data(held.segments)
         if await self._store(self._places.secret, own, wanted):
@@ -147,6 +151,35 @@ class Authority:
         await self._tell(held, former=former)
         await self._share(held, shared, former=former)
         return FORMER_S if former else self._due_s(held)
+
+    async def _go_by(self, own: Json | None, shared: Content, *, former: bool) -> float:
+        """Tells what others have put into the Secrets; the path goes with the pair there, as with one of ours."""
+        found, before = content(own), self._held
+        if found.leaf is None or not found.authorities or not shared.authorities:
+            places = f"{self._places.secret}, {self._places.shared}"
+            _LOG.warning(
+                "certificates are not given yet: tls.crt, tls.key and ca.crt", extra={"objects": places}
+            )
+            return FORMER_S
+        # Each as it stands: the processes look for what is in their own Secret.
+        several = shared.authorities not in found.authorities
+        told = found.authorities + (b"\n" + shared.authorities if several else b"")
+        kept = segments.held_in(found) or (before.segments if before is not None else Segments.new())
+        changed = before is not None and before.bundle.leaf != found.leaf
+        held = Holding(Bundle(told, b"", found.leaf), self._path_after(kept, changed=changed))
+        if await self._store(self._places.secret, own, segments.as_data(held.segments)):
+            _LOG.info("path of the binding hook stored", extra={"object": self._places.secret})
+        self._held = held
+        await self._tell(held, former=former)
+        return FORMER_S if former else self._due_s(held)
+
+    def _path_after(self, kept: Segments, *, changed: bool) -> Segments:
+        """The path goes with the certificate, and the former one when all have heard of the new one."""
+        if changed:
+            return Segments.new(former=kept.current)
+        if kept.former and self._for_s("path", kept.current) >= OVERLAP_S:
+            return Segments(kept.current)
+        return kept
 
     def _holding(self, own: Content, shared: Content) -> Holding:
         """What there is to go on from: what is stored, else what this process knows, else what the first release left.
@@ -164,12 +197,8 @@ class Authority:
         bundle = pki.renewed(before.bundle, names, now, keep_leaf=True)
         if self._trusted(bundle, SETTLE_S):
             bundle = pki.renewed(bundle, names, now)
-        kept = before.segments
-        if before.bundle.leaf.certificate and bundle.leaf is not before.bundle.leaf:
-            # The path goes with the certificate.
-            kept = Segments.new(former=kept.current)
-        elif kept.former and self._for_s("path", kept.current) >= OVERLAP_S:
-            kept = Segments(kept.current)
+        changed = bool(before.bundle.leaf.certificate) and bundle.leaf is not before.bundle.leaf
+        kept = self._path_after(before.segments, changed=changed)
         if self._trusted(bundle, OVERLAP_S) and self._for_s("issuer", _issuer(bundle)) >= OVERLAP_S:
             bundle = pki.issuing_only(bundle)
         return Holding(bundle, kept)

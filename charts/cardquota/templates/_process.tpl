@@ -18,6 +18,9 @@ its values and the subcommand that is run.
 {{- include "cardquota.process.names" (list "--dns-name" (include "cardquota.controller" $root) $root) }}
 {{- include "cardquota.process.names" (list "--webhook-name" (include "cardquota.webhook" $root) $root) }}
 - --authority-secret={{ include "cardquota.authority" $root }}
+{{- if ne (($root.Values.certs | default dict).mode | default "self") "self" }}
+- --certificates=given
+{{- end }}
 - --webhook-configuration={{ include "cardquota.mutating" $root }}
 - --webhook-configuration={{ include "cardquota.validating" $root }}
 - --lease={{ include "cardquota.lease" $root }}
