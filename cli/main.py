@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from cli import (
@@ -19,10 +20,12 @@ from cli import (
     can_run,
     cards,
     check,
+    completion,
     controller,
     cross,
     dump,
     explain,
+    gpus,
     place,
     plan,
     queues,
@@ -46,6 +49,7 @@ _COMMANDS = (
     place,
     queues,
     cards,
+    gpus,
     cross,
     verify,
     dump,
@@ -54,6 +58,7 @@ _COMMANDS = (
     webhook,
     controller,
     ungate_all,
+    completion,
     version,
 )
 _USAGE = 2
@@ -93,10 +98,18 @@ def _shorter(message: str) -> str:
     return f"{what} {unknown['given']!r}{f'; did you mean {near[0]!r}?' if near else ''}"
 
 
+_PLUGIN = "kubectl-cardquota"
+"""Under this name on the PATH kubectl finds the program for `kubectl cardquota`."""
+
+
+def _called() -> str:
+    return "kubectl cardquota" if Path(sys.argv[0]).name == _PLUGIN else "cardquota"
+
+
 def parser() -> Parser:
     """The whole command line; a chosen command leaves its `run` in the namespace."""
     top = Parser(
-        prog="cardquota", description="Card-level accelerator quota for Kubernetes clusters.", epilog=_EPILOG
+        prog=_called(), description="Card-level accelerator quota for Kubernetes clusters.", epilog=_EPILOG
     )
     top.add_argument("--version", action=version.Action)
     subcommands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output
+from cli import cluster, config, output, watching
 
 if TYPE_CHECKING:
     from core.objects import Pod, Queue
@@ -25,6 +25,7 @@ _EPILOG = """\
 examples:
   cardquota queues
   cardquota queues -o wide
+  cardquota queues --watch                    again every five seconds
   cardquota queues --state state.json -o json
 """
 _ATTRIBUTES = (
@@ -47,6 +48,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         "queues", help="quota and usage of each queue", description=_DESCRIPTION, epilog=_EPILOG
     )
     output.add_argument(parser, "text", "wide", "json")
+    watching.add_argument(parser)
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -54,6 +56,10 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the queues."""
+    return watching.run(options, _print)
+
+
+def _print(options: argparse.Namespace) -> None:
     from cli import books
     from cli.state import QUEUE
     from core.queues.access import access_of
@@ -79,7 +85,6 @@ def run(options: argparse.Namespace) -> int:
         print(output.table(_WIDE, list(_wide_rows(report))))
     else:
         print(output.table(_HEADER, list(_rows(report))))
-    return 0
 
 
 def summary(ledger: "Ledger", pods: "Iterable[Pod]") -> dict[str, dict[str, Any]]:

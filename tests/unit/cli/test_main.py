@@ -29,6 +29,8 @@ COMMANDS = (
     "controller",
     "ungate-all",
     "verify",
+    "gpus",
+    "completion",
     "version",
 )
 

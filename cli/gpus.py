@@ -1,0 +1,150 @@
+"""`cardquota gpus`: the cards of each node, how full they are, and who is on them."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from cli import cluster, config, output, watching
+
+if TYPE_CHECKING:
+    from core.objects import Node, Pod
+    from core.queues.ledger import Ledger
+
+_DESCRIPTION = """\
+Shows for each node with cards how much of them is in use, and by which pods: whole cards and their shares by name, mGPU cards one by
+one, in hundredths of a card and MiB. Counted are pods that have the node; `cardquota queues` shows what is promised besides.
+"""
+_EPILOG = """\
+examples:
+  cardquota gpus
+  cardquota gpus --watch                      again every five seconds
+  cardquota gpus --state state.json -o json
+"""
+_HEADER: Final = ("NODE", "CARD", "FULL", "IN USE", "PODS")
+_WIDTH: Final = 10
+_PODS: Final = 4
+"""Pods that are named in a row; JSON has them all."""
+
+
+def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = subcommands.add_parser(
+        "gpus",
+        help="how full the cards of each node are, and with whom",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    output.add_argument(parser, "text", "json")
+    watching.add_argument(parser)
+    cluster.add_arguments(parser)
+    config.add_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the nodes."""
+    return watching.run(options, _print)
+
+
+def _print(options: argparse.Namespace) -> None:
+    from cli import books
+    from cli.state import NODE, POD
+    from core.steps import finish
+
+    settings, state = cluster.read(options, needs=(NODE, POD))
+    ledger = books.of(state, settings)
+    finish(ledger.settle())
+    found = summary(ledger)
+    if options.output == "json":
+        output.print_json({"nodes": found})
+    else:
+        print(output.table(_HEADER, list(_rows(found))))
+
+
+def summary(ledger: "Ledger") -> dict[str, dict[str, Any]]:
+    """Node -> its cards by name in whole cards, and its mGPU cards in hundredths and MiB; nodes without either left out."""
+    found = {}
+    for name, node in sorted(ledger.nodes.items()):
+        pods = ledger.pods_on(name)
+        cards, shares = _cards(ledger, name, pods), _shares(ledger, node, pods)
+        if cards or shares:
+            found[name] = {"cards": cards, "mgpu": shares}
+    return found
+
+
+def _cards(ledger: "Ledger", node: str, pods: "list[Pod]") -> dict[str, Any]:
+    stock = ledger.inventory.on_node(node)
+    users: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        entry = ledger.entry(pod.uid)
+        if entry is not None and entry.demand.card is not None and pod.bound:
+            asked = entry.demand.card
+            users.setdefault(asked.card, {})[pod.key] = asked.milli // 1000
+    return {
+        card: {
+            "resource": stock[card].resource if card in stock else "",
+            "count": stock[card].milli // 1000 if card in stock else 0,
+            "used": sum(users.get(card, {}).values()),
+            "pods": users.get(card, {}),
+        }
+        for card in sorted(stock.keys() | users.keys())
+    }
+
+
+def _shares(ledger: "Ledger", node: "Node", pods: "list[Pod]") -> list[dict[str, Any]]:
+    from core.mgpu import records
+    from core.mgpu.node import model_of
+    from core.mgpu.occupancy import occupancy
+    from core.mgpu.shares import FULL_CARD
+
+    model = model_of(node)
+    if not model.serves:
+        return []
+    occupied = occupancy(model, pods, ledger.settings.mgpu)
+    users: dict[int, list[str]] = {}
+    for pod in pods:
+        held = {**occupied.held.get(pod.uid, {}), **records.recorded(pod)} if pod.asks_mgpu else {}
+        for number in sorted({number for numbers in held.values() for number in numbers}):
+            users.setdefault(number, []).append(pod.key)
+    return [
+        {
+            "index": number,
+            "core": FULL_CARD,
+            "coreUsed": FULL_CARD - card.core,
+            "memory": model.memory,
+            "memoryUsed": model.memory - card.memory,
+            "pods": users.get(number, []),
+        }
+        for number, card in enumerate(occupied.state.cards)
+    ]
+
+
+def _rows(found: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    for name, node in found.items():
+        for card, entry in node["cards"].items():
+            pods = [f"{key} ({count})" for key, count in entry["pods"].items()]
+            yield (
+                name,
+                card,
+                bar(entry["used"], entry["count"]),
+                f"{entry['used']}/{entry['count']}",
+                _named(pods),
+            )
+        for entry in node["mgpu"]:
+            shares = f"{entry['coreUsed']}/{entry['core']}, {entry['memoryUsed']}/{entry['memory']} MiB"
+            full = bar(entry["coreUsed"], entry["core"])
+            yield name, f"mGPU {entry['index']}", full, shares, _named(entry["pods"])
+
+
+def bar(used: int, whole: int) -> str:
+    """So many tenths; anything at all is seen, and only what is full looks full."""
+    if used > whole:
+        return "[" + "!" * _WIDTH + "]"
+    filled = used * _WIDTH // whole if whole else 0
+    shown = max(filled, 1) if used else 0
+    return "[" + "#" * shown + "." * (_WIDTH - shown) + "]"
+
+
+def _named(pods: list[str]) -> str:
+    more = f" and {len(pods) - _PODS} more" if len(pods) > _PODS else ""
+    return ", ".join(pods[:_PODS]) + more

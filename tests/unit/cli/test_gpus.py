@@ -1,0 +1,86 @@
+"""`cardquota gpus`: how full the cards are, and with whom."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.gpus import bar
+from tests.builders import a_node, a_pod
+from tests.unit.cli.conftest import Run
+
+WHOLE = a_node("a").card("NVIDIA-H200", 8)
+SHARED = a_node("m").label("vke.node.gpu.schedule", "mgpu").mgpu(2, memory=8192)
+OBJECTS = [
+    WHOLE,
+    SHARED,
+    a_node("cpu"),
+    a_pod("big").gpu(4).card("NVIDIA-H200").assigned({"NVIDIA-H200": 4}).bound_to("a"),
+    a_pod("small").gpu(1).card("NVIDIA-H200").assigned({"NVIDIA-H200": 1}).bound_to("a"),
+    a_pod("waits").gpu(1).card("NVIDIA-H200").gated(),
+    a_pod("share")
+    .mgpu(core=30, memory=1024)
+    .annotation("vke.volcengine.com/gpu-index-container-main", "1")
+    .bound_to("m"),
+]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    path = tmp_path / "state.json"
+    items = [thing.build() for thing in OBJECTS]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return path
+
+
+def test_each_card_has_its_bar_and_its_pods(run: Run, state: Path) -> None:
+    outcome = run("gpus", "--state", state)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert (
+        outcome.out
+        == """\
+NODE   CARD          FULL           IN USE                  PODS
+a      NVIDIA-H200   [######....]   5/8                     ml/big (4), ml/small (1)
+m      mGPU 0        [..........]   0/100, 0/8192 MiB       <none>
+m      mGPU 1        [###.......]   30/100, 1024/8192 MiB   ml/share
+"""
+    )
+
+
+def test_json_has_all_of_it(run: Run, state: Path) -> None:
+    nodes = json.loads(run("gpus", "--state", state, "-o", "json").out)["nodes"]
+    assert nodes.keys() == {"a", "m"}
+    assert nodes["a"] == {
+        "cards": {
+            "NVIDIA-H200": {
+                "resource": "nvidia.com/gpu",
+                "count": 8,
+                "used": 5,
+                "pods": {"ml/big": 4, "ml/small": 1},
+            }
+        },
+        "mgpu": [],
+    }
+    assert nodes["m"]["mgpu"][1] == {
+        "index": 1,
+        "core": 100,
+        "coreUsed": 30,
+        "memory": 8192,
+        "memoryUsed": 1024,
+        "pods": ["ml/share"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("used", "whole", "shown"),
+    [
+        (0, 8, "[..........]"),
+        (1, 100, "[#.........]"),
+        (99, 100, "[#########.]"),
+        (8, 8, "[##########]"),
+        (9, 8, "[!!!!!!!!!!]"),
+        (0, 0, "[..........]"),
+    ],
+)
+def test_a_bar_shows_little_as_something_and_only_full_as_full(used: int, whole: int, shown: str) -> None:
+    assert bar(used, whole) == shown
