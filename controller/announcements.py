@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable
 
 from controller.sayings import History, Recorder, Saying, Sayings
 from core import reasons
+from core.cards.assigned import read_assigned
 from core.catalogue import event_note
+from core.names import ASSIGNED_ANNOTATION, CHARGED_QUEUE_ANNOTATION
 from core.objects import Group, Pod, Queue
 from core.plan.decision import Hold, Lift
 from core.queues.entry import Entry
@@ -41,7 +43,7 @@ _HOLD = _LIFT
 _ROLLOUT = reasons.ROLLOUT_NEEDS_QUOTA
 _SPREAD = reasons.TASK_SPREAD
 _OWN_TOPICS = frozenset({_ROLLOUT, _SPREAD, reasons.GANG_UNFINISHED})
-_DONE = frozenset({reasons.RESERVATION_EVICTED, reasons.GANG_GIVEN_BACK})
+_DONE = frozenset({reasons.RESERVATION_EVICTED, reasons.GANG_GIVEN_BACK, reasons.LIFTED})
 _WAITING = frozenset({_HOLD, _ROLLOUT})
 
 
@@ -65,10 +67,15 @@ class Announcements:
         self._sayings = Sayings(recorder, limited=_WAITING, history=history, topic_of=self._topic_of)
         self._groups: dict[str, str] = {}
         """UID of a pod that waits -> that of the PodGroup which waits as a whole."""
+        self._leads = False
 
     async def run(self) -> None:
         """Announces until cancelled: for the time of one leadership."""
-        await self._sayings.run()
+        self._leads = True
+        try:
+            await self._sayings.run()
+        finally:
+            self._leads = False
 
     def held(self, hold: Hold) -> None:
         """Says why a pod waits, on the PodGroup too where that waits as a whole, once it has waited for a moment."""
@@ -157,12 +164,24 @@ class Announcements:
             self.gone(old.uid)
         elif old.gated and not new.gated:
             self._groups.pop(old.uid, None)
+            if self._leads and self._sayings.was_told(old.uid, _HOLD):
+                self._let_in(new)
             self._sayings.forget(old.uid, *_WAITING)
 
     def gone(self, uid: str) -> None:
         """Forgets an object that does not exist any more."""
         self._groups.pop(uid, None)
         self._sayings.gone(uid)
+
+    def _let_in(self, pod: Pod) -> None:
+        """Ends the story of a pod that was said to wait. Whose gate somebody else took away, of that we know nothing."""
+        queue = pod.annotations.get(CHARGED_QUEUE_ANNOTATION)
+        if queue is None:
+            return
+        record = read_assigned(pod.annotations.get(ASSIGNED_ANNOTATION, ""))
+        cards = f" with {record[1]} <{record[0]}>" if record is not None else ""
+        note = f"Queue <{queue}> lets the pod in{cards}; a scheduler looks for a node now"
+        self._recorder.emit(_reference(pod), "Normal", reasons.LIFTED, note, _LIFT)
 
     def _hold(self, regarding: Reference, hold: Hold) -> None:
         growing = hold.reason == reasons.GANG_INCOMPLETE

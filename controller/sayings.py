@@ -173,6 +173,11 @@ class Sayings:
             if not about.topics:
                 del self._about[identity]
 
+    def was_told(self, identity: str, topic: str) -> bool:
+        """Whether anything was said about the object on the topic, by whomever."""
+        state = self._topic(identity, topic)
+        return state is not None and bool(state.said or state.heard)
+
     def topics(self, identity: str) -> list[str]:
         """The topics on which something was said, or is about to be."""
         about = self._about.get(identity)

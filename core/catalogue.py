@@ -48,6 +48,11 @@ CATALOGUE: Final = _catalogue(
         "wait for cards or shares to come back, or raise the queue's quota",
     ),
     Reason(
+        reasons.LIFTED,
+        "the pod, which was said to wait, has got its quota",
+        "nothing: a scheduler looks for a node now, and its own events say how that goes",
+    ),
+    Reason(
         reasons.QUEUE_NOT_FOUND, "the pod's queue does not exist", "create the queue, or name another one"
     ),
     Reason(
@@ -450,6 +455,7 @@ _TELLING: Final = frozenset(
         reasons.ROLLOUT_NEEDS_QUOTA,
         reasons.RESERVATION_EVICTED,
         reasons.GANG_GIVEN_BACK,
+        reasons.LIFTED,
     }
 )
 """Codes whose messages always say it themselves."""

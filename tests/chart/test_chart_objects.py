@@ -34,6 +34,9 @@ def rules(rendered: Rendered, kind: str, name: str) -> dict[str, tuple[str, ...]
 
 READ = ("list", "watch")
 KEPT = ("get", "list", "patch", "watch")
+LOOK = ("get", "list", "watch")
+FOR_PEOPLE = {"cardquota-queue-reader"}
+"""Bound to groups that values name."""
 
 
 def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
@@ -43,6 +46,15 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
         for name in defaults.kind(kind)
     }
     assert granted == {
+        "ClusterRole/cardquota-queue-reader": {
+            "queues.scheduling.volcano.sh": LOOK,
+            "nodes": LOOK,
+            "deviceclasses.resource.k8s.io": LOOK,
+        },
+        "Role/cardquota-queue-reader": {
+            "configmaps/cardquota": ("get",),
+            "leases.coordination.k8s.io/cardquota": ("get",),
+        },
         "ClusterRole/cardquota-webhook": {
             "nodes": READ,
             "namespaces": READ,
@@ -86,12 +98,24 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
 def test_every_role_is_bound_to_accounts_that_exist(any_values: Rendered) -> None:
     for kind in ("Role", "ClusterRole"):
         bindings = any_values.kind(f"{kind}Binding")
-        assert {b["roleRef"]["name"] for b in bindings.values()} == any_values.kind(kind).keys()
+        roles = any_values.kind(kind).keys() - FOR_PEOPLE
+        assert {b["roleRef"]["name"] for b in bindings.values()} == roles
         for binding in bindings.values():
             assert binding["roleRef"]["kind"] == kind
             for subject in binding["subjects"]:
                 assert subject["namespace"] == NAMESPACE
                 assert subject["name"] in any_values.kind("ServiceAccount")
+
+
+def test_groups_of_people_may_read_what_commands_need(render: Render) -> None:
+    rendered = render({"queueReader": {"groups": ["research", "system:authenticated"]}})
+    for kind in ("Role", "ClusterRole"):
+        binding = rendered.one(f"{kind}Binding", "cardquota-queue-reader")
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (kind, "cardquota-queue-reader")
+        assert [(who["kind"], who["name"]) for who in binding["subjects"]] == [
+            ("Group", "research"),
+            ("Group", "system:authenticated"),
+        ]
 
 
 def test_the_webhook_reads_its_pair_and_writes_nothing(any_values: Rendered) -> None:
