@@ -1,0 +1,195 @@
+"""Whatever is fed to a command: an error with its place, an exit status, and never a traceback.
+
+`run` calls the program's own `main`, so anything that it did not foresee ends the test with that very exception.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import Outcome, Run
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+
+
+def yaml_of(raw: Any) -> bytes:
+    return json.dumps(raw).encode()
+
+
+def changed(*path: str, value: Any) -> bytes:
+    """The pod with something else at a place."""
+    raw: dict[str, Any] = json.loads(json.dumps(POD))
+    target = raw
+    for key in path[:-1]:
+        target = target.setdefault(key, {})
+    target[path[-1]] = value
+    return yaml_of(raw)
+
+
+TEXTS: dict[str, bytes] = {
+    "a tab": b"a:\n\t- b\n",
+    "an open bracket": b"kind: [Pod\n",
+    "an open brace": b"{",
+    "an open quote": b'kind: "Pod\n',
+    "a lone colon": b"kind: Pod: x\n",
+    "an unknown anchor": b"kind: *pod\n",
+    "a key twice": b"kind: Pod\nkind: Pod\n",
+    "a NUL": b"kind: \x00\n",
+    "no UTF-8": b"kind: \xff\xfe\n",
+    "UTF-16 cut short": "kind: Pod".encode("utf-16")[:-1],
+    "a control character": b"kind: \x07\n",
+    "a directive": b"%YAML 9.9\n--- {}\n",
+    "a tag": b"kind: !!int pod\n",
+    "a foreign tag": b"kind: !ruby/object:X {}\n",
+    "JSON cut short": b'{"kind": "Pod", "metadata": {"name": ',
+    "two values": b"{} {}",
+    "too deep": b"[" * 5000 + b"]" * 5000,
+    "a laughing file": b"a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+    + b"".join(b"%c: &%c [%s]\n" % (98 + n, 98 + n, b",".join([b"*%c" % (97 + n)] * 10)) for n in range(7)),
+    "a number": b"42\n",
+    "a text": b"pod\n",
+    "a list of texts": b"- pod\n- queue\n",
+    "a list of numbers": b"[1, 2]",
+    "no kind": b"apiVersion: v1\nmetadata: {name: p}\n",
+    "no apiVersion": b"kind: Pod\nmetadata: {name: p}\n",
+    "items that are text": b"apiVersion: v1\nkind: List\nitems: pods\n",
+    "an item that is text": b"apiVersion: v1\nkind: List\nitems: [pod]\n",
+    "an item that is nothing": b"apiVersion: v1\nkind: PodList\nitems: [null]\n",
+    "an item without a name": b"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod}\n",
+    "a kind that is a list": changed("kind", value=["Pod"]),
+    "a kind that is a number": changed("kind", value=3),
+    "an apiVersion that is a map": changed("apiVersion", value={}),
+    "metadata that is text": changed("metadata", value="p"),
+    "metadata that is a list": changed("metadata", value=[{"name": "p"}]),
+    "a spec that is text": changed("spec", value="x"),
+    "a status that is a list": changed("status", value=[]),
+    "a name that is a number": changed("metadata", "name", value=7),
+    "a name that is empty": changed("metadata", "name", value=""),
+    "a namespace that is a list": changed("metadata", "namespace", value=["ml"]),
+    "a uid that is a number": changed("metadata", "uid", value=1),
+    "a time that is a number": changed("metadata", "creationTimestamp", value=1),
+}
+"""What is no stream of Kubernetes objects."""
+
+READERS = ("plan", "queues", "cards", "cross", "gpus")
+
+
+def complains(outcome: Outcome, *, where: str) -> None:
+    """One error with its place on standard error, and nothing that looks like a result."""
+    assert outcome.status in {1, 2}
+    assert (outcome.out, "Traceback" in outcome.err) == ("", False)
+    first = outcome.err.splitlines()[0]
+    assert first.startswith("error: ")
+    assert where in first
+    assert len(first) < 2000
+
+
+@pytest.mark.parametrize("command", READERS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_state_that_is_none(run: Run, tmp_path: Path, command: str, name: str) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(TEXTS[name])
+    complains(run(command, "--state", path), where=str(path))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_manifest_that_is_none_is_a_finding_with_its_line(run: Run, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "manifest.yaml"
+    path.write_bytes(TEXTS[name])
+    outcome = run("check", path)
+    assert "Traceback" not in outcome.err
+    if outcome.status == 0:
+        # The API server fills in or refuses some of it; to the rules it means nothing.
+        assert outcome.out == ""
+    else:
+        assert outcome.status == 1
+        assert re.match(rf"{re.escape(str(path))}:\d+: error \w+ ", outcome.out)
+        assert " -- " in outcome.out
+
+
+SETTINGS: dict[str, bytes] = {
+    "an unknown section": b"queues: {}",
+    "an unknown key": b"queue: {defalt: x}",
+    "a section that is text": b"queue: common",
+    "a section that is a list": b"cards: [a]",
+    "a word": b"mgpu: {policy: pack}",
+    "a number out of range": b"mgpu: {weightOfCore: 101}",
+    "a number as text": b"mgpu: {weightOfCore: '20'}",
+    "a boolean as text": b"features: {cards: 'true'}",
+    "a duration without unit": b"reservation: {warnAfter: 600}",
+    "a duration in words": b"reservation: {warnAfter: soon}",
+    "no duration": b"quota: {maxFreeGrace: 0s}",
+    "a size": b"extender: {maxBodyBytes: 12}",
+    "a resource": b"cards: {resources: {H200: gpu}}",
+    "a name with blanks": b"gates: {waitForUs: [' x']}",
+    "no scheduler": b"schedulerNames: []",
+    "a certificate": b"webhook: {clientCA: x}",
+    "two contradictions": b"queue: {default: A}\nmgpu: {policy: x}",
+    "a list": b"- a",
+    "two documents": b"{}\n---\nqueue: {default: x}",
+    "a key twice": b"queue: {default: a, default: b}",
+    "no YAML": b"queue: [",
+}
+
+
+@pytest.mark.parametrize("command", ["plan", "check"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_that_cannot_be_used(run: Run, tmp_path: Path, command: str, name: str) -> None:
+    settings, state = tmp_path / "cardquota.yaml", tmp_path / "state.json"
+    settings.write_bytes(SETTINGS[name])
+    state.write_bytes(yaml_of(POD))
+    arguments = ["--state", state] if command == "plan" else [state]
+    complains(run(command, "--config", settings, *arguments), where=str(settings))
+
+
+REVIEWS: dict[str, Any] = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "no review": b"{}",
+    "another version": {"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"},
+    "no request": {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"},
+    "a request that is text": {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": "x",
+    },
+    "no uid": {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {}},
+}
+
+
+@pytest.mark.parametrize("name", REVIEWS)
+def test_a_review_that_is_none(run: Run, name: str) -> None:
+    content = REVIEWS[name]
+    complains(run("review", stdin=content if isinstance(content, bytes) else yaml_of(content)), where="")
+
+
+COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
+    "no command": ((), "COMMAND"),
+    "an unknown command": (("plam",), "did you mean 'plan'?"),
+    "an unknown flag": (("plan", "--stat", "x"), "--stat"),
+    "a format": (("plan", "-o", "xml"), "'xml'"),
+    "a file that is not there": (("plan", "--state", "/nowhere/x"), "/nowhere/x"),
+    "a folder": (("plan", "--state", "/"), "/"),
+    "settings that are not there": (("plan", "--state", "-", "--config", "/nowhere/c"), "/nowhere/c"),
+    "manifests that are not there": (("check", "/nowhere/m"), "/nowhere/m"),
+    "a kubeconfig that is not there": (("queues", "--kubeconfig", "/nowhere/k"), "/nowhere/k"),
+    "no pod": (("place",), "POD"),
+    "a pod that is not there": (("place", "ml/none", "--state", "-"), "ml/none"),
+    "a shell": (("completion", "tcsh"), "'tcsh'"),
+    "an interval": (("gpus", "--watch", "-1"), "--watch"),
+    "a port": (("serve", "--port", "http"), "http"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_line_that_is_none(run: Run, name: str) -> None:
+    arguments, told = COMMANDS[name]
+    complains(run(*arguments, stdin=yaml_of(POD)), where=told)
+
+
+def test_the_table_is_long_enough() -> None:
+    assert len(TEXTS) * (len(READERS) + 1) + 2 * len(SETTINGS) + len(REVIEWS) + len(COMMANDS) >= 200
