@@ -1,6 +1,7 @@
 """What all containers of a pod ask for together, counted the way kubectl and the scheduler count."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -8,6 +9,8 @@ from core import names
 from core.objects import raw as read
 
 _NATIVE = "kubernetes.io/"
+_KEPT = 4096
+"""Names of resources that are remembered; a name has at most some 300 characters."""
 
 
 def aggregate(
@@ -91,6 +94,7 @@ def extended(amounts: Mapping[str, int]) -> list[str]:
     ]
 
 
+@lru_cache(maxsize=_KEPT)
 def _extended(resource: str) -> bool:
     own = resource in names.MGPU_RESOURCES
     return not own and (_NATIVE not in resource or resource.startswith(names.DEVICE_CLASS_RESOURCE_PREFIX))

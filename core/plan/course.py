@@ -77,7 +77,8 @@ class Courses:
         turn.expect(len(heads))
         held: dict[Hashable, Hold] = {}
         while heads and turn.head is None:
-            yield from self._ledger.settle()
+            if not self._ledger.settled:
+                yield from self._ledger.settle()
             place, number, wish = heappop(heads)
             entry = line.entry(place, wish)
             decision = None

@@ -77,7 +77,9 @@ class CardPlacement:
         A MIG slice needs the product alone, its resource selects the rest. All MPS shares have one resource, so the
         number of slices and the memory of the card have to match as well.
         """
-        return finish(self.find(card))
+        labels = self._labels[card]
+        known = None if labels.changed else labels.requirement
+        return known if known is not None else finish(self.find(card))
 
     def find(self, card: str) -> Steps[NodeRequirement]:
         """`requirement`, in steps."""

@@ -16,29 +16,38 @@ class Capacity:
         self._nodes = _Sums()
         self._guarantees = _Sums()
         self._queues: dict[str, Queue] = {}
+        self._limits: dict[str, Amounts] = {}
+        """Those that were asked for since anything of them has changed."""
 
     def put_node(self, node: Node) -> bool:
         """Takes in a node. Returns whether that changed what there is."""
-        return self._nodes.put(node.name, cpu_memory(node.allocatable))
+        return self._changed(self._nodes.put(node.name, cpu_memory(node.allocatable)))
 
     def drop_node(self, name: str) -> bool:
         """Takes out a node. Returns whether that changed what there is."""
-        return self._nodes.put(name, {})
+        return self._changed(self._nodes.put(name, {}))
 
     def put_queue(self, queue: Queue) -> bool:
         """Takes in a queue. Returns whether that changed what is left for others."""
         self._queues[queue.name] = queue
-        return self._guarantees.put(queue.name, cpu_memory(queue.guarantee))
+        self._limits.pop(queue.name, None)
+        return self._changed(self._guarantees.put(queue.name, cpu_memory(queue.guarantee)))
 
     def drop_queue(self, name: str) -> bool:
         """Takes out a queue. Returns whether that changed what is left for others."""
         self._queues.pop(name, None)
-        return self._guarantees.put(name, {})
+        self._limits.pop(name, None)
+        return self._changed(self._guarantees.put(name, {}))
 
     def limit(self, queue: str) -> Amounts:
         """What a queue may use; a dimension that is absent is not limited."""
-        found = self._queues.get(queue)
-        return {} if found is None else cpu_memory_capability(found, self._real(found), self._unset)
+        limit = self._limits.get(queue)
+        if limit is None:
+            found = self._queues.get(queue)
+            if found is None:
+                return {}
+            limit = self._limits[queue] = cpu_memory_capability(found, self._real(found), self._unset)
+        return limit
 
     def deserved(self, queue: str) -> Amounts:
         """What a queue should have; only dimensions that it names itself."""
@@ -46,6 +55,11 @@ class Capacity:
         if found is None or not (found.deserved or found.guarantee):
             return {}
         return deserved_of(cpu_memory(found.deserved), self._real(found), cpu_memory(found.guarantee))
+
+    def _changed(self, changed: bool) -> bool:
+        if changed:
+            self._limits.clear()
+        return changed
 
     def _real(self, queue: Queue) -> Amounts:
         return real_capability(self._nodes.total, self._guarantees.total, cpu_memory(queue.guarantee))

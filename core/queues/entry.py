@@ -1,7 +1,7 @@
 """What one pod is booked with."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from core.cards.ask import assignment_of
@@ -31,6 +31,10 @@ class Entry:
     allowed: bool = True
     """Whether a pod that nobody let in may use the queue at all, see core.queues.access. One that may not waits, gate or no
     gate: it holds nothing of the queue."""
+    queue: str = field(default="", compare=False)
+    """The queue that is charged: that of the attribution."""
+    wish: Hashable = field(default=None, compare=False, repr=False)
+    """What decides about a waiting pod besides what is left: pods of an equal wish get the same answer. None where none waits."""
 
     @classmethod
     def of(
@@ -39,12 +43,10 @@ class Entry:
         """The entry of a pod that charges this queue with this demand."""
         granted = assignment_of(pod) is not None if pod.card_name else let_in(pod)
         unlifted = stage is Stage.RESERVED and not granted
-        return cls(pod, stage, attribution, demand, demand.amounts, unlifted, allowed)
-
-    @property
-    def queue(self) -> str:
-        """The queue that is charged."""
-        return self.attribution.queue
+        wish = _wish(pod, demand, allowed=allowed) if stage is Stage.WAITING else None
+        return cls(
+            pod, stage, attribution, demand, demand.amounts, unlifted, allowed, attribution.queue, wish
+        )
 
     @property
     def uncounted(self) -> bool:
@@ -82,29 +84,30 @@ class Entry:
         return (-self.pod.priority, self.pod.created, self.pod.key)
 
     @property
-    def wish(self) -> Hashable:
-        """What decides about a waiting pod besides what is left: pods of an equal wish get the same answer."""
-        pod, demand = self.pod, self.demand
-        if not self.allowed and pod.asks:
-            return "not allowed", pod.namespace
-        if demand.problem or pod.claims or not pod.asks:
-            return pod.uid
-        asked = demand.card
-        card = (asked.expression, asked.milli) if asked is not None else None
-        weight = demand.cpu_memory
-        # Its PodGroup may be missing, and of Volcano's scheduler's pods the name of it.
-        group = (pod.namespace, pod.group_name) if pod.group_name else pod.scheduler_name
-        gates = frozenset(pod.gates) if len(pod.gates) > 1 else None
-        # A DeviceClass may serve any of these.
-        extended = tuple(sorted((resource, pod.requests[resource]) for resource in pod.extended))
-        asks = card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu, extended, self.beside_shares
-        return asks, pod.node_rules, group, gates
-
-    @property
     def beside_shares(self) -> Hashable:
         """What else of a pod with mGPU shares decides about its nodes, but for its rules; None for one without."""
-        if self.demand.mgpu is None:
-            return None
-        pod = self.pod
-        requests = frozenset(item for item in pod.requests.items() if item[0] not in MGPU_RESOURCES)
-        return requests, pod.priority, pod.tolerations
+        return _beside_shares(self.pod, self.demand)
+
+
+def _beside_shares(pod: Pod, demand: Demand) -> Hashable:
+    if demand.mgpu is None:
+        return None
+    requests = frozenset(item for item in pod.requests.items() if item[0] not in MGPU_RESOURCES)
+    return requests, pod.priority, pod.tolerations
+
+
+def _wish(pod: Pod, demand: Demand, *, allowed: bool) -> Hashable:
+    if not allowed and pod.asks:
+        return "not allowed", pod.namespace
+    if demand.problem or pod.claims or not pod.asks:
+        return pod.uid
+    asked = demand.card
+    card = (asked.expression, asked.milli) if asked is not None else None
+    weight = demand.cpu_memory
+    # Its PodGroup may be missing, and of Volcano's scheduler's pods the name of it.
+    group = (pod.namespace, pod.group_name) if pod.group_name else pod.scheduler_name
+    gates = frozenset(pod.gates) if len(pod.gates) > 1 else None
+    # A DeviceClass may serve any of these.
+    extended = tuple(sorted((resource, pod.requests[resource]) for resource in pod.extended))
+    asks = card, weight.get(CPU, 0), weight.get(MEMORY, 0), demand.mgpu, extended, _beside_shares(pod, demand)
+    return asks, pod.node_rules, group, gates

@@ -6,9 +6,24 @@ until just that happens, so that everything else costs them nothing.
 """
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from core.dra.booking import Effect
+
+
+class _Mute:
+    """The block of `Wakeups.muted`; a generator's would cost a lift more than what is told."""
+
+    __slots__ = ("_wakeups",)
+
+    def __init__(self, wakeups: "Wakeups") -> None:
+        self._wakeups = wakeups
+
+    def __enter__(self) -> None:
+        self._wakeups.muted_by += 1
+
+    def __exit__(self, *_error: object) -> None:
+        self._wakeups.muted_by -= 1
 
 
 class Wakeups:
@@ -21,36 +36,40 @@ class Wakeups:
         self._cpu_memory: set[str] = set()
         self._helped: dict[str, int] = {}
         self._help = 0
-        self._muted = 0
+        self.muted_by = 0
+        """How many blocks of `muted` are under way."""
+        self._mute = _Mute(self)
         self._search: tuple[str, frozenset[str]] | None = None
 
     # -- what happened ---------------------------------------------------------------------------------------
 
     def look_at(self, *queues: str) -> None:
         """Somebody waits there who has not been decided on."""
-        if not self._muted:
+        if not self.muted_by:
             self._queues.update(dict.fromkeys(queues))
 
     def help(self, *queues: str) -> None:
         """Something happened that may let in a pod there that was held before."""
-        if not self._muted:
+        if not self.muted_by:
             self._queues.update(dict.fromkeys(queues))
             self._help += 1
             self._helped.update(dict.fromkeys(queues, self._help))
 
     def publish(self, *queues: str) -> None:
         """The sums, limits or stored status of these queues changed."""
-        if not self._muted:
+        if not self.muted_by:
             self._figures.update(queues)
 
     def changed(self, effect: Effect) -> None:
         """What a change in the book of devices has done."""
-        self.publish(*effect.touched)
-        self.help(*effect.dirty)
+        if effect.touched:
+            self.publish(*effect.touched)
+        if effect.dirty:
+            self.help(*effect.dirty)
 
     def room_freed(self, cards: Collection[str]) -> None:
         """Some node may have room for these cards, or mGPU resources, that it had not before."""
-        if self.room_awaited and not self._muted:
+        if self.room_awaited and not self.muted_by:
             freed = [queue for queue, wanted in self._room.items() if not wanted.isdisjoint(cards)]
             for queue in freed:
                 del self._room[queue]
@@ -60,26 +79,21 @@ class Wakeups:
 
     def cpu_memory_freed(self, queue: str) -> None:
         """CPU or memory was given back in a queue; '' for in none."""
-        if not self._muted and (queue in self._cpu_memory or self._is_searched(queue)):
+        if not self.muted_by and (queue in self._cpu_memory or self._is_searched(queue)):
             self._cpu_memory.discard(queue)
             self.help(queue)
 
     def capacity_changed(self) -> None:
         """There is more or less CPU and memory for all queues: what one is guaranteed is missing for the others."""
-        if not self._muted:
+        if not self.muted_by:
             self.help(*self._cpu_memory)
             self._cpu_memory.clear()
             if self._search is not None:
                 self.help(self._search[0])
 
-    @contextmanager
-    def muted(self) -> Iterator[None]:
+    def muted(self) -> AbstractContextManager[None]:
         """What happens within is told to nobody: a trial, or a lift, whose consequences its caller knows."""
-        self._muted += 1
-        try:
-            yield
-        finally:
-            self._muted -= 1
+        return self._mute
 
     @contextmanager
     def searching(self, queue: str, cards: Collection[str]) -> Iterator[None]:

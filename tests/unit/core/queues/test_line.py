@@ -1,14 +1,21 @@
 """A queue's line: what goes through all of it is done in pieces, and pods may come and go in between."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import pairwise
 
+import pytest
+
+from core.objects import Pod
+from core.plan.decision import Lift
+from core.plan.lift import Planner
+from core.queues import entry as entry_module
+from core.queues.demand import Demand
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.line import Line
 from core.settings import Settings
 from core.steps import finish
-from tests.builders import a_pod
+from tests.builders import a_node, a_pod, a_queue
 
 IN_ONE_STEP = 250
 
@@ -92,3 +99,26 @@ def test_the_heads_of_many_wishes_are_found_in_pieces() -> None:
     assert min(heads)[0][-2] == "ml/p00000"
     assert all(heads[(place - 1) // 2] <= heads[place] for place in range(1, 600))
     assert all(one != other for one, other in pairwise(heads))
+
+
+def test_what_a_pod_wishes_is_worked_out_when_it_is_booked_and_not_again_by_a_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("n").card("A", 8).view())
+    ledger.put_queue(a_queue("q").cards({"A": 3}).view())
+    for number in range(5):
+        ledger.put_pod(a_pod(f"p{number}").gpu(1).card("A").in_queue("q").gated().view())
+    worked_out: list[str] = []
+    found_out = entry_module._wish
+
+    def noted(pod: Pod, demand: Demand, *, allowed: bool) -> Hashable:
+        worked_out.append(pod.name)
+        return found_out(pod, demand, allowed=allowed)
+
+    monkeypatch.setattr(entry_module, "_wish", noted)
+    lifts = [decision for decision in Planner(ledger).run(["q"]) if isinstance(decision, Lift)]
+    assert len(lifts) == 3
+    assert not worked_out
+    ledger.forget_all()
+    assert sorted(worked_out) == ["p0", "p1", "p2"]
