@@ -1,0 +1,160 @@
+"""Who uses what, for whoever asks: pods and their queues, sums, and what has changed since one looked last."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from core.objects import Group, Pod, Queue
+from core.queues.access_book import AccessBook
+from core.queues.attribution import Attribution, Source
+from core.queues.capacity import Capacity
+from core.queues.devices import Devices
+from core.queues.entries import Entries
+from core.queues.entry import Entry, ShareKey
+from core.queues.group_book import GroupBook
+from core.queues.journal import Journal
+from core.queues.limits import Limits
+from core.queues.naming import Naming
+from core.queues.pod_states import PodStates
+from core.queues.premises import Premises
+from core.queues.sources import QueueSources
+from core.queues.wakeups import Wakeups
+from core.queues.weights import Weights
+from core.settings import Settings
+from core.stage import Stages
+
+_NOBODY: Final[Mapping[str, Entry]] = {}
+
+
+class Books:
+    """The books of all queues as they are; nothing here changes them, see core.queues.ledger.
+
+    `queues`, `limits`, `accounts` and `nodes` are read by name; a queue that does not exist has an account as long as
+    pods charge it. `capacity` and `cpu_memory` say what queues may use and use of CPU and memory, `devices` the same of
+    the devices that pods claim. `access` says who may use which queue. `wakeups` is told what each change may have helped.
+    `changes` grows with every change, whoever made it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stages = Stages(settings)
+        self.wakeups = Wakeups()
+        self._premises = Premises(settings)
+        self.nodes = self._premises.nodes
+        self.inventory = self._premises.inventory
+        self.occupants = self._premises.occupants
+        self.groups = GroupBook(self.stages)
+        self.nodes_version = 0
+        """Grows whenever a node comes, changes or goes, but not with its pods."""
+        self.groups_served = False
+        """Whether PodGroups can be made here: then a scheduler that goes by them names one on each pod, sooner or later."""
+        self.changes = 0
+        self.queues: dict[str, Queue] = {}
+        self.limits: dict[str, Limits] = {}
+        self.access = AccessBook(self.queues, settings.queue.access)
+        self._entries = Entries(self.wakeups, self.queues, self.access)
+        self.accounts = self._entries.accounts
+        self.capacity = Capacity(settings.cards.unset_cpu_memory)
+        self._weights = Weights(settings, self.stages, lambda pod: self.attribution(pod).queue)
+        self.cpu_memory = self._weights.book
+        self.devices = Devices(settings, self.wakeups.changed)
+        self._sources = QueueSources(settings.queue.default, self.access.allows)
+        self.naming = Naming(settings, self.inventory)
+        self._states = PodStates()
+
+    def entry(self, uid: str) -> Entry | None:
+        """The books' view of a pod: as assumed where a decision is under way, else as observed."""
+        return self._entries.by_uid.get(uid)
+
+    def current(self, entry: Entry) -> Entry | None:
+        """The entry of the pod as it is now; None when what decides about the pod is not what it was."""
+        now = self.entry(entry.pod.uid)
+        return now if now is entry or (now is not None and entry.alike(now)) else None
+
+    def entries(self) -> Iterable[Entry]:
+        """Every pod in the books, in the order in which they were first seen."""
+        return self._entries.by_uid.values()
+
+    def assumed(self, uid: str) -> Pod | None:
+        """A pod as a decision under way has left it; None where there is none, or the watch has shown its outcome."""
+        return self._states.assumed.get(uid)
+
+    def observed(self, uid: str) -> Pod | None:
+        """A pod as the cluster has it, whatever was decided meanwhile."""
+        return self._states.observed.get(uid)
+
+    def pod(self, uid: str) -> Pod | None:
+        """A pod as assumed, else as observed; CPU pods included."""
+        return self._states.pod(uid)
+
+    def pods_on(self, node: str) -> list[Pod]:
+        """The pods that occupy a node physically, in the order in which they came."""
+        return self._states.pods(self.occupants.on(node))
+
+    def bystanders_on(self, node: str) -> list[Pod]:
+        """The other pods on a node, which take nothing of it but CPU, memory and a place."""
+        return self._states.pods(self.occupants.beside(node))
+
+    def used(self, queue: str, key: str) -> int:
+        """What a queue has allocated and reserved of one key."""
+        account = self.accounts.get(queue)
+        return account.used(key) if account is not None else 0
+
+    def reserved(self, key: str) -> int:
+        """What all queues together have reserved of one key."""
+        return self._entries.reserved(key)
+
+    @property
+    def reserved_shares(self) -> Mapping[ShareKey, Entry]:
+        """The mGPU pods that are lifted but have no node yet."""
+        return self._entries.shares
+
+    def led_to(self, node: str) -> Mapping[str, Entry]:
+        """Those of them for which room is booked on a node, by UID."""
+        return self._entries.shares_to.get(node, _NOBODY)
+
+    @property
+    def shares_changed(self) -> Journal[ShareKey]:
+        """Which of them have come, changed or gone."""
+        return self._entries.shares_changed
+
+    def waiting(self, queue: str) -> list[Entry]:
+        """The waiting pods of a queue in the order in which they are considered."""
+        account = self.accounts.get(queue)
+        return account.line.entries() if account is not None else []
+
+    def group_of(self, pod: Pod) -> Group | None:
+        """The PodGroup that a pod names, None while it does not exist."""
+        return self._sources.group_of(pod)
+
+    def group(self, key: str) -> Group | None:
+        """The PodGroup `namespace/name`, None while it does not exist."""
+        return self._sources.group(key)
+
+    def as_stored(self, uid: str) -> Pod | None:
+        """A pod as it was put, whatever name its namespace gives its card and whatever was decided meanwhile."""
+        return self.naming.as_it_is(uid) or self.observed(uid)
+
+    def queues_with(self, group: str) -> Collection[str]:
+        """The queues in which members of a PodGroup, `namespace/name`, wait."""
+        return self._entries.queues_with(group)
+
+    def members(self, group: Group) -> list[Pod]:
+        """All pods of a PodGroup, those that ask for nothing of ours and those that have ended too."""
+        return self._states.pods(self._sources.members(group.key))
+
+    def members_of(self, group: str) -> Collection[str]:
+        """The UIDs of all members of a PodGroup, `namespace/name`, as of now: it may change while they are gone through."""
+        return tuple(self._sources.members(group))
+
+    def entries_of(self, group: str) -> Iterable[Entry]:
+        """The books' view of the members of a PodGroup, `namespace/name`; of those that are in the books."""
+        found = (self.entry(uid) for uid in self.members_of(group))
+        return (entry for entry in found if entry is not None)
+
+    def attribution(self, pod: Pod) -> Attribution:
+        """The queue that a pod charges: by its record where it was let in, else by the objects known now."""
+        return self._sources.attribution(pod)
+
+    def queue_source(self, pod: Pod) -> Source:
+        """What says that a pod charges its queue."""
+        return self._sources.source(pod)
