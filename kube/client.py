@@ -4,7 +4,6 @@ Raw JSON on purpose: the generated models cost 25 times the memory and the time 
 would drop fields that this version of the library does not know.
 """
 
-import math
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +16,7 @@ import aiohttp
 import orjson
 
 from core import names
-from kube import connection, errors
+from kube import connection, errors, queries
 from kube.lines import LineSplitter
 from kube.metrics import DEFAULT, Metrics
 from kube.resources import Resource
@@ -125,7 +124,7 @@ class Client:
         of no use for a watch, list again from the start. NotFound means that there is no such resource: it is raised only
         where discovery says so too, for a server or a proxy that starts up answers 404 as well.
         """
-        query = _selectors(label_selector, field_selector) | {"limit": str(limit)}
+        query = queries.selectors(label_selector, field_selector) | {"limit": str(limit)}
         path = resource.path(namespace)
         while True:
             try:
@@ -181,7 +180,7 @@ class Client:
         event, and ConnectionFailed when there is no answer or the stream is cut.
         An event may be of any size. Close the iterator (contextlib.aclosing) to end the watch early.
         """
-        query = _selectors(label_selector, field_selector) | {
+        query = queries.selectors(label_selector, field_selector) | {
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
@@ -223,7 +222,7 @@ class Client:
         Raises AlreadyExists and others.
         """
         path = resource.path(namespace, name, subresource)
-        query, data = _write_query(timeout_s, field_manager, dry_run), orjson.dumps(body)
+        query, data = queries.of_write(timeout_s, field_manager, dry_run), orjson.dumps(body)
         request = Request("POST", path, "create", str(resource), within(timeout_s), query, data)
         return await self._exchange(request)
 
@@ -243,7 +242,7 @@ class Client:
         With metadata.resourceVersion in the body, a Conflict is raised when the object has changed since.
         """
         path = resource.path(namespace, body["metadata"]["name"], subresource)
-        query, data = _write_query(timeout_s, field_manager, dry_run), orjson.dumps(body)
+        query, data = queries.of_write(timeout_s, field_manager, dry_run), orjson.dumps(body)
         request = Request("PUT", path, "update", str(resource), within(timeout_s), query, data)
         return await self._exchange(request)
 
@@ -266,7 +265,7 @@ class Client:
         A failed `test` of a JSON patch and a refused result both raise Invalid, and the server's text does not tell
         which it was: read the object again. An outdated resourceVersion in the patch raises Conflict.
         """
-        query = _write_query(timeout_s, field_manager, dry_run)
+        query = queries.of_write(timeout_s, field_manager, dry_run)
         if patch_type is PatchType.APPLY:
             query["force"] = "true" if force else "false"
         path = resource.path(namespace, name, subresource)
@@ -297,7 +296,7 @@ class Client:
         if grace_period_s is not None:
             options["gracePeriodSeconds"] = grace_period_s
         path = resource.path(namespace, name)
-        query, body = _write_query(timeout_s), orjson.dumps(options)
+        query, body = queries.of_write(timeout_s), orjson.dumps(options)
         request = Request("DELETE", path, "delete", str(resource), within(timeout_s), query, body)
         return await self._exchange(request)
 
@@ -346,17 +345,3 @@ def _watch_event(line: bytes) -> WatchEvent:
     if kind == "ERROR":
         raise errors.from_status(content)
     return WatchEvent(kind, content)
-
-
-def _selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
-    given = {"labelSelector": label_selector, "fieldSelector": field_selector}
-    return {key: value for key, value in given.items() if value}
-
-
-def _write_query(timeout_s: float, field_manager: str | None = None, dry_run: bool = False) -> dict[str, str]:
-    query = {"timeout": f"{math.ceil(1000 * timeout_s)}ms"}
-    if field_manager:
-        query["fieldManager"] = field_manager
-    if dry_run:
-        query["dryRun"] = "All"
-    return query
