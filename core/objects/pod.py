@@ -10,6 +10,7 @@ from typing import Any, Final
 from core import names, quantity
 from core.objects import raw as read
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
+from core.objects.pod_claims import claims_of, generated_claims, implicit_claims
 from core.objects.pod_resources import aggregate, extended, granted_by
 from core.objects.taints import Tolerations, tolerations_of
 from core.objects.unseen import ruled_elsewhere
@@ -220,8 +221,8 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         container_count=len(containers),
         shares=shares,
         share_in_init=bool(_shares(inits)),
-        claims=(*_claims(spec), *_implicit_claims(status)),
-        generated_claims=_generated_claims(status),
+        claims=(*claims_of(spec), *implicit_claims(status)),
+        generated_claims=generated_claims(status),
         scheduling_group=read.text(read.mapping(spec, "schedulingGroup"), "podGroupName"),
         node_selector=rules.selector,
         affinity=affinity,
@@ -325,29 +326,3 @@ def _units(asked: Mapping[str, Any], key: str) -> int | None:
         return quantity.units(asked[key])
     except quantity.QuantityError:
         return None
-
-
-def _claims(spec: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
-    return tuple(
-        (
-            read.text(entry, "name"),
-            read.text(entry, "resourceClaimName"),
-            read.text(entry, "resourceClaimTemplateName"),
-        )
-        for entry in read.sequence(spec, "resourceClaims")
-        if isinstance(entry, dict)
-    )
-
-
-def _implicit_claims(status: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
-    """The claim that a scheduler has made for extended resources which a DeviceClass serves; known only at the bind."""
-    name = read.text(read.mapping(status, "extendedResourceClaimStatus"), "resourceClaimName")
-    return (("", name, ""),) if name else ()
-
-
-def _generated_claims(status: Mapping[str, Any]) -> dict[str, str | None]:
-    return {
-        read.text(entry, "name"): read.text(entry, "resourceClaimName") or None
-        for entry in read.sequence(status, "resourceClaimStatuses")
-        if isinstance(entry, dict)
-    }
