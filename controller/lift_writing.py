@@ -130,11 +130,11 @@ class LiftWriter:
         group = new or old
         if group is None or self._planner is None:
             return
-        for key, flight in tuple(self._flights.items()):
-            pod = flight.lift.pod
-            alone = not flight.tries and GANG_ANNOTATION not in flight.lift.records
-            member = (pod.namespace, pod.group_name) == (group.namespace, group.name)
-            if alone and member and not self._planner.stands(flight.lift):
+        for uid in self._caches.ledger.members_of(group.key):
+            key = group.namespace, uid
+            flight = self._flights.get(key)
+            alone = flight is not None and not flight.tries and GANG_ANNOTATION not in flight.lift.records
+            if flight is not None and alone and not self._planner.stands(flight.lift):
                 del self._flights[key]
                 self._retract(flight.lift)
                 self._caches.notify()
