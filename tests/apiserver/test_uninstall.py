@@ -191,3 +191,36 @@ def test_who_wants_no_hook_gets_none(release: Release) -> None:
     assert "Pods that wait at the gate keep waiting after an uninstall" in release.install()
     release.helm("uninstall")
     nothing_is_left(release)
+
+
+def test_helm_test_says_whether_the_installation_is_whole(cluster: Cluster, release: Release) -> None:
+    """It reads with its own rights, and fails where something is missing."""
+    # The Deployments' own pods need a node to be available.
+    cluster.add_card()
+    release.install()
+    release.launch("webhook")
+    release.start("controller")
+    release.wait_in_force()
+    path = f"/apis/apps/v1/namespaces/{release.namespace}/deployments"
+
+    def available() -> bool:
+        found = cluster.api.get(path).expect()["items"]
+        return all(each["status"].get("availableReplicas") == each["spec"]["replicas"] for each in found)
+
+    wait_for("the Deployments are available", available)
+    with HookJobs(cluster.plane, release.namespace) as jobs:
+        release.helm("test")
+    assert jobs.accounts == ["cardquota-test"]
+    assert "WRONG" not in jobs.logs[0]
+    found = {line.split()[0]: line.split()[1] for line in jobs.logs[0].splitlines() if len(line.split()) > 1}
+    assert {found[check] for check in ("settings", "leader", "webhooks", "policies", "records")} == {"ok"}, (
+        jobs.logs[0]
+    )
+    binding = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/cardquota-gate"
+    cluster.api.delete(binding).expect()
+    with (
+        HookJobs(cluster.plane, release.namespace) as jobs,
+        pytest.raises(RenderError, match="cardquota-test"),
+    ):
+        release.helm("test")
+    assert "cardquota-gate is not bound" in jobs.logs[0]

@@ -94,3 +94,19 @@ def test_the_command_takes_its_arguments(hooks: list[dict[str, Any]]) -> None:
 def test_it_can_be_left_out(helm: Path) -> None:
     everything = rendering.render(helm, {"uninstall": {"ungate": False}}, NAMESPACE, hooks=True)
     assert not any(before_delete(thing) for thing in everything)
+
+
+def test_helm_test_verifies_and_can_write_nothing(helm: Path) -> None:
+    everything = rendering.render(helm, {}, NAMESPACE, hooks=True)
+    found = Rendered(
+        [each for each in everything if each["metadata"].get("annotations", {}).get("helm.sh/hook") == "test"]
+    )
+    (container,) = found.one("Job", "cardquota-test")["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["verify"]
+    assert main.parser().parse_args([*container["args"]]).state is None
+    for kind in ("ClusterRole", "Role"):
+        assert {verb for verbs in rules(found, kind, "cardquota-test").values() for verb in verbs} <= {
+            "get",
+            "list",
+        }
+    assert not any("secrets" in name for name in rules(found, "ClusterRole", "cardquota-test"))

@@ -213,3 +213,45 @@ spec:
       {{- include "cardquota.selectorLabels" . | nindent 6 }}
 {{- end }}
 {{- end }}
+
+{{/*
+The spec of a hook's pod, whose only container comes last for its arguments to follow. Takes (dict "root" $ "account" "name").
+*/}}
+{{- define "cardquota.hookPod" -}}
+{{- $values := .root.Values -}}
+serviceAccountName: {{ .account }}
+automountServiceAccountToken: true
+# A pod that failed stays, and with it what it said.
+restartPolicy: Never
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  {{- include "cardquota.process.podSecurity" . | nindent 2 }}
+{{- with $values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.controller.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.controller.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.controller.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+containers:
+- name: cardquota
+  image: {{ include "cardquota.image" .root | quote }}
+  imagePullPolicy: {{ $values.image.pullPolicy }}
+  command: [cardquota]
+  resources:
+    requests: {cpu: 100m, memory: 128Mi}
+    limits: {memory: 512Mi}
+  securityContext:
+    {{- include "cardquota.process.containerSecurity" . | nindent 4 }}
+{{- end }}
