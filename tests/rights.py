@@ -37,14 +37,15 @@ class Right:
 
 
 def granted(objects: Sequence[Object], namespace: str) -> set[Right]:
-    """What the roles and bindings of a rendered chart give to its accounts."""
+    """What the roles and bindings of a rendered chart give to its ServiceAccounts; people have theirs to look around."""
     rights: set[Right] = set()
     for kind in ("Role", "ClusterRole"):
         roles = of_kind(objects, kind)
         for bound in of_kind(objects, f"{kind}Binding").values():
             own = bound["metadata"].get("namespace", namespace) if kind == "Role" else ""
             for subject, rule in itertools.product(
-                bound["subjects"], roles[bound["roleRef"]["name"]]["rules"]
+                (each for each in bound["subjects"] if each["kind"] == "ServiceAccount"),
+                roles[bound["roleRef"]["name"]]["rules"],
             ):
                 for group, resource, verb, name in itertools.product(
                     rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""])

@@ -27,7 +27,7 @@ def role(kind: str, name: str, *rules: dict[str, list[str]]) -> list[dict[str, A
         "kind": f"{kind}Binding",
         "metadata": metadata,
         "roleRef": {"name": name},
-        "subjects": [{"name": "controller"}],
+        "subjects": [{"kind": "ServiceAccount", "name": "controller"}, {"kind": "Group", "name": "readers"}],
     }
     return [{"kind": kind, "metadata": metadata, "rules": [*rules]}, bound]
 
