@@ -8,13 +8,14 @@ import pytest
 
 from core import names, reasons
 from hack.controlplane import ControlPlane, wait_for
-from hack.controlplane.nodes import gpu_node
+from hack.controlplane.nodes import gpu_node, mgpu_node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, gates, unique
-from tests.apiserver.manifests import card_pod, in_group, podgroup, queue
+from tests.apiserver.manifests import card_pod, in_group, podgroup, queue, share_pod
 from tests.apiserver.volcano import Scheduler
 
 CYCLES = 5
+CARD_MIB = 81920
 
 
 @pytest.fixture(scope="class")
@@ -68,6 +69,27 @@ class TestSpread:
         cluster.wait_running(*(f"g-{number}" for number in range(4)))
         told = [reason for reason, _ in cluster.events("g", kind="PodGroup")]
         assert told.count(reasons.TASK_SPREAD) == 1
+
+    def test_an_mgpu_task_is_led_to_the_one_node_that_takes_it_whole_and_starts(
+        self, cluster: Cluster
+    ) -> None:
+        """By sums the other node has room for one of them, and the scheduler looks there first."""
+        hosts = [unique("mgpu"), unique("mgpu")]
+        cluster.add_nodes(*(mgpu_node(host, cards=2, memory_mib=CARD_MIB) for host in hosts))
+        cluster.create(*(share_pod(f"x-{number}", 60, 1024) for number in range(2)))
+        cluster.wait_running("x-0", "x-1")
+        (used,) = {pod["spec"]["nodeName"] for pod in cluster.pods().values()}
+        name = unique("q")
+        cluster.create_queue(queue(name, json.dumps({"CARD": 1})))
+        cluster.create(podgroup("g", name, 2))
+        members = [share_pod(f"g-{number}", 80, 1024, schedulerName="volcano") for number in range(2)]
+        for member in in_group("g", *members):
+            member["metadata"]["annotations"][names.TASK_SPEC_ANNOTATION] = "w"
+            cluster.create(member)
+        wait_for("both are lifted", lambda: not cluster.gated())
+        assert Scheduler(cluster).run(used, *(host for host in hosts if host != used)) == 2
+        bound = {pod["spec"]["nodeName"] for name, pod in cluster.pods().items() if name.startswith("g-")}
+        assert bound == {*hosts} - {used}
 
 
 class TestSingle:
