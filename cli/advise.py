@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from cli import applied, cluster, config, output
+from cli.errors import UnavailableError
 
 _REFUSED, _WAITS = 1, 3
 _DESCRIPTION = """\
@@ -50,6 +51,10 @@ def run(options: argparse.Namespace) -> int:
 
     given = [] if options.fits is None else _manifests(options)
     settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
+    if state.hidden:
+        raise UnavailableError(
+            f"what others hold decides, and without the right to list {state.hidden} it is not known"
+        )
     outcome = applied.apply(state, given, settings)
     report = advise_report.advised(outcome, settings, options.queue, of_manifests=options.fits is not None)
     if options.output == "json":

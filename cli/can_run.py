@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from cli import applied, cluster, config, output
+from cli.errors import UnavailableError
 
 _REFUSED, _WAITS = 1, 3
 _DESCRIPTION = """\
@@ -61,6 +62,10 @@ def run(options: argparse.Namespace) -> int:
         queue=options.queue,
     )
     settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
+    if state.hidden:
+        raise UnavailableError(
+            f"what others hold decides, and without the right to list {state.hidden} it is not known"
+        )
     outcome = applied.apply(state, given, settings)
     report = judged(outcome, settings)
     if options.output == "json":

@@ -113,7 +113,7 @@ def served(options: argparse.Namespace) -> "tuple[Settings, State | None]":
 def _live(options: argparse.Namespace, needs: Sequence["ObjectKind"]) -> "State":
     from cli import live
 
-    reading = live.read(options.kubeconfig, options.context)
+    reading = live.read(options.kubeconfig, options.context, getattr(options, "namespace", None))
     missing = [reading.forbidden[kind.kind] for kind in needs if kind.kind in reading.forbidden]
     if missing:
         raise UnavailableError(str(missing[0]))
@@ -139,6 +139,7 @@ def _state(reading: "Reading") -> "State":
         claims_served=reading.claims_served,
         pods_of=reading.pods_of,
         unled=reading.unled,
+        unseen=frozenset(reading.forbidden),
         settings_hidden=state.CONFIG_MAP.kind in reading.forbidden,
     )
 

@@ -37,16 +37,25 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the explanation. What is not there is wrong input."""
-    from cli import explain_text
+    from cli import explain_partly, explain_text
     from cli.explain_report import explained
     from cli.state import POD
 
     target = targets.parse(options.target, options.namespace)
+    if options.namespace is None and "/" in options.target:
+        options.namespace = target.namespace
     settings, state = cluster.read(options, needs=(POD,))
     now = time.time_ns() // 1000 if options.state is None else None
-    report = explained(state, settings, target, targets.pods_of(state, target), now)
+    pods = targets.pods_of(state, target)
+    if state.hidden:
+        report, render = (
+            explain_partly.explained(state, settings, target, pods, options),
+            explain_partly.render,
+        )
+    else:
+        report, render = explained(state, settings, target, pods, now), explain_text.render
     if options.output == "json":
         output.print_json(report)
     else:
-        print(explain_text.render(report))
+        print(render(report))
     return 0

@@ -71,12 +71,12 @@ _TOLD: Final = {
 
 def _facts(report: Mapping[str, Any]) -> Iterator[str]:
     if "queue" in report:
-        yield _row("Queue", f"{report['queue']}, {_FROM[Source(report['queueFrom'])]}")
+        yield queue_row(report)
     if report.get("counted"):
         resource = f" ({report['resource']})" if "resource" in report else ""
-        yield _row("Counted", f"{_amounts(report['counted'])}{resource}")
+        yield row("Counted", f"{_amounts(report['counted'])}{resource}")
     if report.get("node"):
-        yield _row("Node", report["node"])
+        yield row("Node", report["node"])
     if "position" in report:
         yield from _position(report["position"])
     yield from _quota(report)
@@ -90,7 +90,7 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
         )
         shut = f"; {stock['onClosedNodes']} more on nodes that take no pods now" if closed else ""
         reserved = f"; {stock['reserved']} for pods without a node yet" if milli(stock["reserved"]) else ""
-        yield _row("Cards", f"{card}: {stock['free']} of {stock['total']} are free{best}{reserved}{shut}")
+        yield row("Cards", f"{card}: {stock['free']} of {stock['total']} are free{best}{reserved}{shut}")
     if "start" in report:
         yield from _wrapped("May start", _start(report["start"]))
     if "beyondNodes" in report:
@@ -105,13 +105,13 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
 def _position(position: Mapping[str, Any]) -> Iterator[str]:
     before = position["before"]
     rule = "first in, first out" if position["fifo"] else "whoever fits goes"
-    yield _row("In line", f"{position['number']} of {position['of']} ({rule})")
+    yield row("In line", f"{position['number']} of {position['of']} ({rule})")
     for one in before[:_MOST]:
         pods = f", {one['pods']} pods" if one["pods"] > 1 else ""
         reason = f": {one['reason']}" if one["reason"] else ""
-        yield _row("", f"behind {one['object']}{pods} ({_amounts(one['asks']) or 'nothing counted'}){reason}")
+        yield row("", f"behind {one['object']}{pods} ({_amounts(one['asks']) or 'nothing counted'}){reason}")
     if len(before) > _MOST:
-        yield _row("", f"and {len(before) - _MOST} more")
+        yield row("", f"and {len(before) - _MOST} more")
 
 
 def _quota(report: Mapping[str, Any]) -> Iterator[str]:
@@ -120,11 +120,11 @@ def _quota(report: Mapping[str, Any]) -> Iterator[str]:
     for key, one in report.get("quota", {}).items():
         asked = _amount(key, one["asked"])
         if "limit" not in one:
-            yield _row("Quota", f"{key}: {who} for {asked}; not limited")
+            yield row("Quota", f"{key}: {who} for {asked}; not limited")
             continue
         missing = milli(one["missing"])
         state = f"{_amount(key, one['used'])} of {_amount(key, one['limit'])} in use"
-        yield _row(
+        yield row(
             "Quota",
             f"{key}: {who} for {asked}, {state}"
             + (f", {_amount(key, one['missing'])} missing" if missing else ""),
@@ -137,11 +137,11 @@ def _held(report: Mapping[str, Any]) -> Iterator[str]:
         where = f"on {one['node']}" if one["node"] else "without a node yet"
         other = f", queue {one['queue']}" if one["queue"] != report["queue"] else ""
         since = f", for {one['for']}" if "for" in one else ""
-        yield _row(
+        yield row(
             "" if number else "Held by", f"{one['pod']}: {_amounts(one['amounts'])}, {where}{since}{other}"
         )
     if len(holders) > _MOST:
-        yield _row("", f"and {len(holders) - _MOST} more pods")
+        yield row("", f"and {len(holders) - _MOST} more pods")
 
 
 def _start(start: Mapping[str, Any]) -> str:
@@ -180,12 +180,23 @@ def _help(report: Mapping[str, Any]) -> Iterator[str]:
         yield "  There may be more: the search was given up."
 
 
-def _row(name: str, text: str) -> str:
+def row(name: str, text: str) -> str:
+    """One line of the facts."""
     return f"{name.ljust(_WIDTH)}{text}"
 
 
+def queue_row(report: Mapping[str, Any]) -> str:
+    """The queue, and what named it."""
+    return row("Queue", f"{report['queue']}, {_FROM[Source(report['queueFrom'])]}")
+
+
+def wrapped(first: str, text: str) -> list[str]:
+    """A long text behind its first words, the lines below it as far to the right."""
+    return textwrap.wrap(text, 110, initial_indent=first, subsequent_indent=" " * len(first))
+
+
 def _wrapped(name: str, text: str) -> list[str]:
-    return textwrap.wrap(text, 110, initial_indent=name.ljust(_WIDTH), subsequent_indent=" " * _WIDTH)
+    return wrapped(name.ljust(_WIDTH), text)
 
 
 def _amounts(of: Mapping[str, str]) -> str:

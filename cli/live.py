@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from cli import installation
 from cli.errors import UnavailableError
+from core import names
 from kube import connection, resources
 from kube.client import Client
 from kube.errors import Forbidden, KubeError, NotFound
@@ -24,6 +25,8 @@ PATIENCE_S: Final = 2.0
 """After so long a reader is told what is under way, and again after each such time."""
 
 _PAGE: Final = 500
+_EVENTS: Final = Resource("", "v1", "events", True, "Event")
+"""In the form that the role `edit` may read."""
 
 
 @dataclass(slots=True)
@@ -47,13 +50,13 @@ class Reading:
         return self.namespace if str(resources.PODS) in self.narrowed else ""
 
 
-def read(kubeconfig: Path | None, context: str | None) -> Reading:
+def read(kubeconfig: Path | None, context: str | None, namespace: str | None = None) -> Reading:
     """All that decisions look at, with the installation's settings and Lease.
 
-    What may not be listed in all namespaces is listed in the caller's own. Raises UnavailableError where nothing could be.
+    What may not be listed in all namespaces is listed in this one, by default the one that the kubeconfig names. Raises UnavailableError where nothing could be.
     """
     try:
-        return asyncio.run(_read(kubeconfig, context))
+        return asyncio.run(_read(kubeconfig, context, namespace))
     except KubeError as error:
         raise UnavailableError(str(error)) from error
 
@@ -73,9 +76,9 @@ async def _settings(kubeconfig: Path | None, context: str | None) -> Reading:
         return reader.reading
 
 
-async def _read(kubeconfig: Path | None, context: str | None) -> Reading:
+async def _read(kubeconfig: Path | None, context: str | None, namespace: str | None) -> Reading:
     async with await Client.connect(kubeconfig, context) as client:
-        reader = _Reader(client, connection.namespace_of(kubeconfig, context))
+        reader = _Reader(client, namespace or connection.namespace_of(kubeconfig, context))
         any_version, claims = (BestVersion(client, resources.DEVICE_VERSIONS) for _ in range(2))
         for resource, source in (
             (resources.NODES, client),
@@ -97,6 +100,29 @@ async def _read(kubeconfig: Path | None, context: str | None) -> Reading:
         )
         await reader.read_installation()
         return reader.reading
+
+
+def said_of(kubeconfig: Path | None, context: str | None, namespace: str, uid: str) -> dict[str, str]:
+    """Reason, message and time of the controller's last event about a pod; nothing where there is none, or no right to read it."""
+    try:
+        return asyncio.run(_said_of(kubeconfig, context, namespace, uid))
+    except (Forbidden, NotFound):
+        return {}
+    except KubeError as error:
+        raise UnavailableError(str(error)) from error
+
+
+async def _said_of(kubeconfig: Path | None, context: str | None, namespace: str, uid: str) -> dict[str, str]:
+    last = ("", "", "")
+    async with await Client.connect(kubeconfig, context) as client:
+        async for page in client.list(_EVENTS, namespace, limit=_PAGE):
+            for raw in page.items:
+                about, by = raw.get("involvedObject") or {}, raw.get("reportingComponent")
+                if about.get("uid") == uid and by == names.FIELD_MANAGER:
+                    series = raw.get("series") or {}
+                    at = series.get("lastObservedTime") or raw.get("lastTimestamp") or raw.get("eventTime")
+                    last = max(last, (str(at or ""), str(raw.get("reason")), str(raw.get("message"))))
+    return dict(zip(("at", "reason", "message"), last, strict=True)) if last[0] else {}
 
 
 class _Reader:

@@ -113,6 +113,8 @@ class State:
     """The only namespace whose pods, groups, jobs and claims are known; empty where those of all are."""
     unled: str = ""
     """Why nobody leads in the live cluster that was read; empty where somebody does or nothing is known of it."""
+    unseen: frozenset[str] = frozenset()
+    """The kinds of which nothing may be listed in the live cluster."""
     settings_hidden: bool = False
     """Whether the settings of the live cluster could not be looked for."""
     raw: Mapping[ObjectKind, Mapping[str, Raw]] = field(default_factory=dict)
@@ -122,6 +124,13 @@ class State:
     """What the reader should tell the user: one line each."""
     refused: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """New pods that admission refuses, by key: the code of the first reason, and the whole message."""
+
+    @property
+    def hidden(self) -> str:
+        """What may not be seen of what decides on every pod; empty where all of it is known."""
+        kinds = [kind.kind for kind in (NODE, QUEUE, POD) if kind.kind in self.unseen]
+        pods = ["Pod in all namespaces"] if self.pods_of else []
+        return ", ".join([*kinds, *pods])
 
     def extended(self, more: Mapping[ObjectKind, Mapping[str, Raw]]) -> "State":
         """The state with more PodGroups and pods, younger than all that is there; what is there already is moved behind."""

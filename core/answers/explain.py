@@ -59,12 +59,13 @@ class Explanation:
     """Whether everything was tried that might help."""
 
 
-_DECISIONS: Final = {
+STANDS: Final = {
     Stage.RESERVED: "reserved",
     Stage.ALLOCATED: "allocated",
     Stage.WAITING: "hold",
     Stage.IGNORED: "ignored",
 }
+"""How a pod stands before anything is decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def standings(ledger: Ledger, uids: Collection[str]) -> dict[str, Standing]:
     found = {}
     for uid in uids:
         entry = ledger.entry(uid)
-        stage = _DECISIONS[entry.stage] if entry is not None else "ignored"
+        stage = STANDS[entry.stage] if entry is not None else "ignored"
         found[uid] = Standing("lift" if uid in lifted else stage, (places.get(uid, -1), uid))
     return found
 
@@ -102,7 +103,7 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
     entry = ledger.entry(uid)
     if entry is None:
         return None
-    decision = _DECISIONS[entry.stage]
+    decision = STANDS[entry.stage]
     holds: dict[str, Hold] = {}
     with whatif.made(Change.none()):
         for one in decisions(ledger, Planner(ledger)):

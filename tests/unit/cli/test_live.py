@@ -208,3 +208,55 @@ async def test_what_an_answer_cannot_do_without_is_an_error(run: Run, tmp_path: 
         outcome = await ask(run, server, tmp_path, "cards")
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.err.startswith("error: 403 Forbidden is forbidden")
+
+
+async def test_to_a_tenant_explain_says_what_was_said_and_plans_nothing(run: Run, tmp_path: Path) -> None:
+    """Of six cards in use none is to be seen; that the pod would be let in now is false."""
+    own = pod("p")
+    own["metadata"] |= {"namespace": "default", "uid": "u"}
+    own["spec"]["schedulingGates"] = [{"name": "cardquota.io/quota"}]
+    event = {
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "name": "p", "uid": "u"},
+        "reportingComponent": "cardquota",
+        "reason": "InsufficientScalarQuota",
+        "message": "Queue <team> has insufficient quota",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    }
+    quota = {"volcano.sh/card.quota": '{"NVIDIA-H200": 6}'}
+    async with FakeApiServer() as server:
+        metadata = {"name": "team", "annotations": quota}
+        server.put(resources.QUEUES, {"metadata": metadata, "status": {"allocated": {"NVIDIA-H200": "6"}}})
+        server.put(resources.PODS, own)
+        server.put(Resource("", "v1", "events", True, "Event"), event)
+        outcomes = []
+        for more in ((), ("-o", "text")):
+            forbid_everywhere(
+                server, resources.NODES, resources.NAMESPACES, *NAMESPACED, resources.CONFIG_MAPS
+            )
+            server.fail("get", FORBIDDEN, path="configmaps", times=1)
+            outcomes.append(await ask(run, server, tmp_path, "explain", "p", *more))
+    report, text = outcomes
+    found = json.loads(report.out)
+    assert (found["decision"], found["said"]["reason"]) == ("hold", "InsufficientScalarQuota")
+    assert found["quota"] == {"NVIDIA-H200": {"limit": "6", "used": "6"}}
+    assert "help" not in found
+    assert text.out.startswith(
+        "Pod default/p waits at the gate\n  InsufficientScalarQuota: Queue <team> has insufficient quota\n"
+    )
+    assert "takes the right to list Node, Pod in all namespaces" in " ".join(text.out.split())
+
+
+@pytest.mark.parametrize("command", ["can-run", "advise"])
+async def test_what_rests_on_everybody_is_not_answered_from_one_namespace(
+    run: Run, tmp_path: Path, command: str
+) -> None:
+    manifest = tmp_path / "m.json"
+    manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", **pod("new")}))
+    async with FakeApiServer() as server:
+        server.put(resources.NODES, NODE)
+        server.put(resources.PODS, {**pod("p"), "metadata": {**pod("p")["metadata"], "namespace": "default"}})
+        forbid_everywhere(server, *NAMESPACED)
+        outcome = await ask(run, server, tmp_path, command, manifest if command == "can-run" else "team")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "without the right to list Pod in all namespaces it is not known" in outcome.err

@@ -1,0 +1,102 @@
+"""What `explain` says to somebody who may not see all that decides: what stands on the objects, and what the controller said.
+
+Whoever sees the pods of one namespace alone does not see who holds the quota; a plan over that would be false. So nothing is
+planned: the reason is the controller's own last event, and the usage is what the queue's status shows.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cli import explain_text, output
+
+if TYPE_CHECKING:
+    from cli.state import State
+    from cli.targets import Target
+    from core.objects import Pod, Queue
+    from core.queues.ledger import Ledger
+    from core.settings import Settings
+
+_TOLD: Final = {
+    "hold": "waits at the gate",
+    "reserved": "has its quota and no node yet: it waits for its scheduler",
+    "allocated": "has its quota and a node",
+    "ignored": "holds nothing and waits for nothing of cardquota's",
+}
+
+
+def explained(
+    state: "State",
+    settings: "Settings",
+    target: "Target",
+    pods: Sequence["Pod"],
+    options: argparse.Namespace,
+) -> dict[str, Any]:
+    """The report on the pods of a target, and what was left out. Raises UnavailableError."""
+    from cli import books, live
+
+    report: dict[str, Any] = {"object": target.display, "leftOut": state.hidden}
+    if not pods:
+        return {**report, "pods": {}}
+    ledger = books.of(state, settings)
+    decisions = {pod.key: _decision(ledger, pod) for pod in pods}
+    first = min(pods, key=lambda pod: (decisions[pod.key] != "hold", pod.created, pod.key))
+    report |= {"pods": dict(Counter(decisions.values())), "pod": first.key, "decision": decisions[first.key]}
+    if report["decision"] == "ignored":
+        return report
+    queue = ledger.attribution(first).queue
+    report |= {"queue": queue, "queueFrom": ledger.queue_source(first).value}
+    if report["decision"] == "hold":
+        said = live.said_of(options.kubeconfig, options.context, first.namespace, first.uid)
+        report |= {"said": said} if said else {}
+        report["quota"] = _shown(ledger.queues.get(queue), ledger)
+    return report
+
+
+def _decision(ledger: "Ledger", pod: "Pod") -> str:
+    from core.answers.explain import STANDS
+
+    entry = ledger.entry(pod.uid)
+    return "ignored" if entry is None else STANDS[entry.stage]
+
+
+def _shown(queue: "Queue | None", ledger: "Ledger") -> dict[str, dict[str, str]]:
+    """The limits of the queue, and what its status says is in use."""
+    from core.quantity import render_milli
+
+    limits = ledger.limits.get(queue.name) if queue is not None else None
+    if queue is None or limits is None:
+        return {}
+    return {
+        key: {"limit": render_milli(limit), "used": queue.allocated.get(key, "0")}
+        for key, limit in sorted({**limits.cards, **limits.shares}.items())
+    }
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """For people."""
+    return "\n".join(output.printable(line) for line in _lines(report))
+
+
+def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    if not report["object"].startswith("Pod "):
+        counts = ", ".join(f"{count} {decision}" for decision, count in report["pods"].items())
+        yield f"{report['object']}: {counts or 'no pods'}"
+    if "pod" not in report:
+        return
+    yield f"Pod {report['pod']} {_TOLD[report['decision']]}"
+    said = report.get("said")
+    if said:
+        yield from explain_text.wrapped("  ", f"{said['reason']}: {said['message']}")
+    yield ""
+    if "queue" in report:
+        yield explain_text.queue_row(report)
+    if said:
+        yield explain_text.row("Said", said["at"])
+    for key, one in report.get("quota", {}).items():
+        yield explain_text.row("Quota", f"{key}: {one['used']} of {one['limit']} in use, as the queue shows")
+    yield from explain_text.wrapped(
+        "Left out".ljust(14),
+        f"the place in line, who holds the quota and what would help: that takes the right to list {report['leftOut']}",
+    )
