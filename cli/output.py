@@ -26,6 +26,30 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
+def print_document(form: str, value: object) -> None:
+    """One value as `json` or `yaml`."""
+    if form == "json":
+        print_json(value)
+        return
+    import yaml
+
+    # By way of JSON nothing stands twice as the same object, which YAML would write as an anchor that nobody reads.
+    copied = json.loads(json.dumps(value, allow_nan=False))
+    print(yaml.safe_dump(copied, sort_keys=False, allow_unicode=True, width=1000), end="")
+
+
+def as_written(key: str, text: str) -> str:
+    """An amount of memory in the largest unit in which it is whole, as people write it; anything else as it stands."""
+    if key != "memory" or not text.isdigit() or int(text) == 0:
+        return text
+    amount, unit = int(text), ""
+    for larger in ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"):
+        if amount % 1024:
+            break
+        amount, unit = amount // 1024, larger
+    return f"{amount}{unit}"
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Left-aligned columns, three blanks apart; the last one is not padded. Control characters are escaped."""
     cells = [list(header), *([_cell(cell) for cell in row] for row in rows)]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output
+from cli import cluster, config, output, selection
 
 if TYPE_CHECKING:
     from cli.state import State
@@ -21,6 +21,7 @@ _EPILOG = """\
 examples:
   cardquota plan
   cardquota plan --state state.json -o json
+  cardquota plan -n ml --queue research -l team=nlp --limit 20
   (cat state.yaml; echo ---; cat new-job.yaml) | cardquota plan --state -    what would become of it?
 """
 _PODS = ("POD", "QUEUE", "DECISION", "ASSIGNED", "REASON", "MESSAGE")
@@ -35,7 +36,8 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "json", "yaml", "name")
+    selection.add_pods(parser)
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -50,10 +52,19 @@ def run(options: argparse.Namespace) -> int:
         print(f"warning: nobody carries this out: {output.printable(state.unled)}", file=sys.stderr)
     now = time.time_ns() // 1000 if options.state is None else None
     report = planned(state, settings, now)
-    if options.output == "json":
-        output.print_json(report)
-    else:
+    if options.output in {"text", "name"}:
+        # Pods that ask for nothing of ours are left out before anything is counted.
+        asking = {key: pod for key, pod in report["pods"].items() if pod["decision"] != "ignored"}
+        report = {**report, "pods": asking}
+    chosen = selection.of_pods(options, state, report["pods"])
+    chosen.tell()
+    report = {**report, "pods": chosen.pods, "queues": selection.of_queues(options, report["queues"])}
+    if options.output == "name":
+        print("".join(f"pod/{key}\n" for key in chosen.pods), end="")
+    elif options.output == "text":
         print(_text(report))
+    else:
+        output.print_document(options.output, report)
     return 0
 
 
@@ -112,11 +123,9 @@ def _refused(code: str, message: str) -> dict[str, Any]:
 
 
 def _text(report: Mapping[str, Any]) -> str:
-    """Pods that ask for nothing of ours are left out."""
     pods = [
         (key, pod["queue"], pod["decision"], _assigned(pod), pod["reason"], pod["message"])
         for key, pod in report["pods"].items()
-        if pod["decision"] != "ignored"
     ]
     queues = list(_queue_rows(report["queues"]))
     return f"{output.table(_PODS, pods)}\n\n{output.table(_QUEUES, queues)}"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output, watching
+from cli import cluster, config, output, selection, watching
 
 if TYPE_CHECKING:
     from core.objects import Pod, Queue
@@ -26,6 +26,7 @@ examples:
   cardquota queues
   cardquota queues -o wide
   cardquota queues --watch                    again every five seconds
+  cardquota queues --queue research -o yaml
   cardquota queues --state state.json -o json
 """
 _ATTRIBUTES = (
@@ -47,7 +48,8 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser = subcommands.add_parser(
         "queues", help="quota and usage of each queue", description=_DESCRIPTION, epilog=_EPILOG
     )
-    output.add_argument(parser, "text", "wide", "json")
+    output.add_argument(parser, "text", "wide", "json", "yaml", "name")
+    selection.add_queue(parser)
     watching.add_argument(parser)
     cluster.add_arguments(parser)
     config.add_argument(parser)
@@ -79,8 +81,11 @@ def _print(options: argparse.Namespace) -> None:
     report = summary(ledger, state.pods)
     if state.pods_of:
         report = {name: _as_written(entry, ledger.queues.get(name)) for name, entry in report.items()}
-    if options.output == "json":
-        output.print_json(report)
+    report = selection.of_queues(options, report)
+    if options.output in {"json", "yaml"}:
+        output.print_document(options.output, report)
+    elif options.output == "name":
+        print("".join(f"queue/{name}\n" for name in report), end="")
     elif options.output == "wide":
         print(output.table(_WIDE, list(_wide_rows(report))))
     else:
@@ -167,4 +172,4 @@ def _wide_rows(report: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, .
         found = entry["attributes"]
         keys = {key for part, amounts in found.items() if part != "realCapability" for key in amounts}
         for key in sorted(keys):
-            yield (name, key, *(found[part].get(key, "0") for part in _ATTRIBUTES))
+            yield (name, key, *(output.as_written(key, found[part].get(key, "0")) for part in _ATTRIBUTES))

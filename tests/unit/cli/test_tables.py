@@ -87,7 +87,7 @@ def test_queues_wide_shows_cpu_and_memory_and_all_attributes(run: Run) -> None:
     assert lines == [
         ["team", "NVIDIA-H200", "4", "4", "4", "8", "0", "0", "0", "0"],
         ["team", "cpu", "8", "2", "4", "10", "500m", "500m", "0", "0"],
-        ["team", "memory", "4294967296", "0", "0", "4294967296", "1073741824", "1073741824", "0", "0"],
+        ["team", "memory", "4Gi", "0", "0", "4Gi", "1Gi", "1Gi", "0", "0"],
     ]
 
 
