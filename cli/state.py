@@ -11,6 +11,7 @@ have filled in may be missing and gets a stand-in, so that the same file always 
 The raw objects are kept as they stood, without stand-ins: patches are made against those.
 """
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -173,6 +174,9 @@ def _key(raw: Raw) -> str:
 
 EMPTY: Final = State()
 
+_SLOW: Final = 1_000_000
+"""Bytes of YAML that take about two seconds."""
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST: Final = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 """Stand-ins come after the youngest time of the file; after this one there is no room for them."""
@@ -207,6 +211,10 @@ def parse(source: str, content: bytes) -> State:
         quick = None
     if quick is not None and not quick.warnings:
         return quick
+    if quick is None and len(content) > _SLOW:
+        # At half a megabyte a second: more than the two seconds for which nobody wonders.
+        told = f"reading {source}: {len(content) / 10**6:.0f} MB of YAML; `cardquota dump` writes JSON, which is read far faster"
+        print(told, file=sys.stderr)
     # The quick way is for large dumps in JSON; it knows no lines, so what is wrong is told by the thorough way.
     return _build(_items(documents.read(source, inputs.decode(source, content))))
 

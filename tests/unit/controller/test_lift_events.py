@@ -58,7 +58,8 @@ async def test_who_was_lifted_before_anything_was_said_has_no_event_at_all() -> 
 async def test_a_lift_is_told_by_the_leader_alone_and_says_nothing_to_the_next_one() -> None:
     world, waiting = World(NODE, QUEUE, POD), POD.view()
     assert len(await world.decides()) == 1
-    world.announcements.pod_changed(waiting, replace(waiting, gates=()))
+    records = {**waiting.annotations, names.CHARGED_QUEUE_ANNOTATION: "q"}
+    world.announcements.pod_changed(waiting, replace(waiting, gates=(), annotations=records))
     assert len(world.recorder.emitted) == 1
     lifted = stored(("Pod p", reasons.LIFTED, "Queue <q> lets the pod in"))
     follower = World(NODE, QUEUE, POD)
