@@ -50,9 +50,10 @@ def judge_asked(draft: Draft, context: Context, found: Findings) -> Destination 
     features, ours = settings.features, draft.scheduler in settings.scheduler_names
     served: Mapping[str, frozenset[str]] = {}
     if features.cards:
-        complete, policy = context.view.inventory is not None, settings.cards.pods_without_card_name
+        seen, policy = context.view.inventory, settings.cards.pods_without_card_name
+        known = context.inventory if seen is None else seen
         served = card_rules.judge(
-            draft, inventory=context.inventory, complete=complete, policy=policy, found=found
+            draft, inventory=known, complete=seen is not None, policy=policy, found=found
         )
     if draft.mgpu and features.mgpu and (ours or (not draft.prefix and draft.spec.get("nodeName"))):
         mgpu_rules.judge(draft, settings.mgpu, found)

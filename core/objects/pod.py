@@ -273,7 +273,8 @@ def _annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 def controlling_owner(metadata: Mapping[str, Any]) -> Owner | None:
     """The owner reference with `controller: true`."""
-    for reference in read.sequence(metadata, "ownerReferences"):
+    references = metadata.get("ownerReferences")
+    for reference in references if isinstance(references, list) else ():
         if isinstance(reference, dict) and reference.get("controller") is True:
             version, kind = reference.get("apiVersion"), reference.get("kind")
             name, uid = reference.get("name"), reference.get("uid")

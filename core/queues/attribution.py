@@ -1,6 +1,6 @@
 """Which queue a pod charges: until it is let in what the objects say that it refers to, afterwards its record alone."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -73,15 +73,17 @@ def attribute(
 
 def named_by(
     pod: Charged, group: Group | None, job: Job | None, namespace: Namespace | None
-) -> Iterator[tuple[Source, str]]:
+) -> tuple[tuple[Source, str], ...]:
     """What each of these objects says about the queue, perhaps nothing; the first one to say something counts."""
-    yield Source.GROUP, group.queue if group else ""
-    yield Source.JOB, job.queue if job else ""
     # The Job controller copies the queue to the pod; it serves while the Job itself is not in sight.
     copied = pod.annotations.get(names.JOB_QUEUE_ANNOTATION, "")
-    yield Source.JOB_ANNOTATION, copied if copied and owned_by_job(pod) else ""
-    yield Source.ANNOTATION, pod.annotations.get(names.QUEUE_NAME_ANNOTATION, "")
-    yield Source.NAMESPACE, namespace.queue if namespace else ""
+    return (
+        (Source.GROUP, group.queue if group else ""),
+        (Source.JOB, job.queue if job else ""),
+        (Source.JOB_ANNOTATION, copied if copied and owned_by_job(pod) else ""),
+        (Source.ANNOTATION, pod.annotations.get(names.QUEUE_NAME_ANNOTATION, "")),
+        (Source.NAMESPACE, namespace.queue if namespace else ""),
+    )
 
 
 def owned_by_job(pod: Charged) -> bool:

@@ -168,7 +168,8 @@ def test_every_type_everywhere_gets_an_answer(rule: Rule, place: Place) -> None:
     good = sample(rule)
     for odd in ODD:
         bad = replaced(good, place, odd)
-        for request in (creation(bad), update(good, bad), update(bad, good), update(bad, bad)):
+        deletion = with_fields(update(bad, {**bad}), operation="DELETE", object={})
+        for request in (creation(bad), update(good, bad), update(bad, good), update(bad, bad), deletion):
             for sub in sorted(rule.subresources):
                 for context in CONTEXTS:
                     decision = answer(with_fields(request, subresource=sub), context, rule)
