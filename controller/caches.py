@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from controller.readings import Readings
 from core.crossquota.book import GuestBook
@@ -31,6 +31,7 @@ from core.objects import (
 )
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.steps import Pace, Steps
 from kube.client import Json
 from kube.informer import GARBAGE, Informer
 from kube.reflector import ListWatch
@@ -49,6 +50,9 @@ from kube.resources import (
 )
 from kube.turns import Turns
 from kube.versions import BestVersion
+
+_KEPT_IN_A_STEP: Final = 1000
+"""Pods that are gone through for their records; most have no shares."""
 
 V = TypeVar("V", Pod, Node, Queue, Group, Job, Namespace, Claim, ClaimTemplate, DeviceClass)
 
@@ -115,9 +119,18 @@ class Caches:
         for event in self._signals:
             event.set()
 
-    def keep_records(self) -> None:
-        """From now on, and until `give_back`, the ledger has the pods as they are booked, see RecordBook."""
-        self.records.keep(self.pods.values())
+    def keep_records(self) -> Steps[None]:
+        """From now on, and until `give_back`, the ledger has the pods as they are booked, see RecordBook.
+
+        Each is booked with what it says when it is come to, or when it changes before that.
+        """
+        self.records.keep(())
+        pace = Pace(_KEPT_IN_A_STEP)
+        for found in tuple(self.pods.values()):
+            if pace.due():
+                yield
+            if found.shares and self.pods.get(found.key) is found:
+                self.records.as_booked(found)
 
     def assign(self, bound: Pod, cards: Mapping[str, tuple[int, ...]]) -> None:
         """Books cards for a pod that is bound without them."""

@@ -94,7 +94,7 @@ class Repairer:
         afterwards: the caches give it back, see Leader.
         """
         if self._settings.features.mgpu:
-            self._caches.keep_records()
+            await self._caches.turns.finish(self._caches.keep_records())
             for node in self._caches.ledger.nodes:
                 self._looks.add(node)
         self._leading, self._valid = True, term.valid
