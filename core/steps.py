@@ -4,7 +4,7 @@ Whoever drives one decides when to pause. Between two steps lies about half a mi
 driver that looks at its clock after each of them is never late by more. Meanwhile the books may change: whoever yields leaves everything of its own complete before, and looks again after.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -12,6 +12,12 @@ T = TypeVar("T")
 
 Steps = Generator[None, None, T]
 """What comes to a T in the end. To be composed with `yield from`."""
+
+
+def batched(items: Sequence[T], count: int) -> Iterator[Sequence[T]]:
+    """The items in pieces of so many, for work that may be paused between two of them."""
+    for start in range(0, len(items), count):
+        yield items[start : start + count]
 
 
 def finish(steps: Steps[T]) -> T:

@@ -6,7 +6,7 @@ It may be paused between any two of its steps, and left for other queues where n
 from collections import deque
 from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from core.plan.choice import Choice
 from core.plan.confinement import Confinement
@@ -22,9 +22,12 @@ from core.queues.access import not_allowed
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.line import Line
-from core.steps import Steps
+from core.steps import Pace, Steps
 
 T = TypeVar("T")
+
+_PASSED_IN_A_STEP: Final = 500
+"""Members of a gang that have been decided on with it."""
 
 Decisions = Generator[Decision | None]
 """Decisions in their order; None wherever it may be paused."""
@@ -128,10 +131,15 @@ class Courses:
             turn.heard(together, of_gang=True)
             yield from self._handed_out(together)
         held = yield from held_cards(self._ledger, unit)
+        pace = Pace(_PASSED_IN_A_STEP)
         for entry in unit.entries:
+            if entry.pod.uid in decided:
+                if pace.due():
+                    yield from turn.rest(None)
+                continue
             yield from self._ledger.settle()
             now = self._ledger.current(entry)
-            if now is None or now.pod.uid in decided:
+            if now is None:
                 continue
             decision = (
                 (yield from self._alone(now, turn, held.confinement(now), unit.starts_with))

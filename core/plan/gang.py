@@ -132,6 +132,8 @@ class _Search:
     def _count_behind(self) -> list[Mapping[str, int]]:
         """For each position, how many members of each wanted task stand there or later."""
         behind: list[Mapping[str, int]] = [dict.fromkeys(self._tasks, 0)]
+        if not self._tasks:
+            return behind * (len(self._members) + 1)
         for member in reversed(self._members):
             counts = dict(behind[-1])
             if member.task in counts:

@@ -10,7 +10,7 @@ Deployment have a PodGroup too, but nothing that binds them together.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,7 +28,7 @@ from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.shortfall import Shortfall
 from core.stage import Stage
-from core.steps import Steps
+from core.steps import Pace, Steps, batched
 
 _IN_ONE_STEP: Final = 250
 
@@ -112,8 +112,8 @@ def held_cards(ledger: Ledger, unit: Unit) -> Steps[HeldCards]:
     choosing = held.uniform or any(ask_of(entry) is not None for entry in unit.entries)
     if unit.group is None or not held.together or not choosing:
         return held
-    for number, pod in enumerate(ledger.members(unit.group), 1):
-        entry = ledger.entry(pod.uid)
+    for number, uid in enumerate(ledger.members_of(unit.group.key), 1):
+        entry = ledger.entry(uid)
         if entry is not None and entry.stage is not Stage.WAITING and entry.demand.card is not None:
             held.add(entry, entry.demand.card.card)
         if number % _IN_ONE_STEP == 0:
@@ -127,7 +127,9 @@ def _bound_together(unit: Unit) -> bool:
     return not unit.progress.minimum.alone or is_job(unit.group.owner)
 
 
-def ways(held: HeldCards, members: Sequence[Member], *, lacking: bool = False) -> list[Sequence[Member]]:
+def ways(
+    held: HeldCards, members: Sequence[Member], *, lacking: bool = False
+) -> Steps[list[Sequence[Member]]]:
     """The ways in which the search may look at a gang, best first.
 
     First members that ask for the same get the card that others have already, or else one for all of them; then one for all of
@@ -137,16 +139,27 @@ def ways(held: HeldCards, members: Sequence[Member], *, lacking: bool = False) -
     if held.uniform:
         usable = dict.fromkeys(card for member in members for card in member.alternatives if card != NO_CARD)
         common = held.of(None)
-        ways = [_confined(members, card) for card in usable if not common or card in common]
-        return ways or [_confined(members, NO_CARD)]
-    if lacking:
+        cards = [card for card in usable if not common or card in common]
+        found: list[Sequence[Member]] = []
+        for card in cards or [NO_CARD]:
+            way = yield from _confined(members, card)
+            found.append(way)
+        return found
+    if lacking or all(len(member.alternatives) == 1 for member in members):
         return [members]
     alone = {ask for ask, count in Counter(map(_ask, members)).items() if count == 1}
-    following = [_following(member, held, alone) for member in members]
+    following: list[Member] = []
+    bonded: list[Member] = []
+    pace = Pace(_IN_ONE_STEP)
+    for some in batched(members, _IN_ONE_STEP):
+        if pace.due(len(some)):
+            yield
+        following += [_following(member, held, alone) for member in some]
+        bonded += [_bonded(member, alone) for member in some]
     if held.single:
         return [following]
-    found = [following, [_bonded(member, alone) for member in members], members]
-    return [way for number, way in enumerate(found) if number == 0 or way != found[number - 1]]
+    either = [following, bonded, members]
+    return [way for number, way in enumerate(either) if number == 0 or way != either[number - 1]]
 
 
 def one_card_missing(
@@ -205,9 +218,11 @@ def _bonded(member: Member, alone: set[Ask]) -> Member:
     return member if len(member.alternatives) == 1 or ask in alone else replace(member, bond=ask)
 
 
-def _confined(members: Iterable[Member], card: str) -> Sequence[Member]:
-    found = []
-    for member in members:
+def _confined(members: Sequence[Member], card: str) -> Steps[Sequence[Member]]:
+    found: list[Member] = []
+    for number, member in enumerate(members, 1):
+        if number % _IN_ONE_STEP == 0:
+            yield
         if member.alternatives == (NO_CARD,):
             found.append(member)
         elif card in member.alternatives:

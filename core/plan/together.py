@@ -1,7 +1,7 @@
 """What is decided on a PodGroup as a whole: its first admission, and the members that it lacks until its minimum."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -29,12 +29,15 @@ from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
-from core.steps import CutShortError, Steps
+from core.steps import CutShortError, Pace, Steps, batched
 
 _IN_ONE_STEP: Final = 50
 
 _OTHER_NODES: Final = 6
 """So often a gang is searched for again with a task on one node."""
+
+_COPIED_IN_A_STEP: Final = 250
+"""Members of which nothing is found out any more."""
 
 _FOR_ROOM: Final = {reasons.NO_FREE_CARD, reasons.AFFINITY_EXCLUDES_CARDS, reasons.MIXED_CARDS}
 
@@ -61,15 +64,19 @@ class _Attempt:
     nodes: Mapping[str, TaskNodes]
     """Where those of its tasks are that are on their way, by task."""
 
-    @property
-    def wish(self) -> Hashable:
+    def wish(self) -> Steps[Hashable]:
         """What decides about a gang besides what is left: gangs of an equal one are told the same."""
-        kinds = tuple(
-            frozenset(Counter((member.kind, member.alternatives, member.bond) for member in way).items())
-            for way in self.ways
-        )
+        kinds: list[Hashable] = []
+        pace = Pace(_COPIED_IN_A_STEP)
+        for way in self.ways:
+            counted = Counter[Hashable]()
+            for some in batched(way, _COPIED_IN_A_STEP):
+                if pace.due(len(some)):
+                    yield
+                counted.update((member.kind, member.alternatives, member.bond) for member in some)
+            kinds.append(frozenset(counted.items()))
         nodes = frozenset(self.nodes.items())
-        return self.wanted, tuple(sorted(self.progress.missing_tasks.items())), kinds, nodes
+        return self.wanted, tuple(sorted(self.progress.missing_tasks.items())), tuple(kinds), nodes
 
     @property
     def together(self) -> int:
@@ -123,14 +130,18 @@ class Gangs:
         """
         group, ledger = unit.group, self._ledger
         assert group is not None
-        if any(ledger.current(entry) is None for entry in unit.entries):
-            return None
+        pace = Pace(_COPIED_IN_A_STEP)
+        for some in batched(unit.entries, _COPIED_IN_A_STEP):
+            if pace.due(len(some)):
+                yield
+            if any(ledger.current(entry) is None for entry in some):
+                return None
         balance = balance_of(ledger, unit.queue)
         if balance is not None and ledger.queues[unit.queue].open:
             shortfall = declared_shortfall(ledger, unit, balance)
             if shortfall is not None:
                 note(ledger, unit.entries, {shortfall.reason})
-                return list(_hold_all(unit.entries, group, shortfall))
+                return (yield from _hold_all(unit.entries, group, shortfall))
         if not unit.lacks_members:
             return []
         try:
@@ -163,12 +174,14 @@ class Gangs:
                 f"Queue <{unit.queue}>: PodGroup {group.key} needs {wanted} more members at once, and {len(ready)} can "
                 "be lifted"
             )
-            return [*held, *_hold_all(ready, group, Shortfall(reasons.GANG_INCOMPLETE, text))]
+            all_held = yield from _hold_all(ready, group, Shortfall(reasons.GANG_INCOMPLETE, text))
+            return [*held, *all_held]
         found = yield from self._found(unit, ready, wanted, progress, told)
         if not isinstance(found, Verdict):
             return [*held, *found]
         note(self._ledger, ready, found.obstacles)
-        return [*held, *_hold_all(ready, group, _explained(found, group, wanted))]
+        all_held = yield from _hold_all(ready, group, _explained(found, group, wanted))
+        return [*held, *all_held]
 
     def _found(
         self,
@@ -185,10 +198,9 @@ class Gangs:
             yield from self._judge.prepare(card)
         held = yield from held_cards(self._ledger, unit)
         nodes = self._nodes(ready, progress.counted + wanted)
-        attempt = _Attempt(
-            ways(held, members, lacking=bool(means.lacking)), members, wanted, progress, means, nodes
-        )
-        wish = attempt.wish
+        looked_at = yield from ways(held, members, lacking=bool(means.lacking))
+        attempt = _Attempt(looked_at, members, wanted, progress, means, nodes)
+        wish = yield from attempt.wish()
         if wish in told:
             known = told[wish]
             if known is None:
@@ -267,6 +279,7 @@ class Gangs:
     ) -> Steps[list[Lift] | Verdict]:
         ledger, outcome, exhausted = self._ledger, Outcome(), False
         wanted, means = attempt.wanted, attempt.means
+        lifts: list[Lift] | None = None
 
         nodes = dict(attempt.nodes)
 
@@ -288,7 +301,8 @@ class Gangs:
                     if outcome.chosen:
                         ledger.wakeups.publish(unit.queue)
                         ledger.devices.tell_again(trial.lifts)
-                        return _lifts(trial, outcome, ready, held)
+                        lifts = yield from _lifts(trial, outcome, ready, held)
+                        return lifts
                 most, mixed = trial.most, False
                 if held.single and not (means.lacking or exhausted):
                     # It is only to be told whether they wait for one card, or for any at all.
@@ -298,7 +312,7 @@ class Gangs:
             raise
         finally:
             # What is left is left by a pass that was given up.
-            if not outcome.chosen:
+            if lifts is None:
                 trial.drop()
         shortfall = trial.shortfall or _nothing_common(unit.queue, wanted)
         if not means.tight and (yield from means_of(balance_of(ledger, unit.queue), ready, wanted)).tight:
@@ -311,10 +325,17 @@ class Gangs:
         return Verdict(shortfall, most, exhausted and not means.lacking, frozenset(obstacles))
 
 
-def _lifts(trial: LedgerTrial, outcome: Outcome, ready: Sequence[Entry], held: HeldCards) -> list[Lift]:
+def _lifts(
+    trial: LedgerTrial, outcome: Outcome, ready: Sequence[Entry], held: HeldCards
+) -> Steps[list[Lift]]:
     entries = {entry.pod.uid: entry for entry in ready}
-    chosen = (each.member.uid for each in outcome.chosen)
-    return [held.lifted(entries[uid], trial.lifts[uid]) for uid in chosen]
+    found: list[Lift] = []
+    pace = Pace(_COPIED_IN_A_STEP)
+    for some in batched(outcome.chosen, _COPIED_IN_A_STEP):
+        if pace.due(len(some)):
+            yield
+        found += [held.lifted(entries[each.member.uid], trial.lifts[each.member.uid]) for each in some]
+    return found
 
 
 def _nothing_common(queue: str, wanted: int) -> Shortfall:
@@ -340,5 +361,11 @@ def _explained(found: Verdict, group: Group, wanted: int) -> Shortfall:
     return Shortfall(reason, text)
 
 
-def _hold_all(entries: Iterable[Entry], group: Group, why: Shortfall) -> Iterable[Hold]:
-    return (Hold(entry.pod, entry.queue, why.reason, why.message, group=group) for entry in entries)
+def _hold_all(entries: Sequence[Entry], group: Group, why: Shortfall) -> Steps[list[Decision]]:
+    found: list[Decision] = []
+    pace = Pace(_COPIED_IN_A_STEP)
+    for some in batched(entries, _COPIED_IN_A_STEP):
+        if pace.due(len(some)):
+            yield
+        found += [Hold(entry.pod, entry.queue, why.reason, why.message, group=group) for entry in some]
+    return found

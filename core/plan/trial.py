@@ -130,7 +130,8 @@ class LedgerTrial:
     def _stands(self, lift: Lift) -> bool:
         """Whether a member that was taken can still be lifted so: another state of it than the booked one never can."""
         uid = lift.pod.uid
-        return self._ledger.assumed(uid) is lift.lifted and self._ledger.observed(uid) == lift.pod
+        observed = self._ledger.observed(uid)
+        return self._ledger.assumed(uid) is lift.lifted and (observed is lift.pod or observed == lift.pod)
 
 
 def member_of(ledger: Ledger, entry: Entry, *, tight: bool) -> Member:
