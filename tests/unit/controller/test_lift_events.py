@@ -7,7 +7,7 @@ import pytest
 
 from core import names, reasons
 from tests.fakes.apiserver import background
-from tests.unit.controller.test_announcements import NODE, POD, QUEUE, Records, World, next_leader, stored
+from tests.unit.controller.announcing import NODE, POD, QUEUE, Records, World, next_leader, stored
 
 pytestmark = pytest.mark.looptime
 

@@ -1,90 +1,23 @@
 """The loop that mends records: at once where it helps, said once where it does not, and never in a hot loop."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from controller import repair
-from controller.binding import BindingHook
-from controller.metrics import Metrics
-from controller.repair import Repairer
-from core import names, reasons
+from core import reasons
 from core.mgpu import records
 from core.mgpu.repair import Findings, examine
 from core.objects import Node
 from core.settings import Settings
 from kube import errors
-from kube.lease import Term
 from tests.builders import a_node, a_pod
-from tests.builders.objects import PodBuilder
-from tests.unit.controller.cluster import Pods, caches, show
-from tests.unit.controller.fakes import Recorder, Writer, term
-from tests.unit.controller.test_binding import binding
+from tests.unit.controller.cluster import show
+from tests.unit.controller.fakes import term
+from tests.unit.controller.repairing import CONFLICT, World, bound
 
 pytestmark = pytest.mark.looptime(start=1_000_000)
-"""Far from 0, which would pass for a moment at which nothing has been written yet."""
-
-INDEX = records.key("main")
-CONFLICT = errors.Conflict(409, "Conflict", "changed", None, None)
-
-
-def bound(name: str = "p", core: int = 60, record: str | None = None, *, version: int = 1) -> PodBuilder:
-    """Bound to m1 and not started, with 2000 MiB or whole cards."""
-    pod = a_pod(name).mgpu(core=core, memory=2000 if core < 100 else None).bound_to("m1", phase="Pending")
-    if record is not None:
-        pod = pod.annotation(INDEX, record).annotation(names.ASSUMED_ANNOTATION, "true")
-    return pod.put("metadata", "resourceVersion", value=str(version))
-
-
-class World:
-    """A node of two cards, a repairer and a binding hook over the same caches."""
-
-    def __init__(self, *pods: PodBuilder, settings: Settings | None = None) -> None:
-        settings = settings or Settings()
-        self.caches = caches([a_node("m1").mgpu(2, memory=16384).view()], [p.view() for p in pods], settings)
-        self.writer, self.recorder, self.registry = Writer(), Recorder(), CollectorRegistry()
-        metrics = Metrics(self.registry)
-        self.repairer = Repairer(self.writer, self.caches, self.recorder, metrics, settings)
-        self.hook = BindingHook(Pods(), self.caches, settings, metrics)
-        self.hook.start(term())
-
-    @asynccontextmanager
-    async def leading(self, led: Term | None = None) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.repairer.run(led or term()))
-        await asyncio.sleep(0.1)
-        yield
-        task.cancel()
-        await asyncio.wait({task})
-        assert task.cancelled()
-        self.caches.give_back()
-
-    def shows(self, *pods: PodBuilder) -> None:
-        for pod in pods:
-            show(self.caches.pods, pod.view().key, pod.view())
-
-    def written(self) -> list[tuple[str, str]]:
-        """Name and index of `main` of each write."""
-        return [(w.name, w.body["metadata"]["annotations"][INDEX]) for w in self.writer.writes]
-
-    def without(self, *names: str, node: str = "m1") -> None:
-        """Has pods appear on a node, bound and without records."""
-        show(self.caches.nodes, node, a_node(node).mgpu(2, memory=16384).view())
-        self.shows(*(bound(name, 1).bound_to(node, phase="Pending") for name in names))
-
-    def said(self) -> list[tuple[str, str]]:
-        return [event[:2] for event in self.recorder.emitted]
-
-    def wrong(self, kind: str) -> float | None:
-        return self.registry.get_sample_value("cardquota_mgpu_irregularities", {"kind": kind})
-
-    async def bind(self, name: str) -> str:
-        """The cards that the hook grants; empty when it refuses."""
-        decision = await self.hook.review(binding(name))
-        return decision.patch[0].value[INDEX] if decision.patch else ""
 
 
 async def test_a_pod_found_without_a_record_gets_one_in_one_write_under_our_name() -> None:
@@ -221,97 +154,6 @@ async def test_an_edited_record_is_put_back_and_its_cards_are_granted_to_nobody(
         assert set(world.written()) == {("a", "0")}
         assert ("Pod a", reasons.MGPU_RECORD_RESTORED) in world.said()
         assert reasons.MGPU_RECORD_IRREGULAR not in str(world.said())
-
-
-async def test_who_edits_over_and_over_is_answered_ever_more_slowly() -> None:
-    world = World(bound("a", 100, "0"))
-    async with world.leading():
-        for version in range(2, 300):
-            world.shows(bound("a", 100, "1" if version % 2 == 0 else "0", version=version))
-            await asyncio.sleep(1)
-        assert 5 <= len(world.writer.writes) <= 20
-
-
-async def test_what_is_refused_for_good_is_not_tried_in_a_hot_loop() -> None:
-    world = World(bound("p"))
-    world.writer.answers.extend([errors.Forbidden(403, "Forbidden", "no rights", None, None)] * 1000)
-    async with world.leading():
-        await asyncio.sleep(600)
-        assert 10 <= len(world.writer.writes) <= 25
-        assert world.said() == []
-
-
-async def test_a_pod_whose_write_hangs_and_fails_delays_no_other() -> None:
-    """It hangs for 4 s, each time; 200 others, its neighbours on the node among them, are written within moments."""
-    world = World()
-    world.writer.stuck.add("bad")
-    world.without("bad", "neighbour")
-    for number in range(100):
-        world.without(f"a{number}", f"b{number}", node=f"n{number}")
-    async with world.leading():
-        assert len({name for name, _ in world.written()}) == 202
-        for number in range(7):
-            await asyncio.sleep(2)
-            world.without(f"late{number}", f"c{number}")
-            world.without(f"elsewhere{number}", node=f"n{number}")
-            await asyncio.sleep(0.1)
-            late = {name for name, _ in world.written()} & {
-                f"late{number}",
-                f"c{number}",
-                f"elsewhere{number}",
-            }
-            assert len(late) == 3
-        assert 2 <= len([name for name, _ in world.written() if name == "bad"]) <= 5
-
-
-async def test_pods_that_are_known_to_hang_delay_no_other_however_many_they_are() -> None:
-    world = World()
-    for number in range(100):
-        names = (f"x{number}", f"y{number}")
-        world.writer.stuck.update(names)
-        world.without(*names, node=f"n{number}")
-    async with world.leading():
-        await asyncio.sleep(100)
-        for number in range(8):
-            world.without(f"late{number}")
-            await asyncio.sleep(1)
-            assert world.written().count((f"late{number}", "0")) == 1
-
-
-async def test_a_server_that_asks_to_be_left_alone_is_left_alone_whatever_changes() -> None:
-    world = World(bound("p"))
-    world.writer.answers.append(errors.Throttled(429, "TooManyRequests", "later", None, 20.0))
-    async with world.leading():
-        for version in range(2, 19):
-            world.shows(bound("p", version=version).annotation("cardquota.io/x", str(version)))
-            await asyncio.sleep(1)
-        assert len(world.writer.writes) == 1
-        await asyncio.sleep(4)
-        assert [w.body["metadata"]["resourceVersion"] for w in world.writer.writes] == ["1", "18"]
-
-
-async def test_a_lease_that_is_lost_in_between_ends_the_writes() -> None:
-    """Asked right before each request: some are under way, others wait for a slot."""
-    world, over = World(), term()
-    for number in range(50):
-        world.without(f"a{number}", node=f"n{number}")
-        world.writer.stuck.add(f"a{number}")
-    async with world.leading(over):
-        assert len(world.writer.writes) == repair.SIDE_BY_SIDE
-        over.end()
-        await asyncio.sleep(100)
-        assert len(world.writer.writes) == repair.SIDE_BY_SIDE
-
-
-async def test_a_record_that_was_undone_before_the_watch_showed_it_is_written_again() -> None:
-    world = World(bound("p"))
-    async with world.leading():
-        assert len(world.writer.writes) == 1
-        await asyncio.sleep(10)
-        assert len(world.writer.writes) == 1
-        world.shows(bound("p", version=3))
-        await asyncio.sleep(1)
-        assert len(world.writer.writes) == 2
 
 
 async def test_a_node_is_looked_at_once_for_a_burst_and_others_not_at_all(

@@ -5,64 +5,40 @@ from typing import Any
 import pytest
 
 from core import reasons
-from core.dra.amounts import thousandths
-from core.dra.book import DeviceBook
-from core.dra.booking import NO_EFFECT, Effect
-from core.objects import Claim, ClaimTemplate, Queue
-from core.settings import DraSettings
+from core.dra.booking import NO_EFFECT
 from core.stage import Stage
 from tests.builders import a_pod, a_queue
-from tests.builders.claims import ClaimBuilder, a_claim, a_template
-from tests.builders.objects import PodBuilder, QueueBuilder
-
-WAITING, RESERVED, ALLOCATED = Stage.WAITING, Stage.RESERVED, Stage.ALLOCATED
-
-
-def limited(name: str, count: int, device_class: str = "gpu") -> QueueBuilder:
-    return a_queue(name).devices({"capability": {device_class: {"count": count}}})
-
-
-def gpus(name: str, count: int = 1) -> ClaimBuilder:
-    return a_claim(name).exactly("r", "gpu", count=count)
-
-
-def holding(pod: str, claim: str) -> PodBuilder:
-    return a_pod(pod).claim("dev", name=claim)
-
-
-def a_book(*objects: Queue | Claim | ClaimTemplate, **settings: Any) -> DeviceBook:
-    book = DeviceBook(DraSettings.model_validate(settings))
-    for each in objects:
-        match each:
-            case Queue():
-                book.put_queue(each)
-            case Claim():
-                book.put_claim(each)
-            case ClaimTemplate():
-                book.put_template(each)
-    return book
-
-
-def counts(book: DeviceBook, queue: str) -> tuple[int, int, int]:
-    """Waiting, reserved and allocated devices of the class `gpu`."""
-    sums = (book.waiting(queue), book.reserved(queue), book.allocated(queue))
-    found = [thousandths(each).get("deviceclass/gpu", 0) // 1000 for each in sums]
-    return found[0], found[1], found[2]
-
-
-def why(book: DeviceBook, pod: PodBuilder, queue: str = "q") -> tuple[str, str]:
-    shortfall = book.shortfall(pod.view(), queue)
-    return (shortfall.reason, shortfall.message) if shortfall is not None else ("", "")
-
+from tests.builders.claims import a_claim, a_template
+from tests.builders.objects import PodBuilder
+from tests.unit.core.dra.device_books import (
+    ALLOCATED,
+    RESERVED,
+    TEMPLATE,
+    WAITING,
+    a_book,
+    counts,
+    gpus,
+    holding,
+    limited,
+    why,
+)
 
 # -- from a pod to its claims --------------------------------------------------------------------------------
 
 TEMPLATED = a_pod("p").claim("dev", template="t")
+
+
 GENERATED = TEMPLATED.generated_claim("dev", "p-dev-x")
-TEMPLATE = a_template("t").exactly("r", "gpu", count=2).view()
+
+
 MADE = gpus("p-dev-x", 3).made_for("p").view()
+
+
 FOREIGN = gpus("p-dev-x", 3).made_for("other").view()
+
+
 UNCOUNTABLE = a_claim("c").exactly("good", "gpu").exactly("bad", "gpu", mode="Some").view()
+
 
 WANTS: dict[str, tuple[PodBuilder, list[Any], int, tuple[str, str]]] = {
     "a named claim": (holding("p", "c"), [gpus("c", 2).view()], 2, ("", "")),
@@ -334,129 +310,3 @@ def test_an_unreadable_quota_holds_what_is_new_and_keeps_what_runs() -> None:
     assert why(book, holding("b", "d"))[0] == reasons.DEVICE_QUOTA_MALFORMED
     assert counts(book, "q") == (0, 0, 1)
     assert book.limits["q"].malformed.startswith("spec.dra[oops]: ")
-
-
-# -- what wakes whom -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def book() -> DeviceBook:
-    """Two queues below `team`, which limits; in each of them and in one elsewhere a pod waits."""
-    book = a_book(
-        limited("team", 2).view(),
-        a_queue("left").child_of("team").view(),
-        a_queue("right").child_of("team").view(),
-        limited("else", 1).view(),
-        *(gpus(name).view() for name in ("c", "w1", "w2", "w3")),
-        a_claim("nic").exactly("r", "nic").view(),
-    )
-    for queue, claim in (("left", "w1"), ("right", "w2"), ("else", "w3")):
-        book.put_pod(holding(f"waits-{queue}", claim).view(), WAITING, queue)
-    return book
-
-
-def test_a_new_waiting_pod_makes_its_queue_dirty(book: DeviceBook) -> None:
-    effect = book.put_pod(holding("p", "c").view(), WAITING, "left")
-    assert effect == Effect(touched=frozenset({"left", "team", "root"}), dirty=frozenset({"left"}))
-    assert book.put_pod(holding("p", "c").view(), WAITING, "left") == NO_EFFECT
-
-
-def test_devices_that_come_back_wake_all_below_the_queue_that_limits_them(book: DeviceBook) -> None:
-    book.put_pod(holding("p", "c").view(), ALLOCATED, "left")
-    assert book.drop_pod("uid-ml-p").dirty == {"left", "right"}
-    book.put_pod(holding("n", "nic").view(), ALLOCATED, "left")
-    assert book.drop_pod("uid-ml-n").dirty == frozenset()
-
-
-def test_a_claim_that_another_pod_holds_now_costs_a_waiting_one_less(book: DeviceBook) -> None:
-    assert book.put_pod(holding("p", "w2").view(), RESERVED, "left").dirty == {"right"}
-
-
-def test_a_claim_that_its_holder_takes_to_another_queue_costs_less_there(book: DeviceBook) -> None:
-    """The queue as a whole is no emptier for it, so nothing else would tell."""
-    holder = holding("p", "w3").view()
-    book.put_pod(holder, ALLOCATED, "left")
-    book.put_pod(holding("full", "c").view(), ALLOCATED, "else")
-    assert why(book, holding("waits-else", "w3"), "else")[0] == reasons.INSUFFICIENT_DEVICE_QUOTA
-    assert "else" in book.put_pod(holder, ALLOCATED, "else").dirty
-    assert why(book, holding("waits-else", "w3"), "else") == ("", "")
-
-
-def test_a_claim_that_comes_below_a_queue_with_its_holder_costs_less_there(book: DeviceBook) -> None:
-    book.put_pod(holding("p", "w2").view(), ALLOCATED, "else")
-    book.put_pod(holding("a", "c").view(), ALLOCATED, "left")
-    book.put_pod(holding("b", "w1").view(), ALLOCATED, "left")
-    assert why(book, holding("waits-right", "w2"), "right")[0] == reasons.INSUFFICIENT_DEVICE_QUOTA
-    assert "right" in book.put_queue(limited("else", 1).child_of("team").view()).dirty
-    assert why(book, holding("waits-right", "w2"), "right") == ("", "")
-
-
-def test_a_limit_that_changes_wakes_all_below(book: DeviceBook) -> None:
-    assert book.put_queue(limited("team", 3).view()).dirty == {"left", "right"}
-    assert book.put_queue(limited("team", 3).priority(4).view()) == NO_EFFECT
-    assert book.put_queue(limited("root", 9).view()).dirty == {"left", "right", "else"}
-    assert book.drop_queue("root").dirty == {"left", "right", "else"}
-
-
-def test_a_write_to_a_queue_that_leaves_its_parent_alone_counts_no_pod_anew(
-    book: DeviceBook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Schedulers write the status of the root about once a second, and every pod is below it."""
-
-    def counted(*_: object) -> None:
-        raise AssertionError("a pod is counted anew")
-
-    monkeypatch.setattr("core.dra.book.wants_of", counted)
-    assert book.put_queue(limited("team", 2).allocated({"cpu": "1"}).view()) == NO_EFFECT
-    assert book.put_queue(limited("team", 1).view()).dirty == {"left", "right"}
-
-
-def test_claims_and_templates_that_come_wake_the_pods_that_wait_for_them() -> None:
-    book = a_book()
-    book.put_pod(holding("p", "c").view(), WAITING, "q")
-    book.put_pod(a_pod("t").claim("dev", template="t").view(), WAITING, "r")
-    assert book.put_claim(gpus("c").view()).dirty == {"q"}
-    assert book.put_claim(gpus("c").view()) == NO_EFFECT
-    assert book.put_claim(gpus("c", 2).view()).dirty == {"q"}
-    assert book.put_template(TEMPLATE).dirty == {"r"}
-    assert book.put_template(TEMPLATE) == NO_EFFECT
-    assert book.drop_template("ml/t").dirty == {"r"}
-    assert book.put_claim(gpus("unused").view()) == NO_EFFECT
-
-
-# -- what is shown -------------------------------------------------------------------------------------------
-
-
-def test_status_shows_what_is_allocated_in_the_queue_and_below() -> None:
-    book = a_book(
-        a_queue("leaf").child_of("team").view(),
-        a_queue("team").view(),
-        a_claim("c").exactly("r", "gpu", count=2, capacity={"memory": "8Gi", "cores": "250m"}).view(),
-        gpus("d").view(),
-    )
-    book.put_pod(holding("a", "c").view(), ALLOCATED, "leaf")
-    book.put_pod(holding("b", "d").view(), RESERVED, "leaf")
-    shown = {"deviceclass/gpu": "2", "memory.deviceclass/gpu": "17179869184", "cores.deviceclass/gpu": "500m"}
-    assert book.published(a_queue("leaf").view()) == book.published(a_queue("team").view()) == shown
-    assert book.published(a_queue("other").view()) == {}
-
-
-def test_keys_that_the_scheduler_owns_are_left_to_it() -> None:
-    book = a_book(gpus("c").view(), a_claim("n").exactly("r", "nic").view())
-    book.put_pod(holding("a", "c").claim("two", name="n").view(), ALLOCATED, "q")
-    fields: dict[str, Any] = {"f:status": {"f:allocated": {"f:deviceclass/gpu": {}}}}
-    owned = a_queue("q").put(
-        "metadata", "managedFields", value=[{"manager": "vc-scheduler", "fieldsV1": fields}]
-    )
-    assert book.published(owned.view()) == {"deviceclass/nic": "1"}
-
-
-def test_the_share_is_that_of_the_fullest_limit() -> None:
-    queue = a_queue("q").devices(
-        {"capability": {"gpu": {"count": 4, "capacity": {"m": 4}}, "nic": {"count": 0}}}
-    )
-    book = a_book(queue.view(), a_claim("c").exactly("r", "gpu", capacity={"m": 3}).view())
-    assert book.share("q") == 0
-    book.put_pod(holding("a", "c").view(), RESERVED, "q")
-    assert book.share("q") == 0.75
-    assert book.share("unknown") == 0

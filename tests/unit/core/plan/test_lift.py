@@ -1,50 +1,18 @@
 """Who is lifted, in which order, and what is said to those who wait."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from core import catalogue, names, reasons
 from core.objects import Pod
-from core.plan.decision import Hold, Lift
+from core.plan.decision import Lift
 from core.plan.lift import Planner
-from core.queues.ledger import Ledger
 from core.settings import CardSettings, GateSettings, Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_template
 from tests.builders.objects import PodBuilder, QueueBuilder
-
-MPS_NODE = a_node("mps").card("A100", 4).mps(32, replicas=8)
-
-
-def books(*queues: QueueBuilder, nodes: tuple[Any, ...] = (), settings: Settings | None = None) -> Ledger:
-    ledger = Ledger(settings or Settings())
-    for node in nodes or (a_node("h1").card("H200", 8), a_node("h2").card("H100", 8)):
-        ledger.put_node(node.view())
-    for queue in queues:
-        ledger.put_queue(queue.view())
-    return ledger
-
-
-def one(name: str, card: str = "H200", *, count: int = 1, second: int = 0) -> PodBuilder:
-    pod = a_pod(name).gpu(count).card(card).in_queue("q").gated()
-    return pod.created(f"2024-01-01T00:00:{second:02}Z").put("metadata", "resourceVersion", value="7")
-
-
-def decide(ledger: Ledger, *pods: PodBuilder, queue: str = "q") -> dict[str, Lift | Hold]:
-    for pod in pods:
-        ledger.put_pod(pod.view())
-    return {decision.pod.name: decision for decision in Planner(ledger).decide(queue)}
-
-
-def lifted(decisions: dict[str, Lift | Hold]) -> list[str]:
-    return [name for name, decision in decisions.items() if isinstance(decision, Lift)]
-
-
-def held(decision: Lift | Hold) -> Hold:
-    assert isinstance(decision, Hold)
-    return decision
+from tests.unit.core.plan.lifting import MPS_NODE, books, decide, held, lifted, one
 
 
 def test_pods_are_lifted_up_to_the_quota_and_no_further() -> None:
@@ -291,61 +259,6 @@ def test_a_pod_that_nobody_sent_to_the_missing_default_queue_and_that_needs_no_c
         reasons.QUEUE_NOT_FOUND,
         reasons.GET_TASK_REQUEST_RESOURCE_FAILED,
     }
-
-
-@pytest.mark.parametrize(
-    ("used", "expected"),
-    [
-        ({}, "H200"),
-        ({"H200": 3}, "H100"),
-        ({"H200": 2}, "H200"),
-    ],
-)
-def test_a_choice_takes_the_leftmost_card_with_quota(used: dict[str, int], expected: str) -> None:
-    ledger = books(a_queue("q").cards({"H200": 3, "H100": 3}))
-    for card, count in used.items():
-        ledger.put_pod(a_pod(f"used-{card}").gpu(count).card(card).in_queue("q").bound_to("h1").view())
-    decision = decide(ledger, one("p", "H200|H100"))["p"]
-    assert isinstance(decision, Lift)
-    assert decision.assigned == {expected: 1}
-
-
-def test_a_choice_takes_the_next_card_when_the_first_has_no_stock() -> None:
-    ledger = books(a_queue("q").cards({"H200": 20, "H100": 3}))
-    ledger.put_pod(a_pod("foreign").gpu(8).bound_to("h1").view())
-    decision = decide(ledger, one("p", "H200|H100"))["p"]
-    assert isinstance(decision, Lift)
-    assert decision.assigned == {"H100": 1}
-
-
-def test_a_choice_without_any_stock_waits_and_is_woken_when_a_pod_leaves_its_node() -> None:
-    ledger = books(a_queue("q").cards({"H200": 20, "H100": 20}))
-    for node in ("h1", "h2"):
-        ledger.put_pod(a_pod(f"foreign-{node}").gpu(8).bound_to(node).view())
-    assert held(decide(ledger, one("p", "H200|H100"))["p"]).reason == reasons.NO_FREE_CARD
-    ledger.wakeups.take_queues()
-    ledger.drop_pod("uid-ml-foreign-h2")
-    assert set(ledger.wakeups.pending) == {"q"}
-    assert lifted({d.pod.name: d for d in Planner(ledger).decide("q")}) == ["p"]
-
-
-def test_two_choices_in_one_pass_do_not_share_one_slot() -> None:
-    ledger = books(a_queue("q").cards({"H200": 1, "H100": 0}))
-    assert lifted(decide(ledger, one("a", "H200|H100", second=1), one("b", "H200|H100", second=2))) == ["a"]
-
-
-def test_a_single_card_without_stock_is_lifted_and_a_choice_excluded_by_its_own_affinity_is_told_so() -> None:
-    ledger = books(a_queue("q").cards({"H200": 20, "H100": 20}))
-    ledger.put_pod(a_pod("foreign").gpu(8).bound_to("h1").view())
-    assert lifted(decide(ledger, one("single"))) == ["single"]
-    excluded = one("excluded", "H200|H100").needs_node("zone", "moon")
-    assert held(decide(ledger, excluded)["excluded"]).reason == reasons.AFFINITY_EXCLUDES_CARDS
-
-
-def test_nodes_that_are_cordoned_or_not_ready_are_no_stock() -> None:
-    nodes = (a_node("h1").card("H200", 8).cordoned(), a_node("h2").card("H100", 8).not_ready())
-    ledger = books(a_queue("q").cards({"H200": 20, "H100": 20}), nodes=nodes)
-    assert held(decide(ledger, one("p", "H200|H100"))["p"]).reason == reasons.NO_FREE_CARD
 
 
 def test_a_pod_that_carries_the_gate_and_asks_for_nothing_is_let_go() -> None:

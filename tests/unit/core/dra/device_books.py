@@ -1,0 +1,54 @@
+"""Books of devices with queues and claims in them, and questions to them."""
+
+from typing import Any
+
+from core.dra.amounts import thousandths
+from core.dra.book import DeviceBook
+from core.objects import Claim, ClaimTemplate, Queue
+from core.settings import DraSettings
+from core.stage import Stage
+from tests.builders import a_pod, a_queue
+from tests.builders.claims import ClaimBuilder, a_claim, a_template
+from tests.builders.objects import PodBuilder, QueueBuilder
+
+WAITING, RESERVED, ALLOCATED = Stage.WAITING, Stage.RESERVED, Stage.ALLOCATED
+
+
+def limited(name: str, count: int, device_class: str = "gpu") -> QueueBuilder:
+    return a_queue(name).devices({"capability": {device_class: {"count": count}}})
+
+
+def gpus(name: str, count: int = 1) -> ClaimBuilder:
+    return a_claim(name).exactly("r", "gpu", count=count)
+
+
+def holding(pod: str, claim: str) -> PodBuilder:
+    return a_pod(pod).claim("dev", name=claim)
+
+
+def a_book(*objects: Queue | Claim | ClaimTemplate, **settings: Any) -> DeviceBook:
+    book = DeviceBook(DraSettings.model_validate(settings))
+    for each in objects:
+        match each:
+            case Queue():
+                book.put_queue(each)
+            case Claim():
+                book.put_claim(each)
+            case ClaimTemplate():
+                book.put_template(each)
+    return book
+
+
+def counts(book: DeviceBook, queue: str) -> tuple[int, int, int]:
+    """Waiting, reserved and allocated devices of the class `gpu`."""
+    sums = (book.waiting(queue), book.reserved(queue), book.allocated(queue))
+    found = [thousandths(each).get("deviceclass/gpu", 0) // 1000 for each in sums]
+    return found[0], found[1], found[2]
+
+
+def why(book: DeviceBook, pod: PodBuilder, queue: str = "q") -> tuple[str, str]:
+    shortfall = book.shortfall(pod.view(), queue)
+    return (shortfall.reason, shortfall.message) if shortfall is not None else ("", "")
+
+
+TEMPLATE = a_template("t").exactly("r", "gpu", count=2).view()
