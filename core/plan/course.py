@@ -4,7 +4,7 @@ It may be paused between any two of its steps, and left for other queues where n
 """
 
 from collections import deque
-from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Generator, Hashable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, TypeVar
 
@@ -111,25 +111,44 @@ class Courses:
     # -- a queue with groups -----------------------------------------------------------------------------------
 
     def _units(self, turn: Turn) -> Iterator[Decision | None]:
+        """First what gangs lack that hold something already; members beyond that come when they would if it were whole."""
         units = yield from turn.rests(units_of(self._ledger, turn.queue))
         turn.expect(len(units))
+        line: list[tuple[Unit, set[str] | None]] = []
         for unit in units:
-            yield from self._unit(unit, turn)
+            if not unit.comes_first:
+                line.append((unit, None))
+                continue
+            decided = yield from self._as_a_whole(unit, turn)
+            if turn.undecided_head:
+                return
+            if decided is not None:
+                line.append((unit.in_line(), decided))
+            yield from turn.rest(None)
+        for unit, known in sorted(line, key=lambda each: each[0].rank):
+            decided = known if known is not None else (yield from self._as_a_whole(unit, turn))
+            if decided is not None:
+                yield from self._one_by_one(unit, decided, turn)
             if turn.undecided_head:
                 return
             yield from turn.rest(None)
 
-    def _unit(self, unit: Unit, turn: Turn) -> Iterator[Decision | None]:
-        decided: set[str] = set()
-        if turn.head is None and unit.group is not None:
-            together = yield from self._together(unit, turn)
-            if together is None:
-                # What a gang lacks that holds something already must not go to those behind it.
-                turn.undecided_head = turn.fifo or unit.comes_first
-                return
-            decided = {decision.pod.uid for decision in together}
-            turn.heard(together, of_gang=True)
-            yield from self._handed_out(together)
+    def _as_a_whole(self, unit: Unit, turn: Turn) -> Generator[Decision | None, None, set[str] | None]:
+        """Decides on the members that are lifted together. Returns their UIDs; None when that is put off."""
+        if turn.head is not None or unit.group is None:
+            return set()
+        together = yield from self._together(unit, turn)
+        if together is None:
+            # What a gang lacks that holds something already must not go to those behind it.
+            turn.undecided_head = turn.fifo or unit.comes_first
+            return None
+        decided = {decision.pod.uid for decision in together}
+        turn.heard(together, of_gang=True)
+        yield from self._handed_out(together)
+        return decided
+
+    def _one_by_one(self, unit: Unit, decided: Container[str], turn: Turn) -> Iterator[Decision | None]:
+        """Decides on the members on whom that was not done together, and on pods that belong to no group."""
         held = yield from held_cards(self._ledger, unit)
         pace = Pace(_PASSED_IN_A_STEP)
         for entry in unit.entries:

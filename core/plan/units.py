@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from core import names
@@ -40,6 +40,10 @@ class Unit:
     def comes_first(self) -> bool:
         """Whether it has precedence over all others, see `units_of`."""
         return not self.rank[0]
+
+    def in_line(self) -> "Unit":
+        """The same without precedence."""
+        return replace(self, rank=(True, *self.rank[1:]))
 
     @property
     def starts_with(self) -> int:

@@ -182,7 +182,9 @@ def _statuses(table: str) -> dict[str, str]:
 
 
 def _rows(table: str) -> list[list[str]]:
-    return [line.split() for line in table.splitlines()[1:]]
+    """The rows below the heading; what a command says of its sources on standard error is in the output too."""
+    lines = [line for line in table.splitlines() if not line.startswith("note: ")]
+    return [line.split() for line in lines[1:]]
 
 
 def _quietly(shell: Shell, line: str) -> str:

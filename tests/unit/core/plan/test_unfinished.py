@@ -122,6 +122,21 @@ def test_of_two_the_younger_one_gives_back_and_the_older_one_is_finished_by_that
     assert world.given_back(100) == []
 
 
+def test_members_beyond_what_one_gang_lacks_leave_what_another_one_lacks() -> None:
+    """Else the other one stays in half for good, for what nobody needs."""
+    world = World()
+    world.ledger.put_queue(a_queue("q").cards({"A": 8}).view())
+    world.half("old", OLD)
+    world.half("young", YOUNG)
+    world.put(member("old", 4))
+    world.put(a_pod("alone").gpu(1).card("A").in_queue("q").priority(9).gated())
+    lifts = [each.pod.name for each in Planner(world.ledger).decide("q") if hasattr(each, "lifted")]
+    assert lifts == ["old-3", "young-3"]
+    world.ledger.put_queue(a_queue("q").cards({"A": 9}).view())
+    lifts = [each.pod.name for each in Planner(world.ledger).decide("q") if hasattr(each, "lifted")]
+    assert lifts == ["alone"], "it comes when it would if its gang were whole"
+
+
 def test_halves_that_were_let_in_one_by_one_are_told_and_solved_and_come_before_nobody() -> None:
     world = World()
     world.ledger.put_queue(a_queue("q").cards({"A": 7}).view())
