@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from core.queues.twofold import twofold
 
     settings, state = cluster.read(options, needs=(NODE,))
-    inventory, classes = Inventory(settings.cards.resources), DeviceClasses()
+    inventory, classes = Inventory.of(settings), DeviceClasses()
     for device_class in state.device_classes:
         classes.put(device_class)
     for node in state.nodes:

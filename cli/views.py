@@ -14,7 +14,7 @@ def of(state: "State", settings: "Settings") -> "ClusterView":
     from core.cards.inventory import Inventory
     from core.dra.extended import DeviceClasses
 
-    inventory = Inventory(settings.cards.resources)
+    inventory = Inventory.of(settings)
     for node in state.nodes:
         inventory.put(node)
     classes = DeviceClasses()

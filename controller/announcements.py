@@ -4,17 +4,18 @@ from collections.abc import Callable, Iterable
 
 from controller.sayings import History, Recorder, Saying, Sayings
 from core import reasons
+from core.cards.alarms import Alarm
 from core.cards.assigned import read_assigned
 from core.catalogue import event_note
 from core.names import ASSIGNED_ANNOTATION, CHARGED_QUEUE_ANNOTATION
-from core.objects import Group, Pod, Queue
+from core.objects import Group, Node, Pod, Queue
 from core.plan.decision import Hold, Lift
 from core.queues.entry import Entry
 from core.queues.notices import Notice
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
 from kube.events import Past, Reference
-from kube.resources import PODGROUPS, PODS, QUEUES
+from kube.resources import NODES, PODGROUPS, PODS, QUEUES
 
 __all__ = ["GROWING_S", "MOMENT_S", "Announcements", "Recorder"]
 
@@ -38,6 +39,7 @@ _RESERVATION = "WatchReservation"
 _QUOTA = "ReadQuota"
 _ROOM = "FindRoom"
 _TERMINATION = "WatchTermination"
+_CARDS = "DiscoverCards"
 
 _HOLD = _LIFT
 _ROLLOUT = reasons.ROLLOUT_NEEDS_QUOTA
@@ -156,6 +158,17 @@ class Announcements:
             )
             self._sayings.say(notice.reason, saying)
 
+    def about_node(self, node: Node, alarms: Iterable[Alarm]) -> None:
+        """Says what about a node's cards does not add up, once; what is mended may be said again later."""
+        current: dict[str, list[str]] = {}
+        for alarm in alarms:
+            current.setdefault(alarm.reason, []).append(alarm.message)
+        over = [topic for topic in self._sayings.topics(node.uid) if topic not in current]
+        self._sayings.forget(node.uid, *over)
+        regarding = Reference.of(NODES, node.name, uid=node.uid)
+        for reason, messages in current.items():
+            self._sayings.say(reason, Saying(regarding, reason, " | ".join(messages), _CARDS))
+
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Forgets a pod that does not exist any more, and why it waited once it is seen without gate."""
         if old is None:
@@ -198,7 +211,7 @@ class Announcements:
         reason, action = past.words.reason, past.words.action
         if reason in _DONE or not self._exists(past.regarding):
             return ""
-        if action == _QUOTA or reason in _OWN_TOPICS:
+        if action in (_QUOTA, _CARDS) or reason in _OWN_TOPICS:
             return reason
         return action if action in {_HOLD, _COUNT, _RESERVATION, _ROOM, _TERMINATION} else ""
 

@@ -6,6 +6,7 @@ import logging
 from controller.auditing import Auditor
 from controller.binding import BindingHook
 from controller.caches import Caches
+from controller.discovery import NodeWatch
 from controller.lift_writing import WRITE_TIMEOUT_S
 from controller.lifting import Lifter
 from controller.metrics import QueueSeries
@@ -54,6 +55,7 @@ class Leader:
         hook: BindingHook,
         series: QueueSeries,
         auditor: Auditor,
+        nodes: NodeWatch,
     ) -> None:
         self._caches = caches
         self._lifter = lifter
@@ -66,6 +68,7 @@ class Leader:
         self._hook = hook
         self._series = series
         self._auditor = auditor
+        self._nodes = nodes
         self._gave_up = False
 
     async def lead(self, term: Term) -> None:
@@ -94,6 +97,7 @@ class Leader:
                 tasks.create_task(self._reservations.run(term), name="reservations")
                 tasks.create_task(self._stranded.run(), name="stranded pods")
                 tasks.create_task(self._auditor.run(), name="audit")
+                tasks.create_task(self._nodes.run(), name="nodes")
                 tasks.create_task(self._definition.run(term), name="queue definition")
                 await self._hook.run()
         finally:

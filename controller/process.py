@@ -12,7 +12,7 @@ from controller.auditing import Auditor
 from controller.binding import BindingHook
 from controller.caches import Caches
 from controller.device_series import DeviceSeries
-from controller.discovery import DiscoveryLog
+from controller.discovery import DiscoveryLog, NodeWatch
 from controller.extender import Extender
 from controller.extender_listener import add_moved_routes, listening
 from controller.extender_metrics import ExtenderMetrics
@@ -115,6 +115,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             hook,
             series,
             Auditor(caches, metrics),
+            NodeWatch(caches, announcements),
         )
         frame.health.require_live("refresh", leader.stuck)
         app = application()
@@ -167,7 +168,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
 def _exists(caches: Caches, regarding: Reference) -> bool:
     """Whether an object that an event is about is there: that very one, not another of its name."""
     key = f"{regarding.namespace}/{regarding.name}" if regarding.namespace else regarding.name
-    found: Pod | Group | Queue | None = None
+    found: Pod | Group | Queue | Node | None = None
     match regarding.kind:
         case "Pod":
             found = caches.pods.get(key)
@@ -175,6 +176,9 @@ def _exists(caches: Caches, regarding: Reference) -> bool:
             found = caches.groups.get(key)
         case "Queue":
             found = caches.queues.get(key)
+        case "Node":
+            # Events about nodes are in a namespace, nodes are not.
+            found = caches.nodes.get(regarding.name)
         case _:
             pass
     return found is not None and found.uid == regarding.uid

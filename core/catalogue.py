@@ -416,6 +416,16 @@ CATALOGUE: Final = _catalogue(
         "the scheduler retries; check the controller",
     ),
     Reason(
+        reasons.ACCELERATOR_WITHOUT_CARD,
+        "the node offers accelerators that give no card, so no card quota counts them",
+        "install the vendor's labeller, label the node by hand, or add a row to the setting discovery",
+    ),
+    Reason(
+        reasons.CARD_LABELS_CONTRADICT,
+        "what the labels of the node say of its cards and what it offers cannot both be true",
+        "restart the vendor's labeller and device plugin on the node, or mend the labels",
+    ),
+    Reason(
         reasons.MGPU_RECORD_ASSIGNED,
         "the pod was bound without cards and got them afterwards, before it started",
         "nothing for the pod; find out why the binding hook was not asked",

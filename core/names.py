@@ -35,6 +35,7 @@ CARD_NAME_ANNOTATION: Final = "volcano.sh/card.name"
 CARD_NAME_MISPRINT: Final = "volcano.sh/card.card"
 """Occurs once in the documents the project was made from; never read, only warned about."""
 
+NVIDIA_RESOURCE: Final = "nvidia.com/gpu"
 MPS_RESOURCE: Final = "nvidia.com/gpu.shared"
 MIG_RESOURCE_PREFIX: Final = "nvidia.com/mig-"
 MPS_REPLICAS_LABEL: Final = "nvidia.com/gpu.replicas"

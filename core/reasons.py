@@ -104,6 +104,10 @@ POD_TERMINATING: Final = "PodTerminating"
 NO_LEADER: Final = "NoLeader"
 API_UNAVAILABLE: Final = "ApiUnavailable"
 
+# What does not add up on a node (events on nodes).
+ACCELERATOR_WITHOUT_CARD: Final = "AcceleratorWithoutCard"
+CARD_LABELS_CONTRADICT: Final = "CardLabelsContradict"
+
 # What was found wrong with the records of bound pods (events on pods and nodes).
 MGPU_RECORD_ASSIGNED: Final = "MgpuRecordAssigned"
 MGPU_RECORD_MISSING: Final = "MgpuRecordMissing"

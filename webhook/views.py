@@ -23,7 +23,7 @@ class LiveViews:
     def __init__(
         self, client: ListWatch, settings: Settings, *, informer_metrics: metrics.Metrics = metrics.DEFAULT
     ) -> None:
-        self._inventory = Inventory(settings.cards.resources)
+        self._inventory = Inventory.of(settings)
         self._by_name: dict[str, Queue] = {}
         self._namespaces_by_name: dict[str, Namespace] = {}
         self._device_classes = DeviceClasses()

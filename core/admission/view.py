@@ -42,4 +42,4 @@ class Context:
     def inventory(self) -> Inventory:
         """The cards of the nodes; without the view of them, what the settings and the names of shares tell."""
         known = self.view.inventory
-        return Inventory(self.settings.cards.resources) if known is None else known
+        return Inventory.of(self.settings) if known is None else known

@@ -2,9 +2,9 @@
 
     expression = name *( "|" name )
     name       = product [ "/" share ]
-    share      = "mps-" G "g*1/" R  |  "mig-" profile "-mixed"
+    share      = "mps-" G "g*1/" R  |  "mig-" profile "-mixed"  |  ...
 
-A product is a label value, since discovery takes it from a node label.
+A product is a label value, since discovery takes it from a node label. The kinds of shares stand in `core.cards.shares`.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
-from core import names
+from core.cards import shares
 from core.violations import show
 
 BAR: Final = "|"
@@ -23,8 +23,6 @@ _SHORT: Final = 256
 """Longest expression that is remembered once it was judged, so that odd ones cannot fill the memory."""
 
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-_MPS: Final = re.compile(r"mps-[0-9]+g\*1/[1-9][0-9]*")
-_MIG: Final = re.compile(r"mig-(?P<profile>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)-mixed")
 _BLANK: Final = re.compile(r"\s")
 _VISIBLE: Final = re.compile(r"[!-~]+")
 
@@ -57,24 +55,21 @@ def is_product(text: str) -> bool:
 
 
 def is_share(name: str) -> bool:
-    """Whether the name is that of an MPS or MIG share."""
-    return resource_by_name(name) is not None
+    """Whether the name is that of a share of a kind that is known."""
+    product, slash, share = name.partition("/")
+    return bool(slash) and is_product(product) and shares.kind_of(share) is not None
 
 
 def stands_for_share(resource: str) -> bool:
     """Whether a resource is that of a share of a card, by its name alone."""
-    return resource == names.MPS_RESOURCE or resource.startswith(names.MIG_RESOURCE_PREFIX)
+    return shares.stands_for_share(resource)
 
 
-def resource_by_name(name: str) -> str | None:
-    """The resource of an MPS or MIG share, which follows from its name; None for every other name."""
+def resources_by_name(name: str) -> frozenset[str]:
+    """The resources that may stand for a share, as far as that follows from its name; none for every other name."""
     product, slash, share = name.partition("/")
-    if not slash or not is_product(product):
-        return None
-    if _MPS.fullmatch(share):
-        return names.MPS_RESOURCE
-    mig = _MIG.fullmatch(share)
-    return names.MIG_RESOURCE_PREFIX + mig["profile"] if mig else None
+    found = shares.kind_of(share) if slash and is_product(product) else None
+    return frozenset() if found is None else found[0].resources(found[1])
 
 
 def name_errors(name: str) -> list[str]:
@@ -92,10 +87,9 @@ def name_errors(name: str) -> list[str]:
         ]
     if slash and not _VISIBLE.fullmatch(share):
         return [f"has the card name {show(name)}, whose part after the slash cannot be the name of a share"]
-    if share.startswith("mps-") and not _MPS.fullmatch(share):
-        return [f"has the card name {show(name)}; an MPS share is written like A100/mps-80g*1/8"]
-    if share.startswith("mig-") and not _MIG.fullmatch(share):
-        return [f"has the card name {show(name)}; a MIG share is written like H200/mig-1g.18gb-mixed"]
+    meant = shares.misspelt(share)
+    if meant is not None:
+        return [f"has the card name {show(name)}; {meant.title} is written like {meant.like}"]
     return []
 
 

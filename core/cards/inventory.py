@@ -3,22 +3,30 @@
 The cost of a change is that of one node, however many there are.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
 
-from core.cards.discovery import CardStock, NodeCards, discover
-from core.cards.expression import resource_by_name, stands_for_share
+from core.cards.alarms import Alarm
+from core.cards.discovery import CardStock, Labels, NodeCards, discover
+from core.cards.expression import resources_by_name, stands_for_share
+from core.cards.vendor import Vendor
+from core.cards.vendors import VENDORS, table_of
 from core.objects import Node
+from core.settings import Settings
 
 _NOTHING: Final = NodeCards({})
 _UNKNOWN: Final = frozenset[str]()
 
 
 class Inventory:
-    """What the nodes carry, plus what the settings say about products (`overrides`, product -> resource)."""
+    """What the nodes carry, plus what the settings say about products (`overrides`, product -> resource).
 
-    def __init__(self, overrides: Mapping[str, str]) -> None:
+    `table` is by which rows cards are found.
+    """
+
+    def __init__(self, overrides: Mapping[str, str], table: Sequence[Vendor] = VENDORS) -> None:
         self._overrides = dict(overrides)
+        self._table = tuple(table)
         self._nodes: dict[str, NodeCards] = {}
         self._holders: dict[str, set[str]] = {}
         self._users: dict[str, dict[str, int]] = {}
@@ -27,9 +35,18 @@ class Inventory:
         self._sorted: dict[str, tuple[str, ...]] = {}
         self._served: dict[str, tuple[str, ...]] | None = None
 
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """An empty one by the settings."""
+        return cls(settings.cards.resources, table_of(settings.discovery))
+
     def put(self, node: Node) -> frozenset[str]:
         """Takes in a node in its present state. Returns the cards for which other resources are known now."""
-        return self._replace(node.name, discover(node, self._overrides))
+        return self._replace(node.name, self.discovered(node))
+
+    def discovered(self, node: Node) -> NodeCards:
+        """The cards of a node in this state, whether or not it was taken in."""
+        return discover(node, self._overrides, self._table)
 
     def drop(self, name: str) -> frozenset[str]:
         """Takes out a node; one that is not there is no error. Returns the cards for which other resources are known now."""
@@ -40,14 +57,11 @@ class Inventory:
     def resources_of(self, card: str) -> frozenset[str]:
         """The resources that may stand for a card; empty for an unknown one.
 
-        An override decides alone; a share's resource follows from its name; else what the nodes show.
+        An override decides alone, then what the nodes show; of a share that no node shows, what follows from its name.
         """
         if card in self._overrides:
             return frozenset((self._overrides[card],))
-        by_name = resource_by_name(card) if "/" in card else None
-        if by_name is not None:
-            return frozenset((by_name,))
-        return self._resources.get(card, _UNKNOWN)
+        return self._resources.get(card) or (resources_by_name(card) if "/" in card else _UNKNOWN)
 
     def resource_of(self, card: str) -> str | None:
         """The canonical resource of a card, the smallest name; None for an unknown card."""
@@ -84,6 +98,14 @@ class Inventory:
     def on_node(self, name: str) -> Mapping[str, CardStock]:
         """The cards of a node; empty for an unknown node."""
         return self._nodes.get(name, _NOTHING).cards
+
+    def labels_on(self, name: str) -> Mapping[str, Labels]:
+        """The labels by which each card of a node is told."""
+        return self._nodes.get(name, _NOTHING).labels
+
+    def alarms(self, name: str) -> tuple[Alarm, ...]:
+        """What on a node costs somebody cards."""
+        return self._nodes.get(name, _NOTHING).alarms
 
     def notes(self, name: str) -> tuple[str, ...]:
         """Remarks about the labels and resources of a node, for the log."""

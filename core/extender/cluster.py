@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Iterable
 
-from core.cards.discovery import discover
 from core.crossquota.book import GuestBook
 from core.crossquota.quota import node_quota
 from core.crossquota.selector import keys
@@ -50,7 +49,7 @@ class Cluster:
         """The names of the node's cards."""
         if node is self.ledger.nodes.get(node.name):
             return self.ledger.inventory.on_node(node.name)
-        return discover(node, self.settings.cards.resources).cards
+        return self.ledger.inventory.discovered(node).cards
 
     def beside_promises(
         self, node: str, model: NodeModel, state: NodeState, asked: Question, counted: Container[str] = ()

@@ -1,12 +1,11 @@
 """The node labels that a lifted pod is narrowed to, so that it lands on the card it was given and on no other."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from core import names
 from core.affinity import Conjunction, Expression, NodeRequirement
-from core.cards.expression import resource_by_name
+from core.cards.discovery import Labels
 from core.plan.changed import ChangedNodes
 from core.plan.recent import Recent
 from core.queues.ledger import Ledger
@@ -16,12 +15,6 @@ _READ_IN_A_STEP: Final = 100
 _KEPT: Final = 100_000
 """Nodes that are remembered for some card."""
 
-_PRODUCT: Final = ".product"
-_MEMORY: Final = ".memory"
-
-_Told = frozenset[tuple[str, str]]
-"""The labels of a node that bear on a card."""
-
 
 class _Labels:
     """What the nodes of one card tell about it."""
@@ -29,14 +22,14 @@ class _Labels:
     def __init__(self, ledger: Ledger, card: str) -> None:
         self.requirement: NodeRequirement | None = None
         """What follows from it, None while that is not known."""
-        self._told: dict[str, _Told] = {}
-        self._nodes: Counter[_Told] = Counter()
+        self._told: dict[str, Labels] = {}
+        self._nodes: Counter[Labels] = Counter()
         self.changed = ChangedNodes(ledger, self._told.keys(), ledger.inventory.nodes_with(card))
 
     def __len__(self) -> int:
         return len(self._told)
 
-    def put(self, name: str, told: _Told | None) -> None:
+    def put(self, name: str, told: Labels | None) -> None:
         """Takes note of what a node tells now; None for one that does not carry the card."""
         before = self._told.pop(name, None)
         if told is not None:
@@ -53,9 +46,9 @@ class _Labels:
                 del self._nodes[before]
                 self.requirement = None
 
-    def all(self) -> set[tuple[str, str]]:
+    def all(self) -> Iterable[Labels]:
         """What any node tells."""
-        return set().union(*self._nodes)
+        return self._nodes.keys()
 
 
 class CardPlacement:
@@ -74,8 +67,8 @@ class CardPlacement:
     def requirement(self, card: str) -> NodeRequirement:
         """What nodes of this card have in common, and others have not; nothing for a card that no node carries now.
 
-        A MIG slice needs the product alone, its resource selects the rest. All MPS shares have one resource, so the
-        number of slices and the memory of the card have to match as well.
+        Most cards need the product alone, their resource selects the rest. Shares of one resource are told apart by the labels
+        that their names are made of. Nodes that name the product by different labels are alternatives.
         """
         labels = self._labels[card]
         known = None if labels.changed else labels.requirement
@@ -91,41 +84,31 @@ class CardPlacement:
             labels.changed.done(name)
             labels.put(name, self._told(name, card))
         if labels.requirement is None:
-            labels.requirement = NodeRequirement.all_of(*_common(card, labels.all()))
+            labels.requirement = _required(labels.all())
         return labels.requirement
 
     def _labels_of(self, card: str) -> _Labels:
         return _Labels(self._ledger, card)
 
-    def _told(self, name: str, card: str) -> _Told | None:
-        node = self._ledger.nodes.get(name)
-        if node is None or card not in self._ledger.inventory.on_node(name):
-            return None
-        product = card.partition("/")[0]
-        found = {
-            (key, value) for key, value in node.labels.items() if value == product and key.endswith(_PRODUCT)
-        }
-        if resource_by_name(card) == names.MPS_RESOURCE:
-            found |= {
-                (key, value)
-                for key, value in node.labels.items()
-                if key == names.MPS_REPLICAS_LABEL or key.endswith(_MEMORY)
-            }
-        return frozenset(found)
+    def _told(self, name: str, card: str) -> Labels | None:
+        return self._ledger.inventory.labels_on(name).get(card)
 
 
-def _common(card: str, told: Iterable[tuple[str, str]]) -> Conjunction:
-    product = card.partition("/")[0]
-    labels = sorted(told)
-    keys = [key for key, value in labels if value == product and key.endswith(_PRODUCT)]
-    if not keys:
-        return ()
-    wanted = [Expression(keys[0], "In", (product,))]
-    if resource_by_name(card) == names.MPS_RESOURCE:
-        memory = keys[0].removesuffix("product") + "memory"
-        wanted += [
-            Expression(label, "In", values)
-            for label in (names.MPS_REPLICAS_LABEL, memory)
-            if (values := tuple(value for key, value in labels if key == label))
-        ]
-    return tuple(wanted)
+def _required(told: Iterable[Labels]) -> NodeRequirement:
+    """An alternative for each way in which nodes tell the card: by which label of the product, and by which absent ones."""
+    ways: dict[tuple[str, tuple[str, ...]], list[Labels]] = {}
+    for labels in sorted(told):
+        absent = tuple(key for key, value in labels if not value)
+        ways.setdefault((labels[0][0], absent), []).append(labels)
+    alternatives = tuple(_common(ways[way]) for way in sorted(ways))
+    return NodeRequirement(alternatives, alternatives[0] if alternatives else ())
+
+
+def _common(told: Sequence[Labels]) -> Conjunction:
+    """What those have in common that tell the card in one way: a label that some of them lack says nothing of the card."""
+    keys = [key for key, _ in told[0] if all(key in dict(labels) for labels in told)]
+    values = {key: tuple(sorted({dict(labels)[key] for labels in told})) for key in keys}
+    return tuple(
+        Expression(key, "DoesNotExist") if values[key] == ("",) else Expression(key, "In", values[key])
+        for key in keys
+    )

@@ -27,7 +27,7 @@ class Premises:
 
     def __init__(self, settings: Settings) -> None:
         self.nodes: dict[str, Node] = {}
-        self.inventory = Inventory(settings.cards.resources)
+        self.inventory = Inventory.of(settings)
         self.occupants = Occupants(self._shared)
 
     def put(self, node: Node) -> NodeChange:

@@ -7,7 +7,7 @@ and `true` is no 1, because a value that is nearly right was usually meant for a
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from core.settings.values import (
@@ -15,6 +15,7 @@ from core.settings.values import (
     Bytes,
     Certificates,
     Exact,
+    LabelKey,
     Names,
     ObjectName,
     Product,
@@ -64,6 +65,17 @@ class CardSettings(Section):
     that its namespace names."""
     resources: Mapping[Product, ResourceName] = {}
     """Product -> resource name: overrides what the nodes show, and names cards that no node shows yet."""
+
+
+class DiscoveryRow(Section):
+    """A vendor whose labels are not in the table: where the name of a card stands, and what stands for whole cards."""
+
+    vendor: Annotated[StrictStr, Field(min_length=1, max_length=63)]
+    """What people call it."""
+    product: LabelKey
+    """The label with the name of the card."""
+    resources: Annotated[tuple[ResourceName, ...], Field(min_length=1)]
+    """What stands for whole cards; the first that a node offers."""
 
 
 class MgpuSettings(Section):
@@ -196,5 +208,7 @@ class Settings(Section):
     webhook: WebhookSettings = WebhookSettings()
     reservation: ReservationSettings = ReservationSettings()
     extender: ExtenderSettings = ExtenderSettings()
+    discovery: tuple[DiscoveryRow, ...] = ()
+    """Rows that come before those of the table by which cards are found."""
     scheduler_names: Annotated[Names, Field(min_length=1)] = ("volcano", "default-scheduler")
     """Schedulers whose pods are gated."""

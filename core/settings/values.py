@@ -18,6 +18,9 @@ _RESOURCE: Final = re.compile(
     r"/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
 _PRODUCT: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_KEY: Final = re.compile(
+    r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _PEM: Final = re.compile(
     r"(-----BEGIN CERTIFICATE-----\s+[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+", re.ASCII
@@ -77,6 +80,18 @@ def _resource(value: str) -> str:
     return value
 
 
+def _label_key(value: str) -> str:
+    if _LABEL_KEY.fullmatch(value) is None:
+        raise ValueError("must be the key of a label, such as nvidia.com/gpu.product")
+    return value
+
+
+def _label_value(value: str) -> str:
+    if value and _PRODUCT.fullmatch(value) is None:
+        raise ValueError("must be the value of a label")
+    return value
+
+
 def _object_name(value: str) -> str:
     if len(value) > _OBJECT_NAME_LENGTH or _OBJECT_NAME.fullmatch(value) is None:
         raise ValueError("must be the name of an object")
@@ -118,6 +133,8 @@ Certificates = Annotated[StrictStr, AfterValidator(_certificates)]
 
 Product = Annotated[StrictStr, AfterValidator(_product)]
 ResourceName = Annotated[StrictStr, AfterValidator(_resource)]
+LabelKey = Annotated[StrictStr, AfterValidator(_label_key)]
+LabelValue = Annotated[StrictStr, AfterValidator(_label_value)]
 ObjectName = Annotated[StrictStr, AfterValidator(_object_name)]
 
 AnyCase = BeforeValidator(_lower)

@@ -58,8 +58,7 @@ def settings_sections() -> dict[str, Any]:
     """Return the schema of every top-level key of the settings file, without references."""
     model = Settings.model_json_schema(by_alias=True)
     sections: dict[str, Any] = {
-        key: _plain(model["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema)
-        for key, schema in model["properties"].items()
+        key: _plain(_resolved(schema, model["$defs"])) for key, schema in model["properties"].items()
     }
     for section in sections.values():
         properties = section.get("properties", {})
@@ -93,6 +92,17 @@ def updated(schema: Mapping[str, Any]) -> dict[str, Any]:
 def render(schema: Mapping[str, Any]) -> str:
     """Return the text of the file."""
     return json.dumps(schema, indent=2) + "\n"
+
+
+def _resolved(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """With what its references name in their places; the model does not refer to itself."""
+    if isinstance(schema, list):
+        return [_resolved(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _resolved(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    return {key: _resolved(value, definitions) for key, value in schema.items()}
 
 
 def _plain(schema: Any) -> Any:

@@ -156,7 +156,8 @@ def test_every_discovered_card_has_a_usable_name_and_an_allocatable_resource(
     built = _node("n", labels, amounts)
     for card, stock in discover(built, {}).cards.items():
         assert expression.name_errors(card) == []
-        assert expression.resource_by_name(card) in (None, stock.resource)
+        by_name = expression.resources_by_name(card)
+        assert not by_name or stock.resource in by_name
         assert stock.milli == built.allocatable[stock.resource] > 0
 
 
@@ -177,12 +178,9 @@ def test_an_inventory_depends_on_the_last_state_of_each_node_alone(events: list[
             last[name] = _node(name, *state)
             changed = inventory.put(last[name])
         known |= set(inventory.cards())
-        nothing = {card: expression.resource_by_name(card) for card in known}
+        nothing = {card: expression.resources_by_name(card) for card in known}
         assert changed == {
-            card
-            for card in known
-            if inventory.resources_of(card)
-            != before.get(card, frozenset() if nothing[card] is None else {nothing[card]})
+            card for card in known if inventory.resources_of(card) != before.get(card, nothing[card])
         }
     fresh = Inventory({})
     for built in reversed(last.values()):

@@ -137,7 +137,14 @@ def test_cards_of_the_settings_are_shown_before_any_node_has_one(run: Run, tmp_p
 def test_a_node_whose_labels_do_not_add_up_is_told(run: Run) -> None:
     outcome = run("cards", "--state", "-", stdin=NODE % ("n1", 0))
     assert outcome.status == 0
-    assert outcome.err.startswith("warning: node n1: NVIDIA-H200 ")
+    assert outcome.err.startswith("warning: node n1: labels contradict status.allocatable: NVIDIA-H200 ")
+
+
+def test_an_accelerator_without_card_is_told_with_its_node_and_resource(run: Run) -> None:
+    outcome = run("cards", "--state", "-", stdin=(NODE % ("n1", 8)).replace("gpu.product", "gpu.model"))
+    assert outcome.err.startswith("warning: node n1: nvidia.com/gpu is offered and gives no card")
+    assert len(outcome.err.splitlines()) == 1
+    assert len(outcome.out.splitlines()) == 1
 
 
 def test_wide_shows_each_node_with_its_own_resource(run: Run) -> None:
@@ -165,12 +172,15 @@ def test_a_card_under_different_resources_is_told(run: Run, form: str) -> None:
     ("label", "told"),
     [
         ("nvidia.com/gpu.memory", "label nvidia.com/gpu.memory is missing, NVIDIA-H200 is not recognised"),
-        ("nvidia.com/gpu.product", ""),
+        ("nvidia.com/gpu.product", "no product label is recognised"),
     ],
 )
 def test_what_discovery_skipped_is_told_with_the_reason(run: Run, label: str, told: str) -> None:
     outcome = run("cards", "--state", "-", stdin=(NODE % ("n1", 8)).replace(label, "x"))
-    assert outcome.err == (f"warning: node n1: {told}\n" if told else "")
+    assert outcome.err == (
+        "warning: node n1: nvidia.com/gpu is offered and gives no card, so no card quota counts it: "
+        f"{told}; docs/cards.md says what a node has to show\n"
+    )
     assert len(outcome.out.splitlines()) == 1
 
 

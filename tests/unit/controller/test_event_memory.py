@@ -118,11 +118,12 @@ async def test_only_the_very_object_exists() -> None:
         Reference.of(PODS, "p", "ml", pod.uid),
         Reference.of(PODGROUPS, "g", "ml", group.uid),
         Reference.of(QUEUES, "q", uid=queue.uid),
+        Reference.of(NODES, "n", uid=NODE.view().uid),
     ]
     gone = [
         Reference.of(PODS, "p", "ml", "another"),
         Reference.of(PODS, "x", "ml", pod.uid),
         Reference.of(PODGROUPS, "p", "ml", pod.uid),
-        Reference.of(NODES, "n", uid=NODE.view().uid),
+        Reference.of(NODES, "n", uid="another"),
     ]
-    assert [_exists(world.caches, each) for each in (*there, *gone)] == [True] * 3 + [False] * 4
+    assert [_exists(world.caches, each) for each in (*there, *gone)] == [True] * 4 + [False] * 4

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from controller import lift_writing, repair
 from controller.announcements import Announcements
 from controller.auditing import Auditor
+from controller.discovery import NodeWatch
 from controller.leading import QUIET_S, Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
@@ -58,6 +59,7 @@ class Leading:
             self.world.hook,
             QueueSeries(self.world.caches.ledger),
             Auditor(self.world.caches, metrics),
+            NodeWatch(self.world.caches, parts[2]),
         )
         forget_all = Ledger.forget_all
 

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from controller.announcements import Announcements
 from controller.auditing import Auditor
 from controller.binding import BindingHook
+from controller.discovery import NodeWatch
 from controller.leading import Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
@@ -72,6 +73,7 @@ class Replica:
             self.hook,
             self.series,
             Auditor(self.caches, metrics),
+            NodeWatch(self.caches, announcements),
         )
         self.announcements = announcements
         self.caches.pods.subscribe(announcements.pod_changed)

@@ -60,6 +60,8 @@ def test_names_and_expressions_within_the_grammar(text: str) -> None:
         ("A/mps-80g*1/8/9", "MPS"),
         ("A/mps-\u0668g*1/8", "share"),
         ("A/mig-1g.18gb", "MIG"),
+        ("A/ts-140g/4", "time-slice"),
+        ("A/vnpu-x", "vNPU"),
         ("A/mig--mixed", "MIG"),
         ("A/mig-1g.-mixed", "MIG"),
         ("A/mig-1g/2g-mixed", "MIG"),
@@ -82,23 +84,61 @@ def test_a_share_of_a_kind_not_known_yet_is_reserved(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("card", "resource"),
+    ("card", "resources"),
     [
-        ("NVIDIA-A100-80GB/mps-80g*1/8", "nvidia.com/gpu.shared"),
-        ("NVIDIA-H200/mig-1g.18gb-mixed", "nvidia.com/mig-1g.18gb"),
-        ("NVIDIA-H200/mig-a-mixed-mixed", "nvidia.com/mig-a-mixed"),
-        ("NVIDIA-H200", None),
-        ("A/mps-80g*1/0", None),
-        ("A/mig-1g", None),
-        ("A B/mig-1g-mixed", None),
-        ("/mig-1g-mixed", None),
-        ("A/vgpu-4", None),
-        ("", None),
+        ("NVIDIA-A100-80GB/mps-80g*1/8", {"nvidia.com/gpu.shared"}),
+        ("NVIDIA-H200/mig-1g.18gb-mixed", {"nvidia.com/mig-1g.18gb"}),
+        ("NVIDIA-H200/mig-a-mixed-mixed", {"nvidia.com/mig-a-mixed"}),
+        ("NVIDIA-H200/ts-140g*1/4", {"nvidia.com/gpu", "nvidia.com/gpu.shared"}),
+        ("AMD_Instinct_MI300X_OAM/cpx_nps4", {"amd.com/gpu", "amd.com/cpx_nps4"}),
     ],
 )
-def test_the_resource_of_a_share_follows_from_its_name(card: str, resource: str | None) -> None:
-    assert expression.resource_by_name(card) == resource
-    assert expression.is_share(card) is (resource is not None)
+def test_the_resource_of_a_share_follows_from_its_name(card: str, resources: set[str]) -> None:
+    assert expression.resources_by_name(card) == resources
+    assert expression.is_share(card)
+    assert expression.expression_errors(card) == []
+
+
+def test_of_a_vnpu_only_nodes_tell_the_resource() -> None:
+    assert expression.is_share("310P3/vnpu-4c.3cpu")
+    assert expression.resources_by_name("310P3/vnpu-4c.3cpu") == frozenset()
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        "NVIDIA-H200",
+        "A/mps-80g*1/0",
+        "A/mig-1g",
+        "A B/mig-1g-mixed",
+        "/mig-1g-mixed",
+        "A/vgpu-4",
+        "A/ts-4",
+        "",
+    ],
+)
+def test_other_names_are_no_shares(card: str) -> None:
+    assert expression.resources_by_name(card) == frozenset()
+    assert not expression.is_share(card)
+
+
+@pytest.mark.parametrize(
+    ("resource", "share"),
+    [
+        ("nvidia.com/gpu.shared", True),
+        ("nvidia.com/mig-1g.5gb", True),
+        ("amd.com/cpx_nps4", True),
+        ("amd.com/spx_nps1", False),
+        ("huawei.com/Ascend310P-2c.1cpu", True),
+        ("huawei.com/Ascend910-16c", True),
+        ("huawei.com/npu-12c", True),
+        ("huawei.com/Ascend910", False),
+        ("huawei.com/Ascend910-memory", False),
+        ("nvidia.com/gpu", False),
+    ],
+)
+def test_some_resources_stand_for_shares_alone(resource: str, *, share: bool) -> None:
+    assert expression.stands_for_share(resource) is share
 
 
 SIXTEEN = "|".join(f"C{number}" for number in range(16))

@@ -82,6 +82,8 @@ def test_the_cards_of_a_resource_are_found() -> None:
 def test_remarks_about_a_node_are_kept_with_it() -> None:
     inventory = Inventory({})
     inventory.put(a_node("n").product("A").view())
-    assert inventory.notes("n") == ("A has a label, but no resource in status.allocatable",)
+    (note,) = inventory.notes("n")
+    assert "A has a label, but no resource in status.allocatable" in note
+    assert [alarm.message for alarm in inventory.alarms("n")] == [note]
     inventory.drop("n")
-    assert inventory.notes("n") == ()
+    assert (inventory.notes("n"), inventory.alarms("n")) == ((), ())

@@ -1,0 +1,46 @@
+"""Which extended resources seem to stand for accelerators, whether or not the table of vendors knows their labels."""
+
+import re
+from typing import Final
+
+UNLABELLED: Final = {
+    "Cambricon": ("cambricon.com/mlu", "Cambricon/cambricon-k8s-device-plugin, device-plugin/README.md"),
+    "Iluvatar": (
+        "iluvatar.com/gpu",
+        "Deep-Spark/ix-device-plugin, its configuration; iluvatar.ai/gpu in older ones",
+    ),
+    "Moore Threads": ("mthreads.com/gpu", "Project-HAMi/HAMi, its guide to Moore Threads"),
+    "Kunlunxin": ("kunlunxin.com/xpu", "Tencent Cloud, document 457/138230, component xpu-gpu"),
+}
+"""Vendors whose software names no product in a public node label: name -> (resource, where it was looked up)."""
+
+_DOMAINS: Final = frozenset(
+    {
+        "nvidia.com",
+        "amd.com",
+        "huawei.com",
+        "gpu.intel.com",
+        "habana.ai",
+        "cambricon.com",
+        "hygon.com",
+        "enflame.com",
+        "metax-tech.com",
+        "iluvatar.com",
+        "iluvatar.ai",
+        "mthreads.com",
+        "kunlunxin.com",
+    }
+)
+_WORDS: Final = re.compile(
+    r"(?:^|[^a-z])v?(?:gpu|npu|xpu|dcu|mlu|gcu|ppu|tpu|gaudi|neuron|accelerator|ascend[0-9a-z]*)s?(?:$|[^a-z])"
+)
+_NOT_DEVICES: Final = re.compile(r"mem|core|rdma|hca|hostdev|monitoring|percentage|priority")
+"""Words in resources that the same vendors offer beside their cards."""
+
+
+def looks_like_accelerator(resource: str) -> bool:
+    """Whether an extended resource seems to stand for accelerators: by its vendor, or by a word in its name."""
+    domain, slash, kind = resource.partition("/")
+    if not slash or _NOT_DEVICES.search(kind.lower()) is not None:
+        return False
+    return domain in _DOMAINS or _WORDS.search(kind.lower()) is not None

@@ -1,0 +1,81 @@
+"""What does not add up on a node and costs somebody cards: accelerators that no quota counts, labels that cannot be true."""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from core import names, reasons
+from core.cards import expression, vendors
+from core.cards.accelerators import looks_like_accelerator
+from core.cards.product import Product, integer
+from core.cards.vendors import NVIDIA
+from core.objects import Node
+
+_SEEN: Final = "docs/cards.md says what a node has to show"
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A reason, and the words for a person."""
+
+    reason: str
+    message: str
+
+
+def alarms_of(
+    node: Node,
+    product: Product | None,
+    whole: Mapping[str, int],
+    counted: Container[str],
+    amounts: Mapping[str, int],
+    notes: Sequence[str],
+) -> Iterator[Alarm]:
+    """The alarms of a node that offers these `amounts` in thousandths, those of the resources `counted` as its cards.
+
+    `whole` are its whole cards by the name of their resource, in thousandths; `notes` what was passed over, and why.
+    """
+    if product is not None:
+        for text in _contradicted(node.labels, product, whole, amounts):
+            yield Alarm(
+                reasons.CARD_LABELS_CONTRADICT, f"labels contradict status.allocatable: {text}; {_SEEN}"
+            )
+    served = {resource.partition("/")[0] for resource in amounts if resource in counted}
+    for resource in amounts:
+        if resource in counted or not _is_missed(resource, served):
+            continue
+        why = next((note for note in notes if resource in note), None) or next(iter(notes), None)
+        text = f"{resource} is offered and gives no card, so no card quota counts it"
+        message = f"{text}: {why or 'no product label is recognised'}; {_SEEN}"
+        yield Alarm(reasons.ACCELERATOR_WITHOUT_CARD, message)
+
+
+def _is_missed(resource: str, served: Container[str]) -> bool:
+    """Whether a resource without card should have one: a share, or whatever looks like one of a vendor without any card here."""
+    if resource in names.MGPU_RESOURCES:
+        return False
+    if expression.stands_for_share(resource):
+        return True
+    return looks_like_accelerator(resource) and resource.partition("/")[0] not in served
+
+
+def _contradicted(
+    labels: Mapping[str, str], product: Product, whole: Mapping[str, int], amounts: Mapping[str, int]
+) -> Iterator[str]:
+    if not any(product.offers(resource) for resource in amounts):
+        yield f"{product.name} has a label, but no resource in status.allocatable"
+    if product.vendor is not NVIDIA:
+        return
+    if product.value == product.name and product.value.endswith(vendors.SHARED_SUFFIX):
+        yield (
+            f"{product.label} says {product.value}, and neither {vendors.STRATEGY_LABEL} nor "
+            f"{vendors.REPLICAS_LABEL} says that cards are shared"
+        )
+    strategy = labels.get(vendors.MIG_STRATEGY_LABEL)
+    cut = [resource for resource in amounts if resource.startswith(names.MIG_RESOURCE_PREFIX)]
+    if cut and strategy in ("single", "none"):
+        yield f"{vendors.MIG_STRATEGY_LABEL} says {strategy}, and {cut[0]} is offered"
+    key = product.vendor.counts[0]
+    count = integer(labels.get(key, ""))
+    for resource, milli in whole.items():
+        if count is not None and 0 < count * 1000 < milli:
+            yield f"{key} says {count}, and {milli // 1000} {resource} are offered, as if cards were shared"

@@ -1,0 +1,137 @@
+"""docs/cards.md, made from the table of vendors: `python -m hack.pages.cards` writes it."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from core.cards.accelerators import UNLABELLED
+from core.cards.shares import SHARES
+from core.cards.vendor import Example, Vendor
+from core.cards.vendors import VENDORS
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "cards.md"
+
+_INTRODUCTION: Final = """\
+# Cards
+
+A card is what a quota counts and what a pod names: the product on a node's label, or a share of it. This page says what a
+node must show so that its cards are found, and how each name is built. It is made from the table in
+[`core/cards/vendors.py`](../core/cards/vendors.py) by `python -m hack.pages.cards`; a test compares the two.
+
+Three rules hold for every vendor:
+
+- The **name** comes from a node label, as it stands. It must be able to be a label's value: letters, digits, `.`, `_`, `-`.
+- The **number** comes from `status.allocatable` alone. Labels never give numbers, and readiness does not matter.
+- One node carries one product, whole or cut into shares. A share is a card of its own, with a quota of its own.
+
+`cardquota cards` shows what was found, and says on standard error which node offers something that gives no card.
+"""
+
+_SHARES: Final = """\
+## Shares
+
+| share | its name looks like | its resource |
+|---|---|---|
+"""
+
+_BY_HAND: Final = """\
+## Any other vendor, and nodes labelled by hand
+
+A label that is named after a resource needs no row: `<resource>.product` names the card, `<resource>.memory` (MiB of one card)
+must stand beside it, and what counts is `<resource>` itself, or else the only other resource of the same domain. So a node
+with eight `example.com/npu` becomes one with eight cards `X200` by
+
+```
+kubectl label node NODE example.com/npu.product=X200 example.com/npu.memory=65536
+```
+
+The software of these vendors names no product in a public node label. Their nodes are told about
+(`AcceleratorWithoutCard`), and labelled by hand in this way:
+
+| vendor | resource | looked up in |
+|---|---|---|
+"""
+
+_SETTINGS: Final = """\
+## Rows of your own
+
+Where a vendor's labels are others, the setting `discovery` adds rows; they come before those above:
+
+```yaml
+discovery:
+  - vendor: Example
+    product: example.com/npu.model     # label with the name of the card
+    resources: [example.com/npu]       # what stands for whole cards, the first that a node has
+```
+
+`cards.resources` says for one product which resource stands for it, whatever the nodes show.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join(
+        (_INTRODUCTION, *map(_section, VENDORS), _shares(), _by_hand(), _SETTINGS.rstrip() + "\n")
+    )
+
+
+def _section(vendor: Vendor) -> str:
+    lines = [f"## {vendor.name}", "", f"Written by: {vendor.written_by}.", ""]
+    lines += ["| | |", "|---|---|", f"| product | {_keys(vendor.products)} |"]
+    if vendor.memories:
+        note = " (a node without it is not recognised)" if vendor.memory_needed else ""
+        lines.append(f"| memory | {_keys(vendor.memories)}{note} |")
+    lines.append(f"| whole cards | {_keys(map(_readable, vendor.resources))} |")
+    if vendor.partitions:
+        lines.append(f"| all cards are cut | {_keys(vendor.partitions)} |")
+    if vendor.shares:
+        lines.append(f"| shares | {', '.join(share.title for share in vendor.shares)} |")
+    lines.append("")
+    for example in vendor.examples:
+        lines += [*_example(example), ""]
+    lines += ["Looked up in:", "", *(f"- {source}" for source in vendor.sources), ""]
+    return "\n".join(lines)
+
+
+def _example(example: Example) -> Iterator[str]:
+    yield "```yaml"
+    yield "metadata:"
+    yield "  labels:"
+    yield from (f'    {key}: "{value}"' for key, value in example.labels.items())
+    yield "status:"
+    yield "  allocatable:"
+    yield from (f'    {resource}: "{number}"' for resource, number in example.allocatable.items())
+    yield "```"
+    yield ""
+    yield "| card | resource to ask for | cards |"
+    yield "|---|---|---|"
+    for card, (resource, number) in example.cards.items():
+        yield f"| `{card}` | `{resource}` | {number} |"
+
+
+def _shares() -> str:
+    rows = []
+    for share in SHARES:
+        match = share.written.fullmatch(share.like.partition("/")[2])
+        resources = sorted(share.resources(match)) if match is not None else []
+        rows.append(f"| {share.title} | `{share.like}` | {_keys(resources) or 'as the node offers it'} |")
+    return _SHARES + "\n".join(rows) + "\n"
+
+
+def _by_hand() -> str:
+    rows = [f"| {name} | `{resource}` | {source} |" for name, (resource, source) in UNLABELLED.items()]
+    return _BY_HAND + "\n".join(rows) + "\n"
+
+
+def _keys(keys: Iterable[str]) -> str:
+    return ", ".join(f"`{key}`" for key in keys)
+
+
+def _readable(pattern: str) -> str:
+    """A resource's pattern as people write it: `huawei.com/Ascend*`."""
+    return re.sub(r"\[[^]]*\]\+", "*", pattern.replace("\\", ""))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
