@@ -81,7 +81,7 @@ _NAMESPACED: Final = {
     CLAIM_TEMPLATE: True,
     CONFIG_MAP: True,
     LEASE: True,
-    **dict.fromkeys((ObjectKind(*kind) for kind in sorted(workloads.KINDS)), True),
+    **{ObjectKind(*kind): workloads.KINDS[kind].namespaced for kind in sorted(workloads.KINDS)},
 }
 
 

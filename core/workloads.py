@@ -1,72 +1,224 @@
-"""What workloads make: how many pods of which template, as their controllers would have made them a moment after creation."""
+"""The table of the kinds of workloads: where their pod templates stand, and how many pods of each their controllers make.
 
-from collections.abc import Callable, Iterator, Mapping
+The webhook, `check`, `plan` and the chart's rules all go by it, and `docs/workloads.md` is generated from it. In each row of a
+kind that is not Kubernetes' own is where its schema was looked up.
+"""
+
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from core.objects import raw as read
+from core import workload_readers
+from core.pod_sets import Maker, PodSet, Raw, at, joined, none, number, once
 
-Raw = Mapping[str, Any]
+__all__ = ["KINDS", "TABLE", "PodSet", "Raw", "Workload", "pod_sets"]
 
 
 @dataclass(frozen=True, slots=True)
-class PodSet:
-    """So many pods of one template; `task` is the one of a Volcano Job, empty elsewhere."""
+class Workload:
+    """A row. `resource` is the lower-case plural, `templates` where the pod templates stand, for people."""
 
-    template: Raw
-    count: int
-    task: str = ""
-
-
-def _scaled(raw: Raw, nodes: int) -> Iterator[PodSet]:
-    """Deployment, ReplicaSet, StatefulSet: `spec.replicas`, one when it is not given."""
-    del nodes
-    spec = read.mapping(raw, "spec")
-    yield PodSet(read.mapping(spec, "template"), read.integer(spec, "replicas", 1))
-
-
-def _one_for_each_node(raw: Raw, nodes: int) -> Iterator[PodSet]:
-    """DaemonSet; `nodes` are those that its template admits."""
-    yield PodSet(read.mapping(raw, "spec", "template"), nodes)
+    group: str
+    kind: str
+    resource: str
+    templates: tuple[str, ...]
+    makes: Maker
+    pods: str
+    """How many pods it makes, for people."""
+    queue: str = ""
+    """Where the queue stands, other than on the template, in its PodGroup or on the namespace."""
+    gang: str = ""
+    """What says how many of its pods start together."""
+    namespaced: bool = True
+    source: str = ""
 
 
-def _batch(raw: Raw, nodes: int) -> Iterator[PodSet]:
-    """Job: as many as may run at once, and no more than have to complete."""
-    del nodes
-    spec = read.mapping(raw, "spec")
-    at_once = read.integer(spec, "parallelism", 1)
-    count = 0 if spec.get("suspend") is True else min(at_once, read.integer(spec, "completions", at_once))
-    yield PodSet(read.mapping(spec, "template"), count)
+_RAY: Final = "KubeRay, ray.io/v1: headGroupSpec and workerGroupSpecs, each with a template; submitterPodTemplate of a RayJob"
+_TRAINING: Final = (
+    "kubeflow/training-operator, kubeflow.org/v1: a map of replica specs, each with replicas and a template"
+)
+_RUNTIME: Final = "kubeflow/trainer, trainer.kubeflow.org/v1alpha1: a runtime's template is that of a JobSet; a TrainJob has none"
+_ARGO: Final = "Argo Workflows: a template with container, script or containerSet is a pod"
+_VOLCANO: Final = "Volcano: the tasks of a job, each with replicas and a template"
 
 
-def _scheduled(raw: Raw, nodes: int) -> Iterator[PodSet]:
-    """CronJob: nothing before its hour."""
-    del raw, nodes
-    yield from ()
+def _ray(group: str, *, more: tuple[Maker, ...] = ()) -> Maker:
+    workers = number("replicas", "numOfHosts")
+    head = at(f"{group}headGroupSpec.template", once)
+    return joined(head, at(f"{group}workerGroupSpecs[].template", workers), *more)
 
 
-def _tasks(raw: Raw, nodes: int) -> Iterator[PodSet]:
-    """Volcano Job: the replicas of each task, one when that is not given; a task without name is called `default<index>`."""
-    del nodes
-    for index, task in enumerate(read.sequence(raw, "spec", "tasks")):
-        fields = read.mapping({"task": task}, "task")
-        name = read.text(fields, "name") or f"default{index}"
-        yield PodSet(read.mapping(fields, "template"), read.integer(fields, "replicas", 1), name)
+def _ray_places(group: str) -> tuple[str, ...]:
+    return f"{group}headGroupSpec.template", f"{group}workerGroupSpecs[].template"
 
 
-_MAKERS: Final[Mapping[tuple[str, str], Callable[[Raw, int], Iterator[PodSet]]]] = {
-    ("apps", "Deployment"): _scaled,
-    ("apps", "ReplicaSet"): _scaled,
-    ("apps", "StatefulSet"): _scaled,
-    ("apps", "DaemonSet"): _one_for_each_node,
-    ("batch", "Job"): _batch,
-    ("batch", "CronJob"): _scheduled,
-    ("batch.volcano.sh", "Job"): _tasks,
-}
-KINDS: Final = frozenset(_MAKERS)
-"""(group, kind) of the workloads that are known."""
+def _apps(kind: str, resource: str, pods: str, makes: Maker) -> Workload:
+    return Workload("apps", kind, resource, ("spec.template",), makes, pods)
+
+
+def _training(kind: str, field: str) -> Workload:
+    path = f"spec.{field}{{}}.template"
+    makes = at(path, number("replicas"))
+    return Workload(
+        "kubeflow.org", kind, f"{kind.lower()}s", (path,), makes, "replicas of each", source=_TRAINING
+    )
+
+
+def _runtime(kind: str, resource: str, *, namespaced: bool) -> Workload:
+    path = "spec.template.spec.replicatedJobs[].template.spec.template"
+    return Workload(
+        "trainer.kubeflow.org",
+        kind,
+        resource,
+        (path,),
+        at(path, none),
+        "none itself, a TrainJob makes them",
+        namespaced=namespaced,
+        source=_RUNTIME,
+    )
+
+
+def _workflow(kind: str, resource: str, *path: str, namespaced: bool = True) -> Workload:
+    places = (f"{'.'.join(path)}.templates[]",)
+    return Workload(
+        "argoproj.io",
+        kind,
+        resource,
+        places,
+        workload_readers.steps(*path),
+        "as its run tells",
+        namespaced=namespaced,
+        source=_ARGO,
+    )
+
+
+TABLE: Final = (
+    _apps("Deployment", "deployments", "replicas", workload_readers.scaled),
+    _apps("ReplicaSet", "replicasets", "replicas", workload_readers.scaled),
+    _apps("StatefulSet", "statefulsets", "replicas", workload_readers.scaled),
+    _apps("DaemonSet", "daemonsets", "one for each node", workload_readers.one_for_each_node),
+    Workload(
+        "batch", "Job", "jobs", ("spec.template",), workload_readers.batch, "parallelism, at most completions"
+    ),
+    Workload(
+        "batch",
+        "CronJob",
+        "cronjobs",
+        ("spec.jobTemplate.spec.template",),
+        at("spec.jobTemplate.spec.template", none),
+        "none before its hour",
+    ),
+    Workload(
+        "batch.volcano.sh",
+        "Job",
+        "jobs",
+        ("spec.tasks[].template",),
+        workload_readers.tasks,
+        "replicas of each task",
+        queue="spec.queue",
+        gang="spec.minAvailable",
+        source=_VOLCANO,
+    ),
+    Workload(
+        "flow.volcano.sh",
+        "JobTemplate",
+        "jobtemplates",
+        ("spec.tasks[].template",),
+        at("spec.tasks[].template", none),
+        "none itself, a JobFlow makes them",
+        queue="spec.queue",
+        gang="spec.minAvailable",
+        source="Volcano, flow.volcano.sh/v1alpha1: the spec of a JobTemplate is that of a Volcano Job",
+    ),
+    Workload(
+        "ray.io",
+        "RayCluster",
+        "rayclusters",
+        _ray_places("spec."),
+        _ray("spec."),
+        "1 and replicas x numOfHosts",
+        source=_RAY,
+    ),
+    Workload(
+        "ray.io",
+        "RayJob",
+        "rayjobs",
+        (*_ray_places("spec.rayClusterSpec."), "spec.submitterPodTemplate"),
+        _ray("spec.rayClusterSpec.", more=(at("spec.submitterPodTemplate"),)),
+        "1 and replicas x numOfHosts, and the submitter",
+        source=_RAY,
+    ),
+    Workload(
+        "ray.io",
+        "RayService",
+        "rayservices",
+        _ray_places("spec.rayClusterConfig."),
+        _ray("spec.rayClusterConfig."),
+        "1 and replicas x numOfHosts",
+        source=_RAY,
+    ),
+    Workload(
+        "jobset.x-k8s.io",
+        "JobSet",
+        "jobsets",
+        ("spec.replicatedJobs[].template.spec.template",),
+        workload_readers.job_set,
+        "replicas x parallelism of each job",
+        source="kubernetes-sigs/jobset, api/jobset/v1alpha2/jobset_types.go",
+    ),
+    Workload(
+        "leaderworkerset.x-k8s.io",
+        "LeaderWorkerSet",
+        "leaderworkersets",
+        ("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
+        workload_readers.leader_workers,
+        "replicas x size",
+        source="kubernetes-sigs/lws, api/leaderworkerset/v1/leaderworkerset_types.go",
+    ),
+    _training("PyTorchJob", "pytorchReplicaSpecs"),
+    _training("TFJob", "tfReplicaSpecs"),
+    _training("XGBoostJob", "xgbReplicaSpecs"),
+    _training("PaddleJob", "paddleReplicaSpecs"),
+    _training("JAXJob", "jaxReplicaSpecs"),
+    _training("MPIJob", "mpiReplicaSpecs"),
+    _runtime("TrainingRuntime", "trainingruntimes", namespaced=True),
+    _runtime("ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False),
+    Workload(
+        "serving.kserve.io",
+        "InferenceService",
+        "inferenceservices",
+        ("spec.predictor", "spec.transformer", "spec.explainer"),
+        workload_readers.served,
+        "minReplicas of each component",
+        source="KServe, serving.kserve.io/v1beta1; kserve/kserve issue 3710: annotations of the object go to its pods",
+    ),
+    _workflow("Workflow", "workflows", "spec"),
+    _workflow("WorkflowTemplate", "workflowtemplates", "spec"),
+    _workflow("ClusterWorkflowTemplate", "clusterworkflowtemplates", "spec", namespaced=False),
+    _workflow("CronWorkflow", "cronworkflows", "spec", "workflowSpec"),
+    Workload(
+        "argoproj.io",
+        "Rollout",
+        "rollouts",
+        ("spec.template",),
+        workload_readers.scaled,
+        "replicas",
+        source="Argo Rollouts, argoproj.io/v1alpha1: the spec of a Deployment",
+    ),
+    Workload(
+        "sparkoperator.k8s.io",
+        "SparkApplication",
+        "sparkapplications",
+        ("spec.driver.template", "spec.executor.template"),
+        workload_readers.spark,
+        "1 and instances",
+        source="Spark operator, sparkoperator.k8s.io/v1beta2: annotations, gpu and template of driver and executor",
+    ),
+)
+KINDS: Final = {(row.group, row.kind): row for row in TABLE}
+"""The rows by (group, kind)."""
 
 
 def pod_sets(group: str, kind: str, raw: Raw, *, nodes: int) -> list[PodSet]:
     """What a workload of one of `KINDS` makes in a cluster of so many nodes that it may use; numbers below 0 count as 0."""
-    return [PodSet(made.template, max(0, made.count), made.task) for made in _MAKERS[group, kind](raw, nodes)]
+    found = KINDS[group, kind].makes(raw, nodes)
+    return [PodSet(made.template, max(0, made.count), made.task, made.path, made.moved) for made in found]

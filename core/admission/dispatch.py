@@ -3,7 +3,7 @@
 The webhook's routes, `review`, `check` and the offline server all read it, so they cannot disagree.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from core.admission.view import ClusterView, Context
 from core.objects import raw as read
 from core.settings import Settings
 from core.violations import Findings, Violation
+from core.workloads import KINDS
 
 Mutate = Callable[[AdmissionRequest, Context], Decision]
 Judge = Callable[[AdmissionRequest, Context, Findings], None]
@@ -57,7 +58,7 @@ def _workload(group: str, resource: str, kind: str, judge: Judge) -> Rule:
 _AT_SPEC: Final = workloads.with_template("spec", "template", shape=shapes.templated)
 _AT_JOB: Final = workloads.with_template("spec", "jobTemplate", "spec", "template", shape=shapes.cron_job)
 
-RULES: Final = (
+OWN_RULES: Final = (
     Rule(MUTATE_PODS, "", "pods", "Pod", operations=frozenset({CREATE}), mutate=pods.mutate),
     Rule(VALIDATE_PODS, "", "pods", "Pod", subresources=frozenset({"", "status"}), judge=pods.judge),
     Rule(
@@ -94,6 +95,17 @@ RULES: Final = (
     _workload("batch.volcano.sh", "jobs", "Job", workloads.judge_volcano_job),
     _workload("scheduling.volcano.sh", "podgroups", "PodGroup", workloads.judge_podgroup),
 )
+
+
+def _others() -> Iterator[Rule]:
+    """The kinds of the table that have no rules of their own above."""
+    own = {(rule.group, rule.kind) for rule in OWN_RULES}
+    for key, row in KINDS.items():
+        if key not in own:
+            yield _workload(row.group, row.resource, row.kind, workloads.with_pod_sets(row))
+
+
+RULES: Final = (*OWN_RULES, *_others())
 
 
 def _by_path() -> dict[str, tuple[Rule, ...]]:

@@ -15,7 +15,7 @@ from core.objects import raw as read
 from core.objects.pod_resources import aggregate, extended
 from core.settings import Settings
 from core.violations import Hint, child, show
-from core.workloads import KINDS
+from core.workloads import KINDS, pod_sets
 
 _POD_KEYS: Final = (
     names.CARD_NAME_ANNOTATION,
@@ -63,13 +63,11 @@ def pods_of(group: str, kind: str, raw: Mapping[str, Any]) -> Iterator[tuple[str
     """(path prefix, pod or template) of every pod that the object is or describes."""
     if (group, kind) == _POD:
         yield "", raw
-    elif (group, kind) == _JOB:
-        for index, task in enumerate(read.sequence(raw, "spec", "tasks")):
-            yield f"spec.tasks[{index}].template.", read.mapping({"task": task}, "task", "template")
-    elif (group, kind) == ("batch", "CronJob"):
-        yield "spec.jobTemplate.spec.template.", read.mapping(raw, "spec", "jobTemplate", "spec", "template")
     elif (group, kind) in KINDS:
-        yield "spec.template.", read.mapping(raw, "spec", "template")
+        for made in pod_sets(group, kind, raw, nodes=0):
+            # Of parts that stand in several places nobody could say which one is meant.
+            if not made.moved:
+                yield f"{made.path}.", made.template
 
 
 # -- keys --------------------------------------------------------------------------------------------------------

@@ -167,6 +167,11 @@ def pod(raw: Mapping[str, Any]) -> Violations:
     return _check(_POD, raw)
 
 
+def template(raw: Mapping[str, Any], path: str) -> Violations:
+    """What has the wrong type in a pod template that stands at a path."""
+    return tuple(islice(_POD(raw, path), _REPORTED))
+
+
 def annotated(raw: Mapping[str, Any]) -> Violations:
     """What has the wrong type in an object of which only the metadata is read."""
     return () if leads(raw) else _check(_ANNOTATED, raw)

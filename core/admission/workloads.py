@@ -19,7 +19,9 @@ from core.admission.view import Context
 from core.objects import job
 from core.objects import raw as read
 from core.objects.draft import Draft
+from core.pod_sets import PodSet
 from core.violations import Findings, Hint, Violation, show
+from core.workloads import Workload
 
 _Said = TypeVar("_Said", Violation, Hint)
 Judge = Callable[[AdmissionRequest, Context, Findings], None]
@@ -44,6 +46,39 @@ def with_template(*path: str, shape: Callable[[Mapping[str, Any]], Violations]) 
             templates.judge(draft, context, found)
 
     return judge
+
+
+def with_pod_sets(row: Workload) -> Judge:
+    """The rules for a kind of the table that others define: each of its templates that is new or changed."""
+
+    def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
+        stored = {made.path: made.template for made in row.makes(request.old_object, 0)}
+        changed = [made for made in row.makes(request.object, 0) if stored.get(made.path) != made.template]
+        beyond = list(limits.templates(len(changed), "spec"))
+        found.violations += beyond
+        for made in () if beyond else changed:
+            _judge_made(request, row, made, context, found)
+            if len(found.violations) + len(found.hints) > _FOUND_MOST:
+                break
+
+    return judge
+
+
+def _judge_made(
+    request: AdmissionRequest, row: Workload, made: PodSet, context: Context, found: Findings
+) -> None:
+    """The rules of one template, told where its parts stand in the object."""
+    spec = read.mapping(request.object, "spec")
+    # Where the queue stands in the spec, it is the spec of a Volcano Job, whose controller hands its scheduler on.
+    scheduler = read.text(spec, "schedulerName") or _JOB_SCHEDULER if row.queue else names.DEFAULT_SCHEDULER
+    draft = Draft.of(made.template, f"{made.path}.", namespace=namespace_of(request), scheduler=scheduler)
+    here = Findings()
+    if draft.typed:
+        templates.judge(draft, context, here)
+    else:
+        here.violations += shapes.template(made.template, made.path)
+    found.violations += [replace(each, path=made.place(each.path)) for each in here.violations]
+    found.hints += [replace(each, path=made.place(each.path)) for each in here.hints]
 
 
 def judge_volcano_job(request: AdmissionRequest, context: Context, found: Findings) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from core import names
 from core.dra.amounts import DeviceKey
+from core.workloads import TABLE
 from tests.chart.conftest import NAMESPACE, Render, Rendered
 
 OWN_NAMESPACES = {"kube-system", "kube-node-lease", NAMESPACE}
@@ -61,6 +62,8 @@ ENTRIES = {
     "validating/cronjobs.cardquota.io": ("/validate/workloads", "Ignore"),
     "validating/volcano-jobs.cardquota.io": ("/validate/workloads", "Ignore"),
     "validating/podgroups.cardquota.io": ("/validate/workloads", "Ignore"),
+    "validating/other-workloads.cardquota.io": ("/validate/workloads", "Ignore"),
+    "validating/cluster-templates.cardquota.io": ("/validate/workloads", "Ignore"),
 }
 
 
@@ -70,6 +73,20 @@ def test_the_webhook_entries(defaults: Rendered) -> None:
         for name, entry in defaults.webhooks().items()
     }
     assert found == ENTRIES
+
+
+def test_every_kind_of_the_table_of_workloads_is_sent_and_no_other(defaults: Rendered) -> None:
+    sent = {
+        (group, resource, rule["scope"] == "Namespaced")
+        for entry in defaults.webhooks().values()
+        if entry["clientConfig"]["service"].get("path") == "/validate/workloads"
+        for rule in entry["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert sent - {("scheduling.volcano.sh", "podgroups", True)} == {
+        (row.group, row.resource, row.namespaced) for row in TABLE
+    }
 
 
 def test_entries_call_services_that_exist_and_bring_no_certificate(any_values: Rendered) -> None:
