@@ -89,12 +89,13 @@ def _term_admits(term: object, node: Node) -> bool:
     fields = read.sequence(term, "matchFields")
     if not expressions and not fields:
         return False
-    return all(_matches(expression, node.labels) for expression in expressions) and all(
-        _matches(field, {"metadata.name": node.name}) for field in fields
+    return all(matches(expression, node.labels) for expression in expressions) and all(
+        matches(field, {"metadata.name": node.name}) for field in fields
     )
 
 
-def _matches(raw: object, labels: Mapping[str, str]) -> bool:
+def matches(raw: object, labels: Mapping[str, str]) -> bool:
+    """Whether one expression, as it stands in a spec, holds for these labels."""
     expression = read.mapping({"": raw}, "")
     value = labels.get(read.text(expression, "key"))
     values = read.sequence(expression, "values")

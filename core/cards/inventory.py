@@ -13,19 +13,27 @@ from core.cards.vendor import Vendor
 from core.cards.vendors import VENDORS, table_of
 from core.objects import Node
 from core.settings import Settings
+from core.settings.model import PoolSettings
 
 _NOTHING: Final = NodeCards({})
 _UNKNOWN: Final = frozenset[str]()
+_NO_POOLS: Final[Mapping[str, PoolSettings]] = {}
 
 
 class Inventory:
     """What the nodes carry, plus what the settings say about products (`overrides`, product -> resource).
 
-    `table` is by which rows cards are found.
+    `table` is by which rows cards are found, `pools` make cards known that no node carries yet.
     """
 
-    def __init__(self, overrides: Mapping[str, str], table: Sequence[Vendor] = VENDORS) -> None:
+    def __init__(
+        self,
+        overrides: Mapping[str, str],
+        table: Sequence[Vendor] = VENDORS,
+        pools: Mapping[str, PoolSettings] = _NO_POOLS,
+    ) -> None:
         self._overrides = dict(overrides)
+        self._pools = dict(pools)
         self._table = tuple(table)
         self._nodes: dict[str, NodeCards] = {}
         self._holders: dict[str, set[str]] = {}
@@ -38,7 +46,7 @@ class Inventory:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """An empty one by the settings."""
-        return cls(settings.cards.resources, table_of(settings.discovery))
+        return cls(settings.cards.resources, table_of(settings.discovery), settings.cards.pools)
 
     def put(self, node: Node) -> frozenset[str]:
         """Takes in a node in its present state. Returns the cards for which other resources are known now."""
@@ -57,11 +65,19 @@ class Inventory:
     def resources_of(self, card: str) -> frozenset[str]:
         """The resources that may stand for a card; empty for an unknown one.
 
-        An override decides alone, then what the nodes show; of a share that no node shows, what follows from its name.
+        An override decides alone, then what the nodes show and what the card's pool will; of a share that neither has, what
+        follows from its name.
         """
         if card in self._overrides:
             return frozenset((self._overrides[card],))
-        return self._resources.get(card) or (resources_by_name(card) if "/" in card else _UNKNOWN)
+        found = self._resources.get(card, _UNKNOWN)
+        if card in self._pools:
+            found |= {self._pools[card].resource}
+        return found or (resources_by_name(card) if "/" in card else _UNKNOWN)
+
+    def pool_of(self, card: str) -> PoolSettings | None:
+        """The node pool that brings a card; None where none is known."""
+        return self._pools.get(card)
 
     def resource_of(self, card: str) -> str | None:
         """The canonical resource of a card, the smallest name; None for an unknown card."""
@@ -93,7 +109,7 @@ class Inventory:
 
     def cards(self) -> tuple[str, ...]:
         """All cards that a node carries or the settings name, sorted."""
-        return tuple(sorted(self._holders.keys() | self._overrides.keys()))
+        return tuple(sorted(self._holders.keys() | self._overrides.keys() | self._pools.keys()))
 
     def on_node(self, name: str) -> Mapping[str, CardStock]:
         """The cards of a node; empty for an unknown node."""

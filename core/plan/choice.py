@@ -8,6 +8,7 @@ from core.cards.expression import BAR
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.confinement import Confinement
+from core.plan.pools import CardPools
 from core.plan.room import Destination, ShareRoom
 from core.plan.stock import CardStock
 from core.queues.check import Balance
@@ -25,6 +26,7 @@ class Choice:
         admitted = AdmittedNodes(ledger)
         self._room = ShareRoom(ledger, admitted)
         self._stock = CardStock(ledger, admitted)
+        self._pools = CardPools(ledger)
 
     def choose(
         self,
@@ -73,10 +75,8 @@ class Choice:
             card, asked.milli
         )
         if short is None and len(asked.alternatives) == 1:
-            short = self._nowhere(balance.queue, card)
-        elif short is None and not (
-            yield from self._stock.available(entry.pod.node_rules, card, asked.milli)
-        ):
+            short = yield from self._nowhere(balance.queue, entry.pod, card)
+        elif short is None and not (yield from self._available(entry.pod, card, asked.milli)):
             short = _no_stock(balance.queue, card, asked.milli)
         return short or (yield from self._other_shortfall(entry, balance))
 
@@ -104,34 +104,50 @@ class Choice:
 
         The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
         with a single card does not, its waiting for a node is the scheduler's business. But nodes of the card there must be:
-        the pod is narrowed to what they have in common.
+        the pod is narrowed to what they have in common. Or a pool of it, which has nodes as soon as pods wait for them.
         """
         if BAR not in asked.expression:
-            return self._nowhere(balance.queue, asked.alternatives[0]) or asked.alternatives[0]
+            (card,) = asked.alternatives
+            return (yield from self._nowhere(balance.queue, pod, card)) or card
         excluded = yield from self._excluded(pod, asked)
         if excluded:
             text = f"Queue <{balance.queue}>: the pod's node affinity excludes every node of <{asked.expression}>"
             return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
         for card in asked.alternatives:
             if balance.card_shortfall(card, asked.milli) is None and (
-                yield from self._stock.available(pod.node_rules, card, asked.milli)
+                yield from self._available(pod, card, asked.milli)
             ):
                 return card
         return _no_stock(balance.queue, asked.expression, asked.milli)
 
-    def _nowhere(self, queue: str, card: str) -> Shortfall | None:
-        """What is known of a card by the settings or its name alone cannot keep a pod away from the nodes of other cards."""
+    def _available(self, pod: Pod, card: str, milli: int) -> Steps[bool]:
+        """Whether so much of the card is free, or a pool of it may bring it."""
+        rules = pod.node_rules
+        return (yield from self._stock.available(rules, card, milli)) or (
+            yield from self._pools.may_bring(rules, card)
+        )
+
+    def _nowhere(self, queue: str, pod: Pod, card: str) -> Steps[Shortfall | None]:
+        """What is known of a card by `resources` or its name alone cannot keep a pod away from the nodes of other cards."""
         if self._ledger.inventory.nodes_with(card):
             return None
+        if self._ledger.inventory.pool_of(card) is not None:
+            if (yield from self._pools.may_bring(pod.node_rules, card)):
+                return None
+            text = f"Queue <{queue}>: the pod's node affinity excludes the node pool of <{card}>, and no node carries it"
+            return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
         text = f"Queue <{queue}> has quota, but no node carries <{card}>"
         return Shortfall(reasons.NO_FREE_CARD, text)
 
     def _excluded(self, pod: Pod, asked: CardAsk) -> Steps[bool]:
         """Whether there are nodes of the cards, and the pod's own rules admit none of them."""
         for card in asked.alternatives:
-            if (yield from self._stock.admits_any(pod.node_rules, card)):
+            if (yield from self._stock.admits_any(pod.node_rules, card)) or (
+                yield from self._pools.may_bring(pod.node_rules, card)
+            ):
                 return False
-        return any(self._ledger.inventory.nodes_with(card) for card in asked.alternatives)
+        inventory = self._ledger.inventory
+        return any(inventory.nodes_with(card) or inventory.pool_of(card) for card in asked.alternatives)
 
     def _other_shortfall(
         self, entry: Entry, balance: Balance | None, within: tuple[str, ...] = ()

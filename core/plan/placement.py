@@ -7,6 +7,7 @@ from typing import Final
 from core.affinity import Conjunction, Expression, NodeRequirement
 from core.cards.discovery import Labels
 from core.plan.changed import ChangedNodes
+from core.plan.pools import pool_requirement
 from core.plan.recent import Recent
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps, finish
@@ -65,7 +66,9 @@ class CardPlacement:
         return self._read.done
 
     def requirement(self, card: str) -> NodeRequirement:
-        """What nodes of this card have in common, and others have not; nothing for a card that no node carries now.
+        """What nodes of this card have in common, and others have not.
+
+        While no node carries it, the labels of its pool; nothing for a card that has none.
 
         Most cards need the product alone, their resource selects the rest. Shares of one resource are told apart by the labels
         that their names are made of. Nodes that name the product by different labels are alternatives.
@@ -84,8 +87,12 @@ class CardPlacement:
             labels.changed.done(name)
             labels.put(name, self._told(name, card))
         if labels.requirement is None:
-            labels.requirement = _required(labels.all())
+            labels.requirement = _required(labels.all()) if len(labels) else self._of_pool(card)
         return labels.requirement
+
+    def _of_pool(self, card: str) -> NodeRequirement:
+        pool = self._ledger.inventory.pool_of(card)
+        return NodeRequirement() if pool is None else NodeRequirement.all_of(*pool_requirement(pool))
 
     def _labels_of(self, card: str) -> _Labels:
         return _Labels(self._ledger, card)

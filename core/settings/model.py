@@ -13,13 +13,16 @@ from pydantic.alias_generators import to_camel
 from core.settings.values import (
     AnyCase,
     Bytes,
+    CardName,
     Certificates,
     Exact,
     LabelKey,
+    LabelValue,
     Names,
     ObjectName,
     Product,
     ResourceName,
+    ResourceNames,
     Seconds,
 )
 
@@ -49,6 +52,15 @@ class FeatureSettings(Section):
     extender: StrictBool = True
 
 
+class PoolSettings(Section):
+    """Nodes of a card that may not be there yet: an autoscaler makes them when a pod waits for one."""
+
+    labels: Annotated[Mapping[LabelKey, LabelValue], Field(min_length=1)]
+    """Labels that nodes of the pool have from their first moment."""
+    resource: ResourceName
+    """What stands for the card."""
+
+
 class CardSettings(Section):
     """Whole cards and their shares."""
 
@@ -65,6 +77,8 @@ class CardSettings(Section):
     that its namespace names."""
     resources: Mapping[Product, ResourceName] = {}
     """Product -> resource name: overrides what the nodes show, and names cards that no node shows yet."""
+    pools: Mapping[CardName, PoolSettings] = {}
+    """Card -> the node pool that brings it, whether or not it has nodes now."""
 
 
 class DiscoveryRow(Section):
@@ -74,7 +88,7 @@ class DiscoveryRow(Section):
     """What people call it."""
     product: LabelKey
     """The label with the name of the card."""
-    resources: Annotated[tuple[ResourceName, ...], Field(min_length=1)]
+    resources: ResourceNames
     """What stands for whole cards; the first that a node offers."""
 
 

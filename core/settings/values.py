@@ -18,6 +18,7 @@ _RESOURCE: Final = re.compile(
     r"/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
 _PRODUCT: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_SHARE: Final = re.compile(r"[!-{}-~]+")
 _LABEL_KEY: Final = re.compile(
     r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
@@ -74,10 +75,23 @@ def _product(value: str) -> str:
     return value
 
 
+def _card_name(value: str) -> str:
+    product, slash, share = value.partition("/")
+    if _PRODUCT.fullmatch(product) is None or (slash and _SHARE.fullmatch(share) is None):
+        raise ValueError("must be the name of a card, as quotas and pods have it")
+    return value
+
+
 def _resource(value: str) -> str:
     if _RESOURCE.fullmatch(value) is None:
         raise ValueError("must be an extended resource, such as nvidia.com/gpu")
     return value
+
+
+def _some(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values:
+        raise ValueError("must not be empty")
+    return values
 
 
 def _label_key(value: str) -> str:
@@ -133,8 +147,10 @@ Certificates = Annotated[StrictStr, AfterValidator(_certificates)]
 
 Product = Annotated[StrictStr, AfterValidator(_product)]
 ResourceName = Annotated[StrictStr, AfterValidator(_resource)]
+CardName = Annotated[StrictStr, AfterValidator(_card_name)]
 LabelKey = Annotated[StrictStr, AfterValidator(_label_key)]
 LabelValue = Annotated[StrictStr, AfterValidator(_label_value)]
+ResourceNames = Annotated[tuple[ResourceName, ...], AfterValidator(_some)]
 ObjectName = Annotated[StrictStr, AfterValidator(_object_name)]
 
 AnyCase = BeforeValidator(_lower)

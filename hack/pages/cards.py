@@ -66,6 +66,23 @@ discovery:
 ```
 
 `cards.resources` says for one product which resource stands for it, whatever the nodes show.
+
+## Node pools that are scaled to zero
+
+A card that no node carries is unknown, and a pod that asks for it waits. `cards.pools` makes it known:
+
+```yaml
+cards:
+  pools:
+    NVIDIA-H200:
+      labels: {example.com/pool: h200}  # labels that nodes of the pool have from their first moment
+      resource: nvidia.com/gpu
+```
+
+A pod whose card has a pool is lifted as soon as its queue has quota, narrowed to the pool's labels while no node carries the
+card, and to the product's label as soon as one does. To a cluster autoscaler it is an ordinary pending pod. Of several cards
+that a pod accepts it gets the leftmost one that has quota and is free on a node or has a pool. A node of the pool that does
+not show its product yet is accepted by the bind; one that carries another card is not.
 """
 
 

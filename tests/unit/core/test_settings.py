@@ -43,6 +43,8 @@ class TestDefaults:
             ("cards.multi_card_job", "spread"),
             ("cards.pods_without_card_name", "warn"),
             ("cards.resources", {}),
+            ("cards.pools", {}),
+            ("discovery", ()),
             ("mgpu.policy", "binpack"),
             ("mgpu.weight_of_core", 20),
             ("mgpu.schedule_mode", "index"),
@@ -138,6 +140,22 @@ class TestMistakes:
             (
                 {"cards": {"resources": {"A/x": "v.com/gpu"}}},
                 "cards.resources.A/x: must be the product of a whole",
+            ),
+            (
+                {"cards": {"pools": {"A|B": {"labels": {"a": "b"}, "resource": "v.com/gpu"}}}},
+                "cards.pools.A|B: must be the name of a card",
+            ),
+            (
+                {"cards": {"pools": {"A": {"labels": {}, "resource": "v.com/gpu"}}}},
+                "cards.pools.A.labels: ",
+            ),
+            (
+                {"cards": {"pools": {"A": {"labels": {"a/b/c": "x"}, "resource": "v.com/gpu"}}}},
+                "cards.pools.A.labels.a/b/c: must be the key of a label",
+            ),
+            (
+                {"discovery": [{"vendor": "V", "product": "v.com/gpu.model", "resources": ["gpu"]}]},
+                "discovery.0.resources.0: must be an extended resource",
             ),
             ({"features": {"cards": "yes"}}, 'features.cards: must be true or false, not "yes"'),
             ({"features": {"cards": 1}}, "features.cards: must be true or false, not 1"),
