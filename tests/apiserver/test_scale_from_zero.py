@@ -1,0 +1,157 @@
+"""Cards of a node pool without nodes: pods come out of the gate, an autoscaler sees them pending and makes the nodes they need."""
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any, Self
+
+import pytest
+
+from core import names
+from hack.controlplane import ControlPlane, wait_for
+from hack.controlplane.nodes import gpu_node, node
+from hack.install import Installation
+from tests.apiserver.cluster import Cluster
+from tests.apiserver.manifests import card_pod, in_group, podgroup, queue
+
+LABEL = "example.com/pool"
+POOLS = {"POOLED-A": "a", "POOLED-B": "b"}
+PER_NODE = 2
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    pools = {card: {"labels": {LABEL: pool}, "resource": "nvidia.com/gpu"} for card, pool in POOLS.items()}
+    with Installation(control_plane, values={"cards": {"pools": pools}}) as installed:
+        yield installed
+
+
+class Autoscaler:
+    """Adds a node to a pool while a pod of this namespace is unschedulable that only its labels admit, and takes idle ones away.
+
+    A new node has the labels of its pool and its resource at first, and what a labeller says of it in the next round.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="autoscaler")
+        self.nodes: dict[str, str] = {}
+        """Node -> its card."""
+        self.made = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        for name in list(self.nodes):
+            self._cluster.api.delete(f"/api/v1/nodes/{name}").expect(200, 404)
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.3):
+            pods = list(self._cluster.pods().values())
+            for name, card in list(self.nodes.items()):
+                self._label(name, card)
+            waiting = [pod for pod in pods if _unschedulable(pod)]
+            for card, pool in POOLS.items():
+                wanted = sum(
+                    1 for pod in waiting if _admits(pod, {LABEL: pool, "nvidia.com/gpu.product": card})
+                )
+                free = sum(PER_NODE - _on(pods, name) for name, its in self.nodes.items() if its == card)
+                if wanted > free:
+                    self._add(card, pool)
+            used = {pod["spec"].get("nodeName") for pod in pods}
+            for name in [name for name in self.nodes if name not in used and not waiting]:
+                if self.nodes.pop(name):
+                    self._cluster.api.delete(f"/api/v1/nodes/{name}").expect(200, 404)
+
+    def _add(self, card: str, pool: str) -> None:
+        self.made += 1
+        name = f"{pool}-{self.made}"
+        new = node(name, labels={LABEL: pool}, allocatable={"nvidia.com/gpu": PER_NODE})
+        self._cluster.plane.add_nodes(new)
+        self.nodes[name] = card
+
+    def _label(self, name: str, card: str) -> None:
+        shown = gpu_node(name, product=card, cards=PER_NODE, memory_mib=81920)["metadata"]["labels"]
+        body = {"metadata": {"labels": shown}}
+        self._cluster.api.patch(f"/api/v1/nodes/{name}", body, "merge").expect(200, 404)
+
+
+def _unschedulable(pod: dict[str, Any]) -> bool:
+    return any(
+        each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
+        for each in pod.get("status", {}).get("conditions", [])
+    ) and not pod["spec"].get("nodeName")
+
+
+def _on(pods: list[dict[str, Any]], name: str) -> int:
+    return sum(1 for pod in pods if pod["spec"].get("nodeName") == name)
+
+
+def _admits(pod: dict[str, Any], labels: dict[str, str]) -> bool:
+    """Whether a node with these labels would do, as an autoscaler finds out from its template of the pool."""
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", [])
+    return any(
+        all(
+            each["operator"] == "In" and labels.get(each["key"]) in each["values"]
+            for each in term["matchExpressions"]
+        )
+        for term in required
+    )
+
+
+@pytest.fixture
+def autoscaler(cluster: Cluster) -> Iterator[Autoscaler]:
+    with Autoscaler(cluster) as running:
+        yield running
+
+
+def cards(cluster: Cluster) -> dict[str, int]:
+    """Card -> how many running pods have it by their record."""
+    found: dict[str, int] = {}
+    for name in cluster.running():
+        (card,) = json.loads(cluster.pod(name)["metadata"]["annotations"][names.ASSIGNED_ANNOTATION])
+        found[card] = found.get(card, 0) + 1
+    return found
+
+
+def test_from_nothing_to_the_quota_and_back(cluster: Cluster, autoscaler: Autoscaler) -> None:
+    path = cluster.create_queue(queue("pooled", json.dumps({"POOLED-A": 3})))
+    cluster.create(*(card_pod(f"p{number}", "POOLED-A", "pooled") for number in range(4)))
+    wait_for("three run", lambda: len(cluster.running()) == 3)
+    assert len(cluster.gated()) == 1
+    assert len(autoscaler.nodes) == 2
+    cluster.wait_allocated(path, {"POOLED-A": 3})
+    for pod in list(cluster.pods()):
+        cluster.api.delete(cluster.path(pod)).expect()
+    wait_for("the pool is empty again", lambda: not autoscaler.nodes and not cluster.pods())
+    cluster.create(card_pod("again", "POOLED-A", "pooled"))
+    cluster.wait_running("again")
+
+
+def test_a_choice_gets_the_leftmost_card_that_has_quota(cluster: Cluster, autoscaler: Autoscaler) -> None:
+    path = cluster.create_queue(queue("choosing", json.dumps({"POOLED-A": 1, "POOLED-B": 1})))
+    cluster.create(*(card_pod(f"p{number}", "POOLED-A|POOLED-B", "choosing") for number in range(3)))
+    wait_for("two run", lambda: len(cluster.running()) == 2)
+    assert cards(cluster) == {"POOLED-A": 1, "POOLED-B": 1}
+    assert len(cluster.gated()) == 1
+    assert sorted(autoscaler.nodes.values()) == ["POOLED-A", "POOLED-B"]
+    cluster.wait_allocated(path, {"POOLED-A": 1, "POOLED-B": 1})
+
+
+@pytest.mark.usefixtures("autoscaler")
+def test_a_gang_is_let_in_whole_or_not_at_all(cluster: Cluster) -> None:
+    small = cluster.create_queue(queue("ganging", json.dumps({"POOLED-B": 3})))
+    gang = in_group("gang", *(card_pod(f"m{number}", "POOLED-B", "ganging") for number in range(4)))
+    cluster.create(podgroup("gang", "ganging", 4), *gang)
+    cluster.wait_said("gang", "InsufficientScalarQuota", "PodGroup")
+    assert len(cluster.gated()) == 4
+    cluster.set_quota(small, json.dumps({"POOLED-B": 4}))
+    wait_for("all four run", lambda: len(cluster.running()) == 4)
+    assert cards(cluster) == {"POOLED-B": 4}

@@ -1,0 +1,112 @@
+"""Kinds that others define, applied with kubectl: a fault in a pod template is refused with its place, a good one passes.
+
+Their definitions are reduced to what the API server needs to serve them.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from core import names
+from core.workloads import KINDS, Workload
+from hack.controlplane import ControlPlane, wait_for
+from hack.install import Installation
+from tests.builders.workloads import SAMPLES, Sample
+
+CARD_NAME = "metadata.annotations[volcano.sh/card.name]"
+
+
+def template(card: str) -> dict[str, Any]:
+    limits = {"nvidia.com/gpu": "1"}
+    container = {"name": "c", "image": "none", "resources": {"limits": limits}}
+    return {
+        "metadata": {"annotations": {names.CARD_NAME_ANNOTATION: card}},
+        "spec": {"containers": [container]},
+    }
+
+
+def row(sample: Sample) -> Workload:
+    return KINDS[sample.api_version.rpartition("/")[0], sample.kind]
+
+
+def definition(sample: Sample) -> dict[str, Any]:
+    """A CustomResourceDefinition that takes any spec."""
+    group, _, version = sample.api_version.rpartition("/")
+    found = row(sample)
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{found.resource}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced" if found.namespaced else "Cluster",
+            "names": {"plural": found.resource, "singular": sample.kind.lower(), "kind": sample.kind},
+            "versions": [
+                {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            ],
+        },
+    }
+
+
+def _served(made: dict[str, Any]) -> dict[str, Any]:
+    return {"predictor": {"model": made["spec"]["containers"][0]}}
+
+
+SERVICE = Sample("InferenceService", "serving.kserve.io/v1beta1", lambda _: {}, (), ())
+KNOWN = (*SAMPLES, SERVICE)
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    """The chart with its webhook and without a controller, and the definitions of all kinds."""
+    with Installation(control_plane, controller=0) as installed:
+        for sample in KNOWN:
+            control_plane.api.create(definition(sample)).expect(201, 409)
+        for sample in KNOWN:
+            path = control_plane.api.path_of(definition(sample))
+            wait_for(f"{sample.kind} is served", partial(_established, control_plane, path))
+        yield installed
+        for sample in KNOWN:
+            control_plane.api.delete(control_plane.api.path_of(definition(sample))).expect(200, 202, 404)
+
+
+def _established(plane: ControlPlane, path: str) -> bool:
+    conditions = plane.api.get(path).expect().get("status", {}).get("conditions", [])
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def apply(plane: ControlPlane, namespace: str, sample: Sample, card: str) -> tuple[int, str]:
+    """Exit status and standard error of `kubectl apply`."""
+    raw = sample.object(template(card))
+    raw["metadata"] = {"name": "w"} | ({"namespace": namespace} if row(sample).namespaced else {})
+    if sample is SERVICE:
+        raw["metadata"]["annotations"] = template(card)["metadata"]["annotations"]
+        raw["spec"] = _served(template(card))
+    done = plane.kubectl("apply", "-f", "-", stdin=json.dumps(raw), check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.usefixtures("installation")
+@pytest.mark.parametrize("sample", KNOWN, ids=lambda sample: sample.kind)
+def test_what_is_wrong_in_a_template_is_refused_where_it_stands(
+    control_plane: ControlPlane, namespace: str, sample: Sample
+) -> None:
+    status, told = apply(control_plane, namespace, sample, "A||B")
+    assert status == 1
+    for path in (f"{each}.{CARD_NAME}" for each in sample.paths):
+        assert path in told
+    if sample is SERVICE:
+        assert f"{CARD_NAME}: " in told
+        assert "predictor.metadata" not in told
+    status, told = apply(control_plane, namespace, sample, "A|B")
+    assert (status, "denied" in told) == (0, False)
+    status, told = apply(control_plane, namespace, sample, "A|A")
+    assert status == 1
+    assert "duplicate" in told
