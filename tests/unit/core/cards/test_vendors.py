@@ -131,6 +131,7 @@ def test_a_row_of_the_settings_comes_before_the_table() -> None:
     amd = a_node("m").label("amd.com/gpu.product-name", "MI300X")
     inventory.put(amd.allocatable("amd.com/own", 2).allocatable("amd.com/gpu", 4).view())
     assert inventory.totals() == {"X200": 8000, "MI300X": 2000}
+    assert (inventory.notes("n"), inventory.notes("m")) == ((), ()), "one row for one label"
     assert inventory.resource_of("X200") == "example.com/npu"
 
 
