@@ -17,7 +17,7 @@ from core.settings import Settings
 from core.shortfall import Shortfall
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
-from tests.unit.core.plan.test_lift import held, lifted, one
+from tests.unit.core.plan.lifting import held, lifted, one
 
 POOL, OTHER = {"example.com/pool": "h200"}, {"example.com/pool": "a100"}
 RESOURCE = "nvidia.com/gpu"
