@@ -41,6 +41,11 @@ class Unit:
         """Whether it has precedence over all others, see `units_of`."""
         return not self.rank[0]
 
+    @property
+    def choice(self) -> int:
+        """Among how many cards its members may choose, all together."""
+        return len(frozenset[str]().union(*(entry.demand.cards for entry in self.entries)))
+
     def in_line(self) -> "Unit":
         """The same without precedence."""
         return replace(self, rank=(True, *self.rank[1:]))
@@ -65,7 +70,8 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     """The waiting pods of a queue in the order in which they are considered.
 
     A group that was let in and stopped short of its minimum comes before all others: what it holds is of no use yet. Not
-    one that cannot get there, because members are missing or their queue's quota would never suffice.
+    one that cannot get there, because members are missing or their queue's quota would never suffice. Of several such groups
+    those with the least choice of cards come first, so that none takes the only card of another one while it has a second.
     Then by priority, age and name, of the group where there is one. Inside a group, tasks with a minimum come first.
     """
     waiting = ledger.waiting(queue)
@@ -86,7 +92,11 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
         together.append(_unit(ledger, groups[key], entries))
         if number % (_IN_ONE_STEP // 5) == 0:
             yield
-    return sorted([*alone, *together], key=lambda unit: unit.rank)
+    return sorted([*alone, *together], key=_place)
+
+
+def _place(unit: Unit) -> tuple[bool, int, tuple[bool, int, int, str]]:
+    return not unit.comes_first, unit.choice if unit.comes_first else 0, unit.rank
 
 
 def queues_to_finish(ledger: Ledger) -> Steps[set[str]]:

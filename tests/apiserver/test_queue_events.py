@@ -60,7 +60,7 @@ def test_a_quota_below_what_is_used_is_told_on_the_queue_and_nothing_is_deleted(
             reasons.QUOTA_EXCEEDED,
             (
                 f"Queue <{team.queue}> uses more than its quota: <{team.card}> used <2000>, but capability is <1000>; "
-                "nothing is evicted, nothing more is lifted"
+                "nothing is evicted, nothing more is lifted. Wait until pods end, delete some, or raise the queue's quota."
             ),
         )
     ]
@@ -151,7 +151,8 @@ def test_a_lifted_pod_that_no_node_takes_is_told_since_when_it_holds_quota(
     stored = team.cluster.pod("stuck")
     (lift,) = [e for e in stored["metadata"]["managedFields"] if e["manager"] == names.FIELD_MANAGER]
     assert said == (
-        f"Queue <{team.queue}>: the pod has had quota since {lift['time']} and no node for more than 1 s"
+        f"Queue <{team.queue}>: the pod has had quota since {lift['time']} and no node for more than 1 s. "
+        "Look at the scheduler's events of the pod; delete it to give the quota back."
     )
     metrics = installation.metrics("controller", -1)
     assert samples(metrics, "cardquota_reserved_too_long", queue_name=team.queue) == 1

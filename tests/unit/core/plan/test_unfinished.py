@@ -4,6 +4,7 @@ import pytest
 
 from core import reasons
 from core.objects import Pod
+from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.plan.unfinished import (
     Unfinished,
@@ -135,6 +136,22 @@ def test_members_beyond_what_one_gang_lacks_leave_what_another_one_lacks() -> No
     world.ledger.put_queue(a_queue("q").cards({"A": 9}).view())
     lifts = [each.pod.name for each in Planner(world.ledger).decide("q") if hasattr(each, "lifted")]
     assert lifts == ["alone"], "it comes when it would if its gang were whole"
+
+
+def test_a_gang_with_a_choice_leaves_the_only_card_of_another_one_to_it() -> None:
+    """Although it comes before the other one, and its members that are in have that card."""
+    world = World()
+    world.ledger.put_node(a_node("m").card("B", 16).view())
+    world.ledger.put_queue(a_queue("q").cards({"A": 7, "B": 1}).view())
+    world.half("old", OLD)
+    world.half("young", YOUNG)
+    world.put(member("old", 3).card("A|B"))
+    lifts = {
+        each.pod.name: dict(each.assigned)
+        for each in Planner(world.ledger).decide("q")
+        if isinstance(each, Lift)
+    }
+    assert lifts == {"young-3": {"A": 1}, "old-3": {"B": 1}}
 
 
 def test_halves_that_were_let_in_one_by_one_are_told_and_solved_and_come_before_nobody() -> None:
