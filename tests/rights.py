@@ -86,7 +86,7 @@ class Usage:
     used: set[Right] = field(default_factory=set)
     """Of what was granted."""
     beyond: set[Right] = field(default_factory=set)
-    """Asked for without being granted: forbidden, or allowed by somebody else's role."""
+    """Asked for without being granted, whether it was forbidden or allowed by somebody else's role."""
 
     @classmethod
     def of(cls, installation: Installation) -> Self:
@@ -98,10 +98,12 @@ class Usage:
         )
         found = cls(granted=given)
         for right, forbidden in {*asked(requests, namespace)}:
-            covering = set() if forbidden else {each for each in given if each.covers(right)}
-            found.used |= covering
+            covering = {each for each in given if each.covers(right)}
             if not covering:
                 found.beyond.add(right)
+            elif not forbidden:
+                # What is granted is forbidden all the same for the moment in which roles come or go.
+                found.used |= covering
         return found
 
     @property

@@ -39,6 +39,8 @@ class Release:
         self.plane = plane
         self.namespace = namespace
         self.values = dict(values or {})
+        self.there_before: set[str] = set()
+        """What a test has seen on the control plane before anything was installed."""
         self._numbers = itertools.count()
 
     def __enter__(self) -> Self:

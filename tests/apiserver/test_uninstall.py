@@ -46,6 +46,7 @@ KINDS = {
 @pytest.fixture
 def release(control_plane: ControlPlane) -> Iterator[Release]:
     with Release(control_plane, unique("release"), {"crds": {"install": True}}) as made:
+        made.there_before |= ours(made)
         yield made
 
 
@@ -76,8 +77,18 @@ def ours(release: Release) -> set[str]:
 
 
 def nothing_is_left(release: Release) -> None:
-    """The garbage collector takes a moment for what belonged to Deployments."""
-    wait_for("nothing of ours is left but the CRDs", lambda: ours(release) <= CRDS, 30.0)
+    """The garbage collector takes a moment for what belonged to Deployments. What other tests have left here is not ours."""
+    left: set[str] = set()
+
+    def all_gone() -> bool:
+        left.clear()
+        left.update(ours(release) - CRDS - release.there_before)
+        return not left
+
+    try:
+        wait_for("nothing of ours is left but the CRDs", all_gone, 30.0)
+    finally:
+        assert sorted(left) == []
 
 
 def put_at_the_gate(cluster: Cluster, count: int) -> None:

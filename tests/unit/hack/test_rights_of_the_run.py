@@ -83,7 +83,6 @@ def test_what_is_used_of_what_is_granted(tmp_path: Path) -> None:
     ("asked", "beyond"),
     [
         (request("get", "secrets", "x", decision="forbid"), Right("controller", "get", "secrets", "x")),
-        (request("list", "pods", "", decision="forbid"), READ),
         (request("get", "pods", "x", "p"), Right("controller", "get", "pods", "x", "p")),
         (
             request("get", "leases", OURS, "another", group="coordination.k8s.io"),
@@ -94,11 +93,16 @@ def test_what_is_used_of_what_is_granted(tmp_path: Path) -> None:
             Right("controller", "get", "leases.coordination.k8s.io", "default", "cardquota"),
         ),
     ],
-    ids=["no right", "forbidden all the same", "another verb", "another name", "another namespace"],
+    ids=["no right", "another verb", "another name", "another namespace"],
 )
 def test_what_is_asked_for_without_a_right(tmp_path: Path, asked: str, beyond: Right) -> None:
     found = usage(tmp_path, asked)
     assert (found.beyond, found.used) == ({beyond}, set())
+
+
+def test_what_is_granted_and_forbidden_while_roles_come_or_go_says_nothing(tmp_path: Path) -> None:
+    found = usage(tmp_path, request("list", "pods", "", decision="forbid"))
+    assert (found.beyond, found.used) == (set(), set())
 
 
 def test_nobody_elses_requests_count(tmp_path: Path) -> None:
