@@ -65,12 +65,16 @@ class Trust:
         await self._authority.run()
 
     def told(self) -> bool:
-        """Whether the API server was ever told to trust this replica; what is undone by hand later is restored at once."""
+        """Whether the API server was ever told to trust this replica; what is undone by hand later is restored at once.
+
+        Entries that call the webhook say nothing of that: a leader of an earlier version leaves one that came with an upgrade
+        as it is, and would keep every new replica from being ready, and so itself in office.
+        """
         self._told = self._told or (
             self.credentials is not None
             and all(informer.synced for informer in self._configurations)
             and all(
-                view.trust(self.credentials.ca_certificates)
+                view.trust(self.credentials.ca_certificates, HOOK_ENTRY)
                 for informer in self._configurations
                 for view in informer.values()
             )

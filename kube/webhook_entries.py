@@ -42,9 +42,11 @@ class Entries:
         """The path of an entry; None where there is no such entry."""
         return next((entry.path for entry in self.entries if entry.name == name), None)
 
-    def trust(self, certificates: bytes) -> bool:
-        """Whether every entry has these PEM certificates, perhaps beside others."""
-        return all(certificates in _decoded(entry.ca_bundle) for entry in self.entries)
+    def trust(self, certificates: bytes, name: str) -> bool:
+        """Whether the entry has these PEM certificates, perhaps beside others; one that is not there is no obstacle."""
+        return all(
+            certificates in _decoded(entry.ca_bundle) for entry in self.entries if entry.name == name
+        )
 
 
 def is_own(entry: Mapping[str, Any]) -> bool:

@@ -144,8 +144,11 @@ class Release:
                 self.plane.api.patch(path, ports, "json").expect()
 
     def wait_in_force(self) -> None:
-        """Return once every entry that is served trusts its process, and the API server goes by it."""
-        wait_for("the webhook entries trust the processes", self._is_trusted, 60.0)
+        """Return once every entry that nobody gets past trusts its process, and the API server goes by it.
+
+        One that may be ignored and came with an upgrade has no trust for as long as the former version leads.
+        """
+        wait_for("the webhook entries trust the processes", lambda: self.is_trusted("Fail"), 60.0)
         probe = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -171,9 +174,11 @@ class Release:
             if item.process.running:
                 item.process.kill()
 
-    def _is_trusted(self) -> bool:
+    def is_trusted(self, *policies: str) -> bool:
+        """Whether the API server is told whom to trust by all entries with these failure policies."""
         stored = [self.plane.api.get(path).expect() for path in CONFIGURATIONS]
-        clients = [entry["clientConfig"] for one in stored for entry in one["webhooks"]]
+        entries = [entry for one in stored for entry in one["webhooks"] if entry["failurePolicy"] in policies]
+        clients = [entry["clientConfig"] for entry in entries]
         return all("caBundle" in client and client["service"].get("path") for client in clients)
 
     def _settings(self, config: str) -> Path:

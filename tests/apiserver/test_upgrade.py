@@ -230,6 +230,7 @@ def _forth_and_back(
         lambda: all(map(charged, crowd.look().values())),
         90.0,
     )
+    wait_for("the entries that are new are in force", lambda: release.is_trusted("Fail", "Ignore"), 90.0)
     ended |= crowd.make_room(20)
     upgraded = crowd.wait_full("after the upgrade")
     assert_kept(both, upgraded, ended)
