@@ -44,9 +44,7 @@ class Entries:
 
     def trust(self, certificates: bytes, name: str) -> bool:
         """Whether the entry has these PEM certificates, perhaps beside others; one that is not there is no obstacle."""
-        return all(
-            certificates in _decoded(entry.ca_bundle) for entry in self.entries if entry.name == name
-        )
+        return all(certificates in _decoded(entry.ca_bundle) for entry in self.entries if entry.name == name)
 
 
 def is_own(entry: Mapping[str, Any]) -> bool:
