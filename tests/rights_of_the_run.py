@@ -12,12 +12,18 @@ from typing import Any, Final
 import pytest
 
 from hack.install import Installation
-from tests.rights import Right, Usage
+from tests.rights import HERE, Right, Usage
 
 _TOLD: Final = "cardquota_rights"
 _NARROWING: Final = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "collectonly")
 """Options of pytest that leave tests out."""
 _NEEDED: Final = "VOLCANO_CRDS"
+HELD_BACK: Final = {
+    Right(
+        "cardquota-controller", "create", "secrets", HERE
+    ): "a Secret that somebody deleted: tests/apiserver/test_trust.py"
+}
+"""What is asked for and not granted on purpose: the right to create Secrets cannot be limited to a name."""
 _NODE: Final = "tests/rights_of_the_run.py::test_rights_of_the_run"
 
 
@@ -64,7 +70,7 @@ class RightsOfTheRun:
 
     def problems(self) -> list[str]:
         """One paragraph for each of both ways in which roles and use can differ."""
-        found = _listed("asked for and not granted", self.usage.beyond)
+        found = _listed("asked for and not granted", self.usage.beyond - HELD_BACK.keys())
         if not self.part:
             found += _listed("granted and not used by any test", self.usage.unused)
         return found
