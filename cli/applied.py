@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--namespace", metavar="NAMESPACE", help="of objects that name none; default: default"
     )
-    parser.add_argument("-R", "--recursive", action="store_true", help="also the folders below a folder")
+    inputs.add_recursive(parser)
 
 
 def load(names: Sequence[str], *, recursive: bool, namespace: str, queue: str | None) -> list[Manifest]:

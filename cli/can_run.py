@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from cli import applied, cluster, config, output
+from cli import applied, cluster, config, inputs, output
 from cli.errors import UnavailableError
 
 _REFUSED, _WAITS = 1, 3
@@ -35,12 +35,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="manifest (YAML or JSON), - for standard input; a folder means its *.yaml, *.yml and *.json",
-    )
+    inputs.add_files(parser)
     parser.add_argument("--queue", metavar="QUEUE", help="send everything to this queue")
     applied.add_arguments(parser)
     output.add_argument(parser, "text", "json")

@@ -36,13 +36,8 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="manifest (YAML or JSON), - for standard input; a folder means its *.yaml, *.yml and *.json",
-    )
-    parser.add_argument("-R", "--recursive", action="store_true", help="also the folders below a folder")
+    inputs.add_files(parser)
+    inputs.add_recursive(parser)
     output.add_argument(parser, "text", "json", "github")
     cluster.add_state(parser, "cluster objects; adds what depends on nodes, queues and namespaces")
     config.add_argument(parser)

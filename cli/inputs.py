@@ -1,5 +1,6 @@
 """Bytes from files, folders and standard input."""
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,6 +9,21 @@ from cli.errors import CommandError, InputError
 
 STDIN = "-"
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """The manifests that a command is about, see `manifests`."""
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="manifest (YAML or JSON), - for standard input; a folder means its *.yaml, *.yml and *.json",
+    )
+
+
+def add_recursive(parser: argparse.ArgumentParser) -> None:
+    """`-R`."""
+    parser.add_argument("-R", "--recursive", action="store_true", help="also the folders below a folder")
 
 
 def label(name: str) -> str:
