@@ -6,7 +6,7 @@ from core import names, reasons
 from hack.controlplane import wait_for
 from hack.controlplane.nodes import node
 from tests.apiserver.cluster import Cluster, Object, gates, unique
-from tests.apiserver.devices import Devices, queue_path
+from tests.apiserver.devices import Devices
 from tests.apiserver.manifests import pod
 from tests.builders import a_queue
 
@@ -86,7 +86,7 @@ def test_what_a_device_plugin_serves_costs_no_device(cluster: Cluster, driver: D
     queue = devices.queue(1)
     cluster.create(*(driver.asking(f"p{number}", queue) for number in range(3)))
     cluster.wait_running("p0", "p1", "p2")
-    assert cluster.allocated(queue_path(queue)) == {}
+    devices.wait_shown(queue, {})
 
 
 def test_a_pod_that_came_before_the_class_is_asked_at_its_bind(cluster: Cluster, driver: Driver) -> None:

@@ -47,7 +47,7 @@ class Verify:
         return done.returncode, wrong
 
 
-def a_replica(version: str) -> dict[str, Any]:
+def a_replica(version: str, namespace: str) -> dict[str, Any]:
     """A pod as the chart of some version makes it."""
     labels = {"app.kubernetes.io/name": "cardquota", "app.kubernetes.io/version": version}
     return {
@@ -55,7 +55,7 @@ def a_replica(version: str) -> dict[str, Any]:
         "kind": "Pod",
         "metadata": {
             "name": f"cardquota-webhook-{version}",
-            "namespace": "cardquota-system",
+            "namespace": namespace,
             "labels": labels,
         },
         "spec": {"containers": [{"name": "cardquota", "image": f"cardquota:{version}"}]},
@@ -71,6 +71,7 @@ def test_each_thing_that_is_wrong_is_found(
     path = cluster.create_queue(queue(name, json.dumps({card: 4})))
     cluster.create(card_pod("a", card, name))
     cluster.wait_running("a")
+    cluster.wait_allocated(path, {card: 1})
     assert verify() == (0, {})
 
     binding = f"{REGISTRATION}/validatingadmissionpolicybindings/cardquota-gate"
@@ -80,7 +81,10 @@ def test_each_thing_that_is_wrong_is_found(
     stored["metadata"] = {"name": "cardquota-gate"}
     api.create(stored).expect(201)
 
-    pods = [api.path_of(api.create(a_replica(version)).expect(201)) for version in ("0.1.0", "0.2.0")]
+    pods = [
+        api.path_of(api.create(a_replica(version, installation.namespace)).expect(201))
+        for version in ("0.1.0", "0.2.0")
+    ]
     status, wrong = verify()
     assert (status, list(wrong)) == (1, ["versions"])
     assert "0.1.0 (cardquota:0.1.0), 0.2.0 (cardquota:0.2.0)" in wrong["versions"][0]
