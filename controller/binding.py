@@ -10,12 +10,12 @@ from controller.grants import HOOK_TIMEOUT_S, Grants, settled_after
 from controller.inheritance import Inheritance
 from controller.metrics import Metrics
 from core import reasons
-from core.admission.bindings import Target, grant, obstacle, refuse, target_of
 from core.admission.request import AdmissionRequest, Decision
+from core.binding.binder import Binder
+from core.binding.review import Target, grant, obstacle, refuse, target_of
 from core.crossquota.selector import keys
 from core.names import OWN_PREFIX
 from core.objects import Pod, pod
-from core.plan.bind import Binder
 from core.settings import Settings
 from core.shortfall import Shortfall
 from core.violations import Violation

@@ -7,8 +7,8 @@ from typing import Protocol, Self
 import aiohttp
 
 from core import reasons
-from core.admission.bindings import refuse
 from core.admission.request import AdmissionRequest, Decision
+from core.binding.review import refuse
 from core.names import OWN_PREFIX
 from kube.admission.relay import AnswerError, decode_answer, encode_request
 from kube.pki import Pair

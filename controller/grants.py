@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
 
+from core.binding.binder import Binder
 from core.objects import Pod
-from core.plan.bind import Binder
 from kube import errors
 from kube.backoff import Backoff
 from kube.informer import GARBAGE

@@ -9,8 +9,8 @@ became of it, or its time is over and a read does. Meanwhile nobody else is gran
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 
+from core.binding.binder import Binder
 from core.objects import Pod
-from core.plan.bind import Binder
 from kube import errors
 from kube.informer import GARBAGE, Informer
 from kube.workqueue import WorkQueue

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from core.admission.bindings import grant, obstacle, target_of
 from core.admission.request import AdmissionRequest
+from core.binding.binder import Binder
+from core.binding.review import grant, obstacle, target_of
 from core.crossquota.book import guest_book
 from core.objects import (
     Pod,
@@ -18,7 +19,6 @@ from core.objects import (
     pod,
     queue,
 )
-from core.plan.bind import Binder
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.figures import figures_of

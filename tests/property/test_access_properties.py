@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from core import label_selector, names, namespace_patterns, reasons
 from core.admission import ClusterView, review
+from core.binding.binder import Binder
 from core.cards.inventory import Inventory
 from core.crossquota.book import guest_book
 from core.objects import Namespace, Queue
-from core.plan.bind import Binder
 from core.plan.decision import Hold
 from core.plan.lift import Planner
 from core.queues.access import access_of

@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from core import names
+from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.objects import Pod
-from core.plan.bind import Binder
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from core import names
 from core.affinity import admits
+from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.destination import have_room, led_to
 from core.mgpu.node import Card, canonical, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Pod
-from core.plan.bind import Binder
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger

@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core import names
+from core.binding.shares import Granted, decide
 from core.mgpu import records
 from core.mgpu.allocation import allocate, feasible
 from core.mgpu.ask import NATIVE_BURST_SHARE, AskProblem, MgpuAsk, Part, mgpu_ask
-from core.mgpu.binding import Granted, decide
 from core.mgpu.bounds import greatest_loss, least_loss
 from core.mgpu.counts import CardCountsError, parse_counts
 from core.mgpu.filter import fits, preference

@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry
 from controller.binding import BindingHook
 from controller.metrics import Metrics
 from core import names, reasons
-from core.admission.bindings import refuse
 from core.admission.request import AdmissionRequest, Decision
+from core.binding.review import refuse
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder, QueueBuilder

@@ -11,8 +11,8 @@ from controller.binding import READ_TIMEOUT_S, BindingHook
 from controller.grants import HOOK_TIMEOUT_S, REQUEST_LIMIT_S, settled_after
 from controller.metrics import Metrics
 from core import names, reasons
+from core.binding.binder import Binder
 from core.objects import Pod
-from core.plan.bind import Binder
 from core.settings import Settings
 from core.shortfall import Shortfall
 from kube import errors

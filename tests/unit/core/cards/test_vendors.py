@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from core import names, reasons
+from core.binding.binder import Binder
 from core.cards.inventory import Inventory
 from core.cards.vendor import Example, Vendor
 from core.cards.vendors import VENDORS
 from core.crossquota.book import guest_book
-from core.plan.bind import Binder
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import names
+from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.objects import pod as pods
-from core.plan.bind import Binder
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger

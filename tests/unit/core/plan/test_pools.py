@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from core import names, reasons
+from core.binding.binder import Binder
 from core.crossquota.book import guest_book
-from core.plan.bind import Binder
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger

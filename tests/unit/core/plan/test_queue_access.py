@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from core import names, reasons
+from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.extender.enqueue import ABSTAIN, PERMIT, REJECT, Promises, vote
-from core.plan.bind import Binder
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.plan.offline import plan

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from core import names, reasons
+from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.objects import DeviceClass
-from core.plan.bind import Binder
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.shortfall import Shortfall

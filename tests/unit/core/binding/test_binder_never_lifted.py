@@ -7,7 +7,7 @@ import pytest
 from core import names, reasons
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder, QueueBuilder
-from tests.unit.core.plan.binding import (
+from tests.unit.core.binding.deciding import (
     HUGE,
     QUOTA,
     asking,

@@ -5,9 +5,9 @@ from itertools import permutations
 import pytest
 
 from core import names, reasons
+from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.objects import Pod
-from core.plan.bind import Binder
 from core.queues.ledger import Ledger
 from core.settings import MgpuSettings, Settings
 from core.shortfall import Shortfall

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from core import catalogue, names, reasons
+from core.binding.shares import Granted, Refused, decide
 from core.mgpu import records
 from core.mgpu.ask import AskProblem, MgpuAsk, Part, mgpu_ask
-from core.mgpu.binding import Granted, Refused, decide
 from core.objects import Node, Pod
 from core.settings import MgpuSettings, Settings
 from tests.builders import a_node, a_pod

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import pytest
 
 from core import reasons
+from core.binding.binder import Binder
 from core.objects import Pod
-from core.plan.bind import Binder
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.shortfall import Shortfall
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
-from tests.unit.core.plan.binding import asking, binder, books, decided, given, granted, refused, running
+from tests.unit.core.binding.deciding import asking, binder, books, decided, given, granted, refused, running
 
 
 class TestWhatNeedsNoDecision:

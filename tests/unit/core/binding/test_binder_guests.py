@@ -3,8 +3,8 @@
 import pytest
 
 from core import names, reasons
+from core.binding.binder import Binder
 from core.crossquota.book import guest_book
-from core.plan.bind import Binder
 from core.queues.ledger import Ledger
 from core.shortfall import Shortfall
 from tests.builders import a_node, a_pod, a_queue

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 
 from core import names
+from core.binding.binder import Binder
 from core.crossquota.book import guest_book
-from core.plan.bind import Binder
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.shortfall import Shortfall

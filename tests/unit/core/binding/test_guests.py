@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.crossquota.bind import bind_excess, guards_binds, is_limited
+from core.binding.guests import bind_excess, guards_binds, is_limited
 from core.crossquota.book import guest_book
 from core.settings import Settings, parse
 from tests.builders.objects import a_node, a_pod

@@ -4,24 +4,24 @@ Where CrossQuota guards binds, so are pods without GPU on nodes with GPUs, whate
 
 A card pod that was lifted has its quota, and its record says for which card; its bind is only looked at for the real card
 where it accepts several; nor is one that was lifted for shares or claims asked for quota again. For all others see
-`bind_quota`.
+`quota`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from core import names, reasons
+from core.binding.guests import bind_excess, guards_binds, is_limited
+from core.binding.quota import BindQuota, lifted_for
+from core.binding.shares import Refused
+from core.binding.shares import decide as place_shares
 from core.cards.ask import assignment_of
 from core.cards.assigned import render_assigned
 from core.cards.expression import is_excessive, split
-from core.crossquota.bind import bind_excess, guards_binds, is_limited
 from core.crossquota.book import GuestBook
 from core.mgpu import records
 from core.mgpu.ask import mgpu_ask
-from core.mgpu.binding import Refused
-from core.mgpu.binding import decide as place_shares
 from core.objects import Pod
-from core.plan.bind_quota import BindQuota, lifted_for
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on
 from core.settings import Settings
