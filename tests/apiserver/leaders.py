@@ -1,11 +1,14 @@
-"""Which of several controllers leads, by the Lease that they share, and where the API server asks about binds."""
+"""Which of several controllers leads, by the Lease that they share and by what each says, and where the API server asks about binds."""
 
+import threading
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
+from tests.apiserver.cluster import samples
 
 _CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
@@ -48,3 +51,37 @@ def hook_entry(plane: ControlPlane) -> HookEntry:
         if entry["name"] == "bindings.cardquota.io"
     ]
     return found
+
+
+class Leaders:
+    """Looks all the time who takes itself for the leader, while `with` lasts."""
+
+    _EVERY_S = 0.1
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self._over = threading.Event()
+        self.most = 0
+        """How many did at most at one moment."""
+        self._thread = threading.Thread(target=self._look, name="leaders")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(self._EVERY_S):
+            self.most = max(self.most, sum(self._leads(index) for index in range(2)))
+
+    def _leads(self, index: int) -> bool:
+        try:
+            exposition = self._installation.metrics("controller", index)
+        except OSError:
+            return False  # it was killed
+        return samples(exposition, "cardquota_leader", lease="cardquota") > 0

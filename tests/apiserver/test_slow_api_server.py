@@ -1,30 +1,25 @@
 """Two controllers behind a proxy that answers late or loses answers: one leads, work goes on, no card is given twice."""
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 
 from hack.controlplane import ControlPlane, audit, wait_for
 from hack.install import Installation
-from tests.apiserver.cluster import Cluster, samples, unique
-from tests.apiserver.leaders import leader_index
+from tests.apiserver.cluster import Cluster, unique
+from tests.apiserver.leaders import Leaders, leader_index
 from tests.apiserver.manifests import card_pod, queue
 from tests.apiserver.proxy import Proxy
 from tests.apiserver.stranger import in_the_way, silent
+from tests.apiserver.stream import Stream
 from tests.apiserver.watching import Watch, admitted, within
 
-QUOTA = 3
 RENEWALS = 6
 LATE_S = 1.5
 MINUTE_S = 60.0
-TAKE_OVER_S = 90.0
-"""The lease has to run out, and everything is listed anew, each page of it late."""
 
 
 @pytest.fixture(scope="module")
@@ -44,77 +39,6 @@ def sound_again(proxy: Proxy) -> Iterator[None]:
     yield
     proxy.delay_s = 0.0
     proxy.pass_news()
-
-
-class Stream:
-    """A queue of three cards through which pods pass one after the other: whenever one ends the next is let in."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.card, self.queue = cluster.add_card(), unique("q")
-        cluster.create_queue(queue(self.queue, json.dumps({self.card: QUOTA})))
-        self._come = 0
-
-    def watch(self) -> Watch:
-        """Complains of every moment in which more are let in than the quota allows."""
-        return Watch(self.cluster.plane, self.cluster.path(), within({self.card: QUOTA}))
-
-    def begin(self) -> None:
-        self._add(QUOTA + 1)
-        self._wait_full()
-
-    def move_on(self) -> None:
-        """Return once one has ended and the next one runs in its place."""
-        self._add(1)
-        ending = min(self.cluster.running())
-        self.cluster.finish(ending)
-        wait_for(f"{ending} has ended", lambda: ending not in self.cluster.running())
-        self._wait_full()
-
-    def _add(self, count: int) -> None:
-        names = [f"p{self._come + number:03}" for number in range(count)]
-        self._come += count
-        self.cluster.create(*(card_pod(name, self.card, self.queue) for name in names))
-
-    def _wait_full(self) -> None:
-        def full() -> bool:
-            return len(admitted(self.cluster.pods())) == len(self.cluster.running()) == QUOTA
-
-        wait_for("the quota is used up by pods that run", full, TAKE_OVER_S)
-
-
-class Leaders:
-    """Looks all the time who takes itself for the leader, while `with` lasts."""
-
-    _EVERY_S = 0.1
-
-    def __init__(self, installation: Installation) -> None:
-        self._installation = installation
-        self._over = threading.Event()
-        self.most = 0
-        """How many did at most at one moment."""
-        self._thread = threading.Thread(target=self._look, name="leaders")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._over.wait(self._EVERY_S):
-            self.most = max(self.most, sum(self._leads(index) for index in range(2)))
-
-    def _leads(self, index: int) -> bool:
-        try:
-            exposition = self._installation.metrics("controller", index)
-        except OSError:
-            return False  # it was killed
-        return samples(exposition, "cardquota_leader", lease="cardquota") > 0
 
 
 def epoch(cluster: Cluster, installation: Installation) -> int:
