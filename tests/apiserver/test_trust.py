@@ -1,5 +1,7 @@
 """Certificates on a real API server: whatever is renewed, lost or undone, no handshake fails that should not."""
 
+import hashlib
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -204,3 +206,41 @@ def test_a_scheduler_is_given_what_the_api_server_trusts(kept: Kept) -> None:
     """The example tells to take `ca.crt` of the webhook's Secret."""
     (trusted,) = kept.trusted()
     assert kept.data(CERTIFICATES)["ca.crt"] == trusted
+
+
+@pytest.mark.timeout(400)
+def test_a_certificate_that_has_expired_while_nobody_led_is_replaced_by_the_next_leader(
+    cluster: Cluster, installation: Installation, kept: Kept, asking: Asking
+) -> None:
+    """Meanwhile pods that ask for cards are refused with the reason, and those that ask for none are not touched by it."""
+    for index in range(2):
+        installation.kill_controller(index)
+    ca = pki.Pair(kept.data(AUTHORITY)["ca.crt"], kept.data(AUTHORITY)["ca.key"])
+    host = f"cardquota-webhook.{installation.namespace}.svc"
+    names = [host, "localhost", "127.0.0.1"]
+    long_ago = datetime.now(UTC) - pki.LEAF_LIFETIME - timedelta(minutes=1)
+    expired = pki.issue_leaf(ca, names, long_ago, clients=False)
+    kept.write(CERTIFICATES, {"tls.crt": expired.certificate, "tls.key": expired.key})
+    url = next(client["url"] for name, client in kept.entries().items() if name != HOOK)
+    tls = create_default_context()
+    tls.check_hostname, tls.verify_mode = False, CERT_NONE
+    line = HTTPSConnection("localhost", urlsplit(url).port, context=tls, timeout=10.0)
+    wanted = hashlib.sha256(ssl.PEM_cert_to_DER_cert(expired.certificate.decode())).hexdigest()
+    wait_for("it is served", lambda: served(line) == wanted, _RENEWAL_S)
+
+    def refused() -> str:
+        answer = cluster.try_create(card_pod(unique("p"), "NVIDIA-X", "default"), dryRun="All")
+        return str(answer.body["message"]) if answer.status != 201 else ""
+
+    # The API server keeps the connections that it has, as long as they last.
+    (webhook,) = installation.webhook_processes
+    webhook.kill()
+    webhook.launch()
+    assert "certificate has expired" in wait_for(
+        "it is refused", lambda: "x509" in refused() and refused(), _RENEWAL_S
+    )
+    cluster.create(pod("untouched"))
+    installation.start_controller()
+    webhook.wait_ready()
+    wait_for("the webhooks answer", lambda: not _failed(asking), _RENEWAL_S)
+    assert served(line) != wanted
