@@ -46,7 +46,7 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
         "stock": _beyond_stock(found, ledger),
         "refused": can_run_report.refusals(outcome),
         "waits": [
-            {"pod": verdict.pod.key, "reason": verdict.hold.reason, "message": verdict.hold.message}
+            {"pod": verdict.pod.key, **output.why(verdict.hold.why)}
             for verdict in seats
             if verdict.hold is not None
         ],

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cli import documents, explain_report
+from cli import documents, explain_report, output
 
 if TYPE_CHECKING:
     from cli.applied import Manifest, Outcome
@@ -58,12 +58,14 @@ def refusals(outcome: "Outcome") -> list[dict[str, Any]]:
     """What admission says against the objects, and against pods that would come of them."""
     found = [entry for one, said in outcome.findings if said.violations for entry in _violations(one, said)]
     return found + [
-        {"object": f"Pod {key}", "code": code, "path": "", "message": message, "remedy": _remedy(code)}
-        for key, (code, message) in outcome.state.refused.items()
+        {"object": f"Pod {key}", "code": why.code, "path": "", "message": why.message, "remedy": why.remedy}
+        for key, why in outcome.state.refused.items()
     ]
 
 
 def _violations(one: "Manifest", said: "Findings") -> list[dict[str, Any]]:
+    from core.catalogue import remedy
+
     return [
         {
             "object": one.display,
@@ -72,16 +74,10 @@ def _violations(one: "Manifest", said: "Findings") -> list[dict[str, Any]]:
             "code": violation.code,
             "path": violation.path,
             "message": str(violation).removeprefix(f"{violation.path}: "),
-            "remedy": _remedy(violation.code),
+            "remedy": remedy(violation.code),
         }
         for violation in said.violations
     ]
-
-
-def _remedy(code: str) -> str:
-    from core.catalogue import CATALOGUE
-
-    return CATALOGUE[code].remedy
 
 
 def _object(display: str, found: Sequence["Verdict"]) -> dict[str, Any]:
@@ -109,7 +105,7 @@ def _why(verdict: "Verdict") -> Mapping[str, str]:
     from core import reasons
 
     if verdict.hold is not None:
-        return {"reason": verdict.hold.reason, "message": verdict.hold.message}
+        return output.why(verdict.hold.why)
     return {
         "reason": reasons.NO_FREE_CARD,
         "message": f"is let in, and no node has room: {verdict.seat.problem}",

@@ -83,9 +83,9 @@ def created(state: "State", settings: "Settings") -> "State":
     from cli.creation import as_created
 
     found = as_created(state, settings)
-    for key, (_, message) in found.refused.items():
+    for key, why in found.refused.items():
         print(
-            f"warning: pod {output.printable(key)} would be refused: {output.printable(message)}",
+            f"warning: pod {output.printable(key)} would be refused: {output.printable(why.message)}",
             file=sys.stderr,
         )
     return found

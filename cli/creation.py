@@ -208,10 +208,11 @@ def _judged(state: "State", new: Mapping[str, Raw], settings: "Settings") -> "St
     from cli import views
     from cli.state import POD
     from core.admission import creation_of, review
+    from core.refusal import Refusal
 
     view = views.of(state, settings)
     stored: dict[str, Raw] = {}
-    refused: dict[str, tuple[str, str]] = {}
+    refused: dict[str, Refusal] = {}
     for raw in state.complete.get(POD, ()):
         metadata = raw["metadata"]
         key = f"{metadata['namespace']}/{metadata['name']}"
@@ -220,7 +221,7 @@ def _judged(state: "State", new: Mapping[str, Raw], settings: "Settings") -> "St
             continue
         decision = review(request, view, settings)
         if decision.denial is not None:
-            refused[key] = decision.denial.violations[0].code, decision.denial.message
+            refused[key] = Refusal(decision.denial.violations[0].code, decision.denial.message)
         else:
             stored[key] = _applied(raw, [(add.path, add.value) for add in decision.patch])
     return state.with_pods(stored, refused)

@@ -72,16 +72,14 @@ def _refused(state: "State", target: "Target") -> dict[str, Any]:
     """What admission says of new pods of the target."""
     prefix = f"{target.namespace}/{target.name}"
     found = {
-        key: {"reason": reason, "message": message}
-        for key, (reason, message) in state.refused.items()
+        key: output.why(refusal)
+        for key, refusal in state.refused.items()
         if key == prefix or (target.kind != "Pod" and key.rpartition("-")[0] == prefix)
     }
     return {"refused": found} if found else {}
 
 
 def _one(found: "Explanation", ledger: "Ledger") -> dict[str, Any]:
-    from core.catalogue import CATALOGUE
-
     entry, hold = found.entry, found.hold
     asked = entry.demand.card
     report: dict[str, Any] = {
@@ -95,13 +93,7 @@ def _one(found: "Explanation", ledger: "Ledger") -> dict[str, Any]:
     if entry.pod.bound:
         report["node"] = entry.pod.node_name
     if hold is not None:
-        meant = CATALOGUE[hold.reason]
-        report |= {
-            "reason": hold.reason,
-            "message": hold.message,
-            "meaning": meant.meaning,
-            "remedy": meant.remedy,
-        }
+        report |= {**output.why(hold.why), "meaning": hold.why.meaning, "remedy": hold.why.remedy}
     if found.place is not None:
         report["position"] = _position(found.place)
     if found.hold is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.queues.figures import Figures
+    from core.refusal import Refusal
 
 _GAP = 3
 EMPTY = "<none>"
@@ -36,6 +37,11 @@ def print_document(form: str, value: object) -> None:
     # By way of JSON nothing stands twice as the same object, which YAML would write as an anchor that nobody reads.
     copied = json.loads(json.dumps(value, allow_nan=False))
     print(yaml.safe_dump(copied, sort_keys=False, allow_unicode=True, width=1000), end="")
+
+
+def why(refusal: "Refusal | None") -> dict[str, str]:
+    """Why something waits or is refused, under the keys that all commands have for it; both empty where it is not."""
+    return {"reason": refusal.code, "message": refusal.message} if refusal else {"reason": "", "message": ""}
 
 
 def as_written(key: str, text: str) -> str:

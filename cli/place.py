@@ -69,12 +69,7 @@ def _gate(ledger: "Ledger", pod: "Pod") -> dict[str, str] | None:
     if not pod.gated:
         return None
     found = plan(ledger, (pod,)).pods[pod.key]
-    return {
-        "queue": found.queue,
-        "decision": found.decision,
-        "reason": found.reason,
-        "message": found.message,
-    }
+    return {"queue": found.queue, "decision": found.decision, **output.why(found.why)}
 
 
 def _told(gate: Mapping[str, str]) -> str:
@@ -88,7 +83,7 @@ def _told(gate: Mapping[str, str]) -> str:
 def _node(place: "Place") -> dict[str, Any]:
     shown: dict[str, Any] = {
         "fits": not place.unfits,
-        "reasons": [{"code": unfit.code, "message": unfit.message} for unfit in place.unfits],
+        "reasons": [{"code": why.code, "message": why.message} for why in place.unfits],
         "unresolvable": any(unfit.unresolvable for unfit in place.unfits),
     }
     if place.share is not None:

@@ -11,6 +11,7 @@ from cli import cluster, config, output, selection
 if TYPE_CHECKING:
     from cli.state import State
     from core.plan.offline import Plan, PlannedPod
+    from core.refusal import Refusal
     from core.settings import Settings
 
 _DESCRIPTION = """\
@@ -80,7 +81,7 @@ def planned(state: "State", settings: "Settings", now: int | None = None) -> dic
         "queues": _queues(found),
         "pods": {
             **{key: _pod(one, _raw(state, key)) for key, one in found.pods.items()},
-            **{key: _refused(*why) for key, why in state.refused.items()},
+            **{key: _refused(why) for key, why in state.refused.items()},
         },
         "events": [
             {"object": event.object, "type": event.type, "reason": event.reason, "message": event.message}
@@ -107,8 +108,7 @@ def _pod(pod: "PlannedPod", raw: Mapping[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "queue": pod.queue,
         "decision": pod.decision,
-        "reason": pod.reason,
-        "message": pod.message,
+        **output.why(pod.why),
     }
     if pod.assigned is not None:
         shown["assigned"] = dict(pod.assigned)
@@ -117,9 +117,9 @@ def _pod(pod: "PlannedPod", raw: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _refused(code: str, message: str) -> dict[str, Any]:
+def _refused(why: "Refusal") -> dict[str, Any]:
     """A pod that is only about to be created, and will not be."""
-    return {"queue": "", "decision": "ignored", "reason": code, "message": message}
+    return {"queue": "", "decision": "ignored", **output.why(why)}
 
 
 def _text(report: Mapping[str, Any]) -> str:

@@ -45,6 +45,7 @@ from core.objects import (
     queue,
 )
 from core.objects import raw as read
+from core.refusal import Refusal
 
 Raw = Mapping[str, Any]
 View = TypeVar("View")
@@ -123,7 +124,7 @@ class State:
     """The same objects with their stand-ins, as an API server would show them."""
     warnings: tuple[str, ...] = ()
     """What the reader should tell the user: one line each."""
-    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    refused: Mapping[str, Refusal] = field(default_factory=dict)
     """New pods that admission refuses, by key: the code of the first reason, and the whole message."""
 
     @property
@@ -155,7 +156,7 @@ class State:
                     raw.setdefault(kind, {})[key] = one
         return replace(self, raw=raw, refused={})
 
-    def with_pods(self, stored: Mapping[str, Raw], refused: Mapping[str, tuple[str, str]]) -> "State":
+    def with_pods(self, stored: Mapping[str, Raw], refused: Mapping[str, Refusal]) -> "State":
         """The state with these pods as they are stored now, and without those that are refused."""
         pods = self.complete.get(POD, ())
         complete = tuple(stored.get(_key(raw), raw) for raw in pods if _key(raw) not in refused)

@@ -89,7 +89,7 @@ class Announcements:
             self._groups[uid] = hold.group.uid
             self._hold(_group_reference(hold.group), hold)
         self._hold(_reference(hold.pod), hold)
-        note = self._rollouts.obstacle(hold.pod, hold.reason) if self._rollouts is not None else ""
+        note = self._rollouts.obstacle(hold.pod, hold.why.code) if self._rollouts is not None else ""
         if note:
             self._sayings.say(
                 _ROLLOUT, _saying(_reference(hold.pod), _ROLLOUT, note, _LIFT), moment_s=MOMENT_S
@@ -114,7 +114,7 @@ class Announcements:
     def uncounted(self, entry: Entry) -> None:
         """Says on a pod that is bound, or may be any moment, that its cards count as none."""
         why = uncountable(entry.queue, entry.demand.problem)
-        self._sayings.say(_COUNT, _saying(_reference(entry.pod), why.reason, why.message, _COUNT))
+        self._sayings.say(_COUNT, _saying(_reference(entry.pod), why.code, why.message, _COUNT))
 
     def overdue(self, pod: Pod, reason: str, note: str) -> None:
         """Says on a pod that it has been without a node for too long."""
@@ -197,9 +197,9 @@ class Announcements:
         self._recorder.emit(_reference(pod), "Normal", reasons.LIFTED, note, _LIFT)
 
     def _hold(self, regarding: Reference, hold: Hold) -> None:
-        growing = hold.reason == reasons.GANG_INCOMPLETE
-        saying = _saying(regarding, hold.reason, hold.message, _LIFT)
-        moment_s = _MOMENTS_S.get(hold.reason, MOMENT_S)
+        growing = hold.why.code == reasons.GANG_INCOMPLETE
+        saying = _saying(regarding, hold.why.code, hold.why.message, _LIFT)
+        moment_s = _MOMENTS_S.get(hold.why.code, MOMENT_S)
         self._sayings.say(_HOLD, saying, moment_s=moment_s, still=growing)
 
     def _over(self, uid: str) -> None:

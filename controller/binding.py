@@ -12,13 +12,12 @@ from controller.metrics import Metrics
 from core import reasons
 from core.admission.request import AdmissionRequest, Decision
 from core.binding.binder import Binder
-from core.binding.review import Target, grant, obstacle, refuse, target_of
+from core.binding.review import Target, grant, leaderless, obstacle, refuse, target_of, unasked
 from core.crossquota.selector import keys
 from core.names import OWN_PREFIX
 from core.objects import Pod, pod
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
-from core.violations import Violation
 from kube import errors
 from kube.client import Json
 from kube.lease import Term
@@ -138,7 +137,7 @@ class BindingHook:
             return await self._review_ours(request, target, known, elsewhere)
 
     async def _leaderless(self, _request: AdmissionRequest) -> Decision:
-        return refuse(reasons.NO_LEADER, "this replica does not lead; the scheduler will try again")
+        return leaderless("this replica does not lead")
 
     async def _review_ours(
         self, request: AdmissionRequest, target: Target, known: Pod | None, elsewhere: Answer
@@ -150,22 +149,22 @@ class BindingHook:
                 known = await self._stored(target.namespace, target.name)
             except errors.KubeError as error:
                 text = f"pod {target.key} cannot be read: {errors.describe(error)}"
-                return self._refused(reasons.API_UNAVAILABLE, text)
+                return self._refused(Refusal(reasons.API_UNAVAILABLE, text))
             problem = obstacle(target, known)
         if known is not None and self._binder.certain(known, target.node):
             return self._passed(target)
         if problem is not None:
-            return self._refused(problem.code, problem.detail)
+            return self._refused(problem)
         assert known is not None, "a pod that does not exist is an obstacle"
         decision = self._decide(request, target, known) if self.leading else None
         if decision is None:
             decision = await elsewhere(request)
-        missing = _no_leader(decision)
+        missing = unasked(decision)
         if missing is None:
             return decision
         if self._binder.passes_unasked(known, target.node):
             return self._passed(target, missing.code)
-        return self._refused(missing.code, missing.detail)
+        return self._refused(missing)
 
     async def _look_up(self, granted: Pod) -> Pod | None:
         """The same of a pod that was granted its bind; the books have it from then on. Raises KubeError, or GARBAGE."""
@@ -187,20 +186,20 @@ class BindingHook:
         rival = self._inheritance.rival(view) if booked is None or not booked.bound else None
         if rival is not None:
             text = f"a bind of pod {rival.key} that the former leader allowed may still be stored; try again"
-            return self._refused(reasons.NO_LEADER, text)
+            return self._refused(Refusal(reasons.NO_LEADER, text))
         answer = self._answer(target, view, booked)
         if not self.leading:
             # The process may have been stopped for a while: somebody else may have given the same cards to another pod.
             return None
-        if isinstance(answer, Shortfall):
+        if isinstance(answer, Refusal):
             if not request.dry_run:
-                self._on_refusal(view, target.node, answer.reason)
-            return self._refused(answer.reason, answer.message)
+                self._on_refusal(view, target.node, answer.code)
+            return self._refused(answer)
         if not request.dry_run and (booked is None or not booked.bound or self._grants.stands(booked)):
             self._grants.put(self._binder.book(view, target.node, answer))
         return self._granted(target, answer)
 
-    def _answer(self, target: Target, view: Pod, booked: Pod | None) -> Mapping[str, str] | Shortfall:
+    def _answer(self, target: Target, view: Pod, booked: Pod | None) -> Mapping[str, str] | Refusal:
         if booked is None or not booked.bound:
             return self._binder.decide(view, target.node)
         if booked.node_name == target.node or (
@@ -211,7 +210,7 @@ class BindingHook:
         # A bind that was granted may still be stored, however late and whatever the scheduler was told; its cards and
         # its quota stay taken until the outcome is known.
         text = f"a bind of pod {target.key} to node {booked.node_name} is under way"
-        return Shortfall(reasons.POD_ALREADY_BOUND, text)
+        return Refusal(reasons.POD_ALREADY_BOUND, text)
 
     def _passed(self, target: Target, unasked: str = "") -> Decision:
         """Lets a bind through; `unasked` is why nobody could be asked about it."""
@@ -222,13 +221,7 @@ class BindingHook:
         self._metrics.binds.labels("granted", "").inc()
         return grant(target, records)
 
-    def _refused(self, code: str, message: str) -> Decision:
-        self._metrics.binds.labels("denied", code).inc()
-        _LOG.info("bind refused", extra={"reason": code, "detail": message})
-        return refuse(code, message)
-
-
-def _no_leader(decision: Decision) -> Violation | None:
-    """What the answer says of a leader that could not be asked; None when one has answered."""
-    said = decision.denial.violations if decision.denial is not None else ()
-    return next((violation for violation in said if violation.code == reasons.NO_LEADER), None)
+    def _refused(self, why: Refusal) -> Decision:
+        self._metrics.binds.labels("denied", why.code).inc()
+        _LOG.info("bind refused", extra={"reason": why.code, "detail": why.message})
+        return refuse(why)

@@ -22,9 +22,9 @@ from controller.extender_patience import Changes, Patience
 from core.extender import enqueue, kube, volcano
 from core.extender.cluster import Cluster
 from core.extender.enqueue import Vote
-from core.extender.pipeline import Refusal
 from core.extender.shapes import ShapeError
 from core.objects import Group
+from core.refusal import Refusal
 from core.steps import Steps
 from kube import answers, bigjson
 from kube.intake import DEFAULT, Intake, RefusedError

@@ -36,13 +36,13 @@ class VoteNotes:
 
     def told(self, vote: Vote) -> None:
         """Takes in a vote."""
-        group, short = vote.group, vote.shortfall
-        if short is None:
+        group, why = vote.group, vote.why
+        if why is None:
             self._sayings.again(group.uid, _ACTION)
             return
         regarding = Reference.of(PODGROUPS, group.name, group.namespace, group.uid)
         if self._exists(regarding):
-            saying = Saying(regarding, short.reason, short.message, _ACTION)
+            saying = Saying(regarding, why.code, why.message, _ACTION)
             self._sayings.say(_ACTION, saying, moment_s=MOMENT_S)
 
     def group_changed(self, old: Group | None, new: Group | None) -> None:

@@ -6,9 +6,8 @@ from typing import Protocol, Self
 
 import aiohttp
 
-from core import reasons
 from core.admission.request import AdmissionRequest, Decision
-from core.binding.review import refuse
+from core.binding.review import leaderless
 from core.names import OWN_PREFIX
 from kube.admission.relay import AnswerError, decode_answer, encode_request
 from kube.pki import Pair
@@ -75,19 +74,14 @@ class LeaderLink:
         """The leader's decision; a refusal that makes the scheduler try again where there is none to be had."""
         holder = self._elector.holder
         if holder is None or holder[0] == self._elector.identity:
-            return refuse(
-                reasons.NO_LEADER, "no replica of the controller leads now; the scheduler will try again"
-            )
+            return leaderless("no replica of the controller leads now")
         address, bundle = holder[1].get(ADDRESS_ANNOTATION, ""), self._bundle()
         if not address or bundle is None:
-            return refuse(
-                reasons.NO_LEADER, f"the leader {holder[0]} gave no address; the scheduler will try again"
-            )
+            return leaderless(f"the leader {holder[0]} gave no address")
         try:
             return decode_answer(await self._post(address + LEADER_PATH, encode_request(request), bundle))
         except (aiohttp.ClientError, TimeoutError, OSError, AnswerError) as error:
-            text = f"the leader {holder[0]} could not be asked ({type(error).__name__}); the scheduler will try again"
-            return refuse(reasons.NO_LEADER, text)
+            return leaderless(f"the leader {holder[0]} could not be asked ({type(error).__name__})")
 
     async def _post(self, url: str, body: bytes, bundle: Shown) -> bytes:
         assert self._session is not None, "asked outside of `async with`"

@@ -23,7 +23,7 @@ _PRUNED: Final = 24
 
 def end_pods(case: Case) -> Found | None:
     """Pods that hold what is short. What ends in the meantime of itself is the estimate's business."""
-    if case.hold.reason not in QUOTA | ROOM:
+    if case.hold.why.code not in QUOTA | ROOM:
         return None
     with case.whatif.made(case.change):
         groups = _groups(case)
@@ -61,9 +61,9 @@ def _groups(case: Case) -> list[list[Pod]]:
     """The pods among which to look, each list by itself, the largest holder first in each."""
     ledger, entry = case.whatif.ledger, case.obstacle
     demand = entry.demand
-    if case.hold.reason in QUOTA:
+    if case.hold.why.code in QUOTA:
         keys = {figure.key for figure in figures_for(ledger, [entry]) if figure.limit is not None}
-        match case.hold.reason:
+        match case.hold.why.code:
             case reasons.INSUFFICIENT_CPU_QUOTA:
                 keys = {CPU}
             case reasons.INSUFFICIENT_MEMORY_QUOTA:

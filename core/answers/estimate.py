@@ -50,7 +50,7 @@ class Start:
 def card_waited_for(found: Explanation) -> str:
     """The card that has to come back for the pod to start; empty where it waits for something else, or has a choice."""
     asked = found.entry.demand.card
-    if found.hold is None or found.hold.reason != reasons.INSUFFICIENT_SCALAR_QUOTA or asked is None:
+    if found.hold is None or found.hold.why.code != reasons.INSUFFICIENT_SCALAR_QUOTA or asked is None:
         return ""
     return asked.alternatives[0] if len(asked.alternatives) == 1 else ""
 

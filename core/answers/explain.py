@@ -151,11 +151,11 @@ def _holders(ledger: Ledger, entry: Entry, hold: Hold | None, figures: Collectio
     """Of the queue where its quota is short, of the nodes where they have no room; for any other reason nobody is to blame."""
     if hold is None:
         return []
-    if hold.reason in QUOTA | {reasons.GANG_INCOMPLETE} and any(figure.missing for figure in figures):
+    if hold.why.code in QUOTA | {reasons.GANG_INCOMPLETE} and any(figure.missing for figure in figures):
         keys = {figure.key for figure in figures if figure.limit is not None}
         short = {CPU, MEMORY} & {figure.key for figure in figures if figure.missing}
         return holders_of(ledger, entry.queue, short or keys - {CPU, MEMORY})
     asked = entry.demand.card
-    if asked is None or hold.reason not in ROOM:
+    if asked is None or hold.why.code not in ROOM:
         return []
     return holders_on_nodes(ledger, asked.alternatives)

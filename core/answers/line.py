@@ -56,7 +56,7 @@ def unit_of(ledger: Ledger, entry: Entry) -> Unit | None:
 
 def _waiting(unit: Unit, holds: Mapping[str, Hold]) -> Waiting:
     first = unit.entries[0].pod
-    reasons = [holds[one.pod.uid].reason for one in unit.entries if one.pod.uid in holds]
+    reasons = [holds[one.pod.uid].why.code for one in unit.entries if one.pod.uid in holds]
     return Waiting(
         object=f"Pod {first.key}" if unit.group is None else f"PodGroup {unit.group.key}",
         pods=len(unit.entries),

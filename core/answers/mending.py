@@ -36,7 +36,7 @@ def correct_card(case: Case) -> Found | None:
     """A card that the nodes have, for one that none has and that is spelt nearly so."""
     ledger, pod = case.whatif.ledger, case.obstacle.pod
     known = ledger.inventory
-    if case.hold.reason != reasons.GET_TASK_REQUEST_RESOURCE_FAILED or is_excessive(pod.card_name):
+    if case.hold.why.code != reasons.GET_TASK_REQUEST_RESOURCE_FAILED or is_excessive(pod.card_name):
         return None
     if any(known.resources_of(card) for card in split(pod.card_name)):
         return None
@@ -63,7 +63,7 @@ def take_gates(case: Case) -> Found | None:
     gated = {
         one.uid: one for one in (obstacle, *_members(ledger, obstacle)) if ledger.stages.other_gates(one)
     }
-    if case.hold.reason not in (reasons.OTHER_GATES, reasons.GANG_INCOMPLETE) or not gated:
+    if case.hold.why.code not in (reasons.OTHER_GATES, reasons.GANG_INCOMPLETE) or not gated:
         return None
     gates = sorted({gate for one in gated.values() for gate in ledger.stages.other_gates(one)})
     change = case.change.pod(*(replace(one, gates=(names.GATE,)) for one in gated.values()))
@@ -78,7 +78,7 @@ def mend_queue(case: Case) -> Found | None:
     entry = case.obstacle
     name, namespace = entry.queue, entry.pod.namespace
     found = case.change.queues.get(name) or case.whatif.ledger.queues.get(name)
-    match case.hold.reason:
+    match case.hold.why.code:
         case reasons.QUEUE_NOT_FOUND if found is None:
             made = queue.project({"metadata": {"name": name}, "status": {"state": "Open"}})
             quota = _first_quota(entry)
@@ -119,10 +119,10 @@ def mend_group(case: Case) -> Found | None:
     entry, ledger = case.obstacle, case.whatif.ledger
     pod = entry.pod
     there = ledger.group_of(pod)
-    if case.hold.reason == reasons.POD_GROUP_NOT_FOUND and there is None and pod.group_name:
+    if case.hold.why.code == reasons.POD_GROUP_NOT_FOUND and there is None and pod.group_name:
         made = _new_group(pod, entry.queue)
         step = Step("group", f"create PodGroup {made.key}", object=f"PodGroup {made.key}")
-    elif case.hold.reason == reasons.GANG_INCOMPLETE and there is not None:
+    elif case.hold.why.code == reasons.GANG_INCOMPLETE and there is not None:
         with case.whatif.made(case.change):
             progress = ledger.groups.progress(there)
             ready = sum(_may_start(ledger, one) for one in _members(ledger, pod))

@@ -37,7 +37,7 @@ _KEYS: Final = 4
 
 def raise_quota(case: Case) -> Found | None:
     """More of one key of the queue; of several cards that would do, the one that takes the least more."""
-    if case.hold.reason not in QUOTA:
+    if case.hold.why.code not in QUOTA:
         return None
     found = [one for key in _short(case)[:_KEYS] if (one := _raised(case, key)) is not None]
     return min(found, key=lambda one: (one.hold is not None, one.step.amount), default=None)
@@ -50,7 +50,7 @@ def _short(case: Case) -> list[str]:
         entry = case.obstacle
         figures = figures_for(case.whatif.ledger, _together(case.whatif.ledger, entry))
         asked = entry.demand.card
-    match case.hold.reason:
+    match case.hold.why.code:
         case reasons.INSUFFICIENT_CPU_QUOTA:
             return [CPU]
         case reasons.INSUFFICIENT_MEMORY_QUOTA:
@@ -101,7 +101,7 @@ def _raised(case: Case, key: str) -> Found | None:
 
 def _past(hold: Hold, before: Hold) -> bool:
     """Whether the pod waits for something else by now."""
-    return hold.reason != before.reason or hold.behind != before.behind
+    return hold.why.code != before.why.code or hold.behind != before.behind
 
 
 def _step(queue: Queue, changed: Queue, now: Figure, more: int) -> Step:

@@ -73,7 +73,7 @@ def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
 def _compared(verdict: Verdict, alone: Verdict | None) -> Verdict:
     if verdict.runs or alone is None or alone.runs:
         return verdict
-    never = alone.hold.message if alone.hold is not None else alone.seat.problem
+    never = alone.hold.why.message if alone.hold is not None else alone.seat.problem
     return Verdict(verdict.pod, verdict.queue, verdict.cards, verdict.hold, verdict.seat, never)
 
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from core import names, reasons
 from core.binding.guests import bind_excess, guards_binds, is_limited
 from core.binding.quota import BindQuota, lifted_for
-from core.binding.shares import Refused
 from core.binding.shares import decide as place_shares
 from core.cards.ask import assignment_of
 from core.cards.assigned import render_assigned
@@ -24,8 +23,8 @@ from core.mgpu.ask import mgpu_ask
 from core.objects import Pod
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from core.stage import Stage, let_in
 
 
@@ -110,7 +109,7 @@ class Binder:
             lifted_for, count = assignment
             yield from ((card, count) for card in split(pod.card_name) if card != lifted_for)
 
-    def decide(self, pod: Pod, node_name: str) -> Mapping[str, str] | Shortfall:
+    def decide(self, pod: Pod, node_name: str) -> Mapping[str, str] | Refusal:
         """The records that the Binding must carry, or why the pod must not be bound to this node.
 
         Not for a pod that is `certain`. That it exists, is unbound, ungated and the one meant has been checked by the
@@ -118,10 +117,10 @@ class Binder:
         """
         node = self._ledger.nodes.get(node_name)
         if node is None:
-            return Shortfall(reasons.NODE_NOT_FOUND, f"node {node_name} does not exist")
+            return Refusal(reasons.NODE_NOT_FOUND, f"node {node_name} does not exist")
         over = bind_excess(pod, node_name, self._guests, self._settings)
         if over is not None:
-            return Shortfall(over.code, f"{over.message} (node {node_name})")
+            return replace(over, message=f"{over.message} (node {node_name})")
         outsider = self._outsider(pod) or self._unnamed_on(pod, node_name)
         if outsider is not None:
             return outsider
@@ -137,7 +136,7 @@ class Binder:
             found[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
         if self._asks_cards(pod):
             assigned = self._quota.assigned(bound)
-            if isinstance(assigned, Shortfall):
+            if isinstance(assigned, Refusal):
                 return assigned
             found[names.ASSIGNED_ANNOTATION] = assigned
         elif self._asks(pod) and not let_in(pod):
@@ -150,8 +149,8 @@ class Binder:
             answer = place_shares(pod, ask, node, self._ledger.pods_on(node_name), self._settings, promised)
             if answer.cut_short:
                 self._cut_short()
-            if isinstance(answer, Refused):
-                return Shortfall(answer.code, f"{answer.message} (node {node_name})")
+            if isinstance(answer, Refusal):
+                return replace(answer, message=f"{answer.message} (node {node_name})")
             found |= answer.annotations
         return found
 
@@ -237,13 +236,13 @@ class Binder:
     def _asks_shares(self, pod: Pod) -> bool:
         return pod.asks_mgpu and self._settings.features.mgpu
 
-    def _outsider(self, pod: Pod) -> Shortfall | None:
+    def _outsider(self, pod: Pod) -> Refusal | None:
         """Why a pod that nobody let in may not use its queue; None for every pod that was let in, and that asks for nothing."""
         if let_in(pod) or not self._asks(pod):
             return None
         return self._ledger.access.refusal(self._ledger.attribution(pod).queue, pod.namespace)
 
-    def _unnamed_on(self, pod: Pod, node_name: str) -> Shortfall | None:
+    def _unnamed_on(self, pod: Pod, node_name: str) -> Refusal | None:
         """Why a pod may not use cards of a node that it does not name, where no card may be used without a name.
 
         When it was created nobody knew that its resource stands for a card. The one that it is charged for has a name.
@@ -260,7 +259,7 @@ class Binder:
         if not unnamed:
             return None
         text = f"node {node_name} carries <{unnamed[0]}>, and the pod asks for it without a card name"
-        return Shortfall(reasons.CARD_NAME_MISSING, text)
+        return Refusal(reasons.CARD_NAME_MISSING, text)
 
     def _asks_devices(self, pod: Pod) -> bool:
         return self._settings.features.dra and self._ledger.devices.wanted(pod)
@@ -272,7 +271,7 @@ class Binder:
         """
         return self._asks_devices(pod) and not self._ledger.devices.all_counted(pod)
 
-    def _other_claims_shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
+    def _other_claims_shortfall(self, pod: Pod, queue: str) -> Refusal | None:
         """Why such a pod cannot have its claims."""
         devices = self._ledger.devices
         return (

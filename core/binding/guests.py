@@ -1,10 +1,11 @@
 """The limit as a hard one: what is asked when a pod is bound, whatever its scheduler knew."""
 
 from core.crossquota.book import GuestBook
-from core.crossquota.filter import Excess, excess
+from core.crossquota.filter import excess
 from core.crossquota.guest import Guest, enabled, guest, held_back
 from core.crossquota.quota import Quota
 from core.objects import Pod
+from core.refusal import Refusal
 from core.settings import Settings
 
 
@@ -21,7 +22,7 @@ def is_limited(pod: Pod, node: str, book: GuestBook, settings: Settings) -> bool
     return _limits(pod, node, book, settings) is not None
 
 
-def bind_excess(pod: Pod, node: str, book: GuestBook, settings: Settings) -> Excess | None:
+def bind_excess(pod: Pod, node: str, book: GuestBook, settings: Settings) -> Refusal | None:
     """Why a pod must not be bound to a node: only where `crossQuota.guardBind` says so.
 
     None for a pod or a node that the rule is not about. `book` must have every bind that was granted before; `pod` as for

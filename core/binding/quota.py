@@ -17,8 +17,8 @@ from core.queues.demand import Demand, demand_of
 from core.queues.ledger import Ledger
 from core.queues.shortfall import queue_closed, queue_missing, uncountable
 from core.queues.usage import card_resources
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from core.stage import Stage
 
 _NOTHING: Final[Mapping[str, int]] = {}
@@ -39,7 +39,7 @@ class BindQuota:
         asked = demand_of(pod, inventory, card_resources(inventory), self._settings).card
         return "" if asked is None else asked.resource
 
-    def assigned(self, pod: Pod) -> str | Shortfall:
+    def assigned(self, pod: Pod) -> str | Refusal:
         """The record of the cards of a pod, which is given with its node; or why it cannot have them there.
 
         The real card of a lifted pod is the recorded one while the node carries that, else another alternative that the
@@ -56,16 +56,16 @@ class BindQuota:
             others = self.instead(pod, record, pod.node_name)
             if others:
                 text = f"node {pod.node_name} carries <{others[0]}>, the pod was lifted for <{record}>"
-                return Shortfall(reasons.CARD_NOT_ON_NODE, text)
+                return Refusal(reasons.CARD_NOT_ON_NODE, text)
             return pod.annotations[names.ASSIGNED_ANNOTATION]
         balance = self._balance(pod)
-        if isinstance(balance, Shortfall):
+        if isinstance(balance, Refusal):
             return balance
         short = balance.card_shortfall(asked.card, asked.milli)
         if short is not None:
             lifted = f"the pod was lifted for <{record}>, and node {pod.node_name} carries <{asked.card}>"
             text = f"{short.message.removesuffix('.')}; {lifted}"
-            return Shortfall(short.reason, text)
+            return replace(short, message=text)
         return _record(asked)
 
     def instead(self, pod: Pod, card: str, node_name: str) -> list[str]:
@@ -75,14 +75,14 @@ class BindQuota:
             return []
         return [other for other, stock in carried.items() if pod.requests.get(stock.resource)]
 
-    def _first_grant(self, pod: Pod, demand: Demand) -> str | Shortfall:
+    def _first_grant(self, pod: Pod, demand: Demand) -> str | Refusal:
         """The record of a pod that nobody lifted: what a lift would have asked for is asked for now.
 
         Its placement was not narrowed to its card, so the node must carry it: else the pod would use a card of another
         name, whose quota nobody has looked at.
         """
         balance, asked = self._balance(pod), demand.card
-        if isinstance(balance, Shortfall):
+        if isinstance(balance, Refusal):
             return balance
         queue = self._ledger.queues[balance.queue]
         if not queue.open:
@@ -91,7 +91,7 @@ class BindQuota:
             return uncountable(queue.name, demand.problem)
         if asked.card not in self._ledger.inventory.on_node(pod.node_name):
             text = f"node {pod.node_name} carries no <{asked.expression}>; the pod has never passed the quota gate"
-            return Shortfall(reasons.CARD_NOT_ON_NODE, text)
+            return Refusal(reasons.CARD_NOT_ON_NODE, text)
         return (
             balance.cpu_memory_shortfall(demand.cpu_memory)
             or balance.card_shortfall(asked.card, asked.milli)
@@ -100,10 +100,10 @@ class BindQuota:
             or _record(asked)
         )
 
-    def first_charge(self, pod: Pod) -> Shortfall | None:
+    def first_charge(self, pod: Pod) -> Refusal | None:
         """The same of a pod without cards: why its queue has no room for its shares and devices; None when it has."""
         balance = self._balance(pod)
-        if isinstance(balance, Shortfall):
+        if isinstance(balance, Refusal):
             # As at the gate: what nobody sent to a queue needs none.
             return balance if self._ledger.attribution(pod).named else None
         queue = self._ledger.queues[balance.queue]
@@ -115,7 +115,7 @@ class BindQuota:
             return uncountable(queue.name, demand.problem)
         return balance.share_shortfall(demand.shares) or self._devices_shortfall(pod, queue.name)
 
-    def _devices_shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
+    def _devices_shortfall(self, pod: Pod, queue: str) -> Refusal | None:
         devices = self._ledger.devices
         if not self._claims_on_node(pod):
             # As it is charged once it runs there: its extended resources cost no device.
@@ -129,7 +129,7 @@ class BindQuota:
             node.allocatable.get(resource, 0) <= 0 for resource in self._ledger.devices.unclaimed(pod)
         )
 
-    def _balance(self, pod: Pod) -> Balance | Shortfall:
+    def _balance(self, pod: Pod) -> Balance | Refusal:
         queue = self._ledger.attribution(pod).queue
         balance = balance_of(self._ledger, queue)
         if balance is None:

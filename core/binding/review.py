@@ -12,6 +12,7 @@ from core import names, reasons
 from core.admission.request import Add, AdmissionRequest, Decision, Denial
 from core.objects import Pod
 from core.objects import raw as read
+from core.refusal import Refusal
 from core.violations import Violation
 
 
@@ -48,33 +49,25 @@ def target_of(request: AdmissionRequest) -> Target:
     )
 
 
-def obstacle(target: Target, pod: Pod | None) -> Violation | None:
+def obstacle(target: Target, pod: Pod | None) -> Refusal | None:
     """Why the API server will refuse this bind whatever we answer; None when it can go through."""
     if pod is None:
-        return _violation(reasons.POD_NOT_FOUND, f"pod {target.key} does not exist")
+        return Refusal(reasons.POD_NOT_FOUND, f"pod {target.key} does not exist")
     if target.renamed_to:
-        return _violation(
-            reasons.POD_REPLACED, f"the Binding of pod {target.key} names pod {target.renamed_to}"
-        )
+        return Refusal(reasons.POD_REPLACED, f"the Binding of pod {target.key} names pod {target.renamed_to}")
     if target.uid and target.uid != pod.uid:
-        return _violation(
+        return Refusal(
             reasons.POD_REPLACED, f"pod {target.key} has uid {pod.uid}, the Binding names {target.uid}"
         )
     if pod.deleting or pod.terminal:
-        return _violation(reasons.POD_TERMINATING, f"pod {target.key} is being deleted or has ended")
+        return Refusal(reasons.POD_TERMINATING, f"pod {target.key} is being deleted or has ended")
     if pod.bound:
-        return _violation(
+        return Refusal(
             reasons.POD_ALREADY_BOUND, f"pod {target.key} is bound to node {pod.node_name} already"
         )
     if pod.gates:
-        return _violation(
-            reasons.POD_GATED, f"pod {target.key} still carries the gates {', '.join(pod.gates)}"
-        )
+        return Refusal(reasons.POD_GATED, f"pod {target.key} still carries the gates {', '.join(pod.gates)}")
     return None
-
-
-def _violation(code: str, detail: str) -> Violation:
-    return Violation(code, "metadata.name", detail, "Forbidden")
 
 
 def grant(target: Target, records: Mapping[str, str]) -> Decision:
@@ -86,8 +79,20 @@ def grant(target: Target, records: Mapping[str, str]) -> Decision:
     return Decision(patch=(Add(("metadata", "annotations"), wanted),))
 
 
-def refuse(code: str, message: str) -> Decision:
+def refuse(why: Refusal) -> Decision:
     """Refuses the bind; the scheduler shows the message in its FailedScheduling event and tries again later."""
-    status, reason = (404, "NotFound") if code == reasons.POD_NOT_FOUND else (409, "Conflict")
-    violation = Violation(code, "target.name", message, "Forbidden")
-    return Decision(denial=Denial(status, reason, f"[{code}] {message}", (violation,)))
+    status, reason = (404, "NotFound") if why.code == reasons.POD_NOT_FOUND else (409, "Conflict")
+    violation = Violation(why.code, "target.name", why.message, "Forbidden")
+    return Decision(denial=Denial(status, reason, f"[{why.code}] {why.message}", (violation,)))
+
+
+def leaderless(what: str) -> Decision:
+    """The refusal of a replica that cannot decide, and finds nobody who can."""
+    return refuse(Refusal(reasons.NO_LEADER, f"{what}; the scheduler will try again"))
+
+
+def unasked(decision: Decision) -> Refusal | None:
+    """Why no leader could be asked, where that is what an answer says; None when one has answered."""
+    said = decision.denial.violations if decision.denial is not None else ()
+    found = (Refusal(one.code, one.detail) for one in said if one.code == reasons.NO_LEADER)
+    return next(found, None)

@@ -11,13 +11,14 @@ from typing import Final
 from core import names, reasons
 from core.mgpu import records
 from core.mgpu.allocation import Placement, preferred
-from core.mgpu.ask import AskProblem, MgpuAsk
+from core.mgpu.ask import MgpuAsk
 from core.mgpu.destination import beside, have_room, led_to
-from core.mgpu.filter import Unfit, mismatch, shortage
+from core.mgpu.filter import mismatch, shortage
 from core.mgpu.node import NodeModel, NodeState, after, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects.node import Node
 from core.objects.pod import Pod
+from core.refusal import Refusal
 from core.settings import Settings
 from core.violations import show
 
@@ -35,59 +36,45 @@ class Granted:
         return not self.placement.optimal
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Why the pod must not be bound to this node; `code` is one of core.reasons."""
-
-    code: str
-    message: str
-    cut_short: bool = False
-    """Whether the search ended by its budget, so that a placement may exist."""
-
-
-_NO_ROOM: Final = Unfit(
-    reasons.MGPU_NO_ROOM, "not enough mGPU: no placement was found for the pod", unresolvable=False
+_NOT_FOUND: Final = Refusal(
+    reasons.MGPU_NO_ROOM, "not enough mGPU: no placement was found for the pod", cut_short=True
 )
 
 
 def decide(
     pod: Pod,
-    ask: MgpuAsk | AskProblem,
+    ask: MgpuAsk | Refusal,
     node: Node,
     pods_on_node: Iterable[Pod],
     settings: Settings,
     promised: Iterable[MgpuAsk] = (),
-) -> Granted | Refused:
+) -> Granted | Refusal:
     """The cards of `pod` on `node`, computed from the other pods that are bound there (`pod` itself is left out).
 
     `promised` are the other pods for which room is booked there: they find it after this one. A pod that was led there itself
     gets its room in any case. The node is judged anew: it may have been relabelled since the scheduler looked at it. That the pod exists, is
     unbound, ungated and the one meant has been checked by the caller, who also answers a repeated call alike.
     """
-    if isinstance(ask, AskProblem):
-        return Refused(ask.code, ask.message)
+    if isinstance(ask, Refusal):
+        return ask
     if problem := _key_problem(ask):
-        return Refused(reasons.MGPU_CONTAINER_NAME, problem)
+        return Refusal(reasons.MGPU_CONTAINER_NAME, problem)
     model = model_of(node)
     if unfit := mismatch(ask, model):
-        return Refused(unfit.code, unfit.message)
+        return unfit
     others = [other for other in pods_on_node if other.uid != pod.uid and other.node_name == node.name]
     state = occupancy(model, others, settings.mgpu).state
     placement = preferred(ask, model, state, settings.mgpu)
     if placement is None:
-        unfit = shortage(ask, model, state, settings)
-        if unfit is None:
-            return Refused(_NO_ROOM.code, _NO_ROOM.message, cut_short=True)
-        return Refused(unfit.code, unfit.message)
+        return shortage(ask, model, state, settings) or _NOT_FOUND
     others_to_come = [each for each in promised if mismatch(each, model) is None]
     if others_to_come:
         indexes = _beside(ask, placement, others_to_come, model, state, settings)
         if indexes is not None:
             placement = replace(placement, indexes=indexes)
         elif node.name not in led_to(pod) and have_room(others_to_come, model, state, settings.mgpu):
-            return Refused(
-                reasons.MGPU_NO_ROOM, f"not enough mGPU: what is free is booked for {_pods(others_to_come)}"
-            )
+            text = f"not enough mGPU: what is free is booked for {_pods(others_to_come)}"
+            return Refusal(reasons.MGPU_NO_ROOM, text)
     return Granted(records.annotations(placement.indexes), placement)
 
 

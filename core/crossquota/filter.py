@@ -1,7 +1,6 @@
 """Whether a node has room for one more guest, and the words for when it has not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 from typing import Final
@@ -10,22 +9,14 @@ from core import reasons
 from core.crossquota.guest import Guest
 from core.crossquota.quota import Quota
 from core.quantity import render_milli
+from core.refusal import Refusal
 
 _BINARY: Final = ("Ki", "Mi", "Gi", "Ti", "Pi")
 _IN_BYTES: Final = ("memory", "ephemeral-storage")
 _PAGES: Final = "hugepages-"
 
 
-@dataclass(frozen=True, slots=True)
-class Excess:
-    """Why a node takes no further guest. `unresolvable`: nor would it if all other guests were gone."""
-
-    message: str
-    unresolvable: bool
-    code: str = reasons.CROSS_QUOTA_EXCEEDED
-
-
-def excess(guest: Guest, quota: Quota, used: Mapping[str, int]) -> Excess | None:
+def excess(guest: Guest, quota: Quota, used: Mapping[str, int]) -> Refusal | None:
     """None when all that the guest asks for fits; exactly reaching the limit does. `used` without the guest itself.
 
     What it does not ask for is not looked at: the quota may have been lowered below what is in use.
@@ -37,7 +28,8 @@ def excess(guest: Guest, quota: Quota, used: Mapping[str, int]) -> Excess | None
     ]
     if not failing:
         return None
-    return Excess(
+    return Refusal(
+        reasons.CROSS_QUOTA_EXCEEDED,
         message="; ".join(_told(resource, guest.amounts[resource], quota, used) for resource in failing),
         unresolvable=any(not within(guest.amounts[resource], resource, quota) for resource in failing),
     )

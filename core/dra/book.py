@@ -6,6 +6,7 @@ objects known now add up to. A change costs as much as the pods that it touches.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from core import reasons
@@ -21,8 +22,8 @@ from core.hierarchy import Chain, QueueTree
 from core.index import Index
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.objects.claim import DeviceRequest
+from core.refusal import Refusal
 from core.settings import DraSettings
-from core.shortfall import Shortfall
 from core.stage import Stage
 
 _NOTHING: Final[Amounts] = {}
@@ -128,11 +129,11 @@ class DeviceBook:
             return NO_EFFECT
         return Effect(frozenset(booking.chain.queues), frozenset(self._sharing(held([booking]))))
 
-    def shortfall(self, pod: Pod, queue: str) -> Shortfall | None:
+    def shortfall(self, pod: Pod, queue: str) -> Refusal | None:
         """Why the claims of a waiting pod cannot be let into a queue now; None when they can, or when it has none."""
         return self.obstacle(pod, queue) or self.excess(pod, queue)
 
-    def excess(self, pod: Pod, queue: str, *, granted: bool = False) -> Shortfall | None:
+    def excess(self, pod: Pod, queue: str, *, granted: bool = False) -> Refusal | None:
         """Which limit the claims of a waiting pod would break; of one with an obstacle, as far as they can be counted.
 
         Only what is not charged yet counts: a claim that another pod of the queue holds costs nothing more. With `granted`
@@ -148,10 +149,10 @@ class DeviceBook:
             shortfall = self._beyond(name, added, charged.sums)
             if shortfall is not None:
                 below = "" if name == queue else f" (queue {queue} is below it)"
-                return Shortfall(shortfall.reason, f"{shortfall.message}{below}")
+                return replace(shortfall, message=f"{shortfall.message}{below}")
         return None
 
-    def overdrawn(self, uid: str, *, granted: bool = False) -> Shortfall | None:
+    def overdrawn(self, uid: str, *, granted: bool = False) -> Refusal | None:
         """Which limit leaves no room for the claims that a pod which does not wait any more holds alone; `granted` as for `excess`."""
         booking = self._bookings.get(uid)
         if booking is None:
@@ -166,17 +167,18 @@ class DeviceBook:
                 return shortfall
         return None
 
-    def obstacle(self, pod: Pod, queue: str) -> Shortfall | None:
+    def obstacle(self, pod: Pod, queue: str) -> Refusal | None:
         """Why the claims of a waiting pod cannot be let into a queue however much is left; None when they can."""
         if not self.wanted(pod):
             return None
         chain, wants = self._standing(pod, queue)
         if chain.problem:
             text = f"queue {queue}: the chain of its parents is broken: {chain.problem}"
-            return Shortfall(reasons.QUEUE_HIERARCHY_BROKEN, text)
-        return Shortfall(wants.reason, f"queue {queue}: {wants.problem}") if wants.problem else None
+            return Refusal(reasons.QUEUE_HIERARCHY_BROKEN, text)
+        why = wants.why
+        return None if why is None else replace(why, message=f"queue {queue}: {why.message}")
 
-    def _beyond(self, queue: str, added: Amounts, used: Amounts) -> Shortfall | None:
+    def _beyond(self, queue: str, added: Amounts, used: Amounts) -> Refusal | None:
         """Which limit of a queue these amounts would break beside those that are used."""
         limits = self.limits.get(queue, NO_LIMITS)
         if limits is NO_LIMITS:

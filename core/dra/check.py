@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from core import reasons
 from core.dra.amounts import Amounts, DeviceKey, render
 from core.dra.limits import DeviceLimits
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 
 
 def device_shortfall(
@@ -15,7 +15,7 @@ def device_shortfall(
     needed: Amounts,
     *,
     deny_unlisted: bool,
-) -> Shortfall | None:
+) -> Refusal | None:
     """None when all of `needed` fits beside what is `used`; exactly reaching a limit fits.
 
     `needed` is what comes on top: a claim that is charged already needs nothing. `deny_unlisted` says what becomes of a
@@ -25,12 +25,10 @@ def device_shortfall(
     for key in wanted:
         if limits.closes(key.device_class):
             text = f"queue {queue}: DeviceClass {key.device_class} is closed, the device quota cannot be read: {limits.malformed}"
-            return Shortfall(reasons.DEVICE_QUOTA_MALFORMED, text)
+            return Refusal(reasons.DEVICE_QUOTA_MALFORMED, text)
     broken = list(_exceeded(limits, used, wanted, deny_unlisted=deny_unlisted))
     return (
-        Shortfall(reasons.INSUFFICIENT_DEVICE_QUOTA, f"queue {queue}: {'; '.join(broken)}")
-        if broken
-        else None
+        Refusal(reasons.INSUFFICIENT_DEVICE_QUOTA, f"queue {queue}: {'; '.join(broken)}") if broken else None
     )
 
 

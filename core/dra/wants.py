@@ -10,6 +10,7 @@ from core.dra.cost import Cost
 from core.dra.extended import DeviceClasses, charged_for, claimable, implicit_claim
 from core.dra.record import Counted, read_counted, render_counted
 from core.objects import Claim, ClaimTemplate, Pod
+from core.refusal import Refusal
 from core.stage import let_in
 
 
@@ -23,9 +24,8 @@ class Wants:
     """
 
     claims: Mapping[str, Amounts] = field(default_factory=dict)
-    reason: str = ""
-    problem: str = ""
-    """Why the pod has to wait whatever is left; empty when it need not."""
+    why: Refusal | None = None
+    """Why the pod has to wait whatever is left; None when it need not."""
 
 
 class ClaimSource(Protocol):
@@ -133,11 +133,11 @@ class _Resolution:
         self._source = source
         self._record = record_on(pod) or {}
         self._claims: dict[str, Amounts] = {}
-        self._failure = ("", "")
+        self._failure: Refusal | None = None
 
     @property
     def wants(self) -> Wants:
-        return Wants(self._claims, *self._failure)
+        return Wants(self._claims, self._failure)
 
     def resolve(self) -> None:
         pod = self._pod
@@ -155,8 +155,8 @@ class _Resolution:
                 text = f"resourceClaims entry {entry} names neither claim nor template"
                 self._fail(reasons.CLAIM_NOT_FOUND, text)
 
-    def _fail(self, reason: str, problem: str) -> None:
-        self._failure = self._failure if self._failure[0] else (reason, problem)
+    def _fail(self, code: str, problem: str) -> None:
+        self._failure = self._failure or Refusal(code, problem)
 
     def _implicit(self, name: str) -> None:
         """A claim for extended resources that is charged by those."""

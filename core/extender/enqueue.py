@@ -18,7 +18,7 @@ from core.queues.enqueue import GroupRequest, declared_request
 from core.queues.ledger import Ledger
 from core.queues.status import is_card
 from core.queues.usage import card_resources
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from core.stage import Stage
 
 PERMIT: Final = 1
@@ -35,7 +35,7 @@ class Vote:
 
     status: int
     group: Group
-    shortfall: Shortfall | None = None
+    why: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ def vote(
     request = declared_request(asking, queue, card_resources(ledger.inventory), ledger.settings)
     if request is None or any(_started(pod, ledger) for pod in ledger.members(asking)):
         return Vote(ABSTAIN, asking)
-    if isinstance(request, Shortfall):
+    if isinstance(request, Refusal):
         return Vote(REJECT, asking, request)
     balance, found = balance_of(ledger, queue), ledger.queues.get(queue)
     if balance is None or found is None:
         text = f"Queue <{queue}> does not exist"
-        return Vote(REJECT, asking, Shortfall(reasons.QUEUE_NOT_FOUND, text))
+        return Vote(REJECT, asking, Refusal(reasons.QUEUE_NOT_FOUND, text))
     if not found.open:
         return Vote(REJECT, asking)
     refusal = ledger.access.refusal(queue, asking.namespace)

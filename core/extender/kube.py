@@ -13,7 +13,6 @@ from core import reasons
 from core.extender.cluster import Cluster
 from core.extender.pipeline import (
     Question,
-    Refusal,
     kube_score,
     question,
     refusals,
@@ -22,9 +21,9 @@ from core.extender.pipeline import (
     unresolvable,
 )
 from core.extender.shapes import Raw, ShapeError
-from core.mgpu.filter import Unfit
 from core.objects import Node, node, pod
 from core.objects import raw as read
+from core.refusal import Refusal
 from core.steps import Steps
 
 Verdict = tuple[str, tuple[Refusal, ...]]
@@ -79,7 +78,7 @@ def verdicts(asked: Request, cluster: Cluster) -> Iterator[Verdict]:
         if about.idle:
             yield name, ()
         elif view is None:
-            yield name, (Unfit(reasons.NODE_NOT_FOUND, f"node {name} is not known here", unresolvable=False),)
+            yield name, (Refusal(reasons.NODE_NOT_FOUND, f"node {name} is not known here"),)
         else:
             yield name, refusals(about, cluster.standing(view, about), cluster.settings)
 

@@ -9,22 +9,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from core import reasons
 from core.cards import preference as cards
 from core.cards.expression import split
 from core.crossquota import score as crossquota
-from core.crossquota.filter import Excess, excess
+from core.crossquota.filter import excess
 from core.crossquota.guest import Guest, guest, held_back
 from core.crossquota.quota import Quota
-from core.mgpu.ask import AskProblem, MgpuAsk, mgpu_ask
+from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.destination import led_to
-from core.mgpu.filter import Unfit, fits
+from core.mgpu.filter import fits
 from core.mgpu.filter import preference as share_preference
 from core.mgpu.node import NodeModel, NodeState
 from core.objects import Pod
+from core.refusal import Refusal
 from core.settings import Settings
-
-Refusal = Unfit | Excess
-"""Why a node is not for a pod: `code`, `message`, and whether the end of other pods would change that."""
 
 KUBE_SCORE_MAX: Final = 10
 """The best score that kube-scheduler takes from an extender."""
@@ -40,7 +39,7 @@ class Question:
     guest: Guest | None
     held_back: bool
     """Whether CrossQuota rules nodes out for the guest; it scores them in any case."""
-    shares: MgpuAsk | AskProblem | None
+    shares: MgpuAsk | Refusal | None
     cards: tuple[str, ...]
     """The alternatives of a pod that has a choice; else empty, as there is nothing to prefer."""
     led_to: tuple[str, ...] = ()
@@ -99,9 +98,9 @@ def refusals(asked: Question, node: Standing, settings: Settings) -> tuple[Refus
     return tuple(refusal for refusal in (over, unfit) if refusal is not None)
 
 
-def _misfit(asked: Question, node: Standing, settings: Settings) -> Unfit | None:
-    if isinstance(asked.shares, AskProblem):
-        return Unfit(asked.shares.code, asked.shares.message, unresolvable=True)
+def _misfit(asked: Question, node: Standing, settings: Settings) -> Refusal | None:
+    if isinstance(asked.shares, Refusal):
+        return asked.shares
     if asked.shares is None or node.shares is None:
         return None
     return fits(asked.shares, *node.shares, settings)
@@ -142,7 +141,9 @@ def volcano_score(found: Scores, settings: Settings) -> float:
 def told(found: tuple[Refusal, ...]) -> str:
     """The words for a scheduler's events. CrossQuota's begin with the resource, as those of Volcano's own plugin do."""
     return "; ".join(
-        refusal.message if isinstance(refusal, Excess) else f"[{refusal.code}] {refusal.message}"
+        refusal.message
+        if refusal.code == reasons.CROSS_QUOTA_EXCEEDED
+        else f"[{refusal.code}] {refusal.message}"
         for refusal in found
     )
 

@@ -17,7 +17,6 @@ from core.crossquota.quota import node_quota
 from core.extender.cluster import Cluster
 from core.extender.pipeline import (
     Question,
-    Refusal,
     Standing,
     question_of,
     refusals,
@@ -27,10 +26,10 @@ from core.extender.pipeline import (
     volcano_score,
 )
 from core.extender.shapes import Raw, ShapeError, part
-from core.mgpu.filter import Unfit
 from core.mgpu.node import NodeModel, NodeState, model_of
 from core.objects import Node, Pod, node, pod
 from core.objects import raw as read
+from core.refusal import Refusal
 from core.steps import Steps
 
 SUCCESS: Final = 0
@@ -89,7 +88,7 @@ def prioritize_answer(found: Iterable[tuple[str, float]]) -> dict[str, Any]:
 def _against(session: "_Session", about: Question, cluster: Cluster) -> Steps[tuple[Refusal, ...]]:
     if session.node is None:
         text = f"node {session.name} is not known here"
-        return (Unfit(reasons.NODE_NOT_FOUND, text, unresolvable=False),)
+        return (Refusal(reasons.NODE_NOT_FOUND, text),)
     standing = yield from session.standing(about, cluster)
     return refusals(about, standing, cluster.settings)
 

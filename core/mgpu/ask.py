@@ -8,6 +8,7 @@ from core import names, reasons
 from core.mgpu import shares
 from core.mgpu.counts import CardCountsError, parse_counts
 from core.objects.pod import ContainerShare, Pod
+from core.refusal import Refusal
 from core.violations import show
 
 FIXED_SHARE: Final = "fixed-share"
@@ -55,32 +56,26 @@ class MgpuAsk:
         return self.pure_full and not self.multi
 
 
-@dataclass(frozen=True, slots=True)
-class AskProblem:
-    """Why an asking pod can be served nowhere. Admission refuses such pods; this one got past it."""
-
-    code: str
-    message: str
-
-
-def mgpu_ask(pod: Pod) -> MgpuAsk | AskProblem | None:
+def mgpu_ask(pod: Pod) -> MgpuAsk | Refusal | None:
     """What the pod asks, None for a pod without mGPU resources.
 
-    Only what makes placement impossible is a problem; the memory floors are admission's business.
+    A refusal says why an asking pod can be served nowhere: admission refuses such pods, this one got past it. Only what makes
+    placement impossible is looked at; the memory floors are admission's business.
     """
     if not pod.asks_mgpu:
         return None
     if pod.share_in_init:
-        return AskProblem(
-            reasons.MGPU_INIT_CONTAINER, "pod: an init container asks for mGPU, which is not supported"
-        )
+        told = "pod: an init container asks for mGPU, which is not supported"
+        return Refusal(reasons.MGPU_INIT_CONTAINER, told, unresolvable=True)
     text = pod.annotations.get(names.MGPU_MULTIPLE_ANNOTATION)
     try:
         counts = None if text is None else parse_counts(text)
     except CardCountsError as error:
-        return AskProblem(reasons.MGPU_CARD_COUNTS, f"pod: {names.MGPU_MULTIPLE_ANNOTATION} {error}")
+        told = f"pod: {names.MGPU_MULTIPLE_ANNOTATION} {error}"
+        return Refusal(reasons.MGPU_CARD_COUNTS, told, unresolvable=True)
     if counts is not None and len(counts) != pod.container_count:
-        return AskProblem(reasons.MGPU_CARD_COUNTS, f"pod: {length_detail(len(counts), pod.container_count)}")
+        told = f"pod: {length_detail(len(counts), pod.container_count)}"
+        return Refusal(reasons.MGPU_CARD_COUNTS, told, unresolvable=True)
     for problem in _problems(pod, counts):
         return problem
     return MgpuAsk(parts=_parts(pod, counts), multi=counts is not None, policy=pod_policy(pod))
@@ -114,11 +109,11 @@ def booked_parts(pod: Pod) -> tuple[Part, ...]:
     return _parts(pod, counts)
 
 
-def _problems(pod: Pod, counts: tuple[int, ...] | None) -> Iterator[AskProblem]:
+def _problems(pod: Pod, counts: tuple[int, ...] | None) -> Iterator[Refusal]:
     for share in pod.shares:
         if len(share.name) > names.MGPU_CONTAINER_NAME_MAX:
             detail = f"the name has {len(share.name)} characters, at most {names.MGPU_CONTAINER_NAME_MAX} leave room for the record"
-            yield AskProblem(reasons.MGPU_CONTAINER_NAME, f"container {show(share.name)}: {detail}")
+            yield _refusal(reasons.MGPU_CONTAINER_NAME, share, detail)
     asking = {share.index: share for share in pod.shares}
     for index in range(pod.container_count):
         share = asking.get(index) or ContainerShare(index=index, name=f"#{index}", core=None, memory=None)
@@ -129,7 +124,11 @@ def _problems(pod: Pod, counts: tuple[int, ...] | None) -> Iterator[AskProblem]:
         else:
             continue
         for fault in faults:
-            yield AskProblem(fault.code, f"container {show(share.name)}: {fault.detail}")
+            yield _refusal(fault.code, share, fault.detail)
+
+
+def _refusal(code: str, share: ContainerShare, detail: str) -> Refusal:
+    return Refusal(code, f"container {show(share.name)}: {detail}", unresolvable=True)
 
 
 def _parts(pod: Pod, counts: tuple[int, ...] | None) -> tuple[Part, ...]:

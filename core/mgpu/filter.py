@@ -1,6 +1,5 @@
 """Whether a node can serve a pod, why not, and how much it is preferred."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -9,41 +8,33 @@ from core.mgpu.allocation import SCORE_BUDGET, allocate, feasible
 from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
 from core.mgpu.node import NODE_TYPE, NodeModel, NodeState, canonical, idle_state
 from core.mgpu.score import Policy, node_score
+from core.refusal import Refusal
 from core.settings import Settings
 from core.violations import show
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
-    """Why a node does not serve a pod. `unresolvable`: nor would it if all other pods were gone."""
-
-    code: str
-    message: str
-    unresolvable: bool
-
-
-def fits(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Unfit | None:
+def fits(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Refusal | None:
     """None when the node has room for the whole pod; else the first reason why not. Books nothing."""
     return mismatch(ask, model) or shortage(ask, model, state, settings)
 
 
-def mismatch(ask: MgpuAsk, model: NodeModel) -> Unfit | None:
+def mismatch(ask: MgpuAsk, model: NodeModel) -> Refusal | None:
     """What about the node rules the pod out whatever runs on it: its type, its policy, its number of cards."""
     if not model.serves:
-        return Unfit(reasons.MGPU_NODE_TYPE, _type_message(model), unresolvable=True)
+        return Refusal(reasons.MGPU_NODE_TYPE, _type_message(model), unresolvable=True)
     if ask.multi and not ask.policy == model.policy == NATIVE_BURST_SHARE:
         message = f"{_policies(ask, model)}; with container-multiple-gpu both must be {NATIVE_BURST_SHARE}"
-        return Unfit(reasons.MGPU_POLICY_MISMATCH, message, unresolvable=True)
+        return Refusal(reasons.MGPU_POLICY_MISMATCH, message, unresolvable=True)
     if not ask.any_policy and ask.policy != model.policy:
-        return Unfit(reasons.MGPU_POLICY_MISMATCH, _policies(ask, model), unresolvable=True)
+        return Refusal(reasons.MGPU_POLICY_MISMATCH, _policies(ask, model), unresolvable=True)
     for part in ask.parts:
         if part.cards > model.cards:
             message = f"container {show(part.container)} asks for {part.cards} cards, node has {model.cards}"
-            return Unfit(reasons.MGPU_TOO_FEW_CARDS, message, unresolvable=True)
+            return Refusal(reasons.MGPU_TOO_FEW_CARDS, message, unresolvable=True)
     return None
 
 
-def shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Unfit | None:
+def shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Refusal | None:
     """Whether the containers together have no room on the cards as they are."""
     return _shortage(ask, model, canonical(state), settings.mgpu.max_containers_per_card)
 
@@ -59,14 +50,14 @@ def preference(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Setti
 
 
 @lru_cache(maxsize=8192)
-def _shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Unfit | None:
+def _shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Refusal | None:
     if feasible(ask, model, state, cap=cap):
         return None
     message = f"not enough mGPU: no room for {_wish(_first_without_room(ask, model, state, cap))}"
     hopeless = not feasible(ask, model, idle_state(model), cap=cap)
     if hopeless:
         message += ", not even on idle cards"
-    return Unfit(reasons.MGPU_NO_ROOM, message, unresolvable=hopeless)
+    return Refusal(reasons.MGPU_NO_ROOM, message, unresolvable=hopeless)
 
 
 @lru_cache(maxsize=8192)

@@ -10,13 +10,14 @@ from typing import Any, Final
 
 from core import names, reasons
 from core.mgpu import records
-from core.mgpu.ask import AskProblem, mgpu_ask
+from core.mgpu.ask import mgpu_ask
 from core.mgpu.booked import RecordBook, counts_of, has_sound_record
 from core.mgpu.filter import mismatch, shortage
 from core.mgpu.node import NodeModel, model_of
 from core.mgpu.occupancy import Irregular, Irregularity, Occupancy, counts, occupancy
 from core.objects.node import Node
 from core.objects.pod import Pod
+from core.refusal import Refusal
 from core.settings import Settings
 from core.violations import show
 
@@ -158,7 +159,7 @@ class _Look:
             room = "on the cards that it would get now" if held else "nowhere, for the node has none left"
             return f"it runs already, and nobody knows on which; room is held for it {room}"
         ask = mgpu_ask(pod)
-        if ask is None or isinstance(ask, AskProblem):
+        if ask is None or isinstance(ask, Refusal):
             return f"none can be assigned: {ask.message if ask else 'it asks for none'}"
         unfit = mismatch(ask, self.model)
         if unfit is None and held is None and not has_sound_record(pod, self.node):

@@ -14,7 +14,7 @@ from core.plan.stock import CardStock
 from core.queues.check import Balance
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from core.steps import Steps
 
 
@@ -34,7 +34,7 @@ class Choice:
         balance: Balance | None,
         confined: Confinement | None,
         within: tuple[str, ...] = (),
-    ) -> Steps[str | Shortfall | None]:
+    ) -> Steps[str | Refusal | None]:
         """The card to assign, None for a pod without cards, or why the pod cannot be lifted.
 
         `confined` is what the members before it leave of its choice, `within` the nodes to which they are led.
@@ -54,19 +54,19 @@ class Choice:
         waits = confined.by == "single" and isinstance(free, str)
         return confined.exhausted(balance.queue, card) if waits else free
 
-    def _chosen(self, entry: Entry, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
+    def _chosen(self, entry: Entry, asked: CardAsk, balance: Balance) -> Steps[str | Refusal]:
         """One of the cards asked for, or why it is none."""
         shortfall = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.choice_shortfall(asked)
         if shortfall is not None:
             return shortfall
         card = yield from self._alternative(entry.pod, asked, balance)
-        if isinstance(card, Shortfall):
+        if isinstance(card, Refusal):
             return card
         return (yield from self._other_shortfall(entry, balance)) or card
 
     def shortfall(
         self, balance: Balance | None, entry: Entry, card: str, within: tuple[str, ...] = ()
-    ) -> Steps[Shortfall | None]:
+    ) -> Steps[Refusal | None]:
         """Why the pod cannot have this very card now, or one of the nodes `within`; '' for a pod without cards."""
         asked = entry.demand.card
         if asked is None or balance is None:
@@ -99,7 +99,7 @@ class Choice:
         """To which nodes the pod is to be led that was found last to have room; see ShareRoom."""
         return None if entry.demand.mgpu is None else self._room.destination(entry, within)
 
-    def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Shortfall]:
+    def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Refusal]:
         """The first alternative with quota and free cards.
 
         The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
@@ -112,7 +112,7 @@ class Choice:
         excluded = yield from self._excluded(pod, asked)
         if excluded:
             text = f"Queue <{balance.queue}>: the pod's node affinity excludes every node of <{asked.expression}>"
-            return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
+            return Refusal(reasons.AFFINITY_EXCLUDES_CARDS, text)
         for card in asked.alternatives:
             if balance.card_shortfall(card, asked.milli) is None and (
                 yield from self._available(pod, card, asked.milli)
@@ -127,7 +127,7 @@ class Choice:
             yield from self._pools.may_bring(rules, card)
         )
 
-    def _nowhere(self, queue: str, pod: Pod, card: str) -> Steps[Shortfall | None]:
+    def _nowhere(self, queue: str, pod: Pod, card: str) -> Steps[Refusal | None]:
         """What is known of a card by `resources` or its name alone cannot keep a pod away from the nodes of other cards."""
         if self._ledger.inventory.nodes_with(card):
             return None
@@ -135,9 +135,9 @@ class Choice:
             if (yield from self._pools.may_bring(pod.node_rules, card)):
                 return None
             text = f"Queue <{queue}>: the pod's node affinity excludes the node pool of <{card}>, and no node carries it"
-            return Shortfall(reasons.AFFINITY_EXCLUDES_CARDS, text)
+            return Refusal(reasons.AFFINITY_EXCLUDES_CARDS, text)
         text = f"Queue <{queue}> has quota, but no node carries <{card}>"
-        return Shortfall(reasons.NO_FREE_CARD, text)
+        return Refusal(reasons.NO_FREE_CARD, text)
 
     def _excluded(self, pod: Pod, asked: CardAsk) -> Steps[bool]:
         """Whether there are nodes of the cards, and the pod's own rules admit none of them."""
@@ -151,7 +151,7 @@ class Choice:
 
     def _other_shortfall(
         self, entry: Entry, balance: Balance | None, within: tuple[str, ...] = ()
-    ) -> Steps[Shortfall | None]:
+    ) -> Steps[Refusal | None]:
         """Why the pod's mGPU shares and claims cannot be had now: the limits of queues first, then room on the nodes."""
         demand = entry.demand
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
@@ -161,6 +161,6 @@ class Choice:
         return shortfall
 
 
-def _no_stock(queue: str, cards: str, milli: int) -> Shortfall:
+def _no_stock(queue: str, cards: str, milli: int) -> Refusal:
     text = f"Queue <{queue}> has quota, but no node has <{milli}> of <{cards}> free"
-    return Shortfall(reasons.NO_FREE_CARD, text)
+    return Refusal(reasons.NO_FREE_CARD, text)

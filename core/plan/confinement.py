@@ -6,7 +6,7 @@ from typing import Literal
 
 from core import reasons
 from core.cards.ask import CardAsk
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +25,21 @@ class Confinement:
         """What is left of a pod's choice; its alternatives may be none."""
         return replace(asked, alternatives=tuple(card for card in asked.alternatives if card in self.cards))
 
-    def excludes(self, queue: str, expression: str) -> Shortfall:
+    def excludes(self, queue: str, expression: str) -> Refusal:
         """Why a pod waits that accepts none of the cards."""
         text = (
             f"Queue <{queue}>: the pods of one group get one card, its pods have {named(self.cards)}; "
             f"this one accepts <{expression}>"
         )
-        return Shortfall(reasons.MIXED_CARDS, text)
+        return Refusal(reasons.MIXED_CARDS, text)
 
-    def exhausted(self, queue: str, why: Shortfall) -> Shortfall:
+    def exhausted(self, queue: str, why: Refusal) -> Refusal:
         """Why a pod waits that another card would serve; `why` none of these does."""
         text = (
             f"Queue <{queue}>: the pods of {task_named(self.task)} have {named(self.cards)}, and with "
             f"cards.multiCardTask: single this one waits for that to come free; {why.message}"
         )
-        return Shortfall(reasons.MIXED_CARDS, text)
+        return Refusal(reasons.MIXED_CARDS, text)
 
 
 def named(cards: Sequence[str]) -> str:

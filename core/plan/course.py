@@ -5,6 +5,7 @@ It may be paused between any two of its steps, and left for other queues where n
 
 from collections import deque
 from collections.abc import Container, Generator, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Final, TypeVar
 
@@ -217,7 +218,7 @@ class Courses:
         shared, wish = entry.pod.uid not in self._judge.refused, (entry.wish, confined)
         known = turn.told.get(wish) if shared else None
         if known is not None:
-            return Hold(entry.pod, known.queue, known.reason, known.message, known.announced)
+            return Hold(entry.pod, known.queue, known.why, known.announced)
         decision = yield from self._costing(entry, confined, together, turn)
         if isinstance(decision, Hold) and shared:
             turn.told[wish] = decision
@@ -244,12 +245,12 @@ def _like_others(entry: Entry, held: Mapping[Hashable, Hold], turn: Turn) -> Hol
     if turn.head is not None:
         return _behind(entry, turn.head)
     like = held.get(entry.wish)
-    return None if like is None else Hold(entry.pod, like.queue, like.reason, like.message, like.announced)
+    return None if like is None else Hold(entry.pod, like.queue, like.why, like.announced)
 
 
 def _behind(entry: Entry, head: Hold) -> Hold:
     if not entry.allowed:
-        refusal = not_allowed(entry.queue, entry.pod.namespace)
-        return Hold(entry.pod, entry.queue, refusal.reason, refusal.message)
-    text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.message}"
-    return Hold(entry.pod, entry.queue, head.reason, text, announced=False, behind=head.pod)
+        return Hold(entry.pod, entry.queue, not_allowed(entry.queue, entry.pod.namespace))
+    text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.why.message}"
+    why = replace(head.why, message=text)
+    return Hold(entry.pod, entry.queue, why, announced=False, behind=head.pod)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from core.affinity import NodeRequirement, Patch
 from core.objects import Group, Pod
 from core.plan.patch import lift_patch
+from core.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A pod that stays gated; `announced` says whether its owner is told by an event.
+    """A pod that stays gated, and why; `announced` says whether its owner is told by an event.
 
     `group` is the PodGroup that waits as a whole, where that is why. `behind` is the first in line of a fifo queue, for
     which alone the pod waits.
@@ -49,8 +50,7 @@ class Hold:
 
     pod: Pod
     queue: str
-    reason: str
-    message: str
+    why: Refusal
     announced: bool = True
     group: Group | None = None
     behind: Pod | None = None

@@ -5,10 +5,10 @@ from core.queues.check import Balance, group_balance
 from core.queues.enqueue import declared_request
 from core.queues.ledger import Ledger
 from core.queues.usage import card_resources
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 
 
-def declared_shortfall(ledger: Ledger, unit: Unit, balance: Balance) -> Shortfall | None:
+def declared_shortfall(ledger: Ledger, unit: Unit, balance: Balance) -> Refusal | None:
     """Why the group cannot be let in; None when it can, has been already, or declares nothing.
 
     Once one of its pods is lifted or bound the pods count, and the declaration is ignored.
@@ -21,6 +21,6 @@ def declared_shortfall(ledger: Ledger, unit: Unit, balance: Balance) -> Shortfal
         return None
     settings = ledger.settings
     request = declared_request(group, balance.queue, card_resources(ledger.inventory), settings)
-    if request is None or isinstance(request, Shortfall):
+    if request is None or isinstance(request, Refusal):
         return request
     return group_balance(ledger, balance).shortfall(request)

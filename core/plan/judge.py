@@ -24,7 +24,7 @@ from core.queues.shortfall import (
     uncountable,
     waits_for_others,
 )
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from core.steps import Steps
 
 
@@ -64,10 +64,10 @@ class Judge:
             if now is None:
                 return None
             entry = now
-        if not isinstance(card, Shortfall):
+        if not isinstance(card, Refusal):
             return self.lift(entry, card, together, task)
-        note(ledger, (entry,), {card.reason})
-        return Hold(entry.pod, entry.queue, card.reason, card.message)
+        note(ledger, (entry,), {card.code})
+        return Hold(entry.pod, entry.queue, card)
 
     def prepare(self, card: str) -> Steps[None]:
         """Finds out what nodes of a card look like, so that `lift` has it at hand."""
@@ -77,8 +77,7 @@ class Judge:
         """Why the pod cannot be lifted however much is left, None when it can."""
         others = self._ledger.stages.other_gates(entry.pod)
         if others:
-            why_others = waits_for_others(entry.queue, others)
-            return Hold(entry.pod, entry.queue, why_others.reason, why_others.message)
+            return Hold(entry.pod, entry.queue, waits_for_others(entry.queue, others))
         apart = self._apart(entry.pod, entry.queue)
         if apart is not None:
             return apart
@@ -86,15 +85,15 @@ class Judge:
         if closed is not None:
             return closed
         if self._ledger.naming.lacks_card(entry.pod):
-            why: Shortfall | None = card_not_named(entry.queue, entry.pod)
+            why: Refusal | None = card_not_named(entry.queue, entry.pod)
         elif entry.pod.uid in self.refused:
-            why = Shortfall(reasons.LIFT_REFUSED, self.refused[entry.pod.uid])
+            why = Refusal(reasons.LIFT_REFUSED, self.refused[entry.pod.uid])
         elif entry.demand.problem:
             spelling = suggestion(entry.pod.card_name, self._ledger.inventory)
             why = uncountable(entry.queue, f"{entry.demand.problem}{spelling}")
         else:
             why = self._ledger.devices.obstacle(entry.pod, entry.queue)
-        return None if why is None else Hold(entry.pod, entry.queue, why.reason, why.message)
+        return None if why is None else Hold(entry.pod, entry.queue, why)
 
     def goes_alone(self, pod: Pod) -> bool:
         """Whether the pod may be lifted without others: it is known to which group it belongs, which needs no more members."""
@@ -116,7 +115,7 @@ class Judge:
             )
         else:
             return None
-        return Hold(pod, queue, reasons.POD_GROUP_NOT_FOUND, text)
+        return Hold(pod, queue, Refusal(reasons.POD_GROUP_NOT_FOUND, text))
 
     def closed(self, entry: Entry) -> Hold | None:
         """Why the queue takes in nobody, or nobody of the namespace of the pod; None when it does.
@@ -127,17 +126,15 @@ class Judge:
         if queue is None:
             if not entry.attribution.named and not entry.pod.card_name:
                 return None
-            why = queue_missing(entry.queue)
-            return Hold(entry.pod, entry.queue, why.reason, why.message)
+            return Hold(entry.pod, entry.queue, queue_missing(entry.queue))
         refusal = self._ledger.access.refusal(entry.queue, entry.pod.namespace)
         if refusal is not None:
-            return Hold(entry.pod, entry.queue, refusal.reason, refusal.message)
+            return Hold(entry.pod, entry.queue, refusal)
         if not queue.open:
-            why = queue_closed(queue)
-            return Hold(entry.pod, entry.queue, why.reason, why.message, announced=False)
+            return Hold(entry.pod, entry.queue, queue_closed(queue), announced=False)
         if entry.queue == names.ROOT_QUEUE and entry.pod.card_name:
             text = "Queue <root> stands above all queues; pods with cards need a queue of their own"
-            return Hold(entry.pod, entry.queue, reasons.QUEUE_NOT_OPEN, text)
+            return Hold(entry.pod, entry.queue, Refusal(reasons.QUEUE_NOT_OPEN, text))
         return None
 
     def _task_nodes(self, pod: Pod, together: int) -> TaskNodes:

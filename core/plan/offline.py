@@ -16,6 +16,7 @@ from core.queues.ledger import Ledger
 from core.queues.notices import queue_notices
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
+from core.refusal import Refusal
 from core.stage import Stage
 from core.steps import finish
 
@@ -26,8 +27,7 @@ class PlannedPod:
 
     queue: str
     decision: str
-    reason: str = ""
-    message: str = ""
+    why: Refusal | None = None
     assigned: Mapping[str, int] | None = None
     patch: Patch | None = None
 
@@ -112,7 +112,7 @@ def _planned(ledger: Ledger, pod: Pod, lift: Lift | None, hold: Hold | None) -> 
     if lift is not None:
         return PlannedPod(queue, "lift", assigned=lift.assigned or None, patch=lift.patch)
     if hold is not None:
-        return PlannedPod(queue, "hold", hold.reason, hold.message)
+        return PlannedPod(queue, "hold", hold.why)
     return PlannedPod(queue, _DECISIONS[ledger.stages.of(pod)])
 
 
@@ -138,10 +138,10 @@ def _pod_events(holds: Iterable[Hold], rollouts: Rollouts) -> Iterable[PlannedEv
     for hold in holds:
         if hold.group is not None and hold.group.key not in told:
             told.add(hold.group.key)
-            yield _event(f"PodGroup {hold.group.key}", hold.reason, hold.message)
+            yield _event(f"PodGroup {hold.group.key}", hold.why.code, hold.why.message)
         if hold.announced:
-            yield _event(f"Pod {hold.pod.key}", hold.reason, hold.message)
-            note = rollouts.obstacle(hold.pod, hold.reason)
+            yield _event(f"Pod {hold.pod.key}", hold.why.code, hold.why.message)
+            note = rollouts.obstacle(hold.pod, hold.why.code)
             if note:
                 yield _event(f"Pod {hold.pod.key}", reasons.ROLLOUT_NEEDS_QUOTA, note)
 
@@ -158,7 +158,7 @@ def _uncounted_events(ledger: Ledger) -> Iterable[PlannedEvent]:
     for _, account in sorted(ledger.accounts.items()):
         for entry in account.uncounted_pods.values():
             why = uncountable(entry.queue, entry.demand.problem)
-            yield _event(f"Pod {entry.pod.key}", why.reason, why.message)
+            yield _event(f"Pod {entry.pod.key}", why.code, why.message)
 
 
 def _late_events(ledger: Ledger, pods: Iterable[Pod], now: int | None) -> Iterable[PlannedEvent]:

@@ -25,8 +25,8 @@ from core.queues.attribution import is_job
 from core.queues.check import Balance
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from core.stage import Stage
 from core.steps import Pace, Steps, batched
 
@@ -168,7 +168,7 @@ def one_card_missing(
     wanted: int,
     wanted_tasks: Mapping[str, int],
     balance: Balance | None,
-) -> Shortfall:
+) -> Refusal:
     """Why `wanted` members wait that several cards would serve: what would have to come free of one, in whole cards."""
     sizes: dict[Ask, list[int]] = {}
     tasks = Counter(entry.pod.task for entry in entries)
@@ -193,7 +193,7 @@ def one_card_missing(
         f"Queue <{queue}>: with cards.multiCardTask: single the pods of a task get one card, and none has enough left in the "
         f"queue's quota and on nodes: {'; '.join(lacking[:_TOLD]) or 'several tasks compete for them'}"
     )
-    return Shortfall(reasons.MIXED_CARDS, text)
+    return Refusal(reasons.MIXED_CARDS, text)
 
 
 def _left(balance: Balance | None, card: str) -> int:

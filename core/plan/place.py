@@ -10,14 +10,14 @@ from core.cards.preference import preference
 from core.crossquota.book import GuestBook
 from core.crossquota.score import node_score as guest_score
 from core.extender.cluster import Cluster
-from core.extender.pipeline import Question, Refusal, Standing, question, refusals
+from core.extender.pipeline import Question, Standing, question, refusals
 from core.mgpu import records
 from core.mgpu.allocation import preferred
 from core.mgpu.ask import MgpuAsk
-from core.mgpu.filter import Unfit
 from core.mgpu.score import node_score
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
 from core.violations import show
 
@@ -62,7 +62,7 @@ def place(ledger: Ledger, guests: GuestBook, pod: Pod) -> Mapping[str, Place]:
     for name, node in sorted(ledger.nodes.items()):
         standing = cluster.standing(node, asked)
         unfits = refusals(asked, standing, settings)
-        has_room = not any(isinstance(refusal, Unfit) for refusal in unfits)
+        has_room = not any(unfit.code != reasons.CROSS_QUOTA_EXCEEDED for unfit in unfits)
         no_card = _no_card(ledger, pod, node)
         found[name] = Place(
             unfits=(*unfits, *(() if no_card is None else (no_card,))),
@@ -94,7 +94,7 @@ def _guest_score(asked: Question, node: Standing, settings: Settings) -> float |
     return float(guest_score(asked.guest, node.quota, node.used or {}, settings.cross_quota))
 
 
-def _no_card(ledger: Ledger, pod: Pod, node: Node) -> Unfit | None:
+def _no_card(ledger: Ledger, pod: Pod, node: Node) -> Refusal | None:
     """Why a node cannot serve a pod with the cards that it names, as many as it asks for; None when it can.
 
     What others hold there counts until they are gone; the pod itself does not.
@@ -104,7 +104,7 @@ def _no_card(ledger: Ledger, pod: Pod, node: Node) -> Unfit | None:
     carried = ledger.inventory.on_node(node.name)
     able = [card for card in split(pod.card_name) if card in carried]
     if not able:
-        return Unfit(
+        return Refusal(
             reasons.CARD_NOT_ON_NODE, f"the node carries no {show(pod.card_name)}", unresolvable=True
         )
     others = [other for other in ledger.pods_on(node.name) if other.uid != pod.uid]
@@ -112,7 +112,7 @@ def _no_card(ledger: Ledger, pod: Pod, node: Node) -> Unfit | None:
     if best.missing >= 0:
         return None
     told = f"{best.free} of {best.total} {best.resource} are free, {best.asked} are asked for"
-    return Unfit(reasons.CARD_NO_ROOM, told, unresolvable=best.asked > best.total)
+    return Refusal(reasons.CARD_NO_ROOM, told, unresolvable=best.asked > best.total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from core import reasons
 from core.affinity import NodeRequirement
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.destination import led_to, requirement
-from core.mgpu.filter import Unfit, fits
+from core.mgpu.filter import fits
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.changed import ChangedNodes
@@ -27,7 +27,7 @@ from core.plan.share_nodes import Kind, ShareNodes
 from core.plan.wish import Wish
 from core.queues.entry import Entry, ShareKey
 from core.queues.ledger import Ledger
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from core.steps import Pace, Steps
 
 _CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POLICY_MISMATCH)
@@ -56,7 +56,7 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class _NoRoom:
     """Why no node has room; `node` is the one that comes closest, where one lacks nothing but room on its cards."""
 
     why: str
@@ -70,7 +70,7 @@ class _Found:
     wish: Wish
     changes: int
     node: str
-    refusal: _Refusal | None = None
+    refusal: _NoRoom | None = None
 
 
 class ShareRoom:
@@ -98,15 +98,15 @@ class ShareRoom:
         self._stranded: dict[ShareKey, Entry] = {}
         """Those of them that were led to nodes of which none takes them now; they come up again when one of these changes."""
         self._shares = ChangedShares(ledger, (self._nodes.expected, self._stranded, self._homeless))
-        self._refused: dict[Wish, _Refusal] = {}
-        self._judged: Recent[MgpuAsk, dict[Kind, Unfit | None]] = Recent(lambda _: {}, _JUDGED)
+        self._refused: dict[Wish, _NoRoom] = {}
+        self._judged: Recent[MgpuAsk, dict[Kind, Refusal | None]] = Recent(lambda _: {}, _JUDGED)
         self._found: _Found | None = None
         self._looked_at = Pace(_LOOKED_AT_IN_A_STEP)
         self._noticed = Pace(_NOTICED_IN_A_STEP)
 
     def shortfall(
         self, pod: Pod, ask: MgpuAsk, queue: str, within: tuple[str, ...] = ()
-    ) -> Steps[Shortfall | None]:
+    ) -> Steps[Refusal | None]:
         """None when a ready node has room that the pod's rules admit; else why the closest one has not.
 
         Of nodes `within` which it has to be, where such are named, no other one will do.
@@ -115,7 +115,7 @@ class ShareRoom:
         if refusal is None:
             return None
         text = f"Queue <{queue}> lets the pod in, but no node has room; {refusal.why}{self._booked(refusal.node, pod)}"
-        return Shortfall(reasons.NO_FREE_CARD, text)
+        return Refusal(reasons.NO_FREE_CARD, text)
 
     def destination(self, entry: Entry, within: tuple[str, ...] = ()) -> Destination | None:
         """To which node the pod is led that was found last to have room; None where the scheduler has to find one.
@@ -143,7 +143,7 @@ class ShareRoom:
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         return f"; room there is booked for {', '.join(others[:_NAMED])}{more}, on the way to a node"
 
-    def _refusal(self, wish: Wish) -> Steps[_Refusal | None]:
+    def _refusal(self, wish: Wish) -> Steps[_NoRoom | None]:
         """Why no node has room, None when one has."""
         while True:
             yield from self._refresh()
@@ -160,7 +160,7 @@ class ShareRoom:
                     self._refuse(wish, found.refusal)
                 return found.refusal
 
-    def _judge(self, ask: MgpuAsk) -> Steps[dict[Kind, Unfit | None]]:
+    def _judge(self, ask: MgpuAsk) -> Steps[dict[Kind, Refusal | None]]:
         """Why the pod does not fit each kind of nodes, None where it does."""
         judged, kinds = self._judged[ask], self._nodes.kinds
         for kind in [kind for kind in kinds if kind not in judged]:
@@ -171,7 +171,9 @@ class ShareRoom:
                 del judged[kind]
         return judged
 
-    def _find(self, wish: Wish, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> Steps[_Found]:
+    def _find(
+        self, wish: Wish, judged: dict[Kind, Refusal | None], admitted: Container[str]
+    ) -> Steps[_Found]:
         """The node that is to take the pod; else why there is none.
 
         One on which a scheduler has to end pods of a lower priority first is better than none. Room is booked for a pod on no
@@ -193,20 +195,20 @@ class ShareRoom:
         if instead:
             return _Found(wish, changes, instead)
         return _Found(
-            wish, changes, "", _Refusal(refusal) if refusal else self._closest(wish, judged, admitted)
+            wish, changes, "", _NoRoom(refusal) if refusal else self._closest(wish, judged, admitted)
         )
 
-    def _in_order(self, judged: dict[Kind, Unfit | None]) -> list[Kind]:
+    def _in_order(self, judged: dict[Kind, Refusal | None]) -> list[Kind]:
         """The kinds of nodes that have room, as the policy prefers them."""
         spread = self._ledger.settings.mgpu.policy == "spread"
         fitting = [kind for kind in self._nodes.kinds if judged[kind] is None]
         return sorted(fitting, key=attrgetter("use"), reverse=not spread)
 
-    def _closest(self, wish: Wish, judged: dict[Kind, Unfit | None], admitted: Container[str]) -> _Refusal:
+    def _closest(self, wish: Wish, judged: dict[Kind, Refusal | None], admitted: Container[str]) -> _NoRoom:
         """Why no node has room on its cards. Of nodes that are equally close the first name is told."""
         if wish.within:
             on_the_way = "those of its task that start with it are on their way there"
-            return _Refusal(f"node {', '.join(wish.within)} has none for it, and {on_the_way}")
+            return _NoRoom(f"node {', '.join(wish.within)} has none for it, and {on_the_way}")
         closest = (len(_CLOSENESS), "", "no node serves mGPU shares to this pod")
         for kind in self._nodes.kinds:
             unfit = judged[kind]
@@ -217,9 +219,9 @@ class ShareRoom:
                 name = min((name for name in kind.nodes if name in admitted), default="")
                 closest = min(closest, (distance, name, f"node {name}: {unfit.message}")) if name else closest
         distance, node, why = closest
-        return _Refusal(why, node if distance == 0 else "")
+        return _NoRoom(why, node if distance == 0 else "")
 
-    def _refuse(self, wish: Wish, why: _Refusal) -> None:
+    def _refuse(self, wish: Wish, why: _NoRoom) -> None:
         if len(self._refused) >= _REFUSED:
             self._refused.clear()
         self._refused[wish] = why

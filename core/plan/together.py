@@ -28,7 +28,7 @@ from core.queues.check import balance_of
 from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from core.steps import CutShortError, Pace, Steps, batched
 
 _IN_ONE_STEP: Final = 50
@@ -46,7 +46,7 @@ _FOR_ROOM: Final = {reasons.NO_FREE_CARD, reasons.AFFINITY_EXCLUDES_CARDS, reaso
 class Verdict:
     """Why a gang does not fit, how many members were found to fit, and the codes of everything that stood in the way."""
 
-    shortfall: Shortfall
+    shortfall: Refusal
     most: int
     exhausted: bool
     obstacles: frozenset[str]
@@ -140,7 +140,7 @@ class Gangs:
         if balance is not None and ledger.queues[unit.queue].open:
             shortfall = declared_shortfall(ledger, unit, balance)
             if shortfall is not None:
-                note(ledger, unit.entries, {shortfall.reason})
+                note(ledger, unit.entries, {shortfall.code})
                 return (yield from _hold_all(unit.entries, group, shortfall))
         if not unit.lacks_members:
             return []
@@ -174,7 +174,7 @@ class Gangs:
                 f"Queue <{unit.queue}>: PodGroup {group.key} needs {wanted} more members at once, and {len(ready)} can "
                 "be lifted"
             )
-            all_held = yield from _hold_all(ready, group, Shortfall(reasons.GANG_INCOMPLETE, text))
+            all_held = yield from _hold_all(ready, group, Refusal(reasons.GANG_INCOMPLETE, text))
             return [*held, *all_held]
         found = yield from self._found(unit, ready, wanted, progress, told)
         if not isinstance(found, Verdict):
@@ -283,7 +283,7 @@ class Gangs:
 
         nodes = dict(attempt.nodes)
 
-        def shortfall_of(entry: Entry, card: str) -> Steps[Shortfall | None]:
+        def shortfall_of(entry: Entry, card: str) -> Steps[Refusal | None]:
             within = nodes.get(entry.pod.task, ANYWHERE).within
             return self._choice.shortfall(balance_of(ledger, entry.queue), entry, card, within)
 
@@ -321,7 +321,7 @@ class Gangs:
         if mixed:
             balance = balance_of(ledger, unit.queue)
             shortfall = one_card_missing(held, ready, wanted, attempt.progress.missing_tasks, balance)
-        obstacles = means.lacking | trial.obstacles | {shortfall.reason}
+        obstacles = means.lacking | trial.obstacles | {shortfall.code}
         return Verdict(shortfall, most, exhausted and not means.lacking, frozenset(obstacles))
 
 
@@ -338,9 +338,9 @@ def _lifts(
     return found
 
 
-def _nothing_common(queue: str, wanted: int) -> Shortfall:
+def _nothing_common(queue: str, wanted: int) -> Refusal:
     text = f"Queue <{queue}>: no card is accepted by {wanted} pods of the group"
-    return Shortfall(reasons.MIXED_CARDS, text)
+    return Refusal(reasons.MIXED_CARDS, text)
 
 
 def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) -> None:
@@ -352,20 +352,20 @@ def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) 
         wakeups.await_cpu_memory(queue)
 
 
-def _explained(found: Verdict, group: Group, wanted: int) -> Shortfall:
-    reason, most = found.shortfall.reason, f"{found.most} fit"
+def _explained(found: Verdict, group: Group, wanted: int) -> Refusal:
+    code, most = found.shortfall.code, f"{found.most} fit"
     if found.exhausted:
-        reason = reasons.GANG_SEARCH_GIVEN_UP
+        code = reasons.GANG_SEARCH_GIVEN_UP
         most = f"{found.most} were found to fit when the search was given up"
     text = f"{found.shortfall.message.removesuffix('.')}; PodGroup {group.key} needs {wanted} more members at once, {most}"
-    return Shortfall(reason, text)
+    return Refusal(code, text)
 
 
-def _hold_all(entries: Sequence[Entry], group: Group, why: Shortfall) -> Steps[list[Decision]]:
+def _hold_all(entries: Sequence[Entry], group: Group, why: Refusal) -> Steps[list[Decision]]:
     found: list[Decision] = []
     pace = Pace(_COPIED_IN_A_STEP)
     for some in batched(entries, _COPIED_IN_A_STEP):
         if pace.due(len(some)):
             yield
-        found += [Hold(entry.pod, entry.queue, why.reason, why.message, group=group) for entry in some]
+        found += [Hold(entry.pod, entry.queue, why, group=group) for entry in some]
     return found

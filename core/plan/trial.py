@@ -11,7 +11,7 @@ from core.plan.decision import Lift
 from core.plan.gang import Member
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from core.steps import Steps
 
 NO_CARD = ""
@@ -32,7 +32,7 @@ class LedgerTrial:
         self,
         ledger: Ledger,
         entries: Sequence[Entry],
-        shortfall_of: Callable[[Entry, str], Steps[Shortfall | None]],
+        shortfall_of: Callable[[Entry, str], Steps[Refusal | None]],
         lift: Callable[[Entry, str], Lift],
     ) -> None:
         self._ledger = ledger
@@ -46,7 +46,7 @@ class LedgerTrial:
         self.most = 0
         """The greatest number of members that fitted together."""
         self._short_at = 0
-        self.shortfall: Shortfall | None = None
+        self.shortfall: Refusal | None = None
         """Why one more did not, where the trial came furthest."""
         self.obstacles: set[str] = set()
         """The codes of everything that stood in the way."""
@@ -61,7 +61,7 @@ class LedgerTrial:
             entry = self._entry(member.uid)
             shortfall = yield from self._shortfall_of(entry, card)
         if shortfall is not None:
-            self.obstacles.add(shortfall.reason)
+            self.obstacles.add(shortfall.code)
             if self.shortfall is None or len(self._taken) > self._short_at:
                 self.shortfall, self._short_at = shortfall, len(self._taken)
             return False

@@ -88,6 +88,6 @@ def _in_line(hold: Hold, *, of_gang: bool) -> bool:
     Not one that waits for something of its own: whoever holds that back would hold up the queue for as long as he likes. A
     member does because the gang as a whole does.
     """
-    if hold.reason in _OF_ITS_OWN:
+    if hold.why.code in _OF_ITS_OWN:
         return False
-    return not of_gang or (hold.group is not None and hold.reason != reasons.GANG_INCOMPLETE)
+    return not of_gang or (hold.group is not None and hold.why.code != reasons.GANG_INCOMPLETE)

@@ -13,7 +13,7 @@ from core import label_selector, names, namespace_patterns, reasons
 from core.label_selector import Selector, SelectorError
 from core.namespace_patterns import PatternError, Patterns
 from core.objects import Queue
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 
 _KEPT: Final = 4096
 """Texts that are kept as they were read: queues are asked about with every pod."""
@@ -62,9 +62,9 @@ def may_use(queue: Queue, namespace: str, labels: Mapping[str, str] | None, acce
     return said.admits(namespace, labels) if said.stated else access == "open"
 
 
-def not_allowed(queue: str, namespace: str) -> Shortfall:
+def not_allowed(queue: str, namespace: str) -> Refusal:
     """What is said to a pod of a namespace that may not use the queue."""
-    return Shortfall(
+    return Refusal(
         reasons.QUEUE_NOT_ALLOWED,
         f"Queue <{queue}> is not open to namespace <{namespace}>; "
         f"{names.NAMESPACES_ANNOTATION} or {names.NAMESPACE_SELECTOR_ANNOTATION} of the queue would have to admit it",

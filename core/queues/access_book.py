@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from core.objects import Namespace, Pod, Queue
 from core.queues.access import access_of, may_use, not_allowed
 from core.queues.entry import Entry
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from core.stage import Stage, let_in
 
 
@@ -42,7 +42,7 @@ class AccessBook:
             pair.allowed = self._judge(queue, namespace)
         return pair.allowed
 
-    def refusal(self, queue: str, namespace: str) -> Shortfall | None:
+    def refusal(self, queue: str, namespace: str) -> Refusal | None:
         """Why pods of a namespace may not use a queue; None when they may."""
         return None if self.allows(queue, namespace) else not_allowed(queue, namespace)
 

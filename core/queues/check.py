@@ -14,7 +14,7 @@ from core.queues.ledger import Ledger
 from core.queues.limits import Limits
 from core.queues.shortfall import card_shortage, share_shortage
 from core.queues.whole import Use
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 
 _NO_AMOUNTS: Final[Amounts] = {}
 
@@ -37,17 +37,17 @@ class Balance:
     cpu_memory: Amounts = field(default_factory=dict)
     cpu_memory_used: Callable[[str], int] = _nothing
 
-    def cpu_memory_shortfall(self, wanted: Amounts) -> Shortfall | None:
+    def cpu_memory_shortfall(self, wanted: Amounts) -> Refusal | None:
         """None when the CPU and memory wanted fit; only pods with cards are asked."""
         return cpu_memory_shortfall(self.queue, self.cpu_memory, self.cpu_memory_used, wanted)
 
-    def card_shortfall(self, card: str, milli: int) -> Shortfall | None:
+    def card_shortfall(self, card: str, milli: int) -> Refusal | None:
         """None when `milli` more of `card` fit. Exactly reaching the limit fits; asking for nothing always does."""
         total = self.used(card) + milli
         limit = self.limits.cards.get(card, 0)
         return None if milli <= 0 or total <= limit else self._short(card, milli, total, limit)
 
-    def choice_shortfall(self, asked: CardAsk) -> Shortfall | None:
+    def choice_shortfall(self, asked: CardAsk) -> Refusal | None:
         """None when at least one alternative fits.
 
         The message names the whole expression, with the numbers of the last alternative tried.
@@ -59,7 +59,7 @@ class Balance:
         uses = [Use(card, self.used(card), self.limits.cards.get(card, 0)) for card in asked.alternatives]
         return self._short(asked.expression, asked.milli, total, limit, uses)
 
-    def share_shortfall(self, wanted: Mapping[str, int]) -> Shortfall | None:
+    def share_shortfall(self, wanted: Mapping[str, int]) -> Refusal | None:
         """None when the mGPU amounts fit; a key without a limit always does."""
         for key, milli in sorted(wanted.items()):
             total = self.used(key) + milli
@@ -76,7 +76,7 @@ class Balance:
             cpu_memory_used=lambda key: self.cpu_memory_used(key) - cpu_memory.get(key, 0),
         )
 
-    def _short(self, card: str, milli: int, total: int, limit: int, uses: Sequence[Use] = ()) -> Shortfall:
+    def _short(self, card: str, milli: int, total: int, limit: int, uses: Sequence[Use] = ()) -> Refusal:
         return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="allocate", uses=uses)
 
 

@@ -8,14 +8,14 @@ from core import reasons
 from core.queues.amounts import CPU, MEMORY
 from core.queues.numbers import go_float
 from core.queues.whole import in_cores, in_gi
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 
 _MILLI_PER_MI: Final = 1000 * 2**20
 
 
 def cpu_memory_shortfall(
     queue: str, capability: Mapping[str, int], used: Callable[[str], int], wanted: Mapping[str, int]
-) -> Shortfall | None:
+) -> Refusal | None:
     """None when the CPU and memory wanted fit; CPU is looked at first. Other keys of `wanted` are not looked at.
 
     All in thousandths; `used` gives allocated plus reserved. A dimension that `capability` lacks is not limited
@@ -33,7 +33,7 @@ def cpu_memory_shortfall(
         scale = _MILLI_PER_MI if unit else 1
         told = [f"<{go_float(Fraction(amount, scale))}{unit}>" for amount in (asked, total, limit)]
         plain = (in_gi if unit else in_cores)(asked, total - asked, limit)
-        return Shortfall(
+        return Refusal(
             code,
             f"Queue <{queue}> has insufficient {name} quota: requested {told[0]}, "
             f"total would be {told[1]}, but capability is {told[2]}. {plain}",

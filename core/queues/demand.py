@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from core import names
 from core.cards.ask import AskError, CardAsk, card_ask
 from core.cards.inventory import Inventory
-from core.mgpu.ask import AskProblem, MgpuAsk, mgpu_ask
+from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.objects import Pod
 from core.queues.amounts import Amounts
 from core.queues.usage import cpu_memory_of
+from core.refusal import Refusal
 from core.settings import Settings
 
 
@@ -49,17 +50,17 @@ def demand_of(pod: Pod, inventory: Inventory, card_resources: Container[str], se
     `card_resources` as by `usage.card_resources`; looked at only where card pods are free of CPU and memory.
     """
     shares: dict[str, int] = {}
-    mgpu: MgpuAsk | AskProblem | None = None
+    mgpu: MgpuAsk | Refusal | None = None
     if settings.features.mgpu and pod.asks_mgpu:
         shares = {key: pod.requests[key] for key in names.MGPU_RESOURCES if pod.requests.get(key)}
         mgpu = mgpu_ask(pod)
     asked = _cards(pod, inventory) if settings.features.cards and pod.card_name else None
-    problems = [problem.message for problem in (asked, mgpu) if isinstance(problem, AskError | AskProblem)]
+    problems = [problem.message for problem in (asked, mgpu) if isinstance(problem, AskError | Refusal)]
     card = None if isinstance(asked, AskError) else asked
     return Demand(
         card=card,
         shares=shares,
-        mgpu=None if isinstance(mgpu, AskProblem) else mgpu,
+        mgpu=None if isinstance(mgpu, Refusal) else mgpu,
         cpu_memory=cpu_memory_of(pod, card_resources, settings, has_cards=card is not None),
         problem="; ".join(problems),
     )

@@ -11,8 +11,8 @@ from core.dra.record import render_counted
 from core.dra.wants import late_record_of, record_of, unclaimed
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.queues.overuse import Overuse
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from core.stage import Stage
 
 
@@ -109,22 +109,22 @@ class Devices:
         """Whether the claims of a pod that was let in are those on its record; those of earlier versions are."""
         return not self._on or all_counted(pod, self.book.source)
 
-    def unresolved(self, pod: Pod) -> Shortfall | None:
+    def unresolved(self, pod: Pod) -> Refusal | None:
         """Which claim of a pod with a record is not known, so that nobody can tell what its bind takes."""
         text = unresolved(pod, self.book.source) if self._on and self._served else ""
-        return Shortfall(reasons.CLAIM_NOT_FOUND, text) if text else None
+        return Refusal(reasons.CLAIM_NOT_FOUND, text) if text else None
 
     # -- what decisions ask ----------------------------------------------------------------------------------
 
-    def obstacle(self, pod: Pod, queue: str) -> Shortfall | None:
+    def obstacle(self, pod: Pod, queue: str) -> Refusal | None:
         """Why the claims of a pod could not be let in however much were left."""
         return self.book.obstacle(pod, queue) if self._on and self._served else None
 
-    def excess(self, pod: Pod, queue: str, *, granted: bool = False) -> Shortfall | None:
+    def excess(self, pod: Pod, queue: str, *, granted: bool = False) -> Refusal | None:
         """Which limit the claims of a pod without an obstacle would break now; `granted` as in DeviceBook.excess."""
         return self.book.excess(pod, queue, granted=granted) if self._on and self._served else None
 
-    def overdrawn(self, uid: str, *, granted: bool = False) -> Shortfall | None:
+    def overdrawn(self, uid: str, *, granted: bool = False) -> Refusal | None:
         """Which limit the claims of a pod that does not wait any more are beyond; `granted` as in DeviceBook.excess."""
         return self.book.overdrawn(uid, granted=granted) if self._on and self._served else None
 

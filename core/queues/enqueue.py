@@ -21,8 +21,8 @@ from core.queues.limits import Limits
 from core.queues.shortfall import card_shortage, uncountable
 from core.queues.usage import min_cpu_memory
 from core.queues.whole import Use
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 
 _TOO_MANY: Final = (
     f"{names.CARD_REQUEST_ANNOTATION}: a key names more than {expression.MAX_ALTERNATIVES} cards, or has more than "
@@ -40,7 +40,7 @@ class GroupRequest:
 
 def declared_request(
     group: Group, queue: str, known: Container[str], settings: Settings
-) -> GroupRequest | Shortfall | None:
+) -> GroupRequest | Refusal | None:
     """What the group of a Volcano Job declares, or why that cannot be read; `known` as by `usage.card_resources`.
 
     None for a group that declares no cards, and for every other owner: there the pods exist first, and they count.
@@ -73,7 +73,7 @@ class GroupBalance:
     cpu_memory_used: Callable[[str], int]
     uniform: bool = False
 
-    def shortfall(self, request: GroupRequest) -> Shortfall | None:
+    def shortfall(self, request: GroupRequest) -> Refusal | None:
         """None when all of the request fits; else the first that does not: CPU, memory, cards in the order of names.
 
         Several alternatives are judged by their sums: what is used of them, asked for of each by name, and asked for
@@ -90,7 +90,7 @@ class GroupBalance:
                 return short
         return None
 
-    def _card_shortfall(self, demand: "_Demand", card: str, milli: int) -> Shortfall | None:
+    def _card_shortfall(self, demand: "_Demand", card: str, milli: int) -> Refusal | None:
         names = tuple(dict.fromkeys(expression.split(card)))
         ways = [frozenset((name,)) for name in names] if self.uniform else [frozenset(names)]
         total = limit = 0

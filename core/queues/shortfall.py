@@ -5,6 +5,7 @@ in thousandths.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from core import names, reasons
@@ -12,7 +13,7 @@ from core.objects import Pod, Queue
 from core.queues.limits import Limits
 from core.queues.numbers import go_float
 from core.queues.whole import Use, in_cards, in_units
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 
 _TOLD: Final = 3
 """Gates that are named; a pod may carry any number."""
@@ -28,7 +29,7 @@ def card_shortage(
     *,
     denied: str,
     uses: Sequence[Use] = (),
-) -> Shortfall:
+) -> Refusal:
     """What is said when `milli` more of a card would make `total`, beyond `limit`.
 
     `denied` is the step that is not taken: `allocate` for a pod, `enqueue` for a group. `uses` tells of each card
@@ -36,72 +37,72 @@ def card_shortage(
     """
     requested = go_float(milli)
     if limits.malformed:
-        return Shortfall(
+        return Refusal(
             reasons.CARD_QUOTA_MALFORMED,
             f"Queue <{queue}> has no cards, its card quota cannot be read: {limits.malformed}; "
             f"requested <{requested}> of <{card}>",
         )
     if not limits.declared:
-        return Shortfall(
+        return Refusal(
             reasons.EMPTY_QUEUE_CAPABILITY,
             f"Queue <{queue}> capability <cpu 0.00, memory 0.00> is empty, deny it to {denied}: "
             f"requested <{requested}> of <{card}>. The queue has no card quota: set {names.CARD_QUOTA_ANNOTATION} on it.",
         )
     short = scalar_shortage(queue, card, requested, go_float(total), go_float(limit))
     told = in_cards(milli, uses or (Use(card, total - milli, limit),))
-    return Shortfall(short.reason, f"{short.message}. {told}")
+    return replace(short, message=f"{short.message}. {told}")
 
 
-def share_shortage(queue: str, key: str, milli: int, total: int, limit: int) -> Shortfall:
+def share_shortage(queue: str, key: str, milli: int, total: int, limit: int) -> Refusal:
     """The same of an mGPU resource."""
     short = scalar_shortage(queue, key, str(milli), str(total), str(limit))
-    return Shortfall(short.reason, f"{short.message}. {in_units(key, milli, total - milli, limit)}")
+    return replace(short, message=f"{short.message}. {in_units(key, milli, total - milli, limit)}")
 
 
-def scalar_shortage(queue: str, key: str, requested: str, total: str, limit: str) -> Shortfall:
+def scalar_shortage(queue: str, key: str, requested: str, total: str, limit: str) -> Refusal:
     """What is said when a key is asked for beyond its limit; the numbers as they are to be shown."""
-    return Shortfall(
+    return Refusal(
         reasons.INSUFFICIENT_SCALAR_QUOTA,
         f"Queue <{queue}> has insufficient <{key}> quota: requested <{requested}>, "
         f"total would be <{total}>, but capability is <{limit}>",
     )
 
 
-def uncountable(queue: str, problem: str) -> Shortfall:
+def uncountable(queue: str, problem: str) -> Refusal:
     """What is said when nobody can tell how much a pod asks for."""
-    return Shortfall(
+    return Refusal(
         reasons.GET_TASK_REQUEST_RESOURCE_FAILED,
         f"Get request resource failed, Queue <{queue}>, error: {problem}",
     )
 
 
-def queue_missing(queue: str) -> Shortfall:
+def queue_missing(queue: str) -> Refusal:
     """What is said when the queue that a pod charges is not there."""
-    return Shortfall(
+    return Refusal(
         reasons.QUEUE_NOT_FOUND, f"Queue <{queue}> does not exist; the pod waits until it is created"
     )
 
 
-def queue_closed(queue: Queue) -> Shortfall:
+def queue_closed(queue: Queue) -> Refusal:
     """What is said when a queue is not open."""
-    return Shortfall(reasons.QUEUE_NOT_OPEN, f"Queue <{queue.name}> is {queue.state}; it takes in no pods")
+    return Refusal(reasons.QUEUE_NOT_OPEN, f"Queue <{queue.name}> is {queue.state}; it takes in no pods")
 
 
-def card_not_named(queue: str, pod: Pod) -> Shortfall:
+def card_not_named(queue: str, pod: Pod) -> Refusal:
     """What is said of a pod that waits for a card, when neither it nor its namespace says which."""
     asked = ", ".join(f"<{resource}>" for resource in sorted(pod.extended)[:_TOLD])
     text = (
         f"Queue <{queue}>: {asked} is asked for without a card name; name it with {names.CARD_NAME_ANNOTATION} on the "
         f"pod, or with {names.DEFAULT_CARD_ANNOTATION} on namespace {pod.namespace}"
     )
-    return Shortfall(reasons.CARD_NAME_MISSING, text)
+    return Refusal(reasons.CARD_NAME_MISSING, text)
 
 
-def waits_for_others(queue: str, gates: Sequence[str]) -> Shortfall:
+def waits_for_others(queue: str, gates: Sequence[str]) -> Refusal:
     """What is said when gates have to go before ours."""
     told = ", ".join(f"<{gate}>" for gate in gates[:_TOLD])
     more = f" and {len(gates) - _TOLD} more" if len(gates) > _TOLD else ""
-    return Shortfall(
+    return Refusal(
         reasons.OTHER_GATES,
         f"Queue <{queue}>: scheduling gates of others are left: {told}{more}; quota is given once ours is the last",
     )

@@ -95,7 +95,7 @@ class Trial:
         view: Pod = self.world.view(name)
         if view.gated:
             hold = self.world.held.get(name)
-            reason = hold.reason if hold is not None else "unheard"
+            reason = hold.why.code if hold is not None else "unheard"
             return f"{name} waits" + ("" if reason == ways.WAYS[self.way].short else f" {reason}")
         if not view.bound:
             return f"{name} unbound"

@@ -24,8 +24,8 @@ from core.plan.lift import Planner
 from core.queues.figures import figures_of
 from core.queues.ledger import Ledger
 from core.queues.queue_records import late_records
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from core.steps import finish
 from tests.adversary import jsonpatch
 from tests.adversary.apiserver import CONTROLLER, ApiServer, RefusedError, key_of
@@ -157,8 +157,8 @@ class Led(ApiServer):
             if problem is not None:
                 raise RefusedError(problem.code)
             answer = self.binder.decide(view, node_name)
-            if isinstance(answer, Shortfall):
-                raise RefusedError(answer.reason)
+            if isinstance(answer, Refusal):
+                raise RefusedError(answer.code)
             records = answer
             self.binder.book(view, node_name, records)
         patch = grant(target, records).patch

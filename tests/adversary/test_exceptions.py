@@ -49,7 +49,7 @@ def test_without_a_controller_what_another_scheduler_binds_is_bound_and_counts_a
     trial.world.start_controller()
     trial.create(trial.pod("c"))
     assert trial.outcome() == "b running, charged 2, run 2"
-    assert trial.world.held["c"].reason == WAYS["card"].short
+    assert trial.world.held["c"].why.code == WAYS["card"].short
 
 
 def test_what_a_device_plugin_offers_for_a_class_costs_no_device() -> None:

@@ -19,8 +19,8 @@ from core.plan.decision import Hold
 from core.plan.lift import Planner
 from core.queues.access import access_of
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from core.steps import finish
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
@@ -236,8 +236,8 @@ def refusal(world: World, ledger: Ledger) -> str:
     """What the pod is told at the gate, or at its bind where it never comes to a gate; empty where it is let in."""
     if world.gated:
         (decision,) = filter(None, Planner(ledger).run(list(ledger.accounts)))
-        return decision.reason if isinstance(decision, Hold) else ""
+        return decision.why.code if isinstance(decision, Hold) else ""
     pod = world.pod().view()
     binder = Binder(ledger, guest_book((), (), ledger.settings), ledger.settings, lambda: None)
     answer = {} if binder.certain(pod, "n") else binder.decide(pod, "n")
-    return answer.reason if isinstance(answer, Shortfall) else ""
+    return answer.code if isinstance(answer, Refusal) else ""

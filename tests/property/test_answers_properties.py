@@ -126,7 +126,7 @@ def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> Non
     found = explain(world.ledger(), pod.uid)
     assert found is not None
     assert found.decision == "hold"
-    event(f"{found.hold.reason if found.hold else ''}: {min(3, len(found.remedies))} remedies")
+    event(f"{found.hold.why.code if found.hold else ''}: {min(3, len(found.remedies))} remedies")
     for remedy in found.remedies:
         told = [step.text for step in remedy.steps]
         assert world.changed(remedy.change).decision(pod) == "lift", told

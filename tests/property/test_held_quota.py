@@ -10,8 +10,8 @@ from core.objects import Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import GateSettings, Settings
-from core.shortfall import Shortfall
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_template
 from tests.builders.objects import PodBuilder
@@ -158,7 +158,7 @@ class Tenant(RuleBasedStateMachine):
     def ask_for_bind(self, pod: PodBuilder) -> None:
         view = pod.view()
         records = {} if self.binder.certain(view, "n") else self.binder.decide(view, "n")
-        if not isinstance(records, Shortfall):
+        if not isinstance(records, Refusal):
             self.store(pod.recorded(records).bound_to("n"))
 
     # -- what must hold ------------------------------------------------------------------------------------------

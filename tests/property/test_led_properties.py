@@ -19,8 +19,8 @@ from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on
+from core.refusal import Refusal
 from core.settings import MgpuSettings, Settings
-from core.shortfall import Shortfall
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
 
@@ -123,14 +123,14 @@ def test_every_bind_to_a_node_that_a_pod_was_led_to_is_granted_and_nobody_waits_
             ledger.put_pod(each.lifted)
             never_too_much(ledger)
             for name in nodes:
-                assert not isinstance(binder.decide(each.lifted, name), Shortfall)
+                assert not isinstance(binder.decide(each.lifted, name), Refusal)
         for entry in ledger.waiting("default"):
             assert not fits_by_brute_force(ledger, entry.pod), entry.pod.name
         for uid in data.draw(st.permutations(sorted(under_way)).flatmap(parts_of)):
             pod = under_way.pop(uid)
             name = data.draw(st.sampled_from(led_to(pod)))
             answer = binder.decide(pod, name)
-            assert not isinstance(answer, Shortfall), answer
+            assert not isinstance(answer, Refusal), answer
             running[uid] = binder.book(pod, name, answer)
             ledger.put_pod(running[uid])
             never_too_much(ledger)
@@ -163,12 +163,12 @@ def test_whoever_was_not_led_takes_no_room_that_is_booked(ledger: Ledger, data: 
         name = data.draw(st.sampled_from(sorted(ledger.nodes)))
         ledger.put_pod(stranger.view())
         answer = binder.decide(stranger.view(), name)
-        if not isinstance(answer, Shortfall):
+        if not isinstance(answer, Refusal):
             binder.book(stranger.view(), name, answer)
     for pod in data.draw(st.permutations(list(lifted_and_stored(lifts)))):
         name = data.draw(st.sampled_from(led_to(pod)))
         answer = binder.decide(pod, name)
-        assert not isinstance(answer, Shortfall), answer
+        assert not isinstance(answer, Refusal), answer
         binder.book(pod, name, answer)
     for name, node in ledger.nodes.items():
         assert not occupancy(model_of(node), ledger.pods_on(name), ledger.settings.mgpu).irregularities

@@ -11,7 +11,7 @@ from core import names
 from core.binding.shares import Granted, decide
 from core.mgpu import records
 from core.mgpu.allocation import allocate, feasible
-from core.mgpu.ask import NATIVE_BURST_SHARE, AskProblem, MgpuAsk, Part, mgpu_ask
+from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part, mgpu_ask
 from core.mgpu.bounds import greatest_loss, least_loss
 from core.mgpu.counts import CardCountsError, parse_counts
 from core.mgpu.filter import fits, preference
@@ -21,6 +21,7 @@ from core.mgpu.rules import judge
 from core.mgpu.score import Policy, combination, node_score
 from core.objects import pod as pods
 from core.objects.draft import Draft
+from core.refusal import Refusal
 from core.settings import MgpuSettings, Settings
 from core.violations import Findings
 from tests.builders import a_node, a_pod
@@ -342,4 +343,4 @@ def test_what_admission_lets_pass_can_be_placed(
         model = NodeModel("mgpu", ask.policy, 4, 8192)
         placement = allocate(ask, model, idle_state(model), policy="binpack", weight=20, cap=16)
         assert (fits(ask, model, idle_state(model), Settings()) is None) is (placement is not None)
-    assert not isinstance(ask, AskProblem) or found.violations
+    assert not isinstance(ask, Refusal) or found.violations

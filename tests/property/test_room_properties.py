@@ -8,8 +8,8 @@ from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.plan.admitted import AdmittedNodes
 from core.plan.room import ShareRoom
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from core.steps import finish
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
@@ -57,9 +57,9 @@ CHANGES = st.lists(
 )
 
 
-def answers(room: ShareRoom) -> list[Shortfall | None]:
+def answers(room: ShareRoom) -> list[Refusal | None]:
     """What is said to each wish; each is asked twice, the second time from memory."""
-    found: list[Shortfall | None] = []
+    found: list[Refusal | None] = []
     for pod in (*WISHES, *WISHES):
         ask = mgpu_ask(pod)
         assert isinstance(ask, MgpuAsk)

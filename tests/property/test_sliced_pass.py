@@ -169,7 +169,7 @@ def lifts(decisions: list[Decision]) -> list[Lift]:
 
 def holds(decisions: list[Decision]) -> set[tuple[str, str]]:
     """Who is held and why; not in which words, for the numbers in them are those at one's own turn or those at its end."""
-    return {(each.pod.uid, each.reason) for each in decisions if isinstance(each, Hold)}
+    return {(each.pod.uid, each.why.code) for each in decisions if isinstance(each, Hold)}
 
 
 def books_of(ledger: Ledger) -> set[str]:

@@ -9,7 +9,7 @@ from controller.binding import BindingHook
 from controller.metrics import Metrics
 from core import names, reasons
 from core.admission.request import AdmissionRequest, Decision
-from core.binding.review import refuse
+from core.binding.review import leaderless
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder, QueueBuilder
@@ -48,7 +48,7 @@ class World:
 
     async def ask_leader(self, request: AdmissionRequest) -> Decision:
         self.asked.append(request.name)
-        return refuse(reasons.NO_LEADER, "nobody leads")
+        return leaderless("nobody leads")
 
     def put_queue(self, queue: QueueBuilder) -> None:
         show(self.caches.queues, "q", queue.view())

@@ -13,6 +13,7 @@ from controller.announcements import Announcements
 from core import reasons
 from core.objects import Pod
 from core.plan.decision import Hold
+from core.refusal import Refusal
 from kube.client import Json, Page
 from kube.events import EventRecorder
 from kube.metrics import Metrics
@@ -58,7 +59,7 @@ async def leading(store: Store) -> AsyncIterator[Announcements]:
 
 def held(pod: Pod, used: int) -> Hold:
     text = f"Queue <q> has insufficient <A> quota: requested <1000>, total would be <{used}>, but capability is <1>"
-    return Hold(pod, "q", reasons.INSUFFICIENT_SCALAR_QUOTA, text)
+    return Hold(pod, "q", Refusal(reasons.INSUFFICIENT_SCALAR_QUOTA, text))
 
 
 async def test_five_thousand_pods_held_in_one_pass_have_one_event_each_and_the_next_leader_adds_none() -> (

@@ -15,7 +15,7 @@ from core import reasons
 from core.extender.enqueue import REJECT, Vote
 from core.plan.decision import Hold
 from core.queues.notices import Notice
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from kube.client import Json, Page
 from kube.events import EventRecorder, Reference
 from kube.metrics import Metrics
@@ -63,8 +63,8 @@ class World:
     def speaks(self) -> None:
         """Says something about everything there is."""
         pod, group = POD.view(), GROUP.view()
-        self.announcements.held(Hold(pod, "q", reasons.GANG_INCOMPLETE, "text", group=group))
-        self.notes.told(Vote(REJECT, group, Shortfall(reasons.QUEUE_NOT_FOUND, "text")))
+        self.announcements.held(Hold(pod, "q", Refusal(reasons.GANG_INCOMPLETE, "text"), group=group))
+        self.notes.told(Vote(REJECT, group, Refusal(reasons.QUEUE_NOT_FOUND, "text")))
         self.announcements.about_queue(QUEUE.view(), [Notice(reasons.QUOTA_EXCEEDED, "text", "1")])
         node = Reference.of(NODES, "n", uid=NODE.view().uid)
         self.recorder.emit(node, "Warning", reasons.MGPU_RECORD_IRREGULAR, "text", "Repair")

@@ -21,8 +21,8 @@ from controller.extender_votes import VoteNotes
 from core import reasons
 from core.extender.enqueue import REJECT, Vote
 from core.objects import group
+from core.refusal import Refusal
 from core.settings import Settings, parse
-from core.shortfall import Shortfall
 from kube.intake import Intake
 from kube.serving import application
 from kube.turns import Turns
@@ -255,7 +255,7 @@ async def test_every_vote_is_told() -> None:
         assert await asked.post("/volcano/jobEnqueueable", body) == (200, {"status": -1})
     (vote,) = votes
     assert vote.group.name.startswith("train-")
-    assert vote.shortfall is not None
+    assert vote.why is not None
 
 
 async def test_jobs_that_the_cluster_does_not_have_get_no_vote_and_leave_nothing_behind() -> None:
@@ -283,7 +283,7 @@ async def test_jobs_that_the_cluster_does_not_have_get_no_vote_and_leave_nothing
 
 
 def short(text: str) -> Vote:
-    return Vote(REJECT, a_group("g").view(), Shortfall(reasons.INSUFFICIENT_SCALAR_QUOTA, text))
+    return Vote(REJECT, a_group("g").view(), Refusal(reasons.INSUFFICIENT_SCALAR_QUOTA, text))
 
 
 @pytest.mark.looptime

@@ -13,8 +13,8 @@ from controller.metrics import Metrics
 from core import names, reasons
 from core.binding.binder import Binder
 from core.objects import Pod
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from kube import errors
 from kube.client import Json
 from kube.lease import Term
@@ -293,9 +293,9 @@ async def test_the_term_is_asked_once_more_right_before_the_cards_are_booked(
     """It may run out while they are looked for."""
     world = SlowWorld(share("a"))
     now = [0.0]
-    decide: Callable[[Binder, Pod, str], Mapping[str, str] | Shortfall] = Binder.decide
+    decide: Callable[[Binder, Pod, str], Mapping[str, str] | Refusal] = Binder.decide
 
-    def slowly(binder: Binder, pod: Pod, node: str) -> Mapping[str, str] | Shortfall:
+    def slowly(binder: Binder, pod: Pod, node: str) -> Mapping[str, str] | Refusal:
         now[0] += 20.0
         return decide(binder, pod, node)
 

@@ -9,7 +9,7 @@ from controller.binding import BindingHook
 from controller.metrics import Metrics
 from core import names, reasons
 from core.admission.request import AdmissionRequest, Decision
-from core.binding.review import refuse
+from core.binding.review import leaderless
 from core.objects import pod
 from core.settings import Settings
 from tests.builders import a_node, a_pod
@@ -46,7 +46,7 @@ class World:
     async def ask_leader(self, request: AdmissionRequest) -> Decision:
         self.asked.append(request.name)
         if self.leader is None:
-            return refuse(reasons.NO_LEADER, "nobody leads")
+            return leaderless("nobody leads")
         return await self.leader.review_here(request)
 
     def show(self, name: str, seen: PodBuilder | None) -> None:

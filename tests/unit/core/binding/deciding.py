@@ -7,8 +7,8 @@ from core import names
 from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder, QueueBuilder
 
@@ -46,23 +46,23 @@ def binder(ledger: Ledger, cut_short: Callable[[], None] = lambda: None) -> Bind
     return Binder(ledger, guest_book((), (), ledger.settings), ledger.settings, cut_short)
 
 
-def decided(pod: PodBuilder, node: str, *others: PodBuilder) -> Mapping[str, str] | Shortfall:
+def decided(pod: PodBuilder, node: str, *others: PodBuilder) -> Mapping[str, str] | Refusal:
     """The answer with these other pods in the books, and the pod itself as the watch has shown it."""
     return binder(books(pod, *others)).decide(pod.view(), node)
 
 
-def granted(answer: Mapping[str, str] | Shortfall) -> Mapping[str, int]:
-    assert not isinstance(answer, Shortfall), answer
+def granted(answer: Mapping[str, str] | Refusal) -> Mapping[str, int]:
+    assert not isinstance(answer, Refusal), answer
     found: dict[str, int] = json.loads(answer[names.ASSIGNED_ANNOTATION])
     return found
 
 
-def refused(answer: Mapping[str, str] | Shortfall) -> Shortfall:
-    assert isinstance(answer, Shortfall), answer
+def refused(answer: Mapping[str, str] | Refusal) -> Refusal:
+    assert isinstance(answer, Refusal), answer
     return answer
 
 
 def given(binds: Binder, pod: PodBuilder, node: str) -> Mapping[str, str]:
     answer = binds.decide(pod.view(), node)
-    assert not isinstance(answer, Shortfall), answer
+    assert not isinstance(answer, Refusal), answer
     return answer

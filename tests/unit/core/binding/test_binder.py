@@ -8,8 +8,8 @@ from core import reasons
 from core.binding.binder import Binder
 from core.objects import Pod
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.unit.core.binding.deciding import asking, binder, books, decided, given, granted, refused, running
@@ -65,7 +65,7 @@ class TestLiftedForAnotherCard:
 
     def test_unless_the_queue_has_no_quota_for_that_one(self) -> None:
         answer = refused(decided(asking("p", "A|B", A=1), "b", running("r", "B")))
-        assert answer.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+        assert answer.code == reasons.INSUFFICIENT_SCALAR_QUOTA
         assert answer.message == (
             "Queue <q> has insufficient <B> quota: requested <1000>, total would be <2000>, "
             "but capability is <1000>. In cards: asks for 1, 1 of 1 are in use; "
@@ -81,7 +81,7 @@ class TestLiftedForAnotherCard:
         ledger = books(pod, queue=a_queue("q").cards({"B": 1}).state(state))
         assert granted(binder(ledger).decide(pod.view(), "b")) == {"B": 1}
         ledger.drop_queue("q")
-        assert refused(binder(ledger).decide(pod.view(), "b")).reason == reasons.QUEUE_NOT_FOUND
+        assert refused(binder(ledger).decide(pod.view(), "b")).code == reasons.QUEUE_NOT_FOUND
 
     def test_on_a_node_without_any_of_its_cards_it_keeps_its_own(self) -> None:
         """Its quota is paid; a node whose labels are away for a moment must not hold it up."""
@@ -141,7 +141,7 @@ class TestANodeOfAnotherCard:
         pod = asking("p", card, **{card: 1})
         assert not binder(books(pod)).certain(pod.view(), "b")
         refusal = refused(decided(pod, "b"))
-        assert refusal.reason == reasons.CARD_NOT_ON_NODE
+        assert refusal.code == reasons.CARD_NOT_ON_NODE
         assert "node b carries <B>" in refusal.message
 
     @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ class TestANodeOfAnotherCard:
 
     def test_with_alternatives_the_same_holds(self) -> None:
         pod = asking("p", "A|gone", A=1)
-        assert refused(decided(pod, "b")).reason == reasons.CARD_NOT_ON_NODE
+        assert refused(decided(pod, "b")).code == reasons.CARD_NOT_ON_NODE
 
 
 class TestCardsWithoutAName:
     """Where none may be used so, the bind is the last that can tell: at its creation nobody may have known the resource."""
 
     @staticmethod
-    def bind(policy: str, pod: PodBuilder, node: str) -> Mapping[str, str] | Shortfall | None:
+    def bind(policy: str, pod: PodBuilder, node: str) -> Mapping[str, str] | Refusal | None:
         settings = Settings.model_validate({"cards": {"podsWithoutCardName": policy}})
         bound = binder(books(pod, settings=settings))
         return None if bound.certain(pod.view(), node) else bound.decide(pod.view(), node)
@@ -171,7 +171,7 @@ class TestCardsWithoutAName:
     def test_they_are_refused(self, policy: str) -> None:
         answer = self.bind(policy, a_pod("p").gpu(1), "a")
         assert answer is not None
-        assert refused(answer).reason == reasons.CARD_NAME_MISSING
+        assert refused(answer).code == reasons.CARD_NAME_MISSING
         assert "node a carries <A>" in refused(answer).message
 
     def test_a_second_card_beside_the_one_that_it_was_lifted_for_is_refused(self) -> None:
@@ -179,7 +179,7 @@ class TestCardsWithoutAName:
         ledger = books(pod, settings=Settings.model_validate({"cards": {"podsWithoutCardName": "deny"}}))
         ledger.put_node(a_node("cut").card("A", 1).mig("1g.10gb", 7).view())
         assert not binder(ledger).certain(pod.view(), "cut")
-        assert refused(binder(ledger).decide(pod.view(), "cut")).reason == reasons.CARD_NAME_MISSING
+        assert refused(binder(ledger).decide(pod.view(), "cut")).code == reasons.CARD_NAME_MISSING
         assert binder(ledger).certain(asking("p", "A|ZZZ", A=1).view(), "cut")
 
     @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_pods_are_followed_from_creation_to_their_bind() -> None:
         binds = binder(ledger)
         ledger.put_pod(pod)
         binds.observe(gated.view(), pod)
-        return isinstance(binds.decide(asking("x", "B").view(), "b"), Shortfall)
+        return isinstance(binds.decide(asking("x", "B").view(), "b"), Refusal)
 
     gated = asking("p", "B").gated()
     assert not blocked(gated.view())
@@ -244,8 +244,8 @@ def test_a_search_that_ends_by_its_budget_is_told() -> None:
     ledger = books()
     ledger.put_node(a_node("a").mgpu(16, memory=81920, policy="native-burst-share").view())
     binds = binder(ledger, lambda: told.append("cut short"))
-    assert not isinstance(binds.decide(pod.view(), "a"), Shortfall)
+    assert not isinstance(binds.decide(pod.view(), "a"), Refusal)
     assert told == ["cut short"]
     easy = pod.only("c0").cards_per_container(4)
-    assert not isinstance(binds.decide(easy.view(), "a"), Shortfall)
+    assert not isinstance(binds.decide(easy.view(), "a"), Refusal)
     assert told == ["cut short"]

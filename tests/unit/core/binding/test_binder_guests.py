@@ -6,7 +6,7 @@ from core import names, reasons
 from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.queues.ledger import Ledger
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.unit.core.crossquota.ruling import ruled
@@ -38,8 +38,8 @@ class World:
     def bind(self, pod: PodBuilder, node: str) -> dict[str, str] | str:
         """The records of a bind that is granted, the code of one that is not."""
         answer = self.binds.decide(pod.view(), node)
-        if isinstance(answer, Shortfall):
-            return answer.reason
+        if isinstance(answer, Refusal):
+            return answer.code
         self.binds.book(pod.view(), node, answer)
         return dict(answer)
 

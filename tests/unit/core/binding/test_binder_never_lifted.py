@@ -60,7 +60,7 @@ class TestNeverLifted:
     ) -> None:
         answer = refused(decided(pod, "a", *others))
         count = pod.view().limits["nvidia.com/gpu"]
-        assert answer.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+        assert answer.code == reasons.INSUFFICIENT_SCALAR_QUOTA
         text, _, plain = answer.message.partition(". In cards: ")
         assert text == (
             f"Queue <q> has insufficient <A> quota: requested <{count}>, total would be <{total}000>, "
@@ -92,7 +92,7 @@ class TestNeverLifted:
     def test_a_queue_that_takes_nobody_in_refuses(self, queue: QueueBuilder, reason: str, words: str) -> None:
         pod = asking("p").request("cpu", 2)
         answer = refused(binder(books(pod, queue=queue)).decide(pod.view(), "a"))
-        assert answer.reason == reason
+        assert answer.code == reason
         assert words in answer.message
 
     @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ class TestNeverLifted:
     ) -> None:
         """Nothing led it to a node of its card: bound elsewhere it would use cards that nobody counts."""
         answer = refused(decided(pod, node))
-        assert answer.reason == reason
+        assert answer.code == reason
         assert words in answer.message
 
     def test_cpu_of_others_that_were_never_lifted_does_not_count_either(self) -> None:
@@ -150,7 +150,7 @@ class TestNeverLifted:
         binds = binder(ledger)
         binds.book(first.view(), "a", given(binds, first, "a"))
         assert ledger.used("q", "A") == 3000, "the second one may be bound any moment, lifts have to fear"
-        assert refused(binds.decide(second.view(), "a")).reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+        assert refused(binds.decide(second.view(), "a")).code == reasons.INSUFFICIENT_SCALAR_QUOTA
         binds.take_back(first.view().uid)
         assert granted(binds.decide(second.view(), "a")) == {"A": 1}
 
@@ -171,5 +171,5 @@ class TestNeverLifted:
         assert given(binder(ledger), lifted, "a") == found
         ledger.put_node(a_node("a").card("A", 8).view())
         short = refused(binder(ledger).decide(lifted.view(), "a"))
-        assert short.reason == reasons.MGPU_NODE_TYPE
+        assert short.code == reasons.MGPU_NODE_TYPE
         assert short.message.endswith("(node a)"), "the scheduler's event does not say which node it tried"

@@ -9,8 +9,8 @@ from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.objects import Pod
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import MgpuSettings, Settings
-from core.shortfall import Shortfall
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
 
@@ -38,8 +38,8 @@ def bind(binder: Binder, pod: PodBuilder) -> str:
     """Binds the pod; its cards, or the code of the refusal."""
     view = pod.view()
     answer = binder.decide(view, "n1")
-    if isinstance(answer, Shortfall):
-        return answer.reason
+    if isinstance(answer, Refusal):
+        return answer.code
     binder.book(view, "n1", answer)
     return answer[INDEX]
 
@@ -62,7 +62,7 @@ def test_the_refusal_says_for_whom_the_room_is() -> None:
         binder = books(TWO, *(led(name, 90) for name in others), share("late", 100, 0))
         late = a_pod("late").mgpu(core=200)
         answer = binder.decide(late.view(), "n1")
-        assert isinstance(answer, Shortfall)
+        assert isinstance(answer, Refusal)
         assert f"what is free is booked for {words} (node n1)" in answer.message
 
 

@@ -11,8 +11,8 @@ from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.objects import DeviceClass
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_claim, a_template
 from tests.builders.objects import PodBuilder, QueueBuilder
@@ -42,7 +42,7 @@ def binder(ledger: Ledger) -> Binder:
     return Binder(ledger, guest_book((), (), ledger.settings), ledger.settings, lambda: None)
 
 
-def decided(pod: PodBuilder, *others: PodBuilder) -> Mapping[str, str] | Shortfall:
+def decided(pod: PodBuilder, *others: PodBuilder) -> Mapping[str, str] | Refusal:
     return binder(books(pod, *others)).decide(pod.view(), "n")
 
 
@@ -50,18 +50,18 @@ def another(pod: PodBuilder, name: str = "other") -> PodBuilder:
     return pod.put("metadata", "name", value=name).uid(name)
 
 
-def charged(answer: Mapping[str, str] | Shortfall) -> str:
-    assert not isinstance(answer, Shortfall), answer
+def charged(answer: Mapping[str, str] | Refusal) -> str:
+    assert not isinstance(answer, Refusal), answer
     return answer[names.CHARGED_QUEUE_ANNOTATION]
 
 
-def reason(answer: Mapping[str, str] | Shortfall) -> str:
-    assert isinstance(answer, Shortfall), answer
-    return answer.reason
+def reason(answer: Mapping[str, str] | Refusal) -> str:
+    assert isinstance(answer, Refusal), answer
+    return answer.code
 
 
-def claims_in(answer: Mapping[str, str] | Shortfall) -> Any:
-    assert not isinstance(answer, Shortfall), answer
+def claims_in(answer: Mapping[str, str] | Refusal) -> Any:
+    assert not isinstance(answer, Refusal), answer
     return json.loads(answer[names.CLAIMS_ANNOTATION])
 
 
@@ -95,7 +95,7 @@ def test_of_two_the_first_one_gets_what_is_left(pod: PodBuilder) -> None:
     ledger = books(first, second)
     binds = binder(ledger)
     answer = binds.decide(first.view(), "n")
-    assert not isinstance(answer, Shortfall)
+    assert not isinstance(answer, Refusal)
     binds.book(first.view(), "n", answer)
     assert reason(binds.decide(second.view(), "n")) in {
         reasons.INSUFFICIENT_DEVICE_QUOTA,
@@ -149,9 +149,7 @@ class TestClaimsThatWereNotCounted:
 
     LIFTED = a_pod("p").claim("dev", name="mine").charged("q")
 
-    def bind(
-        self, record: str | None, count: int, *others: PodBuilder
-    ) -> Mapping[str, str] | Shortfall | None:
+    def bind(self, record: str | None, count: int, *others: PodBuilder) -> Mapping[str, str] | Refusal | None:
         """What the bind is answered; None when nobody has to be asked."""
         pod = self.LIFTED if record is None else self.LIFTED.annotation(names.CLAIMS_ANNOTATION, record)
         ledger = books(pod, *others)
@@ -204,7 +202,7 @@ class TestClaimsThatAreNotKnown:
         assert not binds.passes_unasked(lifted.view(), "n")
         answer = binds.decide(lifted.view(), "n")
         assert reason(answer) == reasons.CLAIM_NOT_FOUND
-        assert isinstance(answer, Shortfall)
+        assert isinstance(answer, Refusal)
         assert "is not known yet; the scheduler tries again" in answer.message
 
     def test_one_that_was_made_for_another_pod_is_refused(self) -> None:
@@ -230,7 +228,7 @@ def test_the_bind_of_what_was_never_lifted_puts_its_claims_on_record() -> None:
         binds = binder(ledger)
         found = binds.decide(each.view(), "n")
         assert claims_in(found) == {"dev": {"uid": uid, "deviceclass/gpu": "1"}}
-        assert not isinstance(found, Shortfall)
+        assert not isinstance(found, Refusal)
         granted = binds.book(each.view(), "n", found)
         assert binds.records_of(granted) == found
         ledger.devices.drop_claim("ml/shared")
@@ -267,7 +265,7 @@ class TestExtendedResources:
         ledger.devices.put_class(DeviceClass("gpu", extended="example.com/gpu"))
         binds = binder(ledger)
         answer = binds.decide(first.view(), "n")
-        assert not isinstance(answer, Shortfall)
+        assert not isinstance(answer, Refusal)
         binds.book(first.view(), "n", answer)
         assert reason(binds.decide(second.view(), "n")) == reasons.INSUFFICIENT_DEVICE_QUOTA
         ledger.put_pod(first.recorded(answer).bound_to("n", phase="Pending").view())

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from core import catalogue, names, reasons
-from core.binding.shares import Granted, Refused, decide
+from core.binding.shares import Granted, decide
 from core.mgpu import records
-from core.mgpu.ask import AskProblem, MgpuAsk, Part, mgpu_ask
+from core.mgpu.ask import MgpuAsk, Part, mgpu_ask
 from core.objects import Node, Pod
+from core.refusal import Refusal
 from core.settings import MgpuSettings, Settings
 from tests.builders import a_node, a_pod
 from tests.builders.objects import PodBuilder
@@ -22,14 +23,14 @@ def decided(
     *bound: PodBuilder,
     node: Node = NODE,
     settings: Settings | None = None,
-) -> Granted | Refused:
+) -> Granted | Refusal:
     view = pod.view()
     ask = mgpu_ask(view)
     assert ask is not None
     return decide(view, ask, node, [other.view() for other in bound], settings or Settings())
 
 
-def granted(answer: Granted | Refused) -> Mapping[str, str]:
+def granted(answer: Granted | Refusal) -> Mapping[str, str]:
     assert isinstance(answer, Granted), answer
     return answer.annotations
 
@@ -104,7 +105,7 @@ def test_what_is_bound_is_in_the_way() -> None:
 def test_refusals(pod: PodBuilder, node: Any, bound: list[PodBuilder], code: str) -> None:
     """The node is judged as it is now; a pod without record holds its room; every refusal has a code."""
     answer = decided(pod, *bound, node=node.view())
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, Refusal)
     assert answer.code == code
     assert answer.message
     assert answer.code in catalogue.CATALOGUE
@@ -114,7 +115,7 @@ def test_no_key_over_63_characters_is_ever_written() -> None:
     """Also when somebody computed the ask in another way: the pod could never be written again."""
     ask = MgpuAsk((Part("c" * 44, 1, 100, None),), multi=False, policy="fixed-share")
     answer = decide(a_pod().mgpu("c" * 44, core=100).view(), ask, NODE, [], Settings())
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, Refusal)
     assert answer.code == reasons.MGPU_CONTAINER_NAME
     longest = decided(a_pod().mgpu("c" * 43, core=100))
     assert max(len(key.partition("/")[2]) for key in granted(longest)) == 63
@@ -151,5 +152,5 @@ def test_many_binds_on_one_node_never_overbook_it() -> None:
 def test_a_problem_is_passed_on() -> None:
     """A pod that can be served nowhere is refused with its own reason."""
     pod: Pod = a_pod().view()
-    problem = AskProblem(reasons.MGPU_CARD_COUNTS, "pod: no")
-    assert decide(pod, problem, NODE, [], Settings()) == Refused(problem.code, problem.message)
+    problem = Refusal(reasons.MGPU_CARD_COUNTS, "pod: no")
+    assert decide(pod, problem, NODE, [], Settings()) == Refusal(problem.code, problem.message)

@@ -65,7 +65,7 @@ def test_its_cards_go_through_quota_lift_and_bind(example: Example, card: str) -
     assert isinstance(first, Lift)
     assert first.assigned == {card: 1}
     assert isinstance(second, Hold)
-    assert second.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert second.why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
     assert admitted(first, ledger) == ["right"]
     binder = Binder(ledger, guest_book((), (), ledger.settings), ledger.settings, lambda: None)
     lifted = pods[0].view()

@@ -48,7 +48,7 @@ def counts(book: DeviceBook, queue: str) -> tuple[int, int, int]:
 
 def why(book: DeviceBook, pod: PodBuilder, queue: str = "q") -> tuple[str, str]:
     shortfall = book.shortfall(pod.view(), queue)
-    return (shortfall.reason, shortfall.message) if shortfall is not None else ("", "")
+    return (shortfall.code, shortfall.message) if shortfall is not None else ("", "")
 
 
 TEMPLATE = a_template("t").exactly("r", "gpu", count=2).view()

@@ -93,7 +93,7 @@ class TestTheGate:
         assert isinstance(decisions["a"], Lift)
         held = decisions["b"]
         assert isinstance(held, Hold)
-        assert held.reason == reasons.INSUFFICIENT_DEVICE_QUOTA
+        assert held.why.code == reasons.INSUFFICIENT_DEVICE_QUOTA
         assert gpus(ledger) == (1, 1, 0)
 
     def test_each_piece_is_a_device(self) -> None:

@@ -11,7 +11,7 @@ from core.dra.amounts import Amounts, DeviceKey, nano, render, thousandths
 from core.dra.check import device_shortfall
 from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
 from core.quantity import parse
-from core.shortfall import Shortfall
+from core.refusal import Refusal
 from tests.builders import a_queue
 from tests.builders.objects import QueueBuilder
 
@@ -32,7 +32,7 @@ def amounts(**parts: Any) -> Amounts:
 
 def check(
     queue: QueueBuilder, used: Amounts, needed: Amounts, *, deny_unlisted: bool = False
-) -> Shortfall | None:
+) -> Refusal | None:
     return device_shortfall(
         "q", limits_of(queue.view()), lambda key: used.get(key, 0), needed, deny_unlisted=deny_unlisted
     )
@@ -96,7 +96,7 @@ CROWDED = amounts(hami=10, cores=790, memory="20Gi")
 def test_the_worked_numbers(queue: QueueBuilder, used: Amounts, needed: Amounts, message: str) -> None:
     """Whichever of the three places holds the quota."""
     shortfall = check(queue, used, needed)
-    expected = Shortfall(reasons.INSUFFICIENT_DEVICE_QUOTA, f"queue q: {message}")
+    expected = Refusal(reasons.INSUFFICIENT_DEVICE_QUOTA, f"queue q: {message}")
     assert shortfall == (expected if message else None)
 
 
@@ -192,7 +192,7 @@ def test_what_cannot_be_read_closes_what_it_may_be_about(queue: QueueBuilder, cl
         shortfall = check(queue, {}, needed)
         if name in closed:
             assert shortfall is not None
-            assert shortfall.reason == reasons.DEVICE_QUOTA_MALFORMED
+            assert shortfall.code == reasons.DEVICE_QUOTA_MALFORMED
             assert shortfall.message.startswith(
                 f"queue q: DeviceClass {name} is closed, the device quota cannot be read: "
             )

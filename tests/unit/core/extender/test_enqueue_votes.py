@@ -77,9 +77,9 @@ def test_what_is_in_use_and_what_is_lifted_counts() -> None:
     assert ask(a_job(cards={"A": 1}), book).status == PERMIT
     found = ask(a_job(cards={"A": 2}), book)
     assert found.status == REJECT
-    assert found.shortfall is not None
-    assert found.shortfall.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
-    assert "total would be <5000>, but capability is <4000>" in found.shortfall.message
+    assert found.why is not None
+    assert found.why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert "total would be <5000>, but capability is <4000>" in found.why.message
 
 
 def test_jobs_that_were_let_in_a_moment_ago_count_until_their_pods_do() -> None:
@@ -116,14 +116,14 @@ def test_a_job_that_has_started_is_nobodys_question_any_more() -> None:
 @pytest.mark.parametrize("state", ["Closed", "Closing"])
 def test_a_queue_that_is_not_open_lets_nobody_in_and_nothing_is_said(state: str) -> None:
     found = ask(a_job(cards={"A": 1}), ledger({"A": 4}, state=state))
-    assert (found.status, found.shortfall) == (REJECT, None)
+    assert (found.status, found.why) == (REJECT, None)
 
 
 def test_a_queue_that_does_not_exist_is_named() -> None:
     found = ask(a_job(cards={"A": 1}, queue="none"), ledger({"A": 4}))
     assert found.status == REJECT
-    assert found.shortfall is not None
-    assert (found.shortfall.reason, found.shortfall.message) == (
+    assert found.why is not None
+    assert (found.why.code, found.why.message) == (
         reasons.QUEUE_NOT_FOUND,
         "Queue <none> does not exist",
     )

@@ -3,8 +3,9 @@
 import pytest
 
 from core import names, reasons
-from core.mgpu.ask import AskProblem, MgpuAsk, Part, booked_parts, mgpu_ask
+from core.mgpu.ask import MgpuAsk, Part, booked_parts, mgpu_ask
 from core.mgpu.counts import CardCountsError, parse_counts
+from core.refusal import Refusal
 from tests.builders import a_pod
 from tests.builders.objects import PodBuilder
 
@@ -115,7 +116,7 @@ def test_values_come_from_requests_first() -> None:
 def test_pods_that_can_be_served_nowhere(pod: PodBuilder, code: str, words: str) -> None:
     """A pod that got past admission with impossible amounts has a reason, and never an exception."""
     problem = mgpu_ask(pod.view())
-    assert isinstance(problem, AskProblem)
+    assert isinstance(problem, Refusal)
     assert problem.code == code
     assert words in problem.message
 

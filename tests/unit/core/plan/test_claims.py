@@ -46,7 +46,7 @@ def decide(ledger: Ledger, *pods: PodBuilder, queue: str = "q") -> dict[str, Lif
 
 def told(decisions: dict[str, Lift | Hold]) -> dict[str, str]:
     """The reason of each pod that is held, empty for one that is lifted."""
-    return {name: one.reason if isinstance(one, Hold) else "" for name, one in decisions.items()}
+    return {name: one.why.code if isinstance(one, Hold) else "" for name, one in decisions.items()}
 
 
 SHORT = reasons.INSUFFICIENT_DEVICE_QUOTA
@@ -57,7 +57,7 @@ def test_pods_are_lifted_up_to_the_quota_and_the_rest_is_told_the_numbers() -> N
     assert told(decisions) == {"p0": "", "p1": "", "p2": SHORT, "p3": SHORT}
     hold = decisions["p2"]
     assert isinstance(hold, Hold)
-    assert hold.message == "queue q: DeviceClass gpu quota exceeded: requested 1, used 2, limit 2"
+    assert hold.why.message == "queue q: DeviceClass gpu quota exceeded: requested 1, used 2, limit 2"
 
 
 def test_a_shared_claim_lets_in_all_that_share_it() -> None:
@@ -71,8 +71,8 @@ def test_the_smaller_limit_above_holds_and_is_named() -> None:
     assert told(decisions) == {"a": "", "b": SHORT}
     hold = decisions["b"]
     assert isinstance(hold, Hold)
-    assert hold.message.startswith("queue org: DeviceClass gpu")
-    assert "queue q is below it" in hold.message
+    assert hold.why.message.startswith("queue org: DeviceClass gpu")
+    assert "queue q is below it" in hold.why.message
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,9 @@ def test_a_plan_shows_devices_under_the_names_of_the_status() -> None:
         assert found.queues[queue].reserved == {"deviceclass/gpu": 1000}
     assert found.pods["ml/b"].decision == "lift"
     assert found.pods["ml/b"].assigned is None
-    assert found.pods["ml/c"].reason == reasons.CLAIM_NOT_FOUND
+    why = found.pods["ml/c"].why
+    assert why is not None
+    assert why.code == reasons.CLAIM_NOT_FOUND
 
 
 def test_an_open_choice_counts_as_the_worst_until_it_is_made() -> None:

@@ -51,20 +51,20 @@ def test_cpu_is_looked_at_first_then_memory_then_cards() -> None:
     small = queue(cpu=1, memory="1Gi")
     asked = one("p", cpu="1500m", memory="2Gi", cards=5)
     hold = only_hold(decide(books(small), asked))
-    assert hold.message == (
+    assert hold.why.message == (
         "Queue <q> has insufficient CPU quota: requested <1500>, total would be <1500>, but capability is <1000>. "
         "In cores: asks for 1.5, more than the whole capability (1); ask for less, or raise spec.capability.cpu."
     )
-    assert hold.reason == reasons.INSUFFICIENT_CPU_QUOTA
+    assert hold.why.code == reasons.INSUFFICIENT_CPU_QUOTA
     hold = only_hold(decide(books(queue(cpu=2, memory="1Gi")), asked))
-    assert hold.message == (
+    assert hold.why.message == (
         "Queue <q> has insufficient memory quota: requested <2048 Mi>, total would be <2048 Mi>, "
         "but capability is <1024 Mi>. "
         "In Gi: asks for 2, more than the whole capability (1); ask for less, or raise spec.capability.memory."
     )
-    assert hold.reason == reasons.INSUFFICIENT_MEMORY_QUOTA
+    assert hold.why.code == reasons.INSUFFICIENT_MEMORY_QUOTA
     hold = only_hold(decide(books(queue(cpu=2, memory="2Gi")), asked))
-    assert hold.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert hold.why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
 
 
 @pytest.mark.parametrize(("running", "lifted"), [("999m", True), (1, True), ("1001m", False), (64, False)])
@@ -117,7 +117,7 @@ def test_a_gang_that_fits_by_its_cards_waits_as_a_whole_for_cpu_and_goes_when_th
     ledger.put_group(a_group("g").in_queue("q").min_member(3).view())
     ledger.put_pod(cpu_pod("web", 1).view())
     held = decide(ledger, *(one(f"m{i}").in_group("g") for i in range(3)))
-    assert [decision.reason for decision in held if isinstance(decision, Hold)] == [
+    assert [decision.why.code for decision in held if isinstance(decision, Hold)] == [
         reasons.INSUFFICIENT_CPU_QUOTA
     ] * 3
     ledger.wakeups.take_queues()

@@ -116,21 +116,21 @@ def test_a_group_that_is_declared_to_fit_still_has_to_fit_as_a_gang() -> None:
     decisions = decide(ledger, *(member(f"m{i}") for i in range(5)))
     assert lifted(decisions) == []
     assert isinstance(decisions[0], Hold)
-    assert "needs 5 more members at once, 4 fit" in decisions[0].message
+    assert "needs 5 more members at once, 4 fit" in decisions[0].why.message
 
 
 def test_an_empty_queue_denies_a_group_to_enqueue_and_a_pod_to_allocate() -> None:
     ledger = books(group({"A": 1}), a_queue("q"))
     (hold,) = decide(ledger, member("p"))
     assert isinstance(hold, Hold)
-    assert hold.reason == reasons.EMPTY_QUEUE_CAPABILITY
-    assert "deny it to enqueue" in hold.message
+    assert hold.why.code == reasons.EMPTY_QUEUE_CAPABILITY
+    assert "deny it to enqueue" in hold.why.message
 
 
 def test_in_a_closed_queue_nothing_is_said_about_the_declaration() -> None:
     (hold,) = decide(books(group({"A": 99}), QUEUE.state("Closed")), member("p"))
     assert isinstance(hold, Hold)
-    assert (hold.reason, hold.announced) == (reasons.QUEUE_NOT_OPEN, False)
+    assert (hold.why.code, hold.announced) == (reasons.QUEUE_NOT_OPEN, False)
 
 
 def test_a_group_that_is_kept_out_is_the_head_of_a_fifo_queue() -> None:

@@ -60,7 +60,7 @@ def passes(ledger: Counted, planner: Planner) -> list[Decision]:
 
 
 def reasons_of(decisions: list[Decision]) -> set[str]:
-    return {decision.reason for decision in decisions if isinstance(decision, Hold)}
+    return {decision.why.code for decision in decisions if isinstance(decision, Hold)}
 
 
 # -- what is not needed --------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def test_members_that_differ_in_what_is_plentiful_are_not_tried_in_every_way() -
     for number in range(SIZE):
         ledger.put_pod(member("g", number, milli_cpu=1000 + 37 * number).view())
     decisions = passes(ledger, Planner(ledger))
-    assert f"{SIZE - 1} fit" in next(hold.message for hold in decisions if isinstance(hold, Hold))
+    assert f"{SIZE - 1} fit" in next(hold.why.message for hold in decisions if isinstance(hold, Hold))
     assert ledger.writes < 25 * SIZE
 
 
@@ -90,7 +90,7 @@ def test_what_can_suffice_for_nobody_is_not_searched_for(
         ledger.put_pod(member("g", number, milli_cpu=1000 + 37 * number).view())
     decisions = passes(ledger, Planner(ledger))
     assert reasons_of(decisions) == {reason}
-    assert f"{SIZE - 1} fit" in next(hold.message for hold in decisions if isinstance(hold, Hold))
+    assert f"{SIZE - 1} fit" in next(hold.why.message for hold in decisions if isinstance(hold, Hold))
     assert ledger.writes <= 4 * SIZE
 
 

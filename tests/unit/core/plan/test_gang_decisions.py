@@ -220,7 +220,7 @@ def test_what_the_members_of_a_group_get(case: Case, setting: str) -> None:
         ledger.put_pod(pod.view())
     found = Counter[str]()
     for decision in Planner(ledger).decide("q"):
-        found[decision.reason if isinstance(decision, Hold) else next(iter(decision.assigned))] += 1
+        found[decision.why.code if isinstance(decision, Hold) else next(iter(decision.assigned))] += 1
     assert found == getattr(case, setting)
 
 
@@ -251,4 +251,4 @@ def test_a_pod_waits_for_the_podgroup_by_which_it_is_started(
     (decision,) = Planner(ledger).decide("q")
     assert isinstance(decision, Hold if (waits if served else waits_unserved) else Lift)
     if isinstance(decision, Hold):
-        assert decision.reason == reasons.POD_GROUP_NOT_FOUND
+        assert decision.why.code == reasons.POD_GROUP_NOT_FOUND

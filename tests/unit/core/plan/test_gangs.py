@@ -93,7 +93,7 @@ def test_a_gang_whose_members_do_not_all_exist_waits_and_starts_when_the_last_on
     assert lifted(ledger, planner, *FOUR[:3]) == []
     (decision, *_) = planner.decide("q")
     assert isinstance(decision, Hold)
-    assert decision.reason == reasons.GANG_INCOMPLETE
+    assert decision.why.code == reasons.GANG_INCOMPLETE
     ledger.wakeups.take_queues()
     ledger.put_pod(FOUR[3].view())
     assert set(ledger.wakeups.pending) == {"q"}
@@ -280,8 +280,8 @@ def test_a_gang_that_nobody_can_work_out_waits_with_a_reason_of_its_own() -> Non
         ledger.put_pod(member(f"m{number:02}", card="A|B", count=2 * number + 2, second=number).view())
     (hold, *_) = Planner(ledger).decide("q")
     assert isinstance(hold, Hold)
-    assert hold.reason == reasons.GANG_SEARCH_GIVEN_UP
-    assert "PodGroup ml/g needs 20 more members at once, " in hold.message
+    assert hold.why.code == reasons.GANG_SEARCH_GIVEN_UP
+    assert "PodGroup ml/g needs 20 more members at once, " in hold.why.message
     assert ledger.used("q", "A") == 0
 
 
@@ -298,8 +298,8 @@ def test_without_its_podgroup_a_pod_waits_until_there_is_one() -> None:
     ledger.drop_group("ml/g")
     assert lifted(ledger, planner, *(pod.in_queue("q") for pod in FOUR)) == []
     holds = [decision for decision in planner.decide("q") if isinstance(decision, Hold)]
-    assert {hold.reason for hold in holds} == {reasons.POD_GROUP_NOT_FOUND}
-    assert holds[0].message == "PodGroup ml/g is not there; the pod waits for it"
+    assert {hold.why.code for hold in holds} == {reasons.POD_GROUP_NOT_FOUND}
+    assert holds[0].why.message == "PodGroup ml/g is not there; the pod waits for it"
     ledger.wakeups.take_queues()
     ledger.put_group(group().view())
     assert set(ledger.wakeups.pending) == {"q"}
@@ -319,7 +319,7 @@ def test_a_pod_of_volcanos_scheduler_waits_for_the_name_of_its_podgroup() -> Non
     assert lifted(ledger, planner, pod.scheduler("volcano"), alike) == ["other"]
     (hold,) = planner.decide("q")
     assert isinstance(hold, Hold)
-    assert hold.reason == reasons.POD_GROUP_NOT_FOUND
+    assert hold.why.code == reasons.POD_GROUP_NOT_FOUND
     ledger.put_group(group("g", 1).view())
     assert lifted(ledger, planner, pod.scheduler("volcano").in_group("g")) == ["p"]
 
@@ -355,7 +355,7 @@ class TestGatesOfOthers:
         views = [pod.view() for pod in (*FOUR[:3], held_back)]
         for view in views:
             ledger.put_pod(view)
-        told = {key: pod.reason for key, pod in plan(ledger, views).pods.items()}
+        told = {key: pod.why.code if pod.why else "" for key, pod in plan(ledger, views).pods.items()}
         assert told == {f"ml/m{i}": reasons.GANG_INCOMPLETE for i in range(3)} | {
             "ml/m3": reasons.OTHER_GATES
         }

@@ -63,18 +63,18 @@ def test_quota_holds_as_for_any_other() -> None:
 
 def test_without_a_card_of_the_namespace_it_waits_and_hears_the_way_out() -> None:
     found = hold(books(UNNAMED))
-    assert found.reason == reasons.CARD_NAME_MISSING
-    assert names.CARD_NAME_ANNOTATION in found.message
-    assert f"{names.DEFAULT_CARD_ANNOTATION} on namespace ml" in found.message
+    assert found.why.code == reasons.CARD_NAME_MISSING
+    assert names.CARD_NAME_ANNOTATION in found.why.message
+    assert f"{names.DEFAULT_CARD_ANNOTATION} on namespace ml" in found.why.message
 
 
 def test_a_namespace_that_names_one_later_lets_it_go_and_one_that_changes_its_mind_is_followed() -> None:
     ledger = books(UNNAMED)
-    assert hold(ledger).reason == reasons.CARD_NAME_MISSING
+    assert hold(ledger).why.code == reasons.CARD_NAME_MISSING
     ledger.put_namespace(named("B").view())
-    assert hold(ledger).reason == reasons.GET_TASK_REQUEST_RESOURCE_FAILED
+    assert hold(ledger).why.code == reasons.GET_TASK_REQUEST_RESOURCE_FAILED
     ledger.put_namespace(a_namespace().view())
-    assert hold(ledger).reason == reasons.CARD_NAME_MISSING
+    assert hold(ledger).why.code == reasons.CARD_NAME_MISSING
     ledger.wakeups.take_queues()
     ledger.put_namespace(named("A").view())
     assert "q" in ledger.wakeups.take_queues()
@@ -83,7 +83,7 @@ def test_a_namespace_that_names_one_later_lets_it_go_and_one_that_changes_its_mi
 
 def test_two_resources_of_cards_are_one_too_many() -> None:
     pod = a_pod("p").gpu(1).limit("nvidia.com/mig-1g.10gb", 7).in_queue("q").gated()
-    assert hold(books(pod, namespace=named("A"))).reason == reasons.CARD_NAME_MISSING
+    assert hold(books(pod, namespace=named("A"))).why.code == reasons.CARD_NAME_MISSING
 
 
 def test_its_own_name_comes_first() -> None:
@@ -105,7 +105,7 @@ def test_a_node_that_shows_the_resource_to_be_a_cards_holds_it_from_then_on() ->
     pod = a_pod("p").limit("huawei.com/npu", 1).in_queue("q").gated()
     ledger = books(pod)
     ledger.put_node(a_node("new").card("N", 8, prefix="huawei.com/npu").view())
-    assert hold(ledger).reason == reasons.CARD_NAME_MISSING
+    assert hold(ledger).why.code == reasons.CARD_NAME_MISSING
 
 
 @pytest.mark.parametrize("policy", ["ignore", "warn", "deny"])
@@ -128,7 +128,7 @@ def test_a_lift_that_fails_finds_the_card_that_the_namespace_names_by_then() -> 
     assert isinstance(lift, Lift)
     ledger.put_namespace(a_namespace().view())
     ledger.retract(lift.lifted)
-    assert hold(ledger).reason == reasons.CARD_NAME_MISSING
+    assert hold(ledger).why.code == reasons.CARD_NAME_MISSING
 
 
 def test_once_let_in_it_does_not_follow_its_namespace() -> None:

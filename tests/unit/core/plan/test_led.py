@@ -164,8 +164,8 @@ def test_a_node_that_no_scheduler_would_choose_is_no_room(node: NodeBuilder, wor
     pod = share("p").limit("cpu", 2)
     books = Books(node)
     assert books.run(pod) == {"p": None}
-    assert "node m0 has room on its cards, but " in books.holds["p"].message
-    assert words in books.holds["p"].message
+    assert "node m0 has room on its cards, but " in books.holds["p"].why.message
+    assert words in books.holds["p"].why.message
     assert books.run(
         share("tolerant", second=1).put("spec", "tolerations", value=[{"operator": "Exists"}])
     ) == {

@@ -18,8 +18,8 @@ from core.objects import pod as pods
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
 from tests.fakes.volcano_cycle import VolcanoCycle
@@ -83,7 +83,7 @@ class Cluster:
             for name, node in scheduler.run(nodes, [self.group.build()], list(self.stored.values())).items():
                 pod = pods.project(self.stored[name])
                 answer = self.binder.decide(pod, node)
-                if isinstance(answer, Shortfall):
+                if isinstance(answer, Refusal):
                     self.denied[name] += 1
                     continue
                 booked = self.binder.book(pod, node, answer)
@@ -163,7 +163,7 @@ def test_a_member_above_the_minimum_waits_until_those_before_it_have_their_node(
     cluster = Cluster(2, host("m0"), host("m1"))
     cluster.put(*(member(f"p{n}", 80) for n in range(3)))
     assert cluster.lift() == {"p0": "m0", "p1": "m0"}
-    assert "node m0 has none for it" in cluster.held["p2"].message
+    assert "node m0 has none for it" in cluster.held["p2"].why.message
     cluster.cycles(1)
     assert cluster.lift() == {"p2": "m1"}
     assert len(cluster.cycles()) == 3

@@ -20,8 +20,8 @@ def test_pods_are_lifted_up_to_the_quota_and_no_further() -> None:
     decisions = decide(ledger, *(one(f"p{i}", second=i) for i in range(5)))
     assert lifted(decisions) == ["p0", "p1", "p2"]
     hold = held(decisions["p3"])
-    assert (hold.reason, hold.announced) == (reasons.INSUFFICIENT_SCALAR_QUOTA, True)
-    assert "requested <1000>, total would be <4000>, but capability is <3000>" in hold.message
+    assert (hold.why.code, hold.announced) == (reasons.INSUFFICIENT_SCALAR_QUOTA, True)
+    assert "requested <1000>, total would be <4000>, but capability is <3000>" in hold.why.message
     assert lifted({d.pod.name: d for d in Planner(ledger).decide("q")}) == [], "a second pass changes nothing"
 
 
@@ -30,9 +30,9 @@ def test_pods_that_ask_for_the_same_are_told_the_same_until_one_is_lifted() -> N
     decisions = decide(books(a_queue("q").cards({"H200": 3})), *pods, one("d", count=4, second=4))
     first, second, last = (held(decisions[name]) for name in "abd")
     assert (first.pod.name, second.pod.name) == ("a", "b")
-    assert "total would be <4000>" in first.message
-    assert second.message == first.message
-    assert "total would be <5000>" in last.message, "c is lifted meanwhile"
+    assert "total would be <4000>" in first.why.message
+    assert second.why.message == first.why.message
+    assert "total would be <5000>" in last.why.message, "c is lifted meanwhile"
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_a_card_that_no_node_carries_is_held_however_well_its_resource_is_known(
     ledger = books(a_queue("q").cards({card: 8}), settings=settings)
     pod = a_pod("p").limit(resource, 1).card(card).in_queue("q").gated()
     hold = held(decide(ledger, pod)["p"])
-    assert hold.reason == reasons.NO_FREE_CARD
-    assert hold.message == f"Queue <q> has quota, but no node carries <{card}>"
+    assert hold.why.code == reasons.NO_FREE_CARD
+    assert hold.why.message == f"Queue <q> has quota, but no node carries <{card}>"
     ledger.wakeups.take_queues()
     ledger.put_node(a_node("new").card("Named", 1).view())
     ledger.put_node(a_node("cut").card("Q", 1).mig("1g.10gb", 1).view())
@@ -61,7 +61,7 @@ def test_what_one_pod_s_own_rules_exclude_is_not_told_to_another() -> None:
     ledger = books(a_queue("q").cards({"H200": 8, "H100": 8}))
     picky = one("picky", "H200|H100", second=1).needs_node("zone", "nowhere")
     decisions = decide(ledger, picky, one("easy", "H200|H100", second=2))
-    assert held(decisions["picky"]).reason == reasons.AFFINITY_EXCLUDES_CARDS
+    assert held(decisions["picky"]).why.code == reasons.AFFINITY_EXCLUDES_CARDS
     assert lifted(decisions) == ["easy"]
 
 
@@ -85,7 +85,7 @@ def test_a_head_that_does_not_fit_blocks_only_a_fifo_queue(fifo: bool, expected:
     assert lifted(decisions) == expected
     if fifo:
         behind = held(decisions["small"])
-        assert "behind ml/big" in behind.message
+        assert "behind ml/big" in behind.why.message
         assert not behind.announced
 
 
@@ -144,24 +144,24 @@ class TestGatesOfOthers:
         ledger = books(a_queue("q").cards({"H200": 1}))
         decisions = decide(ledger, self.HELD, one("free", second=2))
         hold = held(decisions["held"])
-        assert (hold.reason, hold.announced) == (reasons.OTHER_GATES, True)
-        assert "Queue <q>" in hold.message
-        assert "<example.com/licence>" in hold.message
+        assert (hold.why.code, hold.announced) == (reasons.OTHER_GATES, True)
+        assert "Queue <q>" in hold.why.message
+        assert "<example.com/licence>" in hold.why.message
         assert lifted(decisions) == ["free"], "what asks for the same without that gate is not told the same"
 
     def test_the_gate_is_the_reason_whatever_else_stands_in_the_way(self) -> None:
         """Told anything else first, people would mend that and wait on."""
-        assert held(decide(books(), self.HELD)["held"]).reason == reasons.OTHER_GATES
+        assert held(decide(books(), self.HELD)["held"]).why.code == reasons.OTHER_GATES
 
     def test_pods_with_different_gates_are_told_their_own(self) -> None:
         other = one("other", second=2).gated("example.com/other")
         decisions = decide(books(a_queue("q").cards({"H200": 1})), self.HELD, other)
-        assert "<example.com/licence>" in held(decisions["held"]).message
-        assert "<example.com/other>" in held(decisions["other"]).message
+        assert "<example.com/licence>" in held(decisions["held"]).why.message
+        assert "<example.com/other>" in held(decisions["other"]).why.message
 
     def test_of_a_great_many_gates_some_are_named(self) -> None:
         pod = one("p").gated(*(f"example.com/{number}" for number in range(500)))
-        message = held(decide(books(a_queue("q")), pod)["p"]).message
+        message = held(decide(books(a_queue("q")), pod)["p"]).why.message
         assert "<example.com/2> and 497 more" in message
 
     def test_it_does_not_hold_up_a_fifo_queue(self) -> None:
@@ -184,7 +184,7 @@ class TestGatesOfOthers:
         ]
         decisions = decide(ledger, *pods)
         assert lifted(decisions) == ["volcano"]
-        assert held(decisions["nobody"]).reason == reasons.OTHER_GATES
+        assert held(decisions["nobody"]).why.code == reasons.OTHER_GATES
         assert ledger.used("q", "H200") == 1000, "what is lifted holds its quota at Volcano's gate"
 
 
@@ -239,9 +239,9 @@ def test_an_mps_share_is_narrowed_to_slices_of_its_size() -> None:
 )
 def test_every_obstacle_has_its_reason(queue: QueueBuilder, pod: PodBuilder, reason: str) -> None:
     hold = held(decide(books(queue), pod)["p"])
-    assert hold.reason == reason
-    assert hold.reason in catalogue.CATALOGUE
-    assert "q" in hold.message
+    assert hold.why.code == reason
+    assert hold.why.code in catalogue.CATALOGUE
+    assert "q" in hold.why.message
     assert hold.announced is (reason != reasons.QUEUE_NOT_OPEN)
 
 
@@ -255,7 +255,7 @@ def test_a_pod_that_nobody_sent_to_the_missing_default_queue_and_that_needs_no_c
     pod = a_pod("p").mgpu(core=30, memory=2048).gated()
     assert lifted(decide(ledger, pod, queue="default")) == ["p"]
     card = a_pod("card").gpu(1).card("H200").gated()
-    assert held(decide(ledger, card, queue="default")["card"]).reason in {
+    assert held(decide(ledger, card, queue="default")["card"]).why.code in {
         reasons.QUEUE_NOT_FOUND,
         reasons.GET_TASK_REQUEST_RESOURCE_FAILED,
     }
@@ -275,7 +275,7 @@ def test_a_pod_with_claims_alone_passes_the_gate_without_a_limit() -> None:
     assert lifted(decide(in_queue, pod.in_queue("q"))) == ["claims"]
     assert lifted(decide(in_default, pod, queue="default")) == ["claims"]
     assert (
-        held(decide(books(), pod.in_queue("ghost"), queue="ghost")["claims"]).reason
+        held(decide(books(), pod.in_queue("ghost"), queue="ghost")["claims"]).why.code
         == reasons.QUEUE_NOT_FOUND
     )
 
@@ -283,7 +283,7 @@ def test_a_pod_with_claims_alone_passes_the_gate_without_a_limit() -> None:
 def test_the_root_queue_takes_in_no_pod_with_cards_whatever_quota_is_written_on_it() -> None:
     ledger = books(a_queue("root").cards({"H200": 8}))
     hold = held(decide(ledger, one("p").in_queue("root"), queue="root")["p"])
-    assert (hold.reason, hold.announced) == (reasons.QUEUE_NOT_OPEN, True)
+    assert (hold.why.code, hold.announced) == (reasons.QUEUE_NOT_OPEN, True)
 
 
 class Endless(str):
@@ -310,9 +310,9 @@ def test_a_card_name_without_end_is_held_and_never_taken_apart_by_any_event() ->
     for _ in range(2):
         decisions = decide(ledger, one("small", count=1))
         hold = held(decisions["waiting"])
-        assert (hold.reason, hold.announced) == (reasons.GET_TASK_REQUEST_RESOURCE_FAILED, True)
-        assert "names more than 16 cards" in hold.message
-        assert len(hold.message) < 300
+        assert (hold.why.code, hold.announced) == (reasons.GET_TASK_REQUEST_RESOURCE_FAILED, True)
+        assert "names more than 16 cards" in hold.why.message
+        assert len(hold.why.message) < 300
         account = ledger.accounts["q"]
         assert (account.reserved["H200"], account.allocated["H200"]) == (2000 + 1000, 3000)
         assert [entry.pod.name for entry in account.uncounted_pods.values()] == ["lost"]

@@ -38,7 +38,7 @@ def test_a_choice_without_any_stock_waits_and_is_woken_when_a_pod_leaves_its_nod
     ledger = books(a_queue("q").cards({"H200": 20, "H100": 20}))
     for node in ("h1", "h2"):
         ledger.put_pod(a_pod(f"foreign-{node}").gpu(8).bound_to(node).view())
-    assert held(decide(ledger, one("p", "H200|H100"))["p"]).reason == reasons.NO_FREE_CARD
+    assert held(decide(ledger, one("p", "H200|H100"))["p"]).why.code == reasons.NO_FREE_CARD
     ledger.wakeups.take_queues()
     ledger.drop_pod("uid-ml-foreign-h2")
     assert set(ledger.wakeups.pending) == {"q"}
@@ -55,10 +55,10 @@ def test_a_single_card_without_stock_is_lifted_and_a_choice_excluded_by_its_own_
     ledger.put_pod(a_pod("foreign").gpu(8).bound_to("h1").view())
     assert lifted(decide(ledger, one("single"))) == ["single"]
     excluded = one("excluded", "H200|H100").needs_node("zone", "moon")
-    assert held(decide(ledger, excluded)["excluded"]).reason == reasons.AFFINITY_EXCLUDES_CARDS
+    assert held(decide(ledger, excluded)["excluded"]).why.code == reasons.AFFINITY_EXCLUDES_CARDS
 
 
 def test_nodes_that_are_cordoned_or_not_ready_are_no_stock() -> None:
     nodes = (a_node("h1").card("H200", 8).cordoned(), a_node("h2").card("H100", 8).not_ready())
     ledger = books(a_queue("q").cards({"H200": 20, "H100": 20}), nodes=nodes)
-    assert held(decide(ledger, one("p", "H200|H100"))["p"]).reason == reasons.NO_FREE_CARD
+    assert held(decide(ledger, one("p", "H200|H100"))["p"]).why.code == reasons.NO_FREE_CARD

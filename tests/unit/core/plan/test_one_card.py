@@ -59,7 +59,7 @@ def cards(decisions: dict[str, Decision]) -> dict[str, str]:
 
 
 def held(decisions: dict[str, Decision]) -> dict[str, str]:
-    return {name: each.reason for name, each in decisions.items() if isinstance(each, Hold)}
+    return {name: each.why.code for name, each in decisions.items() if isinstance(each, Hold)}
 
 
 class TestThoseWhoComeLater:
@@ -108,7 +108,7 @@ class TestThoseWhoComeLater:
         waiting = decide(books(gang(2), quota, SINGLE, stock), *there, member("m"))
         assert held(waiting) == {"m": reasons.MIXED_CARDS}
         assert isinstance(waiting["m"], Hold)
-        assert waiting["m"].message.startswith(
+        assert waiting["m"].why.message.startswith(
             "Queue <q>: the pods of task <w> have <B>, and with cards.multiCardTask: single this one waits"
         )
 
@@ -174,7 +174,7 @@ class TestSingle:
     def test_it_says_what_would_have_to_come_free(self) -> None:
         hold = decide(books(gang(3), {"A": 2, "B": 1}, SINGLE), *self.THREE)["m0"]
         assert isinstance(hold, Hold)
-        assert hold.message == (
+        assert hold.why.message == (
             "Queue <q>: with cards.multiCardTask: single the pods of a task get one card, and none has enough left in the "
             "queue's quota and on nodes: task <w> needs 3 of <A> (2 left) or 3 of <B> (1 left); "
             "PodGroup ml/g needs 3 more members at once, 2 fit"

@@ -13,8 +13,8 @@ from core.crossquota.book import guest_book
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
 from tests.unit.core.plan.lifting import held, lifted, one
@@ -63,13 +63,13 @@ def test_without_any_node_pods_are_lifted_up_to_the_quota_and_led_to_the_pool() 
     decisions = decide(books(), *(one(f"p{i}", "H200", second=i) for i in range(5)))
     assert lifted(decisions) == ["p0", "p1", "p2"]
     assert led_to(decisions["p0"]) == [{"key": "example.com/pool", "values": ["h200"]}]
-    assert held(decisions["p3"]).reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert held(decisions["p3"]).why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
 
 
 def test_a_card_without_node_and_pool_waits() -> None:
     ledger = Ledger(Settings.model_validate({"cards": {"resources": {"NONE": RESOURCE}}}))
     ledger.put_queue(a_queue("q").cards({"NONE": 1}).view())
-    assert held(decide(ledger, one("p", "NONE"))["p"]).reason == reasons.NO_FREE_CARD
+    assert held(decide(ledger, one("p", "NONE"))["p"]).why.code == reasons.NO_FREE_CARD
 
 
 def test_as_soon_as_a_node_shows_the_card_pods_are_led_to_the_product() -> None:
@@ -127,7 +127,7 @@ def test_a_pod_is_not_let_in_for_a_pool_that_its_own_rules_exclude(rules: Any, a
 @pytest.mark.parametrize("cards", ["H200", "H200|A100"])
 def test_rules_that_no_pool_can_meet_are_told(cards: str) -> None:
     pod = one("p", cards).put("spec", "nodeSelector", value={"example.com/pool": "cpu"})
-    assert held(decide(books(), pod)["p"]).reason == reasons.AFFINITY_EXCLUDES_CARDS
+    assert held(decide(books(), pod)["p"]).why.code == reasons.AFFINITY_EXCLUDES_CARDS
 
 
 def test_a_gang_is_lifted_whole_or_not_at_all() -> None:
@@ -138,7 +138,7 @@ def test_a_gang_is_lifted_whole_or_not_at_all() -> None:
         assert len(lifted(decide(ledger, *pods))) == expected
 
 
-def bind(ledger: Ledger, cards: str, node: str) -> Mapping[str, str] | Shortfall:
+def bind(ledger: Ledger, cards: str, node: str) -> Mapping[str, str] | Refusal:
     """The answer to the bind of a pod that was let in for H200."""
     pod = a_pod("p").gpu(1).card(cards).in_queue("q").assigned({"H200": 1}).view()
     ledger.put_pod(replace(pod, gates=()))
@@ -148,14 +148,14 @@ def bind(ledger: Ledger, cards: str, node: str) -> Mapping[str, str] | Shortfall
 @pytest.mark.parametrize("cards", ["H200", "H200|A100"])
 def test_the_bind_takes_a_node_of_the_pool_that_does_not_show_its_product_yet(cards: str) -> None:
     answer = bind(books(FRESH), cards, "fresh")
-    assert not isinstance(answer, Shortfall)
+    assert not isinstance(answer, Refusal)
     assert json.loads(answer[names.ASSIGNED_ANNOTATION]) == {"H200": 1}
 
 
 def test_the_bind_refuses_a_node_of_the_pool_that_carries_another_card() -> None:
     answer = bind(books(FRESH.card("B", 2)), "H200", "fresh")
-    assert isinstance(answer, Shortfall)
-    assert answer.reason == reasons.CARD_NOT_ON_NODE
+    assert isinstance(answer, Refusal)
+    assert answer.code == reasons.CARD_NOT_ON_NODE
 
 
 def test_a_card_with_a_pool_is_known() -> None:

@@ -14,8 +14,8 @@ from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.plan.offline import plan
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.claims import a_template
 from tests.builders.objects import PodBuilder, QueueBuilder
@@ -44,7 +44,7 @@ def decided(ledger: Ledger, *pods: PodBuilder, queue: str = "q") -> dict[str, st
     for pod in pods:
         ledger.put_pod(pod.gated().view())
     decisions = [decision for decision in Planner(ledger).run([queue]) if decision is not None]
-    return {each.pod.key: each.reason if isinstance(each, Hold) else "" for each in decisions}
+    return {each.pod.key: each.why.code if isinstance(each, Hold) else "" for each in decisions}
 
 
 HELD = {"ml/a": reasons.QUEUE_NOT_ALLOWED}
@@ -140,11 +140,11 @@ class TestTheGate:
             hold = told[key]
             assert isinstance(hold, Hold)
             assert hold.announced
-            assert f"Queue <q> is not open to namespace <{key.partition('/')[0]}>" in hold.message
+            assert f"Queue <q> is not open to namespace <{key.partition('/')[0]}>" in hold.why.message
         assert isinstance(told["web/a"], Lift)
         hold = told["web/b"]
         assert isinstance(hold, Hold)
-        assert hold.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+        assert hold.why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
 
     @pytest.mark.parametrize("first", [asking("a").priority(10), asking("a").in_group("g").priority(10)])
     def test_who_may_not_use_it_holds_up_nobody_in_a_fifo_queue(self, first: PodBuilder) -> None:
@@ -202,7 +202,7 @@ class TestTheGate:
         for view in views:
             ledger.put_pod(view)
         found = plan(ledger, views)
-        assert {key: (pod.decision, pod.reason) for key, pod in found.pods.items()} == {
+        assert {key: (pod.decision, pod.why.code if pod.why else "") for key, pod in found.pods.items()} == {
             "ml/a": ("hold", reasons.QUEUE_NOT_ALLOWED),
             "ml/ungated": ("hold", reasons.QUEUE_NOT_ALLOWED),
             "web/b": ("lift", ""),
@@ -223,7 +223,7 @@ class TestTheBind:
         if binder.certain(pod.view(), "n"):
             return ""
         found = binder.decide(pod.view(), "n")
-        return found.reason if isinstance(found, Shortfall) else ""
+        return found.code if isinstance(found, Refusal) else ""
 
     @pytest.mark.parametrize(
         ("pod", "reason"),
@@ -278,6 +278,6 @@ class TestTheVote:
         other = replace(group.view(), name="other")
         assert promises.others(other, "q", ledger, 0.0) == ({"A": 8000} if status == PERMIT else {})
         if status == REJECT:
-            assert found.shortfall is not None
-            assert found.shortfall.reason == reasons.QUEUE_NOT_ALLOWED
+            assert found.why is not None
+            assert found.why.code == reasons.QUEUE_NOT_ALLOWED
         assert vote(json.loads(json.dumps({"job": {"Queue": "q"}})), ledger, promises, 0.0).status == ABSTAIN

@@ -8,7 +8,7 @@ import pytest
 from core import reasons
 from core.mgpu.allocation import any_placement
 from core.mgpu.ask import MgpuAsk, mgpu_ask
-from core.mgpu.filter import Unfit, fits
+from core.mgpu.filter import fits
 from core.objects.node_rules import NodeRules
 from core.plan import room, share_nodes
 from core.plan.admitted import AdmittedNodes
@@ -16,8 +16,8 @@ from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.plan.room import ShareRoom
 from core.queues.ledger import Ledger
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from core.steps import Steps
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
@@ -121,8 +121,8 @@ def test_the_reason_is_that_of_the_node_that_comes_closest(
     ledger.put_pod(pod.view())
     (decision,) = Planner(ledger).decide("default")
     assert isinstance(decision, Hold)
-    assert decision.reason == reasons.NO_FREE_CARD
-    assert words in decision.message
+    assert decision.why.code == reasons.NO_FREE_CARD
+    assert words in decision.why.message
 
 
 def test_it_is_told_for_whom_the_room_is_booked_at_most_three_by_name() -> None:
@@ -137,12 +137,12 @@ def test_it_is_told_for_whom_the_room_is_booked_at_most_three_by_name() -> None:
     (hold,) = planner.decide("default")
     assert isinstance(hold, Hold)
     end = "; room there is booked for ml/a, ml/b0, ml/b1 and 1 more, on the way to a node"
-    assert hold.message.endswith(end)
-    assert "node m1" in hold.message
+    assert hold.why.message.endswith(end)
+    assert "node m1" in hold.why.message
     ledger.put_pod(bound("a", 0, 25, node="m1").view())
     (hold,) = planner.decide("default")
     assert isinstance(hold, Hold)
-    assert hold.message.endswith("; room there is booked for ml/b0, ml/b1, ml/b2, on the way to a node")
+    assert hold.why.message.endswith("; room there is booked for ml/b0, ml/b1, ml/b2, on the way to a node")
 
 
 def test_members_of_a_gang_are_not_told_that_room_is_booked_for_each_other() -> None:
@@ -152,7 +152,7 @@ def test_members_of_a_gang_are_not_told_that_room_is_booked_for_each_other() -> 
         ledger.put_pod(share(f"g{number}", 60).in_group("g").view())
     holds = Planner(ledger).decide("default")
     assert len(holds) == 3
-    assert all(isinstance(hold, Hold) and "booked" not in hold.message for hold in holds)
+    assert all(isinstance(hold, Hold) and "booked" not in hold.why.message for hold in holds)
 
 
 def test_the_closest_of_several_nodes_is_told() -> None:
@@ -161,7 +161,7 @@ def test_the_closest_of_several_nodes_is_told() -> None:
     ledger.put_pod(share("p").view())
     (decision,) = Planner(ledger).decide("default")
     assert isinstance(decision, Hold)
-    assert "node full" in decision.message
+    assert "node full" in decision.why.message
 
 
 def test_a_new_node_lets_the_pod_in() -> None:
@@ -184,7 +184,7 @@ def test_share_limits_of_the_queue_come_before_room() -> None:
     first, second = Planner(ledger).decide("default")
     assert isinstance(first, Lift)
     assert isinstance(second, Hold)
-    assert second.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert second.why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
 
 
 def test_a_lifted_mgpu_pod_is_narrowed_to_nodes_of_its_kind() -> None:
@@ -244,7 +244,7 @@ class Asked:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.times = 0
 
-        def asked(*question: Any) -> Unfit | None:
+        def asked(*question: Any) -> Refusal | None:
             self.times += 1
             return fits(*question)
 
@@ -302,7 +302,7 @@ class Searches:
         view = pod.view()
         self.ledger.put_pod(view.ungated(view.annotations))
 
-    def ask(self, pod: PodBuilder) -> Shortfall | None:
+    def ask(self, pod: PodBuilder) -> Refusal | None:
         view = pod.view()
         ask = mgpu_ask(view)
         assert isinstance(ask, MgpuAsk)

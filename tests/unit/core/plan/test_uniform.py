@@ -58,7 +58,7 @@ def test_a_gang_that_only_fits_across_cards_waits_but_is_spread_by_default() -> 
     decisions = decide(books(gang(3), quota), *THREE)
     assert cards(decisions) == {}
     assert isinstance(decisions["m0"], Hold)
-    assert decisions["m0"].reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert decisions["m0"].why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
     assert len(cards(decide(books(gang(3), quota, Settings()), *THREE))) == 3
 
 
@@ -109,7 +109,7 @@ def test_a_member_without_a_choice_decides_for_all() -> None:
 
 def test_members_that_no_card_serves_together_wait_with_a_reason_of_their_own() -> None:
     decisions = decide(books(gang(2), {"A": 3, "B": 3}), member("m0", "A"), member("m1", "B"))
-    assert {each.reason for each in decisions.values() if isinstance(each, Hold)} == {reasons.MIXED_CARDS}
+    assert {each.why.code for each in decisions.values() if isinstance(each, Hold)} == {reasons.MIXED_CARDS}
     assert len(decisions) == 2
 
 
@@ -119,10 +119,10 @@ def test_later_members_get_the_card_of_the_first_or_wait() -> None:
     decisions = decide(ledger, first, *THREE, member("m3", "A"))
     assert cards(decisions) == {"m0": "B"}
     assert isinstance(decisions["m1"], Hold)
-    assert decisions["m1"].reason == reasons.INSUFFICIENT_SCALAR_QUOTA
+    assert decisions["m1"].why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
     assert isinstance(decisions["m3"], Hold)
-    assert decisions["m3"].reason == reasons.MIXED_CARDS
-    assert "<B>" in decisions["m3"].message
+    assert decisions["m3"].why.code == reasons.MIXED_CARDS
+    assert "<B>" in decisions["m3"].why.message
 
 
 def test_an_unfinished_gang_is_finished_with_the_card_that_it_began_with() -> None:

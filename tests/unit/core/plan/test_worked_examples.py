@@ -39,9 +39,10 @@ class TestOneCard:
         more = result.pods["ml/more-0"]
         assert more.decision == decision
         if decision == "hold":
-            assert more.reason == reasons.INSUFFICIENT_SCALAR_QUOTA
-            assert "requested <2000>, total would be <6000>, but capability is <5000>" in more.message
-            assert "In cards: asks for 2, 4 of 5 are in use;" in more.message
+            assert more.why is not None
+            assert more.why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
+            assert "requested <2000>, total would be <6000>, but capability is <5000>" in more.why.message
+            assert "In cards: asks for 2, 4 of 5 are in use;" in more.why.message
 
 
 class TestEitherCard:
@@ -142,7 +143,8 @@ class TestOneAfterTheOther:
         pod = result.pods["ml/p-0"]
         assert pod.assigned == expected
         if expected is None:
-            assert pod.message.startswith(
+            assert pod.why is not None
+            assert pod.why.message.startswith(
                 "Queue <q> has insufficient <4090D|H200> quota: requested <2000>, "
                 "total would be <10000>, but capability is <9000>. In cards: asks for 2, "
             )

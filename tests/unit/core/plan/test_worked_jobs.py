@@ -3,6 +3,7 @@
 import pytest
 
 from core import reasons
+from core.refusal import Refusal
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.unit.core.plan.examples import (
@@ -84,7 +85,7 @@ class TestShares:
     def test_five_of_three_cards_are_refused_in_these_words(self) -> None:
         asking = a_pod("p").card("NVIDIA-H200").gpu(5).in_queue("cr-queue1").gated()
         held = planned(*self.CARDS, self.QUEUE, asking).pods["ml/p"]
-        assert (held.reason, held.message) == (
+        assert held.why == Refusal(
             "InsufficientScalarQuota",
             (
                 "Queue <cr-queue1> has insufficient <NVIDIA-H200> quota: requested <5000>, total would be <5000>, "
@@ -134,8 +135,8 @@ class TestCpuAndMemory:
 
     def test_else_the_card_pod_waits_for_cpu(self) -> None:
         held = planned(*self.CLUSTER, self.CPU_POD.bound_to("k80-0"), self.CARD_POD).pods["ml/card"]
-        assert (held.decision, held.reason, held.message) == (
-            "hold",
+        assert held.decision == "hold"
+        assert held.why == Refusal(
             reasons.INSUFFICIENT_CPU_QUOTA,
             (
                 "Queue <q> has insufficient CPU quota: requested <1000>, total would be <3000>, "

@@ -48,7 +48,7 @@ def test_the_shortage_is_said_in_thousandths_with_literal_angle_brackets() -> No
         "NVIDIA-H200", 5000
     )
     assert shortfall is not None
-    assert shortfall.reason == "InsufficientScalarQuota"
+    assert shortfall.code == "InsufficientScalarQuota"
     assert shortfall.message == (
         "Queue <cr-queue1> has insufficient <NVIDIA-H200> quota: requested <5000>, total would be <5000>, "
         "but capability is <3000>. "
@@ -59,13 +59,13 @@ def test_the_shortage_is_said_in_thousandths_with_literal_angle_brackets() -> No
 def test_a_card_that_is_not_listed_has_capability_zero() -> None:
     shortfall = balance(a_queue().capability(cpu=4), {}).card_shortfall("A", 1000)
     assert shortfall is not None
-    assert (shortfall.reason, "capability is <0>" in shortfall.message) == ("InsufficientScalarQuota", True)
+    assert (shortfall.code, "capability is <0>" in shortfall.message) == ("InsufficientScalarQuota", True)
 
 
 def test_a_queue_without_quota_and_capability_is_called_empty() -> None:
     shortfall = balance(a_queue("q"), {}).card_shortfall("A", 1000)
     assert shortfall is not None
-    assert shortfall.reason == "EmptyQueueCapability"
+    assert shortfall.code == "EmptyQueueCapability"
     assert shortfall.message == (
         "Queue <q> capability <cpu 0.00, memory 0.00> is empty, deny it to allocate: requested <1000> of <A>. "
         "The queue has no card quota: set volcano.sh/card.quota on it."
@@ -76,7 +76,7 @@ def test_a_queue_without_quota_and_capability_is_called_empty() -> None:
 def test_a_quota_that_cannot_be_read_gives_no_cards_and_says_so(text: str) -> None:
     shortfall = balance(a_queue().cards(text), {}).card_shortfall("A", 1000)
     assert shortfall is not None
-    assert shortfall.reason == reasons.CARD_QUOTA_MALFORMED
+    assert shortfall.code == reasons.CARD_QUOTA_MALFORMED
 
 
 @pytest.mark.parametrize(

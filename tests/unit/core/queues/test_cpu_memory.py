@@ -17,7 +17,7 @@ def shortfall(
     capability: Mapping[str, int], used: Mapping[str, int], wanted: Mapping[str, int]
 ) -> tuple[str, str] | None:
     found = cpu_memory_shortfall("q", capability, lambda key: used.get(key, 0), wanted)
-    return None if found is None else (found.reason, found.message)
+    return None if found is None else (found.code, found.message)
 
 
 @pytest.mark.parametrize("key", ["cpu", "memory"])

@@ -206,7 +206,7 @@ class TestNotices:
         assert short is None, "its claim is charged already"
         short = ledger.devices.excess(a_pod("q").claim("dev", template="t").gated().view(), "team")
         assert short is not None
-        assert short.reason == reasons.DEVICE_QUOTA_MALFORMED
+        assert short.code == reasons.DEVICE_QUOTA_MALFORMED
 
     def test_more_than_the_quota_is_used_by_the_queue_or_below_it(self) -> None:
         ledger = books(TEAM, ORG.devices(devices(1)))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from core.queues.enqueue import GroupBalance, GroupRequest, declared_request
 from core.queues.limits import limits_of
+from core.refusal import Refusal
 from core.settings import Settings
-from core.shortfall import Shortfall
 from tests.builders import a_group, a_queue
 from tests.builders.objects import GroupBuilder, QueueBuilder
 
@@ -27,7 +27,7 @@ def shortfall(
     cpu_memory: Mapping[str, int] | None = None,
     limits: Mapping[str, int] | None = None,
     uniform: bool = False,
-) -> Shortfall | None:
+) -> Refusal | None:
     """`queue` may be its quota, `used` and `cards` are in whole cards; CPU and memory in thousandths."""
     builder = queue if isinstance(queue, QueueBuilder) else a_queue("q").cards(queue)
     in_use = {key: amount * 1000 for key, amount in used.items() if key not in {"cpu", "memory"}}
@@ -84,7 +84,7 @@ def test_what_is_declared_fits_up_to_the_sum_of_its_alternatives(
 
 
 def test_a_shortage_of_one_card_has_the_same_words_as_that_of_a_pod() -> None:
-    assert shortfall({"NVIDIA-H200": 3}, {}, {"NVIDIA-H200": 5}) == Shortfall(
+    assert shortfall({"NVIDIA-H200": 3}, {}, {"NVIDIA-H200": 5}) == Refusal(
         "InsufficientScalarQuota",
         "Queue <q> has insufficient <NVIDIA-H200> quota: requested <5000>, total would be <5000>, "
         "but capability is <3000>. "
@@ -93,7 +93,7 @@ def test_a_shortage_of_one_card_has_the_same_words_as_that_of_a_pod() -> None:
 
 
 def test_a_shortage_of_a_choice_names_the_whole_expression_and_the_sums() -> None:
-    assert shortfall({"A100": 5, "H100": 3}, {"A100": 4, "H100": 1}, {"A100|H100": 4}) == Shortfall(
+    assert shortfall({"A100": 5, "H100": 3}, {"A100": 4, "H100": 1}, {"A100|H100": 4}) == Refusal(
         "InsufficientScalarQuota",
         "Queue <q> has insufficient <A100|H100> quota: requested <4000>, total would be <9000>, "
         "but capability is <8000>. "
@@ -139,14 +139,14 @@ def test_no_cpu_and_memory_asked_for_means_none_looked_at() -> None:
 def test_an_empty_queue_says_so_and_one_with_capability_says_zero() -> None:
     empty = shortfall(a_queue("q"), {}, {"A": 1})
     assert empty is not None
-    assert empty.reason == "EmptyQueueCapability"
+    assert empty.code == "EmptyQueueCapability"
     assert empty.message == (
         "Queue <q> capability <cpu 0.00, memory 0.00> is empty, deny it to enqueue: requested <1000> of <A>. "
         "The queue has no card quota: set volcano.sh/card.quota on it."
     )
     other = shortfall(a_queue("q").capability(cpu=4), {}, {"A": 1})
     assert other is not None
-    assert other.reason == "InsufficientScalarQuota"
+    assert other.code == "InsufficientScalarQuota"
     assert other.message.endswith(
         "but capability is <0>. In cards: asks for 1, more than the whole quota (0); raise the quota."
     )
@@ -155,7 +155,7 @@ def test_an_empty_queue_says_so_and_one_with_capability_says_zero() -> None:
 def test_a_quota_that_cannot_be_read_is_told_as_such() -> None:
     short = shortfall(a_queue("q").cards('{"A": 1.5}'), {}, {"A": 1})
     assert short is not None
-    assert short.reason == "CardQuotaMalformed"
+    assert short.code == "CardQuotaMalformed"
 
 
 # -- faults that the check must not have ---------------------------------------------------------------------------
@@ -249,8 +249,8 @@ def test_no_other_group_declares_anything(group: GroupBuilder) -> None:
 def test_a_declaration_with_a_key_of_too_many_cards_is_told() -> None:
     cards = "|".join(f"C{number}" for number in range(17))
     found = declared_request(of_a_job(a_group()).cards({"A": 1, cards: 4}).view(), "q", KNOWN, Settings())
-    assert isinstance(found, Shortfall)
-    assert found.reason == "GetTaskRequestResourceFailed"
+    assert isinstance(found, Refusal)
+    assert found.code == "GetTaskRequestResourceFailed"
     assert "more than 16 cards" in found.message
 
 
@@ -262,8 +262,8 @@ def test_with_the_feature_off_nothing_is_declared() -> None:
 @pytest.mark.parametrize("text", ["{", "[]", " ", '{"A": -1}', '{"A": "2"}', '{"A": 1, "A": 2}', "null"])
 def test_a_declaration_that_cannot_be_read_is_told(text: str) -> None:
     found = declared_request(of_a_job(a_group()).cards(text).view(), "q", KNOWN, Settings())
-    assert isinstance(found, Shortfall)
-    assert found.reason == "GetTaskRequestResourceFailed"
+    assert isinstance(found, Refusal)
+    assert found.code == "GetTaskRequestResourceFailed"
     assert found.message.startswith(
         "Get request resource failed, Queue <q>, error: volcano.sh/card.request: "
     )
