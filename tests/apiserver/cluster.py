@@ -2,10 +2,11 @@
 
 import secrets
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
-from core import names
+from core import names, reasons
 from hack.controlplane import Answer, ApiClient, ControlPlane, wait_for
 from hack.controlplane.components import COMPLETE_AFTER
 from hack.controlplane.nodes import gpu_node
@@ -77,9 +78,22 @@ class Cluster:
             self.api.patch(self.path(pod), {"metadata": {"annotations": {COMPLETE_AFTER: "1ms"}}}).expect()
 
     def bind(self, binding: Object, pod: str | None = None, **query: str) -> Answer:
-        """Post a Binding for the pod that it names, or for another one."""
+        """Post a Binding for the pod that it names, or for another one.
+
+        As a scheduler does, again while a node that exists is not known to the leader yet.
+        """
         path = f"{self.path(pod or binding['metadata']['name'])}/binding"
-        return self.api.request("POST", _with(path, query), binding)
+
+        def answered() -> list[Answer]:
+            answer = self.api.request("POST", _with(path, query), binding)
+            return [] if self._is_new_node(binding, answer) else [answer]
+
+        return wait_for("the leader knows the node", answered)[0]
+
+    def _is_new_node(self, binding: Object, answer: Answer) -> bool:
+        if f"[{reasons.NODE_NOT_FOUND}]" not in str(answer.body):
+            return False
+        return self.api.get(f"/api/v1/nodes/{binding['target']['name']}").status == HTTPStatus.OK
 
     # -- look ----------------------------------------------------------------------------------------------------
 
