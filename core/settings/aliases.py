@@ -9,7 +9,7 @@ Path = tuple[str, ...]
 IGNORED: Final = "predicate.MGPUMaxContainersNumPolicyValid"
 """Accepted because existing configurations carry it; nothing depends on it."""
 
-_EXACT: Final[Mapping[str, Path]] = {
+EXACT: Final[Mapping[str, Path]] = {
     "cardUnlimitedCpuMemory": ("cards", "unlimitedCpuMemory"),
     "predicate.MGPUEnable": ("features", "mgpu"),
     "predicate.MGPUPolicy": ("mgpu", "policy"),
@@ -21,11 +21,13 @@ _EXACT: Final[Mapping[str, Path]] = {
     "crossQuotaWeight": ("crossQuota", "weight"),
     "label-selector": ("crossQuota", "labelSelector"),
 }
-_PREFIXES: Final[Mapping[str, Path]] = {
+"""Flat key -> path of the key that it stands for."""
+PREFIXES: Final[Mapping[str, Path]] = {
     "quota-percentage.": ("crossQuota", "quotaPercentage"),
     "quota.": ("crossQuota", "quota"),
     "weight.": ("crossQuota", "weights"),
 }
+"""What such a flat key begins with -> path of the mapping of which the rest of it is a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,9 @@ def target(key: object) -> Path | None:
     """The path that a flat key stands for; None when it is no alias."""
     if not isinstance(key, str):
         return None
-    if key in _EXACT:
-        return _EXACT[key]
-    for prefix, path in _PREFIXES.items():
+    if key in EXACT:
+        return EXACT[key]
+    for prefix, path in PREFIXES.items():
         if key.startswith(prefix) and len(key) > len(prefix):
             return (*path, key[len(prefix) :])
     return None

@@ -45,11 +45,17 @@ class FeatureSettings(Section):
     """What is switched on. A feature touches only objects that ask for it."""
 
     cards: StrictBool = True
+    """Card names, card quotas, and what belongs to them."""
     mgpu: StrictBool = True
+    """Fractions of cards by cores and memory, with GPU indexes written at the bind."""
     dra: StrictBool = True
+    """Quotas for devices that pods claim."""
     cross_quota: StrictBool = True
+    """Limits for pods without GPU on GPU nodes."""
     gates: StrictBool = True
+    """Holding pods at a scheduling gate until their queue has quota. Without it only binds are judged."""
     extender: StrictBool = True
+    """The endpoints that schedulers ask."""
 
 
 class PoolSettings(Section):
@@ -93,15 +99,20 @@ class DiscoveryRow(Section):
 
 
 class MgpuSettings(Section):
-    """Fractions of cards. Memory in MiB."""
+    """Fractions of cards."""
 
     policy: Annotated[Literal["binpack", "spread"], AnyCase] = "binpack"
+    """Whether cards that are in use already, or those least in use, come first."""
     weight_of_core: Annotated[StrictInt, Field(ge=0, le=100)] = 20
+    """Percent by which cores count in the order of cards; memory counts for the rest."""
     schedule_mode: Literal["index", "id"] = "index"
     """Both mean index: nothing offers card ids. `id` is kept for configurations that carry it."""
     max_containers_per_card: AtLeastOne = 16
+    """How many containers may share one card."""
     min_normal_memory: AtLeastOne = 256
+    """The least memory, in MiB, that a share of one card may ask for."""
     min_multi_memory: AtLeastOne = 256
+    """The least memory, in MiB, of each card of a share of several."""
     lead_to: Literal["nodes", "kind"] = "nodes"
     """Whether a lifted pod is narrowed to nodes on which room is booked for it, or only to nodes of its kind."""
     node_agents: Names = ()
@@ -112,11 +123,15 @@ class DraSettings(Section):
     """Claims on devices."""
 
     hierarchy: StrictBool = True
+    """Whether the limits of the queues above hold as well, each for all that is below it."""
     unlisted_dimension: Literal["allow", "deny"] = "allow"
+    """Whether a dimension that a queue does not list for a class that it lists is free or refused."""
     count_admin_access: StrictBool = False
+    """Whether claims with administrative access count."""
     queue_crd: Literal["extend", "leave"] = Field(
         default="extend", validation_alias="queueCRD", serialization_alias="queueCRD"
     )
+    """Whether the leader adds the fields of device quotas to Volcano's definition of a Queue."""
 
 
 class CrossQuotaSettings(Section):
@@ -135,8 +150,9 @@ class CrossQuotaSettings(Section):
     weights: Mapping[str, Annotated[StrictInt, Field(ge=0)]] = {"cpu": 10, "memory": 1}
     """Resource -> weight in the score; a resource that is not listed weighs 1."""
     label_selector: Mapping[str, Any] | None = None
-    """A valid Kubernetes LabelSelector of the pods that are limited, or None for all pods."""
+    """A valid Kubernetes LabelSelector of the pods that are limited, or none for all pods."""
     guard_bind: StrictBool = False
+    """Whether binds that would exceed a limit are refused, whatever scheduler makes them."""
 
 
 class QueueSettings(Section):
@@ -192,19 +208,23 @@ class ReservationSettings(Section):
     """Pods that hold quota without being bound."""
 
     warn_after_s: Seconds = Field(default=600, validation_alias="warnAfter", serialization_alias="warnAfter")
+    """When to warn of a pod that holds quota without being bound."""
     evict_after_s: Seconds | None = Field(
         default=None, validation_alias="evictAfter", serialization_alias="evictAfter"
     )
+    """When to delete such a pod, if it has an owner that makes it anew; never where there is no value."""
     unfinished_after_s: Seconds | None = Field(
         default=None, validation_alias="unfinishedAfter", serialization_alias="unfinishedAfter"
     )
-    """How long a gang may hold quota for some members without nodes while it lacks others."""
+    """How long a gang may hold quota for some members without nodes while it lacks others, before these are deleted, under the
+    same condition; for ever where there is no value."""
 
 
 class ExtenderSettings(Section):
     """The scheduler extender endpoints."""
 
     max_body_bytes: Bytes = 16 * 2**20
+    """How long a scheduler's request may be."""
 
 
 class Settings(Section):
