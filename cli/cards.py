@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
     """Prints the cards."""
     from cli.state import NODE
     from core.cards.inventory import Inventory
+    from core.display.twofold import twofold
     from core.dra.extended import DeviceClasses
-    from core.queues.twofold import twofold
 
     settings, state = cluster.read(options, needs=(NODE,))
     inventory, classes = Inventory.of(settings), DeviceClasses()

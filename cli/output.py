@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core.queues.figures import Figures
+    from core.display.figures import Figures
     from core.refusal import Refusal
 
 _GAP = 3

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cli import cluster, config, output, selection, watching
 
 if TYPE_CHECKING:
+    from core.display.attributes import Attributes
     from core.objects import Pod, Queue
-    from core.queues.attributes import Attributes
     from core.queues.ledger import Ledger
 
 _DESCRIPTION = """\
@@ -97,7 +97,7 @@ def summary(ledger: "Ledger", pods: "Iterable[Pod]") -> dict[str, dict[str, Any]
 
     `attributes` are those of queues that exist: CPU in cores, memory in bytes, cards as they are.
     """
-    from core.queues.overview import overview
+    from core.display.attributes import overview
 
     found = overview(ledger, pods)
     return {
@@ -140,7 +140,7 @@ def _attributes(attributes: "Attributes") -> dict[str, dict[str, str]]:
 
 
 def _entry(ledger: "Ledger", name: str) -> dict[str, Any]:
-    from core.queues.figures import figures_of
+    from core.display.figures import figures_of
 
     queue = ledger.queues.get(name)
     state = (queue.state or "Open") if queue else "NotFound"

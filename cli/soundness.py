@@ -10,11 +10,11 @@ from core import names
 from core.cards import expression
 from core.cards.ask import AskError, open_ask
 from core.cards.assigned import read_assigned
+from core.display.status import published, status_patch
 from core.mgpu.booked import RecordBook
 from core.mgpu.repair import examine
 from core.objects import Pod
 from core.queues.ledger import Ledger
-from core.queues.status import published, status_patch
 from core.settings import Settings
 from core.stage import Stage
 from core.steps import finish

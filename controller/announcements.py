@@ -7,11 +7,11 @@ from core import reasons
 from core.cards.alarms import Alarm
 from core.cards.assigned import read_assigned
 from core.catalogue import event_note
+from core.display.notices import Notice
 from core.names import ASSIGNED_ANNOTATION, CHARGED_QUEUE_ANNOTATION
 from core.objects import Group, Node, Pod, Queue
 from core.plan.decision import Hold, Lift
 from core.queues.entry import Entry
-from core.queues.notices import Notice
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
 from kube.events import Past, Reference

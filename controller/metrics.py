@@ -14,10 +14,9 @@ from core.names import MGPU_RESOURCES
 from core.objects import Pod
 from core.plan.unfinished import unfinished_gangs
 from core.queues.account import Account
-from core.queues.amounts import Amounts
+from core.queues.amounts import Amounts, is_card
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
-from core.queues.status import is_card
 
 _QUEUE_SERIES = {
     "volcano_queue_card_deserved": "Cards that the queue should have: what it is guaranteed, which is its quota; in cards.",

@@ -9,10 +9,10 @@ from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.metrics import Metrics
 from controller.writing import Patcher
+from core.display.notices import queue_notices
+from core.display.status import published, status_patch
 from core.names import FIELD_MANAGER
 from core.objects import Queue
-from core.queues.notices import queue_notices
-from core.queues.status import published, status_patch
 from kube import errors
 from kube.client import PatchType
 from kube.lease import Term

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from core.queues.substance import substance
+from core.display.substance import substance
 from kube.events import EventType, Past, Reference
 from kube.workqueue import WorkQueue
 

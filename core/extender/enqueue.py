@@ -12,11 +12,10 @@ from core import reasons
 from core.extender.shapes import part
 from core.objects import Group, Pod, group
 from core.objects import raw as read
-from core.queues.amounts import Amounts, total
+from core.queues.amounts import Amounts, is_card, total
 from core.queues.check import balance_of, group_balance
 from core.queues.enqueue import GroupRequest, declared_request
 from core.queues.ledger import Ledger
-from core.queues.status import is_card
 from core.queues.usage import card_resources
 from core.refusal import Refusal
 from core.stage import Stage

@@ -7,13 +7,13 @@ from typing import Any
 from core import reasons
 from core.affinity import Patch
 from core.catalogue import event_note
+from core.display.figures import Figures, figures_of
+from core.display.notices import queue_notices
 from core.objects import Pod
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.lift import Planner
 from core.plan.reservations import Reservations, overdue_notice
-from core.queues.figures import Figures, figures_of
 from core.queues.ledger import Ledger
-from core.queues.notices import queue_notices
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
 from core.refusal import Refusal

@@ -3,12 +3,20 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from core.cards.expression import BAR
+from core.names import MGPU_RESOURCES
+
 Amounts = Mapping[str, int]
 """`cpu` (thousandths of a core), `memory` (thousandths of a byte), and cards by name or by expression."""
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 CPU_AND_MEMORY: Final = (CPU, MEMORY)
+
+
+def is_card(key: str) -> bool:
+    """Whether a key of a queue's sums is the name of one card; an expression with the choice still open is none."""
+    return key not in MGPU_RESOURCES and BAR not in key
 
 
 def total(parts: Iterable[Amounts]) -> dict[str, int]:

@@ -1,8 +1,12 @@
 """How much CPU and memory there is, how much of it is guaranteed to somebody, and what that leaves for each queue."""
 
+from typing import Literal
+
 from core.objects import Node, Queue
-from core.queues.amounts import CPU_AND_MEMORY, Amounts, cpu_memory
-from core.queues.attributes import Unset, cpu_memory_capability, deserved_of, real_capability
+from core.queues.amounts import CPU_AND_MEMORY, Amounts, beyond, cpu_memory
+
+Unset = Literal["cluster", "zero"]
+"""What a queue may use of CPU or memory when its capability does not name it: what the cluster has left, or nothing."""
 
 
 class Capacity:
@@ -90,3 +94,21 @@ class _Sums:
         else:
             del self._parts[name]
         return True
+
+
+def cpu_memory_capability(queue: Queue, real: Amounts, unset: Unset) -> dict[str, int]:
+    """The queue's limits of CPU and memory; one that is absent does not limit."""
+    otherwise = cpu_memory(real) if unset == "cluster" else dict.fromkeys(CPU_AND_MEMORY, 0)
+    return {**otherwise, **cpu_memory(queue.capability)}
+
+
+def real_capability(cluster: Amounts, guaranteed: Amounts, guarantee: Amounts) -> dict[str, int]:
+    """What the cluster has beyond all guarantees (`guaranteed`), and the queue's own guarantee on top."""
+    left = beyond(cluster, guaranteed)
+    return {key: left.get(key, 0) + guarantee.get(key, 0) for key in {**cluster, **guarantee}}
+
+
+def deserved_of(wanted: Amounts, real: Amounts, guarantee: Amounts) -> dict[str, int]:
+    """What the queue wants, up to what it could really have, but at least its guarantee."""
+    possible = {key: min(milli, real.get(key, milli)) for key, milli in wanted.items()}
+    return {key: max(possible.get(key, 0), guarantee.get(key, 0)) for key in {**possible, **guarantee}}

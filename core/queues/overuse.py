@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from core.queues.account import Account
+from core.queues.amounts import is_card
 from core.queues.limits import Limits
-from core.queues.status import is_card
 
 
 @dataclass(frozen=True, slots=True)

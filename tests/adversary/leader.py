@@ -7,6 +7,7 @@ from core.admission.request import AdmissionRequest
 from core.binding.binder import Binder
 from core.binding.review import grant, obstacle, target_of
 from core.crossquota.book import guest_book
+from core.display.figures import figures_of
 from core.objects import (
     Pod,
     claim,
@@ -21,7 +22,6 @@ from core.objects import (
 )
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
-from core.queues.figures import figures_of
 from core.queues.ledger import Ledger
 from core.queues.queue_records import late_records
 from core.refusal import Refusal

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from core import reasons
-from core.queues.notices import Notice
+from core.display.notices import Notice
 from tests.fakes.apiserver import background
 from tests.unit.controller.announcing import (
     H200,

@@ -8,8 +8,8 @@ import pytest
 from controller.announcements import Announcements
 from core import reasons
 from core.affinity import NodeRequirement
+from core.display.notices import Notice
 from core.plan.decision import Hold, Lift
-from core.queues.notices import Notice
 from tests.builders import a_group, a_pod
 from tests.builders.objects import GroupBuilder
 from tests.fakes.apiserver import background

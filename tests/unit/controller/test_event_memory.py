@@ -12,9 +12,9 @@ from controller.caches import Caches
 from controller.extender_votes import VoteNotes
 from controller.process import _exists, _forget_what_goes
 from core import reasons
+from core.display.notices import Notice
 from core.extender.enqueue import REJECT, Vote
 from core.plan.decision import Hold
-from core.queues.notices import Notice
 from core.refusal import Refusal
 from kube.client import Json, Page
 from kube.events import EventRecorder, Reference

@@ -10,9 +10,9 @@ import pytest
 from controller.announcements import Announcements
 from controller.overruns import OverrunWatch
 from core import reasons
+from core.display.notices import queue_notices
 from core.objects import raw
 from core.plan.overruns import PATIENCE_S
-from core.queues.notices import queue_notices
 from kube.events import Past
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder

@@ -13,8 +13,8 @@ from controller.announcements import Announcements
 from controller.metrics import Metrics
 from controller.publishing import Publisher
 from core import reasons
+from core.display.notices import Notice, queue_notices
 from core.queues.ledger import Ledger
-from core.queues.notices import Notice, queue_notices
 from kube import errors
 from kube.lease import Term
 from tests.builders import a_node, a_pod, a_queue

@@ -17,9 +17,9 @@ from controller.publishing import Publisher
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from core import names
+from core.display.status import published, status_patch
 from core.mgpu import records
 from core.objects import raw
-from core.queues.status import published, status_patch
 from core.settings import ReservationSettings, Settings
 from kube import errors
 from kube.client import Json, PatchType

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from core import reasons
 from core.catalogue import CATALOGUE, EVENT_LIMIT, event_note, message_of, remedy
-from core.queues.substance import substance
+from core.display.substance import substance
 from core.queues.whole import Use, in_cards, in_units
 
 CODES = st.sampled_from(sorted(CATALOGUE))

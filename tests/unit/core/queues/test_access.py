@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from core import names, reasons
+from core.display.notices import queue_notices
 from core.objects import Queue
 from core.queues.access import access_of, may_use, problem_of
 from core.queues.backlog import AT_ONCE
 from core.queues.ledger import Ledger
-from core.queues.notices import queue_notices
 from core.settings import Settings
 from core.stage import Stage
 from core.steps import finish

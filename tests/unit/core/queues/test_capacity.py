@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.queues.attributes import Unset
-from core.queues.capacity import Capacity
+from core.queues.capacity import Capacity, Unset
 from tests.builders import a_node, a_queue
 from tests.builders.objects import NodeBuilder, QueueBuilder
 

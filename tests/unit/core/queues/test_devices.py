@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from core import reasons
-from core.queues.figures import figures_of
+from core.display.figures import figures_of
+from core.display.notices import queue_notices
 from core.queues.ledger import Ledger
-from core.queues.notices import queue_notices
 from core.queues.share import share_of
 from core.settings import Settings
 from tests.builders import a_pod, a_queue

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import pytest
 
 from core import reasons
+from core.display.notices import Notice, queue_notices
 from core.names import MGPU_CORE
 from core.queues.account import Account
 from core.queues.ledger import Ledger
 from core.queues.limits import limits_of
-from core.queues.notices import Notice, queue_notices
 from core.queues.overuse import Overuse, overuse
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from core.display.status import published, status_patch
 from core.names import MGPU_CORE
-from core.queues.status import published, status_patch
 from tests.builders import a_queue
 
 

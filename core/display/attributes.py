@@ -3,18 +3,17 @@
 All queues are on one level, whatever `spec.parent` says. The card quota is limit, guarantee and deserved share in one.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
-from core.objects import Queue
-from core.queues.amounts import CPU_AND_MEMORY, Amounts, beyond, cpu_memory, total
+from core.objects import Group, Pod, Queue
+from core.queues.amounts import Amounts, cpu_memory, total
+from core.queues.capacity import Unset, cpu_memory_capability, deserved_of, real_capability
+from core.queues.ledger import Ledger
 from core.queues.limits import limits_of
-from core.queues.usage import GroupUsage
-
-Unset = Literal["cluster", "zero"]
-"""What a queue may use of CPU or memory when its capability does not name it: what the cluster has left, or nothing."""
+from core.queues.usage import GroupUsage, card_resources, cluster_total, group_usage, pod_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,25 @@ class Attributes:
     inqueue: Amounts
     elastic: Amounts
     share: Fraction
+
+
+def overview(ledger: Ledger, pods: Iterable[Pod]) -> Mapping[str, Attributes]:
+    """Every queue that exists, by name; `pods` are all pods, those that the ledger leaves out too."""
+    settings, inventory = ledger.settings, ledger.inventory
+    known = card_resources(inventory)
+    members: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    groups: dict[tuple[str, str], Group | None] = {}
+    for pod in pods:
+        group = ledger.group_of(pod)
+        key = (ledger.attribution(pod).queue, group.key if group else pod.uid)
+        members[key].append(pod)
+        groups[key] = group
+    by_queue: dict[str, list[GroupUsage]] = defaultdict(list)
+    for key, together in members.items():
+        weighed = [pod_usage(pod, inventory, known, settings, ledger.stages) for pod in together]
+        by_queue[key[0]].append(group_usage(groups[key], weighed, known, settings))
+    cluster = cluster_total(ledger.nodes.values(), inventory.totals())
+    return attributes(cluster, ledger.queues.values(), by_queue, unset=settings.cards.unset_cpu_memory)
 
 
 def attributes(
@@ -78,29 +96,11 @@ def _queue(
         request=total(group.request for group in groups),
         inqueue=total(group.inqueue for group in groups),
         elastic=total(group.elastic for group in groups),
-        share=share_of(allocated, deserved),
+        share=greatest_part(allocated, deserved),
     )
 
 
-def cpu_memory_capability(queue: Queue, real: Amounts, unset: Unset) -> dict[str, int]:
-    """The queue's limits of CPU and memory; one that is absent does not limit."""
-    otherwise = cpu_memory(real) if unset == "cluster" else dict.fromkeys(CPU_AND_MEMORY, 0)
-    return {**otherwise, **cpu_memory(queue.capability)}
-
-
-def real_capability(cluster: Amounts, guaranteed: Amounts, guarantee: Amounts) -> dict[str, int]:
-    """What the cluster has beyond all guarantees (`guaranteed`), and the queue's own guarantee on top."""
-    left = beyond(cluster, guaranteed)
-    return {key: left.get(key, 0) + guarantee.get(key, 0) for key in {**cluster, **guarantee}}
-
-
-def deserved_of(wanted: Amounts, real: Amounts, guarantee: Amounts) -> dict[str, int]:
-    """What the queue wants, up to what it could really have, but at least its guarantee."""
-    possible = {key: min(milli, real.get(key, milli)) for key, milli in wanted.items()}
-    return {key: max(possible.get(key, 0), guarantee.get(key, 0)) for key in {**possible, **guarantee}}
-
-
-def share_of(allocated: Amounts, deserved: Amounts) -> Fraction:
+def greatest_part(allocated: Amounts, deserved: Amounts) -> Fraction:
     """The largest part of what is deserved that is in use; above 1 beyond it, 0 where nothing is deserved."""
     return max(
         (Fraction(allocated.get(key, 0), milli) for key, milli in deserved.items() if milli > 0),

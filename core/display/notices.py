@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core import reasons
+from core.display.twofold import told, twofold
 from core.dra.limits import NO_LIMITS, pruned
 from core.objects import Queue
 from core.quantity import render_milli
@@ -13,7 +14,6 @@ from core.queues.account import Account
 from core.queues.ledger import Ledger
 from core.queues.numbers import go_float
 from core.queues.overuse import Overuse, overuse
-from core.queues.twofold import told, twofold
 
 _PAIRS: Final = 5
 _PRUNED: Final = (

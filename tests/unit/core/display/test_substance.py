@@ -3,7 +3,7 @@
 import pytest
 
 from core import reasons
-from core.queues.substance import substance
+from core.display.substance import substance
 from core.queues.whole import Use, in_cards, in_cores, in_gi
 
 SCALAR, GANG, ROOM = reasons.INSUFFICIENT_SCALAR_QUOTA, reasons.GANG_INCOMPLETE, reasons.NO_FREE_CARD

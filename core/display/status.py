@@ -8,15 +8,9 @@ a key that is to go needs an explicit null.
 from collections.abc import Mapping
 from typing import Any
 
-from core.cards.expression import BAR
-from core.names import MGPU_RESOURCES
 from core.objects import Queue
 from core.quantity import QuantityError, milli, render_milli
-
-
-def is_card(key: str) -> bool:
-    """Whether a key of a queue's sums is the name of one card; an expression with the choice still open is none."""
-    return key not in MGPU_RESOURCES and BAR not in key
+from core.queues.amounts import is_card
 
 
 def published(allocated: Mapping[str, int]) -> dict[str, str]:

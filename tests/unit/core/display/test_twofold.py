@@ -3,9 +3,9 @@
 import pytest
 
 from core import reasons
+from core.display.notices import Notice, queue_notices
 from core.objects import DeviceClass, device_class
 from core.queues.ledger import Ledger
-from core.queues.notices import Notice, queue_notices
 from core.settings import Settings
 from tests.builders import a_node, a_queue
 from tests.builders.objects import QueueBuilder

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.display.attributes import Attributes, attributes, greatest_part
 from core.queues.amounts import Amounts
-from core.queues.attributes import Attributes, Unset, attributes, deserved_of, real_capability, share_of
+from core.queues.capacity import Unset, deserved_of, real_capability
 from core.queues.usage import GroupUsage, cluster_total
 from tests.builders import a_group, a_node, a_queue
 from tests.builders.objects import QueueBuilder
@@ -139,7 +140,7 @@ def test_deserved_is_what_is_wanted_within_what_is_possible_and_guaranteed(
 def test_the_share_is_the_largest_part_of_what_is_deserved_exactly(
     allocated: Amounts, deserved: Amounts, expected: Fraction
 ) -> None:
-    assert share_of(allocated, deserved) == expected
+    assert greatest_part(allocated, deserved) == expected
 
 
 def test_the_cluster_counts_every_node_once_whatever_its_state() -> None:
