@@ -70,6 +70,6 @@ def _manifests(options: argparse.Namespace) -> list[applied.Manifest]:
     return applied.load(
         options.fits,
         recursive=options.recursive,
-        namespace=options.namespace or "default",
+        namespace=cluster.default_namespace(options),
         queue=options.queue,
     )

@@ -70,7 +70,10 @@ class Outcome:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`-n NAMESPACE` and `-R`."""
     parser.add_argument(
-        "-n", "--namespace", metavar="NAMESPACE", help="of objects that name none; default: default"
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        help="of objects that name none; default: that of the kubeconfig's context",
     )
     inputs.add_recursive(parser)
 

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     given = applied.load(
         options.files,
         recursive=options.recursive,
-        namespace=options.namespace or "default",
+        namespace=cluster.default_namespace(options),
         queue=options.queue,
     )
     settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))

@@ -101,6 +101,16 @@ def from_file(name: str) -> "State":
     return found
 
 
+def default_namespace(options: argparse.Namespace) -> str:
+    """Where what names no namespace is: that of `-n`, or, as for kubectl, the one of the kubeconfig's context. Raises CommandError."""
+    from cli import live
+
+    given: str | None = getattr(options, "namespace", None)
+    if given or options.state is not None:
+        return given or "default"
+    return live.namespace_of(options.kubeconfig, options.context)
+
+
 def served(options: argparse.Namespace) -> "tuple[Settings, State | None]":
     """As `offline`, but without `--state` the settings are those of the live cluster."""
     from cli import live

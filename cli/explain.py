@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from functools import partial
 from typing import Any
 
 from cli import cluster, config, output, targets
@@ -28,7 +29,9 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "target", metavar="[KIND/][NAMESPACE/]NAME", help="what to explain; a pod unless a kind is named"
     )
-    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="default: default")
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAMESPACE", help="default: that of the kubeconfig's context"
+    )
     output.add_argument(parser, "text", "json")
     cluster.add_arguments(parser)
     config.add_argument(parser)
@@ -41,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from cli.explain_report import explained
     from cli.state import POD
 
-    target = targets.parse(options.target, options.namespace)
+    target = targets.parse(options.target, options.namespace, partial(cluster.default_namespace, options))
     if options.namespace is None and "/" in options.target:
         options.namespace = target.namespace
     settings, state = cluster.read(options, needs=(POD,))

@@ -61,6 +61,14 @@ def read(kubeconfig: Path | None, context: str | None, namespace: str | None = N
         raise UnavailableError(str(error)) from error
 
 
+def namespace_of(kubeconfig: Path | None, context: str | None) -> str:
+    """The namespace of what names none, as the kubeconfig has it. Raises UnavailableError."""
+    try:
+        return connection.namespace_of(kubeconfig, context)
+    except KubeError as error:
+        raise UnavailableError(str(error)) from error
+
+
 def settings(kubeconfig: Path | None, context: str | None) -> Reading:
     """Nothing but the installation's settings and Lease. Raises UnavailableError."""
     try:

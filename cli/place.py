@@ -31,7 +31,11 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser = subcommands.add_parser(
         "place", help="per node: fits or why not, cards, scores", description=_DESCRIPTION, epilog=_EPILOG
     )
-    parser.add_argument("pod", metavar="POD", help="namespace/name of a pod of the state or the cluster")
+    parser.add_argument(
+        "pod",
+        metavar="POD",
+        help="namespace/name of a pod of the state or the cluster; without a namespace that of the kubeconfig's context, or default",
+    )
     output.add_argument(parser, "text", "json")
     cluster.add_arguments(parser)
     config.add_argument(parser)
@@ -45,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     from core.plan.place import place
 
     settings, state = cluster.read(options, needs=(NODE, POD))
-    key = options.pod if "/" in options.pod else f"default/{options.pod}"
+    key = options.pod if "/" in options.pod else f"{cluster.default_namespace(options)}/{options.pod}"
     pod = next((pod for pod in state.pods if pod.key == key), None)
     if pod is None:
         raise CommandError(f"there is no pod {output.printable(key)}")

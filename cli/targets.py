@@ -1,5 +1,6 @@
 """What `explain` is asked about: `[KIND/][NAMESPACE/]NAME`, and the pods that this means."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cli import output
@@ -34,8 +35,8 @@ class Target(NamedTuple):
         return output.printable(f"{self.kind} {self.namespace}/{self.name}")
 
 
-def parse(text: str, namespace: str | None) -> Target:
-    """The object that is meant; `namespace` is that of `-n`. Raises CommandError."""
+def parse(text: str, given: str | None, default: Callable[[], str]) -> Target:
+    """The object that is meant; `given` is the namespace of `-n`, `default` that of what names none. Raises CommandError."""
     parts = text.split("/")
     kind = _KINDS.get(parts[0].lower().partition(".")[0]) if len(parts) > 1 else "Pod"
     if kind is not None and len(parts) > 1:
@@ -49,12 +50,12 @@ def parse(text: str, namespace: str | None) -> Target:
     if len(parts) > 2 or not all(parts):
         raise CommandError(f"{output.printable(text) or 'an empty name'} is not {_PATTERN}")
     if len(parts) == 2:
-        if namespace not in (None, parts[0]):
+        if given not in (None, parts[0]):
             raise CommandError(
-                f"{output.printable(text)} names another namespace than -n {output.printable(namespace or '')}"
+                f"{output.printable(text)} names another namespace than -n {output.printable(given or '')}"
             )
         return Target(kind, *parts)
-    return Target(kind, namespace or "default", parts[0])
+    return Target(kind, given or default(), parts[0])
 
 
 def pods_of(state: "State", target: Target) -> list["Pod"]:

@@ -22,14 +22,14 @@ UNINSTALLED = (
 )
 
 
-def kubeconfig(folder: Path, url: str) -> Path:
+def kubeconfig(folder: Path, url: str, namespace: str = "") -> Path:
     path = folder / "kubeconfig"
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "c", "cluster": {"server": url}}],
         "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
         "current-context": "x",
     }
     path.write_text(yaml.safe_dump(config))
@@ -125,3 +125,39 @@ async def test_without_a_cluster_the_error_says_so(run: Run, command: str, tmp_p
     outcome = await asyncio.to_thread(run, command, "--kubeconfig", config, "--context", "nope")
     assert outcome.status == 1
     assert "nope" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["explain", "p"], "there is no Pod theirs/p; there is one in namespace ml"),
+        (["explain", "p", "-n", "other"], "there is no Pod other/p; there is one in namespace ml"),
+        (["explain", "deployment/p"], "there is no pod of Deployment theirs/p"),
+        (["place", "p"], "there is no pod theirs/p"),
+    ],
+)
+async def test_what_names_no_namespace_is_in_that_of_the_kubeconfig(
+    run: Run, tmp_path: Path, command: list[str], told: str
+) -> None:
+    """As for kubectl."""
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, pod("p"))
+        config = kubeconfig(tmp_path, server.url, namespace="theirs")
+        outcome = await asyncio.to_thread(run, *command, "--kubeconfig", config)
+    assert outcome.status != 0
+    assert told in outcome.err
+
+
+@pytest.mark.parametrize("command", [["can-run"], ["advise", "team", "--fits"]])
+async def test_manifests_that_name_no_namespace_are_for_that_of_the_kubeconfig(
+    run: Run, tmp_path: Path, command: list[str]
+) -> None:
+    manifest = tmp_path / "pod.yaml"
+    new = {"apiVersion": "v1", "kind": "Pod", **pod("new")}
+    del new["metadata"]["namespace"], new["spec"]["schedulingGates"]
+    manifest.write_text(yaml.safe_dump(new))
+    async with FakeApiServer() as server:
+        server.put(resources.QUEUES, {"metadata": {"name": "team"}})
+        config = kubeconfig(tmp_path, server.url, namespace="theirs")
+        outcome = await asyncio.to_thread(run, *command, manifest, "--kubeconfig", config)
+    assert "theirs/new" in outcome.out

@@ -1,0 +1,93 @@
+"""A page that is followed command by command: its files are written, its commands run, and what they print is what it says."""
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hack.controlplane import WaitError, wait_for
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# ([\w.-]+\.yaml)\n")
+_ONCE = ("apply", "annotate", "delete", "patch", "set", "label", "create")
+_ANYTHING = "…"
+"""In what a page says a command prints: whatever is there, in the line or, alone in one, in any number of lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command with the lines that it is to print."""
+
+    text: str
+    expected: tuple[str, ...]
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes the cluster, so that it runs once; what another one shows may take a moment to be there."""
+        return any(word in _ONCE for word in shlex.split(self.text))
+
+    def matches(self, printed: str) -> bool:
+        pattern = "\n".join(_pattern(line) for line in self.expected)
+        return (
+            re.fullmatch(pattern, "\n".join(_squeezed(line) for line in printed.strip().splitlines()))
+            is not None
+        )
+
+
+def files(page: str) -> dict[str, str]:
+    """The manifests of a page by the file name in their first line."""
+    found = ((_FILE.match(text), text) for kind, text in _BLOCK.findall(page) if kind == "yaml")
+    return {named[1]: text for named, text in found if named}
+
+
+def commands(page: str) -> Iterator[Command]:
+    """The commands of its consoles, in their order."""
+    for kind, text in _BLOCK.findall(page):
+        if kind == "console":
+            for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+                command, *expected = part.rstrip("\n").split("\n")
+                yield Command(command, tuple(expected))
+
+
+def follow(page: str, folder: Path, environment: Mapping[str, str]) -> None:
+    """Do what the page says in a folder. Raises AssertionError with what was printed where that is not what it says."""
+    for name, text in files(page).items():
+        (folder / name).write_text(text, "utf-8")
+    for command in commands(page):
+        printed = ""
+
+        def right(command: Command = command) -> bool:
+            nonlocal printed
+            done = subprocess.run(
+                command.text,
+                shell=True,
+                cwd=folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            printed = done.stdout
+            return command.matches(printed)
+
+        try:
+            done = right() if command.changes else wait_for(command.text, right)
+        except WaitError:
+            done = False
+        wanted = "\n".join(command.expected)
+        assert done, f"$ {command.text}\nprints\n{printed}\nwhere the page says\n{wanted}"
+
+
+def _pattern(line: str) -> str:
+    if line.strip() == _ANYTHING:
+        return r"[\s\S]*"
+    return ".*".join(re.escape(part) for part in _squeezed(line).split(_ANYTHING))
+
+
+def _squeezed(line: str) -> str:
+    """Columns are as wide as their contents."""
+    return " ".join(line.split())
