@@ -6,7 +6,8 @@ from typing import Final
 
 from controller.caches import Caches
 from controller.metrics import Metrics
-from core.queues.audit import Drift, audit
+from core.queues.audit import audit
+from core.queues.drift import Drift
 
 _LOG = logging.getLogger(__name__)
 

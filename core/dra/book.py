@@ -186,6 +186,24 @@ class DeviceBook:
         deny = self._settings.unlisted_dimension == "deny"
         return device_shortfall(queue, limits, lambda key: used.get(key, 0), added, deny_unlisted=deny)
 
+    # -- what an audit asks ------------------------------------------------------------------------------------
+
+    def bookings(self) -> tuple[Booking, ...]:
+        """Everything in the book. Bookings never change, so they may be added up later."""
+        return tuple(self._bookings.values())
+
+    def sums(self) -> dict[str, dict[str, Amounts]]:
+        """Copies of the sums of every queue, by what they are called."""
+        return {name: account.sums() for name, account in self._accounts.items()}
+
+    def booked(self, uid: str) -> Booking | None:
+        """What the book has of a pod."""
+        return self._bookings.get(uid)
+
+    def counted_anew(self, pod: Pod, stage: Stage, queue: str) -> Booking:
+        """What it should have of a pod by what is known now; without claims it need not be in the book."""
+        return Booking(pod, stage, queue, self._chain(queue), wants_of(pod, self._known))
+
     # -- pods ------------------------------------------------------------------------------------------------
 
     def put_pod(self, pod: Pod, stage: Stage, queue: str) -> Effect:

@@ -80,6 +80,15 @@ class DeviceAccount:
         """What would be used beyond what is, if all that wait were let in."""
         return _beyond(self._known.sums, self.used.sums)
 
+    def sums(self) -> dict[str, Amounts]:
+        """Copies of all sums, by what they are called."""
+        return {
+            "allocated": dict(self.allocated.sums),
+            "allocated or reserved": dict(self.used.sums),
+            "granted": dict(self.granted.sums),
+            "asked for": dict(self._known.sums),
+        }
+
     def book(self, queue: str, stage: Stage, claims: Mapping[str, Amounts], *, granted: bool) -> None:
         """Adds a pod of `queue`, which is this one or below it."""
         self._pods += 1

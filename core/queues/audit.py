@@ -1,4 +1,4 @@
-"""Are the books right: every entry against the pod that it is about, every sum against the entries that it adds up.
+"""Are the books right: cards, shares and devices; every entry against the pod that it is about, every sum against the entries that it adds up.
 
 The books follow what happens one change at a time, so one forgotten change would stay in them for good. Here all is counted
 anew.
@@ -6,11 +6,13 @@ anew.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from core.objects import Pod
 from core.queues.account import Account
 from core.queues.amounts import add
+from core.queues.device_audit import DeviceSnapshot, device_drifts
+from core.queues.drift import Drift
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.stage import Stage
@@ -24,21 +26,6 @@ _PARTS: Final[Mapping[Stage, str]] = {
     Stage.RESERVED: "reserved",
     Stage.WAITING: "waiting",
 }
-
-Kind = Literal["pod", "sum"]
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """One thing in the books that is not as it should be; `subject` is a pod, or queue and key."""
-
-    kind: Kind
-    subject: str
-    booked: str
-    found: str
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.booked} in the books, {self.found} found"
 
 
 @dataclass(slots=True)
@@ -62,7 +49,7 @@ def audit(ledger: Ledger, pods: Iterable[Pod]) -> Steps[list[Drift]]:
     What is changed meanwhile is judged as it is when its turn comes. The books have to be settled, see `Ledger.settle`; a
     pod that is still to be booked anew is left out.
     """
-    snapshot = _Snapshot.of(ledger)
+    snapshot, devices = _Snapshot.of(ledger), DeviceSnapshot.of(ledger.devices.book)
     drifts = list[Drift]()
     pace = Pace(_STEP)
     counted: dict[str, dict[str, dict[str, int]]] = {}
@@ -85,7 +72,7 @@ def audit(ledger: Ledger, pods: Iterable[Pod]) -> Steps[list[Drift]]:
         gone = uid not in shown and ledger.entry(uid) is not None and ledger.observed(uid) is not None
         if gone and ledger.entry(uid) is entry:
             drifts.append(Drift("pod", f"Pod {entry.pod.key}", _shown(entry), "no such pod"))
-    return drifts
+    return drifts + (yield from device_drifts(ledger, devices))
 
 
 def _parts(account: Account) -> dict[str, dict[str, int]]:

@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 
 from core.objects import Pod
-from core.queues.audit import Drift, audit
+from core.queues.audit import audit
+from core.queues.drift import Drift
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.stage import Stage
 from core.steps import finish
 from tests.builders import a_node, a_pod, a_queue
+from tests.builders.claims import a_claim
 
 PODS = (
     a_pod("runs").gpu(2).card("A").in_queue("q").assigned({"A": 2}).bound_to("n").view(),
@@ -88,3 +91,61 @@ def test_what_changes_meanwhile_is_no_drift() -> None:
         ledger.drop_pod(pod.uid)
         ledger.put_pod(replace(more[-1], deleting=True))
     assert finish(steps) == []
+
+
+# -- devices ---------------------------------------------------------------------------------------------------
+
+GPU = "deviceclass/gpu"
+SHARED = tuple(
+    a_pod(name).in_queue("below").claim("dev", name="c").bound_to("n").view() for name in ("one", "two")
+)
+HELD = a_pod("held").in_queue("below").claim("dev", name="other").gated().view()
+DEVICES = (*SHARED, HELD)
+
+
+def with_devices() -> Ledger:
+    """Two pods share a claim of two devices in a queue below another; a third waits for one of three."""
+    ledger = books()
+    ledger.put_queue(a_queue("below").child_of("q").view())
+    ledger.devices.put_claim(a_claim("c").exactly("r", "gpu", count=2).view())
+    ledger.devices.put_claim(a_claim("other").exactly("r", "gpu", count=3).view())
+    for pod in DEVICES:
+        ledger.put_pod(pod)
+    return ledger
+
+
+def test_sound_books_of_devices_are_passed_in_silence_and_a_shared_claim_counts_once() -> None:
+    ledger = with_devices()
+    assert (ledger.devices.allocated("q"), ledger.devices.waiting("q")) == ({GPU: 2000}, {GPU: 3000})
+    assert found(ledger, (*PODS, *DEVICES)) == []
+    ledger.devices.drop_claim("ml/other")
+    ledger.drop_pod(SHARED[0].uid)
+    assert found(ledger, (*PODS, *DEVICES[1:])) == []
+
+
+def test_a_sum_of_devices_that_went_astray_is_named_in_each_queue_that_has_it() -> None:
+    ledger = with_devices()
+    sums = ledger.devices.book._accounts["q"].allocated.sums
+    (key,) = sums
+    sums[key] += 10**9
+    assert found(ledger, (*PODS, *DEVICES)) == [f"Queue q, {GPU} allocated: 3 in the books, 2 found"]
+
+
+def test_a_claim_whose_change_was_missed() -> None:
+    ledger = with_devices()
+    book = ledger.devices.book
+    book._known.claims["ml/other"] = book._known.claims["ml/c"]
+    assert found(ledger, (*PODS, *DEVICES)) == [
+        f"Pod ml/held: 3 {GPU} waiting in queue below in the books, 2 {GPU} waiting in queue below found"
+    ]
+
+
+def test_a_booking_of_devices_that_was_lost_and_one_of_a_pod_that_is_gone() -> None:
+    ledger = with_devices()
+    ledger.devices.drop_pod(HELD.uid)
+    gone = a_pod("gone").in_queue("q").claim("dev", name="other").bound_to("n").view()
+    ledger.devices.put_pod(gone, Stage.ALLOCATED, "q")
+    assert sorted(found(ledger, (*PODS, *DEVICES))) == [
+        f"Pod ml/gone: 3 {GPU} allocated in queue q in the books, no such pod found",
+        f"Pod ml/held: no device in the books, 3 {GPU} waiting in queue below found",
+    ]
