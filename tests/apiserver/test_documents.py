@@ -1,0 +1,28 @@
+"""Every manifest that the pages show is one that an API server takes, with cardquota in front of it."""
+
+from typing import Any
+
+import pytest
+
+from tests.apiserver.cluster import Cluster
+from tests.builders.documents import is_object, shown
+
+MISTAKE = "mistake"
+"""The name of what is shown to be refused: tests/apiserver/test_quickstart.py sees to that."""
+MANIFESTS = [
+    (where, document)
+    for where, document in shown()
+    if is_object(document) and document["metadata"]["name"] != MISTAKE
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "document"), MANIFESTS, ids=[f"{where}-{document['kind']}" for where, document in MANIFESTS]
+)
+def test_a_manifest_of_the_pages_is_taken(cluster: Cluster, where: str, document: dict[str, Any]) -> None:
+    answer = cluster.try_create(document, dryRun="All")
+    assert answer.status == 201, f"{where}: {answer.body}"
+
+
+def test_there_are_manifests_to_look_at() -> None:
+    assert {document["kind"] for _, document in MANIFESTS} >= {"Queue", "Pod", "Deployment", "Namespace"}
