@@ -10,6 +10,7 @@ from controller.discovery import NodeWatch
 from controller.lift_writing import WRITE_TIMEOUT_S
 from controller.lifting import Lifter
 from controller.metrics import QueueSeries
+from controller.nominations import Nominations
 from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
 from controller.queue_records import QueueRecords
@@ -46,6 +47,7 @@ class Leader:
         self,
         caches: Caches,
         lifter: Lifter,
+        nominations: Nominations,
         publisher: Publisher,
         repairer: Repairer,
         reservations: ReservationWatch,
@@ -59,6 +61,7 @@ class Leader:
     ) -> None:
         self._caches = caches
         self._lifter = lifter
+        self._nominations = nominations
         self._publisher = publisher
         self._repairer = repairer
         self._reservations = reservations
@@ -92,6 +95,7 @@ class Leader:
                 self._hook.start(term)
                 self._series.leading = True
                 tasks.create_task(self._lifter.run(term), name="lifting")
+                tasks.create_task(self._nominations.run(term), name="nominations")
                 tasks.create_task(self._publisher.run(term), name="publishing")
                 tasks.create_task(self._repairer.run(term), name="repair")
                 tasks.create_task(self._reservations.run(term), name="reservations")

@@ -21,6 +21,7 @@ from controller.forwarding import ADDRESS_ANNOTATION, LeaderLink
 from controller.leading import Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
+from controller.nominations import Nominations
 from controller.options import Options
 from controller.overruns import OverrunWatch
 from controller.publishing import Publisher
@@ -106,6 +107,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         leader = Leader(
             caches,
             Lifter(client, caches, announcements, metrics),
+            Nominations(client, caches),
             Publisher(client, caches, announcements, metrics),
             Repairer(client, caches, recorder, metrics, settings),
             reservations,

@@ -15,6 +15,8 @@ CLAIMS_ANNOTATION: Final = "cardquota.io/claims"
 """What was counted for the claims of a pod when it was let in, and their UIDs: others under their names were not."""
 NODE_ANNOTATION: Final = "cardquota.io/node"
 """To which node a pod with mGPU shares was narrowed: room is booked for it there until it is bound."""
+NOMINATED_ANNOTATION: Final = "cardquota.io/nominated-node"
+"""For which node a pod with mGPU shares was nominated: room is booked for it there as well, but it may go elsewhere."""
 LIFTED_ANNOTATION: Final = "cardquota.io/lifted"
 """What versions before wrote where a lift left nothing else behind."""
 LET_IN: Final = frozenset({CHARGED_QUEUE_ANNOTATION, ASSIGNED_ANNOTATION, LIFTED_ANNOTATION})

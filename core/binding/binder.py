@@ -22,7 +22,7 @@ from core.mgpu import records
 from core.mgpu.ask import mgpu_ask
 from core.objects import Pod
 from core.queues.ledger import Ledger
-from core.queues.promises import promised_on
+from core.queues.promises import promised_on, shared_on
 from core.refusal import Refusal
 from core.settings import Settings
 from core.stage import Stage, let_in
@@ -145,8 +145,10 @@ class Binder:
                 return short
         ask = mgpu_ask(pod) if self._settings.features.mgpu else None
         if ask is not None:
-            promised = promised_on(self._ledger, node_name, but=pod.uid)
-            answer = place_shares(pod, ask, node, self._ledger.pods_on(node_name), self._settings, promised)
+            promised = promised_on(self._ledger, node_name, but=pod)
+            shared = shared_on(self._ledger, node_name, pod)
+            on_node = self._ledger.pods_on(node_name)
+            answer = place_shares(pod, ask, node, on_node, self._settings, promised, shared)
             if answer.cut_short:
                 self._cut_short()
             if isinstance(answer, Refusal):

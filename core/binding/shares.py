@@ -12,7 +12,7 @@ from core import names, reasons
 from core.mgpu import records
 from core.mgpu.allocation import Placement, preferred
 from core.mgpu.ask import MgpuAsk
-from core.mgpu.destination import beside, have_room, led_to
+from core.mgpu.destination import beside, booked_on, have_room
 from core.mgpu.filter import mismatch, shortage
 from core.mgpu.node import NodeModel, NodeState, after, model_of
 from core.mgpu.occupancy import occupancy
@@ -48,11 +48,12 @@ def decide(
     pods_on_node: Iterable[Pod],
     settings: Settings,
     promised: Iterable[MgpuAsk] = (),
+    shared: Iterable[MgpuAsk] = (),
 ) -> Granted | Refusal:
     """The cards of `pod` on `node`, computed from the other pods that are bound there (`pod` itself is left out).
 
-    `promised` are the other pods for which room is booked there: they find it after this one. A pod that was led there itself
-    gets its room in any case. The node is judged anew: it may have been relabelled since the scheduler looked at it. That the pod exists, is
+    `promised` are the other pods for which room is booked there: they find it after this one, and so do those that give way
+    to it (`shared`) if they can. A pod that was led there itself gets its room in any case. The node is judged anew: it may have been relabelled since the scheduler looked at it. That the pod exists, is
     unbound, ungated and the one meant has been checked by the caller, who also answers a repeated call alike.
     """
     if isinstance(ask, Refusal):
@@ -68,11 +69,14 @@ def decide(
     if placement is None:
         return shortage(ask, model, state, settings) or _NOT_FOUND
     others_to_come = [each for each in promised if mismatch(each, model) is None]
-    if others_to_come:
-        indexes = _beside(ask, placement, others_to_come, model, state, settings)
+    all_to_come = [*others_to_come, *(each for each in shared if mismatch(each, model) is None)]
+    if all_to_come:
+        indexes = _beside(ask, placement, all_to_come, model, state, settings)
+        if indexes is None and len(all_to_come) > len(others_to_come):
+            indexes = _beside(ask, placement, others_to_come, model, state, settings)
         if indexes is not None:
             placement = replace(placement, indexes=indexes)
-        elif node.name not in led_to(pod) and have_room(others_to_come, model, state, settings.mgpu):
+        elif node.name not in booked_on(pod) and have_room(others_to_come, model, state, settings.mgpu):
             text = f"not enough mGPU: what is free is booked for {_pods(others_to_come)}"
             return Refusal(reasons.MGPU_NO_ROOM, text)
     return Granted(records.annotations(placement.indexes), placement)

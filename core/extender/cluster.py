@@ -7,7 +7,7 @@ from core.crossquota.quota import node_quota
 from core.crossquota.selector import keys
 from core.extender.pipeline import Question, Standing
 from core.mgpu.allocation import any_placement
-from core.mgpu.destination import together
+from core.mgpu.destination import gives_way, together
 from core.mgpu.node import NodeModel, NodeState, after, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
@@ -56,14 +56,21 @@ class Cluster:
     ) -> NodeState:
         """What is left when those have their cards who are on their way to the node, save the ones that were `counted`.
 
-        A pod that was led there itself has its own room, and the bind sees to it that all find their cards.
+        A pod that was led there itself has its own room, and the bind sees to it that all find their cards. Members of its task
+        give way to it, see `gives_way`.
         """
         led = self.ledger.led_to(node)
-        if not led or node in asked.led_to:
+        if not led or node in asked.booked_on:
             return state
         ask = together(
-            [ask for uid, entry in led.items() if uid not in counted and (ask := entry.demand.mgpu)]
+            [
+                ask
+                for uid, entry in led.items()
+                if uid not in counted and not gives_way(entry.pod, asked.task) and (ask := entry.demand.mgpu)
+            ]
         )
+        if not ask.parts:
+            return state
         indexes = any_placement(ask, model, state, cap=self.settings.mgpu.max_containers_per_card)
         return state if indexes is None else after(state, model, ask, indexes)
 

@@ -17,7 +17,7 @@ from core.crossquota.filter import excess
 from core.crossquota.guest import Guest, guest, held_back
 from core.crossquota.quota import Quota
 from core.mgpu.ask import MgpuAsk, mgpu_ask
-from core.mgpu.destination import led_to
+from core.mgpu.destination import Task, booked_on, task_of
 from core.mgpu.filter import fits
 from core.mgpu.filter import preference as share_preference
 from core.mgpu.node import NodeModel, NodeState
@@ -42,8 +42,10 @@ class Question:
     shares: MgpuAsk | Refusal | None
     cards: tuple[str, ...]
     """The alternatives of a pod that has a choice; else empty, as there is nothing to prefer."""
-    led_to: tuple[str, ...] = ()
+    booked_on: tuple[str, ...] = ()
     """The nodes on which room for its shares is booked."""
+    task: Task | None = None
+    """The task of the group that it is a member of."""
 
     @property
     def idle(self) -> bool:
@@ -85,7 +87,8 @@ def question_of(pod: Pod, visitor: Guest | None, settings: Settings) -> Question
         held_back=held_back(pod),
         shares=mgpu_ask(pod) if features.mgpu else None,
         cards=alternatives if len(alternatives) > 1 else (),
-        led_to=led_to(pod),
+        booked_on=booked_on(pod),
+        task=task_of(pod),
     )
 
 

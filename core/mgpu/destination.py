@@ -1,7 +1,9 @@
 """To which node a lifted pod was led, and the pods on their way to one node taken together.
 
 A scheduler stays with a node whose bind is refused. So a pod is narrowed to a node on which room is booked for it until it is
-bound; the node is on record, so that whoever comes after finds the same bookings.
+bound; the node is on record, so that whoever comes after finds the same bookings. Where pods of one task go to several nodes
+and their scheduler takes what refuses one for refusing all, each is nominated for its node instead (`status.nominatedNodeName`):
+the scheduler tries that node first, and all of them may go to all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +17,39 @@ from core.mgpu.node import NodeModel, NodeState
 from core.objects.pod import Pod
 from core.settings import MgpuSettings
 
+Task = tuple[str, str, str]
+"""The namespace of a pod, its group and its task there."""
+
 
 def led_to(pod: Pod) -> tuple[str, ...]:
-    """The node on which room is booked for the pod while it has none; nothing for one that may go anywhere."""
+    """The node to which the pod was narrowed; nothing for one that may go anywhere."""
     node = pod.annotations.get(names.NODE_ANNOTATION, "")
     return (node,) if node else ()
+
+
+def nominated_for(pod: Pod) -> str:
+    """The node for which the pod was nominated and not narrowed to; empty where there is none."""
+    return pod.annotations.get(names.NOMINATED_ANNOTATION, "")
+
+
+def booked_on(pod: Pod) -> tuple[str, ...]:
+    """The node on which room is booked for the pod while it has none."""
+    node = nominated_for(pod)
+    return led_to(pod) or ((node,) if node else ())
+
+
+def task_of(pod: Pod) -> Task | None:
+    """The task that a member of a group belongs to; None for a pod of no group."""
+    return (pod.namespace, pod.group_name, pod.task) if pod.group_name else None
+
+
+def gives_way(other: Pod, task: Task | None) -> bool:
+    """Whether what is booked for the other pod does not stand in the way of pods of this task.
+
+    Who of a task takes which of the places that are booked for it is up to the scheduler where it may go to all of them; and
+    what rules out one of them must not be another one.
+    """
+    return task is not None and bool(nominated_for(other)) and task_of(other) == task
 
 
 def requirement(node: str, hostname: str) -> NodeRequirement:

@@ -33,6 +33,8 @@ class Lift:
     requirement: NodeRequirement
     lifted: Pod
     spread: Spread | None = None
+    displaces: bool = False
+    """Whether the node of its mGPU shares has enough CPU, memory and places only without pods of a lower priority."""
 
     @property
     def patch(self) -> Patch:

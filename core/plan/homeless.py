@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
-from core.mgpu.destination import led_to
+from core.mgpu.destination import booked_on
 from core.plan.wish import Wish
 from core.queues.entry import Entry, ShareKey
 
@@ -12,7 +12,7 @@ Rank = tuple[bool, tuple[int, int, str]]
 
 def _rank(entry: Entry) -> Rank:
     """What was promised goes before what is only counted."""
-    return not led_to(entry.pod), entry.order
+    return not booked_on(entry.pod), entry.order
 
 
 class Ranked:

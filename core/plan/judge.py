@@ -1,5 +1,7 @@
 """What becomes of one waiting pod, and the booking of one that is lifted."""
 
+from collections.abc import Mapping
+
 from core import names, reasons
 from core.affinity import NodeRequirement
 from core.cards.assigned import render_assigned
@@ -161,24 +163,49 @@ class Judge:
             records[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
         if together > 1:
             records[names.GANG_ANNOTATION] = str(together)
-        led = self._led(entry, card, task)
-        if led is not None:
-            records[names.NODE_ANNOTATION] = led.node
+        room = self._room(entry, card, task)
+        displaces = room is not None and room.displaces
+        if room is not None and task.led:
+            records[names.NODE_ANNOTATION] = room.node
+        elif room is not None and not displaces:
+            records[names.NOMINATED_ANNOTATION] = room.node
+        requirement = self._requirement(entry, card, room if task.led else None)
+        return self._booked(entry, assigned, records, requirement, displaces=displaces)
+
+    def lift_apart(self, entry: Entry, lift: Lift, *, nominated: bool) -> Lift:
+        """Books a pod anew that was led to a node: it may go to others, and is `nominated` for that one."""
+        records = dict(lift.records)
+        node = records.pop(names.NODE_ANNOTATION, "")
+        if node and nominated:
+            records[names.NOMINATED_ANNOTATION] = node
+        card = next(iter(lift.assigned), None)
+        required = self._requirement(entry, card, None)
+        return self._booked(entry, lift.assigned, records, required, displaces=lift.displaces)
+
+    def _booked(
+        self,
+        entry: Entry,
+        assigned: Mapping[str, int],
+        records: Mapping[str, str],
+        required: NodeRequirement,
+        *,
+        displaces: bool,
+    ) -> Lift:
+        pod = entry.pod
         lifted = pod.ungated({**pod.annotations, **records})
         with self._ledger.wakeups.muted():
             # What it takes from the others of its queue helps none of them, and those behind it are decided on next.
             self._ledger.assume(lifted)
         self._ledger.wakeups.publish(entry.queue)
         self._ledger.devices.tell_again((pod.uid,))
-        return Lift(pod, entry.queue, assigned, records, self._requirement(entry, card, led), lifted)
+        return Lift(pod, entry.queue, assigned, records, required, lifted, displaces=displaces)
 
-    def _led(self, entry: Entry, card: str | None, task: TaskNodes) -> Destination | None:
-        """To which nodes a pod with mGPU shares is led; None where its scheduler has to find one.
+    def _room(self, entry: Entry, card: str | None, task: TaskNodes) -> Destination | None:
+        """Where the room of a pod with mGPU shares is; None where its scheduler has to find a node.
 
-        It has to for members of a task that are not all led, and for a card beside shares: the room was looked for on nodes
-        that may lack the card.
+        It has to for a card beside shares: the room was looked for on nodes that may lack the card.
         """
-        return self._choice.destination(entry, task.within) if task.led and card is None else None
+        return self._choice.destination(entry, task.within) if card is None else None
 
     def _requirement(self, entry: Entry, card: str | None, led: Destination | None) -> NodeRequirement:
         required = NodeRequirement() if card is None else self._placement.requirement(card)

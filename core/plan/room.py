@@ -15,7 +15,7 @@ from typing import Final
 from core import reasons
 from core.affinity import NodeRequirement
 from core.mgpu.ask import MgpuAsk
-from core.mgpu.destination import led_to, requirement
+from core.mgpu.destination import booked_on, led_to, requirement
 from core.mgpu.filter import fits
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
@@ -53,6 +53,8 @@ class Destination:
 
     node: str
     requirement: NodeRequirement
+    displaces: bool = False
+    """Whether its scheduler has to end pods of a lower priority there first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class _Found:
     changes: int
     node: str
     refusal: _NoRoom | None = None
+    displaces: bool = False
 
 
 class ShareRoom:
@@ -129,7 +132,8 @@ class ShareRoom:
             raise RuntimeError(f"pod {pod.key} was not asked about last")
         if not self._nodes.shows(found.node, found.wish):
             return None
-        return Destination(found.node, requirement(found.node, self._nodes.hostname(found.node)))
+        required = requirement(found.node, self._nodes.hostname(found.node))
+        return Destination(found.node, required, found.displaces)
 
     def _booked(self, node: str, but: Pod) -> str:
         """For whom there is room booked on a node, as the end of a refusal; other members of the pod's group aside."""
@@ -193,7 +197,7 @@ class ShareRoom:
                     instead = instead if lack else name
                     refusal = refusal or f"node {name} has room on its cards, but {lack}"
         if instead:
-            return _Found(wish, changes, instead)
+            return _Found(wish, changes, instead, displaces=True)
         return _Found(
             wish, changes, "", _NoRoom(refusal) if refusal else self._closest(wish, judged, admitted)
         )
@@ -275,7 +279,9 @@ class ShareRoom:
     def _evict(self, name: str, keys: Collection[ShareKey]) -> None:
         """Has these looked at again who were expected on a node, and those who were led there and had no room."""
         led = [entry.share_key for entry in self._ledger.led_to(name).values()]
-        evicted = dict.fromkeys((*keys, *led)) | self._evicted.get(name, {})
+        # One that was nominated for it and had no room may be expected elsewhere by now.
+        there = [key for key in led if key not in self._nodes.expected]
+        evicted = dict.fromkeys((*keys, *there)) | self._evicted.get(name, {})
         if evicted:
             # What was promised goes before what is only counted.
             self._evicted[name] = dict.fromkeys(sorted(evicted, key=lambda key: not key[1]))
@@ -298,16 +304,19 @@ class ShareRoom:
             self._homeless.put(entry)
 
     def _place(self, key: ShareKey) -> Steps[None]:
-        """Expects a lifted pod where it was led to, else on some node that fits; one that fits nowhere takes no room."""
+        """Expects a lifted pod where its room is booked, else, if it may go there, on some node that fits.
+
+        One that fits nowhere takes no room.
+        """
         entry = self._ledger.reserved_shares.get(key)
-        nodes: Sequence[str] = () if entry is None else led_to(entry.pod)
+        nodes: Sequence[str] = () if entry is None else booked_on(entry.pod)
         for name in nodes:
             if entry is not None:
                 yield from self._put(entry, name)
                 yield
-        if nodes and entry is not None:
+        if entry is not None and led_to(entry.pod):
             self._strand(entry)
-        elif entry is not None and entry.demand.mgpu is not None:
+        elif entry is not None and entry.demand.mgpu is not None and key not in self._nodes.expected:
             yield from self._find_node(entry, Wish.of(entry.pod, entry.demand.mgpu))
         self._homeless.done(key)
 

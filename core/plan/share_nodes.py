@@ -8,7 +8,7 @@ from functools import partial
 from core import names
 from core.mgpu.allocation import any_placement
 from core.mgpu.ask import MgpuAsk
-from core.mgpu.destination import led_to, together
+from core.mgpu.destination import booked_on, together
 from core.mgpu.filter import mismatch
 from core.mgpu.node import NodeModel, NodeState, after, canonical, model_of
 from core.mgpu.occupancy import occupancy
@@ -169,7 +169,7 @@ class ShareNodes:
         if ask is None or room is None or not room.open or mismatch(ask, room.model) is not None:
             return False
         state = self._arranged((ask,), room.model, room.state)
-        if state is None and name in led_to(entry.pod):
+        if state is None and name in booked_on(entry.pod):
             asks = [found for each in room.expected.values() if (found := each.demand.mgpu) is not None]
             state = self._arranged((*asks, ask), room.model, room.base)
         if state is None:

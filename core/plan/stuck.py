@@ -6,7 +6,7 @@ from typing import Final
 from core import reasons
 from core.affinity import admits
 from core.mgpu.ask import MgpuAsk, mgpu_ask
-from core.mgpu.destination import have_room, led_to
+from core.mgpu.destination import booked_on, have_room, led_to
 from core.mgpu.filter import fits, mismatch
 from core.mgpu.node import NodeModel, NodeState, canonical, model_of
 from core.mgpu.occupancy import occupancy
@@ -87,7 +87,7 @@ def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str) -> str:
     state = canonical(occupancy(model, on_node, ledger.settings.mgpu).state)
     if fits(ask, model, state, ledger.settings) is not None:
         return "has no room on its cards"
-    promised = [] if name in led_to(pod) else promised_on(ledger, name, but=pod.uid)
+    promised = [] if name in booked_on(pod) else promised_on(ledger, name, but=pod)
     return "" if _beside(ask, promised, model, state, ledger) else "has promised its room to others"
 
 

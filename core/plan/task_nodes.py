@@ -2,7 +2,7 @@
 
 By default it takes the nodes that rule out one pod of a task for ruled out for all pods of the task, see
 `predicateErrorCacheEnable`. Members of one task that are led to different nodes, or of which only some are led, would never
-start together. So a task is led to one node, or its scheduler has to find the nodes.
+start together. So a task is led to one node, or all of it may go to all nodes, and each member is nominated for its own.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ class TaskNodes:
 ANYWHERE: Final = TaskNodes()
 """Nobody is on the way."""
 NOT_LED: Final = TaskNodes(led=False)
-"""The scheduler has to find the nodes."""
+"""Each is nominated for its node, and may go to others."""
 
 
 def starts_in_cycles(ledger: Ledger, pod: Pod, together: int) -> bool:

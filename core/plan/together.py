@@ -1,22 +1,22 @@
 """What is decided on a PodGroup as a whole: its first admission, and the members that it lacks until its minimum."""
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from core import reasons
 from core.objects import Group
+from core.plan.attempt import Attempt
 from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.declared import declared_shortfall
-from core.plan.gang import Member, Outcome, assign, one_of_each
+from core.plan.gang import Member, Outcome
 from core.plan.one_card import HeldCards, held_cards, one_card_missing, ways
 from core.plan.scarcity import Means, means_of
 from core.plan.task_nodes import (
     ANYWHERE,
-    NOT_LED,
     TaskNodes,
     led_apart,
     nodes_of_tasks,
@@ -52,50 +52,6 @@ class Verdict:
     obstacles: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """The members of a gang, the ways in which they are looked at, and how many have to fit."""
-
-    ways: Sequence[Sequence[Member]]
-    members: Sequence[Member]
-    wanted: int
-    progress: Progress
-    means: Means
-    nodes: Mapping[str, TaskNodes]
-    """Where those of its tasks are that are on their way, by task."""
-
-    def wish(self) -> Steps[Hashable]:
-        """What decides about a gang besides what is left: gangs of an equal one are told the same."""
-        kinds: list[Hashable] = []
-        pace = Pace(_COPIED_IN_A_STEP)
-        for way in self.ways:
-            counted = Counter[Hashable]()
-            for some in batched(way, _COPIED_IN_A_STEP):
-                if pace.due(len(some)):
-                    yield
-                counted.update((member.kind, member.alternatives, member.bond) for member in some)
-            kinds.append(frozenset(counted.items()))
-        nodes = frozenset(self.nodes.items())
-        return self.wanted, tuple(sorted(self.progress.missing_tasks.items())), tuple(kinds), nodes
-
-    @property
-    def together(self) -> int:
-        """How many have to be in for any of them to be of use."""
-        return self.progress.counted + self.wanted
-
-    def search(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[Outcome]:
-        """What comes of one way; what was chosen stays booked."""
-        # Where it is certain that they do not fit, it is only to be told how far they got.
-        budget = one_of_each(members) if self.means.lacking else None
-        return (yield from assign(members, self.wanted, self.progress.missing_tasks, trial, budget=budget))
-
-    def fits(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[bool]:
-        """Whether anything comes of one way; nothing stays booked."""
-        outcome = yield from self.search(members, trial)
-        yield from trial.give_all_back()
-        return bool(outcome.chosen)
-
-
 class Members(Protocol):
     """What of core.plan.judge.Judge is asked about single members."""
 
@@ -107,6 +63,9 @@ class Members(Protocol):
 
     def lift(self, entry: Entry, card: str | None, together: int = 1, task: TaskNodes = ANYWHERE) -> Lift:
         """See Judge.lift."""
+
+    def lift_apart(self, entry: Entry, lift: Lift, *, nominated: bool) -> Lift:
+        """See Judge.lift_apart."""
 
 
 class Gangs:
@@ -199,7 +158,7 @@ class Gangs:
         held = yield from held_cards(self._ledger, unit)
         nodes = self._nodes(ready, progress.counted + wanted)
         looked_at = yield from ways(held, members, lacking=bool(means.lacking))
-        attempt = _Attempt(looked_at, members, wanted, progress, means, nodes)
+        attempt = Attempt(looked_at, members, wanted, progress, means, nodes)
         wish = yield from attempt.wish()
         if wish in told:
             known = told[wish]
@@ -228,13 +187,14 @@ class Gangs:
     def _together(
         self,
         members: Sequence[Member],
-        attempt: _Attempt,
+        attempt: Attempt,
         trial: LedgerTrial,
         nodes: dict[str, TaskNodes],
     ) -> Steps[Outcome]:
         """What comes of one way; what was chosen stays booked, each task of Volcano's scheduler on one node if it can be.
 
-        `nodes` are those that the trial looks at. A task that no node of those which were found for it takes whole is not led.
+        `nodes` are those that the trial looks at. Of a task that no node of those which were found for it takes whole each
+        member is nominated for its node, unless one of the gang has others displaced.
         """
         outcome = yield from attempt.search(members, trial)
         tried = 0
@@ -253,13 +213,13 @@ class Gangs:
         if not outcome.chosen and tried:
             outcome = yield from attempt.search(members, trial)
         apart = self._apart(trial, attempt)
+        # Volcano's scheduler displaces nobody for a gang of which some are nominated for nodes that take them as they are.
+        nominated = not any(lift.displaces for lift in trial.lifts.values())
         for each in [each for each in trial.lifts.values() if each.pod.task in apart]:
-            trial.lift_again(
-                each, lambda entry, card: self._judge.lift(entry, card or None, attempt.together, NOT_LED)
-            )
+            trial.lift_again(each, partial(self._judge.lift_apart, nominated=nominated))
         return outcome
 
-    def _apart(self, trial: LedgerTrial, attempt: _Attempt) -> Mapping[str, Sequence[str]]:
+    def _apart(self, trial: LedgerTrial, attempt: Attempt) -> Mapping[str, Sequence[str]]:
         return led_apart(
             lift
             for lift in trial.lifts.values()
@@ -275,7 +235,7 @@ class Gangs:
         return members
 
     def _searched(
-        self, unit: Unit, ready: Sequence[Entry], attempt: _Attempt, held: HeldCards
+        self, unit: Unit, ready: Sequence[Entry], attempt: Attempt, held: HeldCards
     ) -> Steps[list[Lift] | Verdict]:
         ledger, outcome, exhausted = self._ledger, Outcome(), False
         wanted, means = attempt.wanted, attempt.means

@@ -72,12 +72,11 @@ class LedgerTrial:
         self.most = max(self.most, len(self._taken))
         return True
 
-    def lift_again(self, lift: Lift, anew: Callable[[Entry, str], Lift]) -> None:
-        """Books a member anew that was taken, for the same card, as `anew` does it."""
-        card = next(iter(lift.assigned), NO_CARD)
+    def lift_again(self, lift: Lift, anew: Callable[[Entry, Lift], Lift]) -> None:
+        """Books a member anew that was taken, as `anew` does it."""
         self._retract(lift)
         with self._ledger.wakeups.muted():
-            self.lifts[lift.pod.uid] = anew(self._entry(lift.pod.uid), card)
+            self.lifts[lift.pod.uid] = anew(self._entry(lift.pod.uid), lift)
         self._changes = self._ledger.changes
 
     def give_back(self) -> None:

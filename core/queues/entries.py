@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container
 
-from core.mgpu.destination import led_to
+from core.mgpu.destination import booked_on
 from core.queues.access_book import AccessBook
 from core.queues.account import Account
 from core.queues.amounts import add
@@ -86,11 +86,11 @@ class Entries:
         self.shares_changed.note(entry.share_key)
         if sign > 0:
             self.shares[entry.share_key] = entry
-            for node in led_to(entry.pod):
+            for node in booked_on(entry.pod):
                 self.shares_to.setdefault(node, {})[entry.pod.uid] = entry
             return
         del self.shares[entry.share_key]
-        for node in dict.fromkeys(led_to(entry.pod)):
+        for node in dict.fromkeys(booked_on(entry.pod)):
             led = self.shares_to[node]
             del led[entry.pod.uid]
             if not led:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from core.cards.ask import assignment_of
-from core.names import MGPU_RESOURCES, NODE_ANNOTATION
+from core.mgpu.destination import booked_on
+from core.names import MGPU_RESOURCES
 from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
 from core.queues.attribution import Attribution
@@ -13,7 +14,7 @@ from core.queues.demand import Demand
 from core.stage import Stage, let_in
 
 ShareKey = tuple[str, str]
-"""The UID of a pod and the record of the nodes that it was led to."""
+"""The UID of a pod and the node on which room is booked for it; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class Entry:
 
     @property
     def share_key(self) -> ShareKey:
-        """The pod together with the nodes that it was led to: led elsewhere it is booked anew."""
-        return self.pod.uid, self.pod.annotations.get(NODE_ANNOTATION, "")
+        """The pod together with the node of its room: with another one it is booked anew."""
+        return self.pod.uid, "".join(booked_on(self.pod))
 
     @property
     def charge(self) -> tuple[Attribution, Demand]:

@@ -86,6 +86,7 @@ def live_through_the_main_stories(cluster: Cluster, installation: Installation) 
     cluster.create(share_pod("share", 30, 1024, schedulerName=NOBODY))
     cluster.bind(binding("share", node)).expect(201)
     assert cluster.bind(binding("nobody", node)).status == HTTPStatus.NOT_FOUND
+    be_nominated(cluster, name, node)
     cluster.try_create(pod("cpu", limits={"cpu": "1"})).expect(201)
     kept = Kept(cluster.plane, installation)
     kept.distrust()
@@ -96,6 +97,19 @@ def live_through_the_main_stories(cluster: Cluster, installation: Installation) 
     leader_index(cluster.plane, installation)
     cluster.finish("one")
     wait_for("the next one runs", lambda: "waits" in cluster.running(), 60.0)
+
+
+def be_nominated(cluster: Cluster, queue_name: str, node: str) -> None:
+    """A task of Volcano's scheduler that takes a second node besides."""
+    cluster.add_nodes(mgpu_node(unique("mgpu"), cards=1, memory_mib=CARD_MIB))
+    cluster.create(podgroup("apart", queue_name, 2))
+    members = [share_pod(f"apart-{number}", 60, 1024, schedulerName="volcano") for number in range(2)]
+    cluster.create(*in_group("apart", *members))
+
+    def nominated() -> bool:
+        return all(cluster.pod(f"apart-{number}")["status"].get("nominatedNodeName") for number in range(2))
+
+    wait_for(f"both are nominated, one of them for {node}", nominated)
 
 
 @pytest.mark.timeout(400)

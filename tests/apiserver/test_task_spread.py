@@ -91,6 +91,44 @@ class TestSpread:
         bound = {pod["spec"]["nodeName"] for name, pod in cluster.pods().items() if name.startswith("g-")}
         assert bound == {*hosts} - {used}
 
+    def test_an_mgpu_task_that_takes_several_nodes_is_nominated_for_them_and_starts(
+        self, cluster: Cluster
+    ) -> None:
+        """By sums the node in use has room for one of them, and the scheduler would send it there again and again."""
+        whole, parts = [unique("mgpu"), unique("mgpu")], unique("mgpu")
+        pool = unique("pool")
+        hosts = [mgpu_node(parts, cards=2, memory_mib=CARD_MIB)]
+        hosts += [mgpu_node(host, cards=1, memory_mib=CARD_MIB) for host in whole]
+        for host in hosts:
+            host["metadata"]["labels"]["pool"] = pool
+        cluster.add_nodes(hosts[0])
+        cluster.create(*(share_pod(f"x-{n}", 60, 1024, nodeSelector={"pool": pool}) for n in range(2)))
+        cluster.wait_running("x-0", "x-1")
+        cluster.add_nodes(*hosts[1:])
+        name = unique("q")
+        cluster.create_queue(queue(name, json.dumps({"CARD": 1})))
+        cluster.create(podgroup("g", name, 2))
+        members = [
+            share_pod(f"g-{n}", 80, 1024, schedulerName="volcano", nodeSelector={"pool": pool})
+            for n in range(2)
+        ]
+        for member in in_group("g", *members):
+            member["metadata"]["annotations"][names.TASK_SPEC_ANNOTATION] = "w"
+            cluster.create(member)
+
+        def nominated() -> set[str]:
+            return {pod.get("status", {}).get("nominatedNodeName", "") for pod in cluster.pods().values()} - {
+                ""
+            }
+
+        wait_for("both are nominated", lambda: nominated() == {*whole})
+        for pod in (cluster.pod("g-0"), cluster.pod("g-1")):
+            node = pod["metadata"]["annotations"][names.NOMINATED_ANNOTATION]
+            assert pod["status"]["nominatedNodeName"] == node
+            assert names.NODE_ANNOTATION not in pod["metadata"]["annotations"]
+        assert Scheduler(cluster).run(parts, *whole) == 2
+        assert {cluster.pod(f"g-{n}")["spec"]["nodeName"] for n in range(2)} == {*whole}
+
 
 class TestSingle:
     """`cards.multiCardTask: single`."""

@@ -89,6 +89,10 @@ class PodBuilder(Builder):
         """Lifted, with room booked on this node."""
         return self.annotation(names.NODE_ANNOTATION, node)
 
+    def nominated_for(self, node: str) -> Self:
+        """Lifted, with room booked on this node, and free to go to others."""
+        return self.annotation(names.NOMINATED_ANNOTATION, node)
+
     def host_port(self, port: int) -> Self:
         """With a port of the node, which not every node has free."""
         first, *others = self.raw["spec"]["containers"]

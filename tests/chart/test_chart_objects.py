@@ -63,6 +63,7 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
         },
         "ClusterRole/cardquota-controller": {
             "pods": ("get", "list", "patch", "watch"),
+            "pods/status": ("patch",),
             "nodes": READ,
             "namespaces": READ,
             "queues.scheduling.volcano.sh": READ,

@@ -3,6 +3,8 @@
 Within one cycle the real one keeps for each node why it has refused a pod, by the pod's job *and task*, and gives that as the
 answer for all other pods of the task (`predicateErrorCacheEnable`, on by default; `taskPredicateErrorCache` in
 pkg/scheduler/util/predicate_helper.go). A job is bound when at least minMember of its pods are or can be; else nothing is.
+A pod that is nominated for a node is tried there before any other one is asked (`NominatedNodeName` in
+pkg/scheduler/actions/allocate/allocate.go), where its node has enough in sum; versions before 1.12 do not.
 """
 
 from collections import Counter
@@ -21,8 +23,9 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 class VolcanoCycle:
     """One scheduling cycle after the other; nothing is remembered in between."""
 
-    def __init__(self, *, predicate_error_cache: bool = True) -> None:
+    def __init__(self, *, predicate_error_cache: bool = True, nominations: bool = True) -> None:
         self._caching = predicate_error_cache
+        self._nominations = nominations
 
     def run(self, nodes: Iterable[Json], groups: Iterable[Json], pods: Sequence[Json]) -> dict[str, str]:
         """Pod -> node of all that is bound in this cycle, by name; pods, groups and nodes of one namespace."""
@@ -55,7 +58,22 @@ class VolcanoCycle:
         free: Mapping[str, Counter[str]],
         refusals: set[tuple[str, str, str]],
     ) -> str:
-        """The first node that takes the pod, all are asked; empty when none does."""
+        """The node for which the pod is nominated, else the first one that takes it, all are asked; empty when none does."""
+        nominated = pod.get("status", {}).get("nominatedNodeName", "") if self._nominations else ""
+        if nominated in nodes and _asked(pod) <= free[nominated]:
+            taking = self._taking(pod, {nominated: nodes[nominated]}, free, refusals)
+            if taking:
+                return nominated
+        return next(iter(self._taking(pod, nodes, free, refusals)), "")
+
+    def _taking(
+        self,
+        pod: Json,
+        nodes: Mapping[str, Mapping[str, str]],
+        free: Mapping[str, Counter[str]],
+        refusals: set[tuple[str, str, str]],
+    ) -> list[str]:
+        """All of these nodes that take the pod; those that do not are remembered."""
         task = pod["metadata"]["annotations"].get(names.TASK_SPEC_ANNOTATION, "")
         taking: list[str] = []
         for node, labels in nodes.items():
@@ -66,7 +84,7 @@ class VolcanoCycle:
                 taking.append(node)
             else:
                 refusals.add(key)
-        return taking[0] if taking else ""
+        return taking
 
 
 def _admits(spec: Json, labels: Mapping[str, str]) -> bool:

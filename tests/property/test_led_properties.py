@@ -18,7 +18,6 @@ from core.objects import Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
-from core.queues.promises import promised_on
 from core.refusal import Refusal
 from core.settings import MgpuSettings, Settings
 from tests.builders import a_node, a_pod, a_queue
@@ -71,7 +70,8 @@ def never_too_much(ledger: Ledger) -> None:
         model = model_of(node)
         found = occupancy(model, ledger.pods_on(name), ledger.settings.mgpu)
         assert found.irregularities == ()
-        assert have_room(promised_on(ledger, name), model, found.state, ledger.settings.mgpu)
+        promised = [ask for entry in ledger.led_to(name).values() if (ask := entry.demand.mgpu)]
+        assert have_room(promised, model, found.state, ledger.settings.mgpu)
         pods = [*ledger.pods_on(name), *(entry.pod for entry in ledger.led_to(name).values())]
         assert sum(pod.requests.get("cpu", 0) for pod in pods) <= node.allocatable["cpu"]
 

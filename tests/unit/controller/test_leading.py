@@ -13,6 +13,7 @@ from controller.discovery import NodeWatch
 from controller.leading import QUIET_S, Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
+from controller.nominations import Nominations
 from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
 from controller.queue_records import QueueRecords
@@ -50,6 +51,7 @@ class Leading:
         self.leader = Leader(
             self.world.caches,
             Lifter(*parts),
+            Nominations(writer, self.world.caches),
             Publisher(*parts),
             Repairer(writer, self.world.caches, recorder, metrics, Settings()),
             ReservationWatch(writer, *parts[1:], Settings(), lambda: 0),

@@ -15,6 +15,7 @@ from controller.discovery import NodeWatch
 from controller.leading import Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
+from controller.nominations import Nominations
 from controller.overruns import OverrunWatch
 from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
@@ -64,6 +65,7 @@ class Replica:
         self.leader = Leader(
             self.caches,
             Lifter(*parts),
+            Nominations(self.writer, self.caches),
             Publisher(*parts),
             Repairer(self.writer, self.caches, recorder, metrics, SETTINGS),
             reservations,

@@ -114,3 +114,21 @@ def test_who_is_bound_elsewhere_or_gone_has_nothing_booked_any_more() -> None:
     ledger.drop_pod("uid-ml-b")
     assert not ledger.led_to("n1")
     assert not ledger.led_to("n2")
+
+
+def mate(name: str, core: int, node: str = "n1") -> PodBuilder:
+    return share(name, core).in_group("g").task("w").nominated_for(node)
+
+
+def test_a_member_may_have_the_place_for_which_another_one_of_its_task_was_nominated() -> None:
+    binder = books(a_node("n1").mgpu(1, memory=10_000), mate("a", 60), mate("b", 60, "n2"))
+    assert bind(binder, share("late", 50).in_group("g").task("v")) == reasons.MGPU_NO_ROOM
+    assert bind(binder, mate("b", 60, "n2")) == "0"
+    assert bind(binder, mate("a", 60)) == reasons.MGPU_NO_ROOM
+
+
+@pytest.mark.parametrize("order", [*permutations((60, 40, 51, 49))])
+def test_members_that_were_nominated_for_one_node_all_find_their_cards_there(order: tuple[int, ...]) -> None:
+    binder = books(TWO, *(mate(f"p{size}", size) for size in order))
+    cards = {size: bind(binder, mate(f"p{size}", size)) for size in order}
+    assert cards[60] == cards[40] != cards[51] == cards[49], cards

@@ -45,3 +45,15 @@ def test_room_that_is_booked_is_no_room_for_others() -> None:
 
 def test_who_is_on_the_way_to_another_node_takes_none() -> None:
     assert fits(books(share("a").led_to("n2"), share("b").led_to("n2")), share("late", 100).mgpu(core=60))
+
+
+def mate(name: str, node: str, task: str = "w") -> PodBuilder:
+    return share(name).in_group("g").task(task).nominated_for(node)
+
+
+def test_members_of_a_task_find_room_where_others_of_it_were_nominated_and_nobody_else_does() -> None:
+    """Their scheduler would take the refusal of one for that of all."""
+    ledger = books(mate("a", "n1"), mate("b", "n1"))
+    assert fits(ledger, mate("c", "n2"))
+    assert not fits(ledger, mate("v", "n2", task="v"))
+    assert not fits(ledger, share("late"))

@@ -1,0 +1,145 @@
+"""Members of a task are nominated for the node of their room: after the lift, in each term, and anew when places change."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from controller.nominations import AGAIN_S, Nominations
+from core import names
+from core.settings import Settings
+from kube import errors
+from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.objects import PodBuilder
+from tests.unit.controller.cluster import caches, show
+from tests.unit.controller.fakes import Writer, term
+
+pytestmark = pytest.mark.looptime
+
+BROKEN = errors.ServerError(500, "InternalError", "broken", None, None)
+FORBIDDEN = errors.Forbidden(403, "Forbidden", "no rights", None, None)
+GONE = errors.NotFound(404, "NotFound", "gone", None, None)
+
+
+def member(name: str, node: str = "", *, task: str = "w", core: int = 80) -> PodBuilder:
+    built = a_pod(name).mgpu(core=core, memory=1024).in_group("g").task(task).scheduler("volcano")
+    return built.charged("q").nominated_for(node) if node else built.gated()
+
+
+class World:
+    def __init__(self, *pods: PodBuilder, settings: Settings | None = None) -> None:
+        nodes = [a_node(name).mgpu(1, memory=16384).view() for name in ("m0", "m1", "m2")]
+        self.caches = caches(nodes, [pod.view() for pod in pods], settings=settings or Settings())
+        self.caches.ledger.put_queue(a_queue("q").view())
+        self.caches.ledger.put_group(a_group("g").in_queue("q").min_member(2).view())
+        self.writer = Writer()
+        self.nominations = Nominations(self.writer, self.caches)
+
+    @asynccontextmanager
+    async def leading(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.nominations.run(term()))
+        await asyncio.sleep(0)
+        yield
+        task.cancel()
+        await asyncio.wait([task])
+
+    def shows(self, pod: PodBuilder) -> None:
+        view = pod.view()
+        show(self.caches.pods, view.key, view)
+
+    async def written(self, after_s: float = 0.1) -> list[tuple[str, str | None, Any]]:
+        """What has been written since the last time."""
+        await asyncio.sleep(after_s)
+        writes, self.writer.writes = self.writer.writes, []
+        return [(each.name, each.subresource, each.body) for each in writes]
+
+
+def status(name: str, node: str) -> tuple[str, str | None, Any]:
+    body = {"status": {"nominatedNodeName": node}, "metadata": {"uid": f"uid-ml-{name}"}}
+    return name, "status", body
+
+
+async def test_a_member_is_nominated_once_its_lift_is_seen_and_not_again() -> None:
+    world = World(member("a"))
+    async with world.leading():
+        assert await world.written() == []
+        world.shows(member("a", "m0"))
+        assert await world.written() == [status("a", "m0")]
+        world.shows(member("a", "m0").label("seen", "again"))
+        assert await world.written() == []
+
+
+async def test_a_new_leader_nominates_all_who_have_no_node_yet() -> None:
+    world = World(member("a", "m0"), member("b", "m1").bound_to("m1"), member("c"))
+    assert await world.written() == []
+    async with world.leading():
+        assert await world.written() == [status("a", "m0")]
+
+
+async def test_who_was_narrowed_to_a_node_needs_no_nomination() -> None:
+    world = World(a_pod("a").mgpu(core=80, memory=1024).charged("q").led_to("m0"))
+    async with world.leading():
+        assert await world.written() == []
+
+
+async def test_who_loses_its_place_to_a_member_of_its_task_gets_that_one_s() -> None:
+    """`b` may go where `a` has gone, but there is no room for it any more."""
+    world = World(member("a", "m0"), member("b", "m1"), member("other", "m1", task="v"))
+    async with world.leading():
+        await world.written()
+        world.shows(member("a", "m0").bound_to("m1"))
+        place = {"annotations": {names.NOMINATED_ANNOTATION: "m0"}, "uid": "uid-ml-b"}
+        assert await world.written() == [("b", None, {"metadata": place})]
+        world.shows(member("b", "m0"))
+        assert await world.written() == [status("b", "m0")]
+
+
+async def test_places_are_changed_among_equals_alone() -> None:
+    world = World(member("a", "m0"), member("less", "m1", core=10), member("other", "m1", task="v"))
+    async with world.leading():
+        await world.written()
+        world.shows(member("a", "m0").bound_to("m1"))
+        assert await world.written() == []
+
+
+async def test_who_goes_where_it_was_nominated_for_takes_nobody_s_place() -> None:
+    world = World(member("a", "m1"), member("b", "m1"))
+    async with world.leading():
+        await world.written()
+        world.shows(member("a", "m1").bound_to("m1"))
+        assert await world.written() == []
+
+
+async def test_a_write_that_the_server_cannot_answer_is_tried_again() -> None:
+    world = World(member("a", "m0"))
+    world.writer.answers.append(BROKEN)
+    async with world.leading():
+        assert await world.written(AGAIN_S / 2) == [status("a", "m0")]
+        assert await world.written(AGAIN_S) == [status("a", "m0")]
+
+
+@pytest.mark.parametrize("error", [FORBIDDEN, GONE])
+async def test_a_refused_one_is_left_at_that(error: errors.KubeError) -> None:
+    world = World(member("a", "m0"))
+    world.writer.answers.append(error)
+    async with world.leading():
+        assert await world.written() == [status("a", "m0")]
+        assert await world.written(60 * AGAIN_S) == []
+
+
+async def test_nothing_is_written_for_a_pod_that_has_got_a_node_or_is_gone_meanwhile() -> None:
+    world = World(member("a", "m0"))
+    world.writer.answers.append(BROKEN)
+    async with world.leading():
+        await world.written(AGAIN_S / 2)
+        world.shows(member("a", "m0").bound_to("m0"))
+        assert await world.written(2 * AGAIN_S) == []
+
+
+async def test_without_mgpu_nobody_is_nominated() -> None:
+    world = World(member("a"), settings=Settings.model_validate({"features": {"mgpu": False}}))
+    async with world.leading():
+        world.shows(member("a", "m0"))
+        assert await world.written() == []
