@@ -89,7 +89,8 @@ class _Seen:
             if entry is None:
                 continue
             group = group or ledger.group_of(entry.pod)
-            if entry.stage is Stage.WAITING:
+            # A lift that is tried is none yet, though it is booked.
+            if entry.stage is Stage.WAITING or (observed is not None and observed.gated):
                 waits = True
                 continue
             queue = queue or entry.queue
@@ -97,11 +98,16 @@ class _Seen:
                 unbound.append(observed or entry.pod)
         if group is None:
             return
-        self.cut_short = tally.progress(minimum_of(group)).short
+        progress = tally.progress(minimum_of(group))
+        self.cut_short = progress.short
         if waits or unbound:
-            progress, lacking = ledger.groups.progress(group), ledger.groups.lacks(self._key)
             self.gang = Unfinished(
-                group, queue or group.queue, progress.counted, lacking, unbound, recorded=progress.unfinished
+                group,
+                queue or group.queue,
+                progress.counted,
+                max(progress.missing, sum(progress.missing_tasks.values())),
+                unbound,
+                recorded=progress.unfinished,
             )
 
 
@@ -268,7 +274,7 @@ def unfinished_notice(gang: Unfinished, settings: ReservationSettings) -> tuple[
         )
     return reasons.GANG_UNFINISHED, (
         f"Queue <{gang.queue}>: of {members} {gang.counted} are in, for more than {after_s} s; {len(gang.unbound)} hold quota "
-        f"and have no node. {place} {gang.lacking}; {then}"
+        f"and have no node. {place} {gang.lacking} (the events of those that wait say why); {then}"
     )
 
 
