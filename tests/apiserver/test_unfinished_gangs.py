@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from http import HTTPStatus
 
 import pytest
 
@@ -74,3 +75,62 @@ def test_of_two_gangs_cut_in_half_by_hand_one_is_finished(
     assert now["one-3"]["metadata"]["annotations"][names.GANG_ANNOTATION] == "4"
     wait_for("nothing is unfinished any more", lambda: unfinished(0))
     assert in_(cluster, "two") == set()
+
+
+REFUSED = ("half-2", "half-3")
+MENDED_S = 90.0
+"""A lift that was refused is tried anew after half a minute."""
+
+
+def refuse(cluster: Cluster, *pods: str) -> list[str]:
+    """Somebody's policy that lets nobody change these pods; the paths of what it is made of."""
+    name = unique("strangers")
+    api = "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": cluster.namespace}}}
+    validation = {"expression": f"!(object.metadata.name in {[*pods]})", "message": "not on a Sunday"}
+    policy = {
+        "apiVersion": api,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule], **here},
+            "validations": [{**validation, "reason": "Forbidden"}],
+        },
+    }
+    bound = {
+        "apiVersion": api,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }
+    paths = [cluster.make(each) for each in (policy, bound)]
+
+    def in_force() -> bool:
+        answers = [cluster.api.patch(cluster.path(pod), {}, dryRun="All") for pod in pods]
+        return all(answer.status == HTTPStatus.FORBIDDEN for answer in answers)
+
+    wait_for("the policy is in force", in_force)
+    return paths
+
+
+def test_half_a_gang_whose_other_half_may_not_be_lifted_is_told_gives_back_and_comes_whole_later(
+    cluster: Cluster, installation: Installation
+) -> None:
+    card, name = cluster.add_card(), unique("q")
+    path = cluster.create_queue(queue(name, json.dumps({card: 1})))
+    members = [member("half", number, card, name) for number in range(4)]
+    cluster.create(podgroup("half", name, 4), *members)
+    *_, binding = refuse(cluster, *REFUSED)
+    cluster.set_quota(path, json.dumps({card: 4}))
+    for pod in REFUSED:
+        assert "not on a Sunday" in cluster.wait_said(pod, reasons.LIFT_REFUSED)
+    said = cluster.wait_said("half", reasons.GANG_UNFINISHED, kind="PodGroup")
+    assert "lacks 2 (the events of those that wait say why)" in said
+    for number in range(2):
+        cluster.wait_said(f"half-{number}", reasons.GANG_GIVEN_BACK)
+    wait_for("what was in is given back", lambda: {*cluster.pods()} == {*REFUSED})
+    assert in_(cluster, "half") == set()
+    cluster.api.delete(binding).expect()
+    cluster.create(*members[:2])
+    wait_for("the gang is whole", lambda: len(in_(cluster, "half")) == 4, MENDED_S)
