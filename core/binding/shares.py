@@ -53,8 +53,9 @@ def decide(
     """The cards of `pod` on `node`, computed from the other pods that are bound there (`pod` itself is left out).
 
     `promised` are the other pods for which room is booked there: they find it after this one, and so do those that give way
-    to it (`shared`) if they can. A pod that was led there itself gets its room in any case. The node is judged anew: it may have been relabelled since the scheduler looked at it. That the pod exists, is
-    unbound, ungated and the one meant has been checked by the caller, who also answers a repeated call alike.
+    to it (`shared`) if they can. A pod for which room is booked there gets it in any case. The node is judged anew: it may have
+    been relabelled since the scheduler looked at it. That the pod exists, is unbound, ungated and the one meant has been checked
+    by the caller, who also answers a repeated call alike.
     """
     if isinstance(ask, Refusal):
         return ask

@@ -3,9 +3,10 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from random import Random
 
 import pytest
@@ -89,8 +90,9 @@ class Times:
         assert slowest < BOUND_S + usual, (slowest, usual)
 
 
-def in_phase(cluster: Cluster, phase: str) -> set[str]:
-    return {name for name, stored in cluster.pods().items() if stored["status"].get("phase") == phase}
+def are_in(cluster: Cluster, pods: Iterable[str], phase: str) -> bool:
+    stored = cluster.pods()
+    return all(stored[name]["status"].get("phase") == phase for name in pods)
 
 
 def controls(prefix: str, scheduler: str) -> list[Object]:
@@ -240,11 +242,11 @@ def test_of_four_times_as_many_pods_as_there_is_room_for_each_has_its_turn_and_n
         while len(ended) < len(pods):
             wait_at_rest(cluster)
             bound = sorted({*bound_shares(cluster)} - ended)
-            wait_for("all that are bound run", lambda bound=bound: {*bound} <= cluster.running())
+            wait_for("all that are bound run", partial(are_in, cluster, bound, "Running"))
             leaving = order.sample(bound, min(len(bound), 6))
             cluster.finish(*leaving)
             ended.update(leaving)
-            wait_for("they have ended", lambda: {*ended} <= in_phase(cluster, "Succeeded"))
+            wait_for("they have ended", partial(are_in, cluster, ended, "Succeeded"))
         assert sticky.denied == Counter()
         assert max(sticky.sessions.values(), default=0) <= SESSIONS
         assert denied() == before
