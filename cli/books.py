@@ -11,28 +11,13 @@ if TYPE_CHECKING:
 
 def of(state: "State", settings: "Settings") -> "Ledger":
     """A ledger that has taken in every object of the state."""
+    from core.queues.intake import put
     from core.queues.ledger import Ledger
 
     ledger = Ledger(settings)
-    for node in state.nodes:
-        ledger.put_node(node)
-    for namespace in state.namespaces:
-        ledger.put_namespace(namespace)
-    for queue in state.queues:
-        ledger.put_queue(queue)
-    for group in state.groups:
-        ledger.put_group(group)
-    for job in state.jobs:
-        ledger.put_job(job)
     ledger.devices.serve(state.claims_served)
-    for device_class in state.device_classes:
-        ledger.put_class(device_class)
-    for claim in state.claims:
-        ledger.devices.put_claim(claim)
-    for template in state.templates:
-        ledger.devices.put_template(template)
-    for pod in state.pods:
-        ledger.put_pod(pod)
+    for view in state.views():
+        put(ledger, view)
     return ledger
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from cli import installation
 from cli.errors import UnavailableError
 from core import names
+from core.objects import kinds
 from kube import connection, resources
 from kube.client import Client
 from kube.errors import Forbidden, KubeError, NotFound
@@ -87,7 +88,7 @@ async def _settings(kubeconfig: Path | None, context: str | None) -> Reading:
 async def _read(kubeconfig: Path | None, context: str | None, namespace: str | None) -> Reading:
     async with await Client.connect(kubeconfig, context) as client:
         reader = _Reader(client, namespace or connection.namespace_of(kubeconfig, context))
-        any_version, claims = (BestVersion(client, resources.DEVICE_VERSIONS) for _ in range(2))
+        any_version, claims = (BestVersion(client, kinds.CLAIM.versions) for _ in range(2))
         for resource, source in (
             (resources.NODES, client),
             (resources.NAMESPACES, client),

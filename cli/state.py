@@ -12,10 +12,10 @@ The raw objects are kept as they stood, without stand-ins: patches are made agai
 """
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -34,21 +34,14 @@ from core.objects import (
     Node,
     Pod,
     Queue,
-    claim,
-    claim_template,
-    device_class,
-    group,
-    job,
-    namespace,
-    node,
+    kinds,
     pod,
-    queue,
 )
 from core.objects import raw as read
+from core.objects.kinds import KINDS, Kind, View
 from core.refusal import Refusal
 
 Raw = Mapping[str, Any]
-View = TypeVar("View")
 
 
 class ObjectKind(NamedTuple):
@@ -57,31 +50,26 @@ class ObjectKind(NamedTuple):
     group: str
     kind: str
 
+    @classmethod
+    def of(cls, row: Kind[Any]) -> "ObjectKind":
+        """The kind of a row of the table."""
+        return cls(row.group, row.kind)
 
-POD: Final = ObjectKind("", "Pod")
-NODE: Final = ObjectKind("", "Node")
-NAMESPACE: Final = ObjectKind("", "Namespace")
-QUEUE: Final = ObjectKind("scheduling.volcano.sh", "Queue")
-GROUP: Final = ObjectKind("scheduling.volcano.sh", "PodGroup")
-JOB: Final = ObjectKind("batch.volcano.sh", "Job")
-DEVICE_CLASS: Final = ObjectKind("resource.k8s.io", "DeviceClass")
-CLAIM: Final = ObjectKind("resource.k8s.io", "ResourceClaim")
-CLAIM_TEMPLATE: Final = ObjectKind("resource.k8s.io", "ResourceClaimTemplate")
+
+POD: Final = ObjectKind.of(kinds.POD)
+NODE: Final = ObjectKind.of(kinds.NODE)
+NAMESPACE: Final = ObjectKind.of(kinds.NAMESPACE)
+QUEUE: Final = ObjectKind.of(kinds.QUEUE)
+GROUP: Final = ObjectKind.of(kinds.GROUP)
+JOB: Final = ObjectKind.of(kinds.JOB)
+CLAIM: Final = ObjectKind.of(kinds.CLAIM)
 CONFIG_MAP: Final = ObjectKind("", "ConfigMap")
 LEASE: Final = ObjectKind("coordination.k8s.io", "Lease")
 
 _NAMESPACED: Final = {
-    POD: True,
-    NODE: False,
-    NAMESPACE: False,
-    QUEUE: False,
-    GROUP: True,
-    JOB: True,
-    DEVICE_CLASS: False,
-    CLAIM: True,
-    CLAIM_TEMPLATE: True,
     CONFIG_MAP: True,
     LEASE: True,
+    **{ObjectKind.of(row): row.namespaced for row in KINDS},
     **{ObjectKind(*kind): workloads.KINDS[kind].namespaced for kind in sorted(workloads.KINDS)},
 }
 
@@ -133,6 +121,11 @@ class State:
         kinds = [kind.kind for kind in (NODE, QUEUE, POD) if kind.kind in self.unseen]
         pods = ["Pod in all namespaces"] if self.pods_of else []
         return ", ".join([*kinds, *pods])
+
+    def views(self) -> Iterator[View]:
+        """All objects that decisions rest on, in the order of the table of kinds."""
+        for row in KINDS:
+            yield from getattr(self, row.collection)
 
     def extended(self, more: Mapping[ObjectKind, Mapping[str, Raw]]) -> "State":
         """The state with more PodGroups and pods, younger than all that is there; what is there already is moved behind."""
@@ -286,23 +279,12 @@ def _build(items: Iterable[_Item]) -> State:
         kind: tuple(fill(kind, key, one) for key, one in found.items()) for kind, found in raw.items()
     }
 
-    def views(kind: ObjectKind, project: Callable[[Raw], View]) -> tuple[View, ...]:
-        return tuple(map(project, complete.get(kind, ())))
+    def views(row: Kind[Any]) -> tuple[Any, ...]:
+        project = _with_labels if row is kinds.POD else row.project
+        return tuple(map(project, complete.get(ObjectKind.of(row), ())))
 
-    return State(
-        nodes=views(NODE, node.project),
-        pods=views(POD, _with_labels),
-        queues=views(QUEUE, queue.project),
-        groups=views(GROUP, group.project),
-        jobs=views(JOB, job.project),
-        namespaces=views(NAMESPACE, namespace.project),
-        claims=views(CLAIM, claim.project),
-        templates=views(CLAIM_TEMPLATE, claim_template.project),
-        device_classes=views(DEVICE_CLASS, device_class.project),
-        raw=raw,
-        complete=complete,
-        warnings=tuple(warnings),
-    )
+    collections: dict[str, Any] = {row.collection: views(row) for row in KINDS}
+    return State(**collections, raw=raw, complete=complete, warnings=tuple(warnings))
 
 
 def _with_labels(raw: Raw) -> pod.Pod:

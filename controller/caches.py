@@ -3,58 +3,25 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from controller.readings import Readings
 from core.crossquota.book import GuestBook
 from core.crossquota.selector import keys
 from core.mgpu.booked import RecordBook
-from core.objects import (
-    Claim,
-    ClaimTemplate,
-    DeviceClass,
-    Group,
-    Job,
-    Namespace,
-    Node,
-    Pod,
-    Queue,
-    claim,
-    claim_template,
-    device_class,
-    group,
-    job,
-    namespace,
-    node,
-    pod,
-    queue,
-)
+from core.objects import Group, Pod, kinds, pod
+from core.objects.kinds import Kind, V
+from core.queues import intake
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import Pace, Steps
 from kube.client import Json
-from kube.informer import GARBAGE, Informer
+from kube.informer import GARBAGE, Informer, informer_of
 from kube.reflector import ListWatch
-from kube.resources import (
-    DEVICE_CLASSES,
-    DEVICE_VERSIONS,
-    NAMESPACES,
-    NODES,
-    PODGROUPS,
-    PODS,
-    QUEUES,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    VOLCANO_JOBS,
-    Resource,
-)
 from kube.turns import Turns
-from kube.versions import BestVersion
 
 _KEPT_IN_A_STEP: Final = 1000
 """Pods that are gone through for their records; most have no shares."""
-
-V = TypeVar("V", Pod, Node, Queue, Group, Job, Namespace, Claim, ClaimTemplate, DeviceClass)
 
 
 class Caches:
@@ -72,26 +39,16 @@ class Caches:
         ledger = self.ledger
         labels = keys(settings.cross_quota.label_selector)
         self.project_pod = partial(pod.project, labels_kept=labels)
-        self.pods = _informer(client, PODS, self.project_pod, _namespaced)
-        self.nodes = _informer(client, NODES, node.project, _named)
-        self.queues = _informer(client, QUEUES, queue.project, _named, optional=True)
-        groups = BestVersion(client, (PODGROUPS.version,), ledger.serve_groups)
-        self.groups = _informer(groups, PODGROUPS, group.project, _namespaced, optional=True)
-        self.jobs = _informer(client, VOLCANO_JOBS, job.project, _namespaced, optional=True)
-        self.namespaces = _informer(client, NAMESPACES, namespace.project, _named)
-        devices = ledger.devices
-        self.claims = _devices(client, RESOURCE_CLAIMS, claim.project, _namespaced, devices.serve)
-        self.templates = _devices(client, RESOURCE_CLAIM_TEMPLATES, claim_template.project, _namespaced)
-        self.device_classes = _devices(client, DEVICE_CLASSES, device_class.project, _named)
+        self.pods = informer_of(client, kinds.POD, project=self.project_pod)
+        self.nodes = self._followed(client, kinds.NODE)
+        self.queues = self._followed(client, kinds.QUEUE)
+        self.groups = self._followed(client, kinds.GROUP, ledger.serve_groups)
+        self.jobs = self._followed(client, kinds.JOB)
+        self.namespaces = self._followed(client, kinds.NAMESPACE)
+        self.claims = self._followed(client, kinds.CLAIM, ledger.devices.serve)
+        self.templates = self._followed(client, kinds.CLAIM_TEMPLATE)
+        self.device_classes = self._followed(client, kinds.DEVICE_CLASS)
         self._with_claims = settings.features.dra
-        self._follow(self.device_classes, ledger.put_class, lambda old: ledger.drop_class(old.name))
-        self._follow(self.claims, devices.put_claim, lambda old: devices.drop_claim(old.key))
-        self._follow(self.templates, devices.put_template, lambda old: devices.drop_template(old.key))
-        self._follow(self.nodes, ledger.put_node, lambda old: ledger.drop_node(old.name))
-        self._follow(self.queues, ledger.put_queue, lambda old: ledger.drop_queue(old.name))
-        self._follow(self.groups, ledger.put_group, lambda old: ledger.drop_group(old.key))
-        self._follow(self.jobs, ledger.put_job, lambda old: ledger.drop_job(old.key))
-        self._follow(self.namespaces, ledger.put_namespace, lambda old: ledger.drop_namespace(old.name))
         self.records = RecordBook(settings.mgpu, ledger.nodes)
         self._follow(self.pods, self._put_pod, self._drop_pod)
         guests = self.guests = GuestBook(settings, self.pods.values)
@@ -258,6 +215,14 @@ class Caches:
         self.records.drop(gone.uid)
         self.ledger.drop_pod(gone.uid)
 
+    def _followed(
+        self, client: ListWatch, kind: Kind[V], on_found: Callable[[bool], None] | None = None
+    ) -> Informer[V]:
+        """An informer whose objects the ledger takes in as they are."""
+        informer = informer_of(client, kind, on_found=on_found)
+        self._follow(informer, partial(intake.put, self.ledger), partial(intake.drop, self.ledger))
+        return informer
+
     def _follow(self, informer: Informer[V], put: Callable[[V], None], drop: Callable[[V], None]) -> None:
         _feed(informer, put, drop)
         informer.subscribe(lambda _old, _new: self.notify())
@@ -271,33 +236,3 @@ def _feed(informer: Informer[V], put: Callable[[V], None], drop: Callable[[V], N
             drop(old)
 
     informer.subscribe(handle)
-
-
-def _informer(
-    client: ListWatch,
-    resource: Resource,
-    project: Callable[[dict[str, Any]], V],
-    key: Callable[[V], str],
-    *,
-    optional: bool = False,
-) -> Informer[V]:
-    return Informer(client, resource, project, key=key, optional=optional)
-
-
-def _devices(
-    client: ListWatch,
-    resource: Resource,
-    project: Callable[[dict[str, Any]], V],
-    key: Callable[[V], str],
-    serve: Callable[[bool], None] = lambda _served: None,
-) -> Informer[V]:
-    """An informer of something about devices, which older API servers have in other versions, or not at all."""
-    return _informer(BestVersion(client, DEVICE_VERSIONS, serve), resource, project, key, optional=True)
-
-
-def _named(view: Node | Queue | Namespace | DeviceClass) -> str:
-    return view.name
-
-
-def _namespaced(view: Pod | Group | Job | Claim | ClaimTemplate) -> str:
-    return view.key

@@ -4,7 +4,7 @@ Raw JSON on purpose: the generated models cost 25 times the memory and the time 
 would drop fields that this version of the library does not know.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import Enum
 from importlib import metadata
@@ -298,20 +298,6 @@ class Client:
         path = resource.path(namespace, name)
         query, body = queries.of_write(timeout_s), orjson.dumps(options)
         request = Request("DELETE", path, "delete", str(resource), within(timeout_s), query, body)
-        return await self._exchange(request)
-
-    async def request_json(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: object = None,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float = 10.0,
-    ) -> Json:
-        """The JSON answer to any other request, such as GET /version or a SubjectAccessReview."""
-        data = None if body is None else orjson.dumps(body)
-        request = Request(method, path, method.lower(), "other", within(timeout_s), query or {}, data)
         return await self._exchange(request)
 
     async def read_text(self, path: str, *, timeout_s: float = 10.0) -> str:

@@ -107,11 +107,6 @@ class Elector:
         return self._term is not None and self._term.valid()
 
     @property
-    def term(self) -> Term | None:
-        """The present term while leading."""
-        return self._term
-
-    @property
     def holder(self) -> tuple[str, Mapping[str, str]] | None:
         """Identity and annotations of the holder when the Lease was last read; None for a free or unknown Lease."""
         if self._lease is None:

@@ -30,11 +30,6 @@ class Health:
         """Makes /readyz fail from now on, so that no new requests are sent here."""
         self._draining = True
 
-    @property
-    def draining(self) -> bool:
-        """Whether `drain` was called."""
-        return self._draining
-
     def live_failures(self) -> dict[str, str]:
         """The live conditions that do not hold, with the reason of each."""
         return _failures(self._live)

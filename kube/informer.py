@@ -6,15 +6,19 @@ seconds, over compact views for milliseconds.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from random import Random
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from core.objects.kinds import Kind
+from core.objects.kinds import V as K
 from kube.metrics import DEFAULT, Metrics
 from kube.reflector import Listed, ListWatch, Reflector, Removed, Timing, Upsert
 from kube.resources import Resource
+from kube.resources import of as resource_of
+from kube.versions import BestVersion
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,8 +35,7 @@ class Informer(Generic[V]):
 
     `project` makes the view of a raw object; None means that the object is not of interest, and an object that stops
     being so counts as deleted. A view that cannot be made (GARBAGE) is counted, logged once, and absent.
-    `key` names a view uniquely within the informer; `indices` give for each index the values a view is found under.
-    Views must be immutable and comparable.
+    `key` names a view uniquely within the informer. Views must be immutable and comparable.
     """
 
     def __init__(
@@ -42,7 +45,6 @@ class Informer(Generic[V]):
         project: Callable[[dict[str, Any]], V | None],
         *,
         key: Callable[[V], str],
-        indices: Mapping[str, Callable[[V], Iterable[str]]] = MappingProxyType({}),
         namespace: str | None = None,
         label_selector: str | None = None,
         field_selector: str | None = None,
@@ -65,8 +67,6 @@ class Informer(Generic[V]):
         self._resource = resource
         self._project = project
         self._key = key
-        self._index_values = indices
-        self._indices: dict[str, dict[str, dict[str, V]]] = {name: {} for name in indices}
         self._by_object: dict[str, V] = {}
         self._views: dict[str, V] = {}
         self._unreadable: set[str] = set()
@@ -74,6 +74,8 @@ class Informer(Generic[V]):
         self._synced = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
         self._refreshed: list[asyncio.Event] = []
+        self._clock = time.monotonic
+        """That of the event loop in which it runs."""
         self._contact: float | None = None
         label = str(resource)
         self._size = metrics.informer_objects.labels(label)
@@ -102,11 +104,9 @@ class Informer(Generic[V]):
     def staleness_s(self) -> float | None:
         """Seconds since the API server last said anything about this resource, None before it first did.
 
-        While the server answers that is no more than some fifteen, however quiet it is. Only within a running event loop.
+        While the server answers that is no more than some fifteen, however quiet it is.
         """
-        if self._contact is None:
-            return None
-        return asyncio.get_running_loop().time() - self._contact
+        return None if self._contact is None else self._clock() - self._contact
 
     def get(self, key: str) -> V | None:
         """The view of that key."""
@@ -116,13 +116,6 @@ class Informer(Generic[V]):
         """All views, live: not to be iterated across an await."""
         return self._views.values()
 
-    def by_index(self, index: str, value: str) -> Sequence[V]:
-        """The views found under `value` in the named index; the work is that of copying them.
-
-        Raises KeyError for an index that was not declared.
-        """
-        return tuple(self._indices[index].get(value, {}).values())
-
     def __len__(self) -> int:
         return len(self._views)
 
@@ -130,7 +123,7 @@ class Informer(Generic[V]):
         """Calls `handler(old, new)` for every view there is, as an addition, and from then on for every change.
 
         (None, new) is an addition, (old, None) a removal; equal views are no change. Handlers are called one after
-        the other in the order of events, after the store and its indices are up to date; they must not block, and an
+        the other in the order of events, after the store is up to date; they must not block, and an
         exception of theirs ends `run`.
         """
         self._handlers.append(handler)
@@ -146,8 +139,8 @@ class Informer(Generic[V]):
 
     async def run(self) -> None:
         """Follows the collection until cancelled."""
-        loop = asyncio.get_running_loop()
-        self._staleness.set_function(lambda: 0.0 if self._contact is None else loop.time() - self._contact)
+        self._clock = asyncio.get_running_loop().time
+        self._staleness.set_function(lambda: self.staleness_s() or 0.0)
         while True:
             self._following = asyncio.create_task(self._follow(), name=f"follow {self._resource}")
             try:
@@ -171,10 +164,9 @@ class Informer(Generic[V]):
         await listed.wait()
 
     async def _follow(self) -> None:
-        loop = asyncio.get_running_loop()
         async with aclosing(self._reflector.run()) as events:
             async for event in events:
-                self._contact = loop.time()
+                self._contact = self._clock()
                 match event:
                     case Upsert(key, raw):
                         self._put(key, self._view_of(key, raw))
@@ -214,32 +206,38 @@ class Informer(Generic[V]):
             if new is not None:
                 # What is left out of comparisons, its version as a rule, is the latest all the same.
                 self._by_object[object_key] = new
-                self._add(self._key(new), new)
+                self._views[self._key(new)] = new
             return
         if old is not None:
-            self._drop(self._key(old), old)
+            self._views.pop(self._key(old), None)
             del self._by_object[object_key]
         if new is not None:
             self._by_object[object_key] = new
-            self._add(self._key(new), new)
+            self._views[self._key(new)] = new
         self._size.set(len(self._views))
         for handler in self._handlers:
             handler(old, new)
 
-    def _add(self, key: str, view: V) -> None:
-        self._views[key] = view
-        for index, values_of in self._index_values.items():
-            entries = self._indices[index]
-            for value in values_of(view):
-                entries.setdefault(value, {})[key] = view
 
-    def _drop(self, key: str, view: V) -> None:
-        self._views.pop(key, None)
-        for index, values_of in self._index_values.items():
-            entries = self._indices[index]
-            for value in values_of(view):
-                found = entries.get(value)
-                if found is not None:
-                    found.pop(key, None)
-                    if not found:
-                        del entries[value]
+def informer_of(
+    client: ListWatch,
+    kind: Kind[K],
+    *,
+    project: Callable[[dict[str, Any]], K] | None = None,
+    on_found: Callable[[bool], None] | None = None,
+    metrics: Metrics = DEFAULT,
+) -> Informer[K]:
+    """An informer of a kind that decisions rest on, in the best version that there is.
+
+    `on_found` is told whether one is served, see BestVersion; `project` stands for the projection of the table.
+    """
+    if on_found is not None or len(kind.versions) > 1:
+        client = BestVersion(client, kind.versions, on_found or (lambda _served: None))
+    return Informer(
+        client,
+        resource_of(kind),
+        project or kind.project,
+        key=kind.key,
+        optional=kind.optional,
+        metrics=metrics,
+    )

@@ -5,7 +5,10 @@ against, and a start without discovery calls also works while an aggregated API 
 """
 
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
+
+from core.objects import kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +67,26 @@ def _segment(text: str) -> str:
     return quote(text, safe="")
 
 
-PODS = Resource("", "v1", "pods", True, "Pod")
-NODES = Resource("", "v1", "nodes", False, "Node")
-NAMESPACES = Resource("", "v1", "namespaces", False, "Namespace")
+def of(kind: kinds.Kind[Any]) -> Resource:
+    """The resource of a kind that decisions rest on, in its best version."""
+    return Resource(kind.group, kind.versions[0], kind.resource, kind.namespaced, kind.kind)
+
+
+PODS = of(kinds.POD)
+NODES = of(kinds.NODE)
+NAMESPACES = of(kinds.NAMESPACE)
+QUEUES = of(kinds.QUEUE)
+PODGROUPS = of(kinds.GROUP)
+VOLCANO_JOBS = of(kinds.JOB)
+DEVICE_CLASSES = of(kinds.DEVICE_CLASS)
+RESOURCE_CLAIMS = of(kinds.CLAIM)
+RESOURCE_CLAIM_TEMPLATES = of(kinds.CLAIM_TEMPLATE)
+
 SECRETS = Resource("", "v1", "secrets", True, "Secret")
 CONFIG_MAPS = Resource("", "v1", "configmaps", True, "ConfigMap")
 EVENTS = Resource("events.k8s.io", "v1", "events", True, "Event")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", True, "Deployment")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", True, "Lease")
-
-QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", False, "Queue")
-PODGROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", True, "PodGroup")
-VOLCANO_JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", True, "Job")
 
 MUTATING_WEBHOOKS = Resource(
     "admissionregistration.k8s.io",
@@ -105,22 +116,7 @@ ADMISSION_POLICY_BINDINGS = Resource(
     False,
     "ValidatingAdmissionPolicyBinding",
 )
-ADMISSION_POLICIES = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingadmissionpolicies",
-    False,
-    "ValidatingAdmissionPolicy",
-)
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", True, "RoleBinding")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, "CustomResourceDefinition"
-)
-
-DEVICE_VERSIONS = ("v1", "v1beta2", "v1beta1")
-"""The versions of resource.k8s.io that are understood, the best one first."""
-DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", False, "DeviceClass")
-RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", True, "ResourceClaim")
-RESOURCE_CLAIM_TEMPLATES = Resource(
-    "resource.k8s.io", "v1", "resourceclaimtemplates", True, "ResourceClaimTemplate"
 )

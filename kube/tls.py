@@ -1,13 +1,11 @@
 """The certificate that a TLS server presents, exchangeable while it serves."""
 
-import asyncio
 import logging
 import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 
 from cryptography import x509
 
@@ -74,45 +72,6 @@ class ServingCertificate:
         self._metrics.certificate_not_after.set(not_after.timestamp())
         _LOG.info("serving certificate loaded", extra={"not_after": not_after.isoformat()})
         return True
-
-
-class CertificateFiles:
-    """A pair that somebody else renews in mounted files (cert-manager, kubelet's Secret volumes)."""
-
-    def __init__(
-        self, serving: ServingCertificate, certificate: Path, key: Path, client_ca: Path | None = None
-    ) -> None:
-        self._serving = serving
-        self._certificate = certificate
-        self._key = key
-        self._client_ca = client_ca
-
-    def load(self) -> bool:
-        """Offers what the files hold now; whether it is being served. Files that cannot be read are no error."""
-        content = self._read()
-        return content is not None and self._serving.load(*content)
-
-    async def run(self, interval_s: float = 10.0) -> None:
-        """Looks at the files every `interval_s` until cancelled.
-
-        Files written one after the other do no harm: halves that do not match are refused, and the next look finds
-        both.
-        """
-        while True:
-            # The reading may block on a slow volume; the context belongs to the event loop's thread.
-            content = await asyncio.to_thread(self._read)
-            if content is not None:
-                self._serving.load(*content)
-            await asyncio.sleep(interval_s)
-
-    def _read(self) -> tuple[bytes, bytes, bytes | None] | None:
-        try:
-            certificate, key = self._certificate.read_bytes(), self._key.read_bytes()
-            client_ca = None if self._client_ca is None else self._client_ca.read_bytes()
-        except OSError as error:
-            _LOG.warning("certificate files cannot be read", extra={"error": str(error)})
-            return None
-        return certificate, key, client_ca
 
 
 def client_context(

@@ -1,17 +1,16 @@
 """The cluster as the admission rules see it: live nodes, queues, namespaces and DeviceClasses, projected."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from core.admission import ClusterView
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
-from core.objects import DeviceClass, Namespace, Node, Queue, device_class, namespace, node, queue
+from core.objects import DeviceClass, Namespace, Node, Queue, kinds
 from core.settings import Settings
 from kube import metrics
-from kube.informer import Informer
+from kube.informer import informer_of
 from kube.reflector import ListWatch
-from kube.resources import DEVICE_CLASSES, DEVICE_VERSIONS, NAMESPACES, NODES, QUEUES
-from kube.versions import BestVersion
 
 
 class LiveViews:
@@ -27,29 +26,12 @@ class LiveViews:
         self._by_name: dict[str, Queue] = {}
         self._namespaces_by_name: dict[str, Namespace] = {}
         self._device_classes = DeviceClasses()
-        self._nodes = Informer(
-            client, NODES, node.project, key=lambda view: view.name, metrics=informer_metrics
-        )
-        self._queues = Informer(
-            client,
-            QUEUES,
-            queue.project,
-            key=lambda view: view.name,
-            optional=True,
-            metrics=informer_metrics,
-        )
-        self._namespaces = Informer(
-            client, NAMESPACES, namespace.project, key=lambda view: view.name, metrics=informer_metrics
-        )
-        self._class_versions = BestVersion(client, DEVICE_VERSIONS)
-        self._classes = Informer(
-            self._class_versions,
-            DEVICE_CLASSES,
-            device_class.project,
-            key=lambda view: view.name,
-            optional=True,
-            metrics=informer_metrics,
-        )
+        self._classes_served = False
+        follow = partial(informer_of, client, metrics=informer_metrics)
+        self._nodes = follow(kinds.NODE)
+        self._queues = follow(kinds.QUEUE)
+        self._namespaces = follow(kinds.NAMESPACE)
+        self._classes = follow(kinds.DEVICE_CLASS, on_found=self._on_classes_found)
         self._with_classes = settings.features.dra
         self._nodes.subscribe(self._on_node)
         self._queues.subscribe(self._on_queue)
@@ -80,11 +62,12 @@ class LiveViews:
             inventory=self._inventory if self._nodes.synced else None,
             queues=self._by_name if self._queues.synced else None,
             namespaces=self._namespaces_by_name if self._namespaces.synced else None,
-            device_classes=self._device_classes
-            if self._classes.synced and self._class_versions.served
-            else None,
+            device_classes=self._device_classes if self._classes.synced and self._classes_served else None,
             serving=self._device_classes if self._classes.synced else None,
         )
+
+    def _on_classes_found(self, served: bool) -> None:
+        self._classes_served = served
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
         """Node by node, so that a heartbeat of one of thousands costs next to nothing."""

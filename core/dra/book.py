@@ -129,10 +129,6 @@ class DeviceBook:
             return NO_EFFECT
         return Effect(frozenset(booking.chain.queues), frozenset(self._sharing(held([booking]))))
 
-    def shortfall(self, pod: Pod, queue: str) -> Refusal | None:
-        """Why the claims of a waiting pod cannot be let into a queue now; None when they can, or when it has none."""
-        return self.obstacle(pod, queue) or self.excess(pod, queue)
-
     def excess(self, pod: Pod, queue: str, *, granted: bool = False) -> Refusal | None:
         """Which limit the claims of a waiting pod would break; of one with an obstacle, as far as they can be counted.
 

@@ -14,6 +14,7 @@ from core.answers.whatif import Change
 from core.answers.would_run import verdicts
 from core.objects import Group, Node, Pod, Queue
 from core.plan import offline
+from core.queues.intake import books_of
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_group, a_node, a_pod, a_queue
@@ -40,16 +41,7 @@ class World:
 
     def ledger(self) -> Ledger:
         """Books that have taken in all of it, and nothing before."""
-        ledger = Ledger(Settings())
-        for node in self.nodes:
-            ledger.put_node(node)
-        for queue in self.queues:
-            ledger.put_queue(queue)
-        for group in self.groups:
-            ledger.put_group(group)
-        for pod in self.pods:
-            ledger.put_pod(pod)
-        return ledger
+        return books_of(Settings(), [*self.nodes, *self.queues, *self.groups, *self.pods])
 
     def decision(self, pod: Pod) -> str:
         """What the leader would do with a pod."""

@@ -153,10 +153,14 @@ class Followed(RuleBasedStateMachine):
         self.cluster = Cluster()
         self.book = DeviceBook(DraSettings())
 
+    def refuses(self, pod: Pod, queue: str) -> bool:
+        """Whether a waiting pod is kept out of a queue now."""
+        return (self.book.obstacle(pod, queue) or self.book.excess(pod, queue)) is not None
+
     def shortfalls(self) -> dict[str, bool]:
         """Of each waiting pod, whether it is kept out."""
         waiting = [(pod, queue) for pod, stage, queue in self.cluster.pods.values() if stage is Stage.WAITING]
-        return {pod.uid: self.book.shortfall(pod, queue) is not None for pod, queue in waiting if pod.claims}
+        return {pod.uid: self.refuses(pod, queue) for pod, queue in waiting if pod.claims}
 
     def then(self, put: Any, *values: Any) -> None:
         """An event; whoever may be let in by it is in a queue that it makes dirty."""
@@ -248,7 +252,7 @@ class Books(Followed):
     @invariant()
     def what_is_let_in_exceeds_no_limit(self) -> None:
         for pod, stage, queue in tuple(self.cluster.pods.values()):
-            if stage is not Stage.WAITING or self.book.shortfall(pod, queue) is not None:
+            if stage is not Stage.WAITING or self.refuses(pod, queue):
                 continue
             before = {name: dict(self.book.used(name)) for name in QUEUES}
             self.book.put_pod(pod, Stage.RESERVED, queue)

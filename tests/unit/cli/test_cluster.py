@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from core.objects import kinds
 from kube import resources
 from tests.fakes.apiserver import FakeApiServer, answer_status
 from tests.unit.cli.conftest import Run
@@ -96,7 +97,7 @@ async def test_nobody_waits_for_a_claim_where_there_are_none_as_a_kind(
     waiting = {"schedulingGates": [{"name": "cardquota.io/quota"}], "resourceClaims": [claim]}
     async with FakeApiServer() as server:
         server.put(resources.PODS, {"metadata": {"name": "p", "namespace": "ml"}, "spec": waiting})
-        for version in () if served else resources.DEVICE_VERSIONS:
+        for version in () if served else kinds.CLAIM.versions:
             path = replace(resources.RESOURCE_CLAIMS, version=version).path()
             server.fail("list", answer_status(404, "NotFound"), path=path)
         config = kubeconfig(tmp_path, server.url)

@@ -117,8 +117,7 @@ async def test_a_leader_without_network_stops_before_its_time_is_over(trouble: T
         else:
             network.trouble = lambda: trouble
         await asyncio.sleep(14)
-        assert candidate.term is None
-        assert not work.terms[0].valid()
+        assert not any(term.valid() for term in work.terms)
         assert work.spans[0][1] - cut < 15.0
         network.trouble = lambda: None
         await asyncio.sleep(20)

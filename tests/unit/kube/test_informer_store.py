@@ -1,6 +1,5 @@
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,17 +37,12 @@ def project(content: dict[str, Any]) -> View | None:
     return View(content["metadata"]["name"], content["metadata"]["uid"], node.strip())
 
 
-def nodes_of(view: View) -> Iterable[str]:
-    return (view.node,)
-
-
 def informer_of(source: Any, metrics: Metrics | None = None) -> Informer[View]:
     return Informer(
         source,
         PODS,
         project,
         key=lambda view: view.name,
-        indices={"node": nodes_of, "letter": lambda view: list(view.node)},
         timing=Timing(backoff_base_s=0.001, backoff_cap_s=0.02),
         metrics=metrics or Metrics(CollectorRegistry()),
     )
@@ -64,19 +58,14 @@ async def playing(source: ScriptedSource, metrics: Metrics | None = None) -> Asy
 
 
 @pytest.mark.looptime
-async def test_views_are_found_by_key_and_by_index() -> None:
+async def test_views_are_found_by_key() -> None:
     """Of every object of interest, and of no other."""
     listed = [raw("p", 1, node="x"), raw("q", 2, node="xy"), raw("r", 3)]
     async with playing(ScriptedSource(lists=[listed])) as informer:
         assert informer.synced
         assert informer.get("p") == View("p", "p", "x")
         assert informer.get("r") is None
-        assert [view.name for view in informer.by_index("letter", "x")] == ["p", "q"]
-        assert [view.name for view in informer.by_index("node", "xy")] == ["q"]
-        assert informer.by_index("node", "z") == ()
         assert len(informer) == len(list(informer.values())) == 2
-        with pytest.raises(KeyError):
-            informer.by_index("colour", "x")
 
 
 @pytest.mark.looptime
@@ -116,7 +105,6 @@ async def test_of_views_that_are_equal_the_latest_is_kept_and_nobody_is_told() -
         PODS,
         lambda content: Versioned(content["node"], content["metadata"]["resourceVersion"]),
         key=lambda view: view.node,
-        indices={"node": lambda view: [view.node]},
         metrics=Metrics(CollectorRegistry()),
     )
     heard: list[Versioned | None] = []
@@ -125,8 +113,7 @@ async def test_of_views_that_are_equal_the_latest_is_kept_and_nobody_is_told() -
         await source.exhausted.wait()
     kept = informer.get("x")
     assert (len(heard), kept is not None and kept.version) == (1, "12")
-    assert list(informer.by_index("node", "x")) == list(informer.values())
-    assert [view.version for view in informer.by_index("node", "x")] == ["12"]
+    assert [view.version for view in informer.values()] == ["12"]
 
 
 @pytest.mark.looptime
@@ -140,16 +127,14 @@ async def test_a_late_handler_hears_what_is_there_already() -> None:
 
 @pytest.mark.looptime
 async def test_the_store_is_up_to_date_when_a_handler_is_called() -> None:
-    """Handlers may look into the informer, its indices included."""
+    """Handlers may look into the informer."""
     source = ScriptedSource(lists=[[raw("p", 1, node="x")]], watches=[[modified("p", 11, node="y")]])
     informer = informer_of(source)
-    found: list[int] = []
-    informer.subscribe(
-        lambda _old, new: found.append(len(informer.by_index("node", new.node if new else "")))
-    )
+    found: list[bool] = []
+    informer.subscribe(lambda _old, new: found.append(informer.get("p") is new))
     async with background(informer.run()):
         await source.exhausted.wait()
-    assert found == [1, 1]
+    assert found == [True, True]
 
 
 @pytest.mark.looptime
@@ -255,12 +240,6 @@ def test_store_and_indices_agree_with_what_exists(
         async with background(informer.run()):
             await source.exhausted.wait()
         assert {view.name: view for view in informer.values()} == expected == books
-        by_letter = defaultdict(set)
-        for view in expected.values():
-            for letter in view.node if view else "":
-                by_letter[letter].add(view)
-        for letter in "xyz":
-            assert set(informer.by_index("letter", letter)) == by_letter[letter]
 
     asyncio.run(check())
 
@@ -280,7 +259,9 @@ async def test_an_informer_survives_everything_a_server_does() -> None:
             await server.wait_for(lambda: server.watching == 1)
             assert len(informer) == 5
             server.put(PODS, raw("p0", 0, node="y"))
-            await server.wait_for(lambda: len(informer.by_index("node", "y")) == 1)
+            await server.wait_for(
+                lambda: [view.name for view in informer.values() if view.node == "y"] == ["p0"]
+            )
             server.fail("watch", apiserver.answer(500, b"no"))
             server.end_watches()
             server.remove(PODS, "p1", "a")

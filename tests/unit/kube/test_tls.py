@@ -1,7 +1,6 @@
 import asyncio
 import ssl
 from datetime import UTC, datetime
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -13,8 +12,7 @@ from kube import pki, tls
 from kube.metrics import Metrics
 from kube.pki import Pair
 from kube.serving import Server, application
-from kube.tls import CertificateFiles, ServingCertificate
-from tests.fakes.apiserver import background
+from kube.tls import ServingCertificate
 
 NOW = datetime.now(UTC)
 CA = pki.issue_ca(NOW)
@@ -154,25 +152,3 @@ async def test_a_client_trusts_nobody_else() -> None:
         with pytest.raises(ssl.SSLCertVerificationError):
             await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
     await server.stop()
-
-
-@pytest.mark.looptime
-async def test_files_written_one_after_the_other_end_in_the_new_pair(tmp_path: Path) -> None:
-    """Between the two writes the halves do not match: the old pair stays, the next look takes the new one."""
-    old, new = leaf(), leaf()
-    certificate, _ = serving()
-    files = CertificateFiles(certificate, tmp_path / "tls.crt", tmp_path / "tls.key")
-    assert not files.load()
-    (tmp_path / "tls.crt").write_bytes(old.certificate)
-    (tmp_path / "tls.key").write_bytes(old.key)
-    assert files.load()
-    async with background(files.run(interval_s=10.0)):
-        (tmp_path / "tls.crt").write_bytes(new.certificate)
-        await asyncio.sleep(15)
-        assert certificate.certificate == old.certificate
-        (tmp_path / "tls.key").write_bytes(new.key)
-        await asyncio.sleep(15)
-        assert certificate.certificate == new.certificate
-        (tmp_path / "tls.key").unlink()
-        await asyncio.sleep(15)
-        assert certificate.certificate == new.certificate

@@ -47,7 +47,7 @@ def counts(book: DeviceBook, queue: str) -> tuple[int, int, int]:
 
 
 def why(book: DeviceBook, pod: PodBuilder, queue: str = "q") -> tuple[str, str]:
-    shortfall = book.shortfall(pod.view(), queue)
+    shortfall = book.obstacle(pod.view(), queue) or book.excess(pod.view(), queue)
     return (shortfall.code, shortfall.message) if shortfall is not None else ("", "")
 
 
