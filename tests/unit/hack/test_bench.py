@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from core.plan.decision import Hold
 from hack.bench import __main__ as bench
 from hack.bench import admission, load, memory, mgpu, quota, samples
 from hack.bench.clock import bounded, in_turns
@@ -77,7 +78,7 @@ def test_the_body_of_a_pod_review_is_as_large_as_the_target_says() -> None:
 def test_the_quota_shapes_do_what_their_names_say() -> None:
     kinds = {
         shape.label: {
-            getattr(decision, "reason", "lifted")
+            decision.why.code if isinstance(decision, Hold) else "lifted"
             for decision in quota.Case(quota.filled(shape, TINY)).decisions()
         }
         for shape in quota.shapes(TINY)
