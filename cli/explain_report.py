@@ -103,6 +103,7 @@ def _one(found: "Explanation", ledger: "Ledger") -> dict[str, Any]:
                 **output.amounts({"asked": figure.asked, "used": figure.used}, zero=True),
                 **({} if figure.limit is None else output.amounts({"limit": figure.limit}, zero=True)),
                 **output.amounts({"missing": figure.missing}, zero=True),
+                **({} if figure.queue == found.entry.queue else {"queue": figure.queue}),
             }
             for figure in found.figures
         }

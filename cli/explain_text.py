@@ -123,7 +123,8 @@ def _quota(report: Mapping[str, Any]) -> Iterator[str]:
             yield row("Quota", f"{key}: {who} for {asked}; not limited")
             continue
         missing = milli(one["missing"])
-        state = f"{_amount(key, one['used'])} of {_amount(key, one['limit'])} in use"
+        above = f" in queue {one['queue']} above" if "queue" in one else ""
+        state = f"{_amount(key, one['used'])} of {_amount(key, one['limit'])} in use{above}"
         yield row(
             "Quota",
             f"{key}: {who} for {asked}, {state}"

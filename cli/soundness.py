@@ -50,8 +50,7 @@ def figures(state: State, settings: Settings) -> dict[tuple[str, str], int]:
 
 def _status(ledger: Ledger) -> Iterator[str]:
     for name, queue in sorted(ledger.queues.items()):
-        account = ledger.accounts.get(name)
-        wanted = {**published(account.allocated if account else {}), **ledger.devices.published(queue)}
+        wanted = {**published(ledger.sums(name).allocated), **ledger.devices.published(queue)}
         patch = status_patch(queue, wanted)
         # A state without managedFields does not say whose the other keys are; the scheduler's own are none of ours.
         ours = {*wanted, *ledger.limits[name].cards, *ledger.inventory.cards(), *ledger.devices.quota(name)}

@@ -13,10 +13,11 @@ from controller.series import Labels, QueueGauges, Values
 from core.names import MGPU_RESOURCES
 from core.objects import Pod
 from core.plan.unfinished import unfinished_gangs
-from core.queues.account import Account
+from core.queues.account import NOTHING, Account
 from core.queues.amounts import Amounts, is_card
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
+from core.queues.overuse import overuse
 
 _QUEUE_SERIES = {
     "volcano_queue_card_deserved": "Cards that the queue should have: what it is guaranteed, which is its quota; in cards.",
@@ -24,7 +25,8 @@ _QUEUE_SERIES = {
     "volcano_queue_card_request": "Cards of bound, reserved and waiting pods, in cards.",
     "volcano_queue_card_capacity": "Card quota of the queue, in cards.",
     "cardquota_queue_card_reserved": "Cards of pods whose gate is lifted but that have no node yet, in cards.",
-    "cardquota_queue_card_overused": "Cards allocated and reserved beyond the quota of the queue, in cards.",
+    "cardquota_queue_card_overused": "Cards allocated and reserved beyond the quota of the queue, in cards; with cards.hierarchy those of "
+    "the queues below it count.",
 }
 _LATE_SERIES = {
     "cardquota_reserved_too_long": "Pods that have held quota without a node for longer than reservation.warnAfter.",
@@ -138,12 +140,13 @@ class QueueSeries(Collector):
 
 @dataclass(frozen=True, slots=True)
 class _Books:
-    """The limits of a queue, and copies of its sums."""
+    """The limits of a queue, and copies of its own sums."""
 
     limits: Limits
-    allocated: Amounts
-    reserved: Amounts
-    waiting: Amounts
+    parts: tuple[Amounts, Amounts, Amounts]
+    """What is allocated, reserved and waited for."""
+    over: Amounts
+    """What is used beyond the quota."""
 
 
 class _CardGauges(QueueGauges[_Books]):
@@ -157,13 +160,16 @@ class _CardGauges(QueueGauges[_Books]):
             limits = self._ledger.limits.get(queue)
             account = self._ledger.accounts.get(queue) or Account()
             if limits is not None:
-                sums = (account.allocated, account.reserved, account.waiting)
-                yield queue, _Books(limits, *map(dict, sums))
+                below = NOTHING if self._ledger.subtrees is None else self._ledger.subtrees.below(queue)
+                over = {one.key: one.used - one.quota for one in overuse(limits, account, below)}
+                parts = dict(account.allocated), dict(account.reserved), dict(account.waiting)
+                yield queue, _Books(limits, parts, over)
 
     def values(self, source: _Books) -> Sequence[Values]:
         found: dict[str, dict[Labels, float]] = {name: {} for name in _QUEUE_SERIES}
-        limits, parts = source.limits, (source.allocated, source.reserved, source.waiting)
-        for key in {*limits.cards, *(key for part in parts for key in part if key not in MGPU_RESOURCES)}:
+        limits, parts = source.limits, source.parts
+        keys = {*limits.cards, *source.over, *(key for part in parts for key in part)}
+        for key in keys - {*MGPU_RESOURCES}:
             quota, (allocated, reserved, waiting) = (
                 limits.cards.get(key, 0),
                 (part.get(key, 0) for part in parts),
@@ -175,7 +181,7 @@ class _CardGauges(QueueGauges[_Books]):
                 found["volcano_queue_card_deserved"][key,] = quota / 1000
                 found["volcano_queue_card_capacity"][key,] = quota / 1000
                 found["volcano_queue_card_allocated"][key,] = allocated / 1000
-                found["cardquota_queue_card_overused"][key,] = max(allocated + reserved - quota, 0) / 1000
+                found["cardquota_queue_card_overused"][key,] = source.over.get(key, 0) / 1000
         return tuple(found.values())
 
     def existing(self) -> Container[str]:

@@ -108,7 +108,7 @@ class Publisher:
         if queue is None:
             return IDLE
         self._announcements.about_queue(queue, queue_notices(ledger, name))
-        wanted = {**published(account.allocated if account else {}), **ledger.devices.published(queue)}
+        wanted = {**published(ledger.sums(name).allocated), **ledger.devices.published(queue)}
         patch = status_patch(queue, wanted)
         if patch is None:
             return IDLE

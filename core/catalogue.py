@@ -259,6 +259,16 @@ CATALOGUE: Final = _catalogue(
         "lower the limit, or raise that of the queue above",
     ),
     Reason(
+        reasons.CARD_QUOTA_ABOVE_PARENT,
+        "queues are promised more cards together than the queue above them has",
+        "nothing where cards are oversold on purpose; else lower a quota, or raise that of the queue above",
+    ),
+    Reason(
+        reasons.CARD_QUOTA_INERT,
+        "a card quota does not hold for the queues below its queue, as cards.hierarchy is off",
+        "set cards.hierarchy, or give each queue below a quota of its own",
+    ),
+    Reason(
         reasons.DEVICE_QUOTA_PRUNED,
         "the API server dropped spec.dra, since its definition of Queue does not have the field",
         "put the same JSON into the annotation volcano.sh/dra.quota, or set dra.queueCRD to extend and apply again",

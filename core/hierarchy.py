@@ -25,6 +25,12 @@ class Chain:
     problem: str = ""
     """Where the chain is broken; empty when it is not."""
 
+    @property
+    def told(self) -> str:
+        """The problem as it is told to whom waits in the queue; empty where there is none."""
+        text = f"queue {self.queues[0]}: the chain of its parents is broken: {self.problem}"
+        return text if self.problem else ""
+
 
 def chain_of(name: str, parent_of: Callable[[str], str | None]) -> Chain:
     """The chain of a queue. `parent_of` gives the parent that a queue names, perhaps empty, None where there is no queue.
@@ -75,6 +81,10 @@ class QueueTree:
     def chain(self, name: str) -> Chain:
         """The chain of a queue, as the tree is now."""
         return chain_of(name, self._parents.get)
+
+    def children(self, name: str) -> Iterable[str]:
+        """The queues right below one."""
+        return self._children.get(name, ())
 
     def subtree(self, name: str) -> Iterable[str]:
         """The queue and all that are below it, each once even where parents form a circle."""

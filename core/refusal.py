@@ -1,6 +1,7 @@
 """The answer 'no' of every rule, the same from where it is found to where a person reads it."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from core.catalogue import CATALOGUE
 
@@ -25,3 +26,14 @@ class Refusal:
     def remedy(self) -> str:
         """The way out, by the catalogue. Raises KeyError as `meaning` does."""
         return CATALOGUE[self.code].remedy
+
+    def for_one_below(self, queue: str) -> "Refusal":
+        """The same, told to somebody in a queue below the one that the message names."""
+        end = "." if self.message.endswith(".") else ""
+        return replace(self, message=f"{self.message.removesuffix('.')} (queue {queue} is below it){end}")
+
+
+def first_above(queue: str, levels: Iterable[Refusal | None]) -> Refusal | None:
+    """What the nearest of the levels above a queue says that has too little; None when none has."""
+    found = next((short for short in levels if short is not None), None)
+    return None if found is None else found.for_one_below(queue)

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from core import names, quantity, reasons
+from core.admission.levels import QUOTA_PATH as _PATH
+from core.admission.levels import Tree
 from core.admission.request import UPDATE, AdmissionRequest
 from core.admission.view import Context
 from core.cards.quota import parse_quota, quota_findings
@@ -12,9 +14,7 @@ from core.cards.rules import unknown_cards
 from core.objects import Queue, queue
 from core.objects import raw as read
 from core.queues.limits import cards_of
-from core.violations import Findings, Hint, Violation, child, show
-
-_PATH: Final = child("metadata.annotations", names.CARD_QUOTA_ANNOTATION)
+from core.violations import Findings, Hint, Violation, show
 
 
 def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
@@ -53,20 +53,27 @@ def _remarks(
 
 def _beyond_cluster(raised: Mapping[str, int], request: AdmissionRequest, context: Context) -> Iterator[Hint]:
     """Overselling is a choice, so only what a write raises is mentioned; an unknown card has its own hint."""
-    others: Counter[str] = Counter()
-    own = read.text(read.mapping(request.object, "metadata"), "name")
-    for name, other in (context.view.queues or {}).items():
-        if name != own:
-            others.update(cards_of(other))
     inventory = context.inventory
     totals = inventory.totals()
-    for card, count in raised.items():
-        promised, present = count + others[card], totals.get(card, 0) // 1000
+    all_promised = _promised(queue.project(request.object), context)
+    for card in raised:
+        promised, present = all_promised[card], totals.get(card, 0) // 1000
         if promised > present and inventory.resources_of(card):
             detail = (
                 f"{show(card)}: the quotas of all queues add up to {promised}, and the nodes have {present}"
             )
             yield Hint(reasons.QUOTA_BEYOND_CLUSTER, _PATH, detail)
+
+
+def _promised(own: Queue, context: Context) -> Counter[str]:
+    """What all queues are promised together; where quotas hold through the tree, nothing twice."""
+    queues = {**(context.view.queues or {}), own.name: own}
+    if context.settings.cards.hierarchy:
+        return Tree.of(queues).total()
+    promised: Counter[str] = Counter()
+    for each in queues.values():
+        promised.update(cards_of(each))
+    return promised
 
 
 def _below_use(lowered: Mapping[str, int], before: Queue) -> Iterator[Hint]:

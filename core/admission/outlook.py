@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 
 from core import names, reasons
 from core.admission.destination import Destination
+from core.admission.levels import cards_within
 from core.admission.view import Context
 from core.cards import expression
 from core.cards.ask import AskError, count_of
 from core.objects import Queue
 from core.objects.draft import Draft
-from core.queues.limits import cards_of
 from core.violations import Findings, Hint, show
 
 
@@ -21,6 +21,7 @@ def judge_pod(
     served: Mapping[str, frozenset[str]],
     destination: Destination,
     queue: Queue | None,
+    context: Context,
     found: Findings,
 ) -> None:
     """The outlook of a pod, or of the pods made from a template, that ask for something of ours.
@@ -36,7 +37,7 @@ def judge_pod(
     if not served:
         return
     asked: tuple[str, int] | AskError | None = None
-    most, quota = 0, cards_of(queue)
+    most, quota = 0, cards_within(queue, context)
     for card, resources in served.items():
         # One pod gets all its cards under one name, so the largest quota among the alternatives counts.
         most = max(most, quota.get(card, 0))
@@ -57,7 +58,7 @@ def request_hints(requested: Mapping[str, int], queue: str, path: str, context: 
     if found is None:
         yield _missing(Destination(queue or context.settings.queue.default, bool(queue), "spec.queue"))
         return
-    quota = cards_of(found)
+    quota = cards_within(found, context)
     for cards, count in requested.items():
         # A group may lie on several cards, so their quotas add up.
         limit = sum(quota.get(card, 0) for card in expression.every_alternative(cards))

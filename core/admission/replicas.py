@@ -5,13 +5,13 @@ from typing import Any
 
 from core import reasons
 from core.admission.destination import destination_of
+from core.admission.levels import cards_within
 from core.admission.view import Context
 from core.cards import expression
 from core.cards.ask import CardAsk, open_ask
 from core.objects import job
 from core.objects import raw as read
 from core.objects.draft import Draft
-from core.queues.limits import cards_of
 from core.violations import Hint, show
 from core.workloads import KINDS, pod_sets
 
@@ -38,7 +38,7 @@ def hints(group: str, kind: str, raw: Mapping[str, Any], context: Context) -> It
         needs[destination.queue, cards] = total + made.count * each, max(largest, each)
     for (name, cards), (total, largest) in needs.items():
         queue = queues.get(name)
-        quota = cards_of(queue) if queue is not None else {}
+        quota = cards_within(queue, context) if queue is not None else {}
         limit = sum(quota.get(card, 0) for card in expression.every_alternative(cards))
         if queue is not None and largest <= limit < total:
             detail = (

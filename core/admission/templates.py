@@ -67,5 +67,5 @@ def judge_asked(draft: Draft, context: Context, found: Findings) -> Destination 
     destination = destination_of(draft, context)
     if gated and destination is not None and not found.violations:
         # Only those hear it who wait at the gate.
-        outlook.judge_pod(draft, served, destination, queues.get(destination.queue), found)
+        outlook.judge_pod(draft, served, destination, queues.get(destination.queue), context, found)
     return destination

@@ -7,7 +7,7 @@ from core import names, reasons
 from core.answers.holders import holders_of, holders_on_nodes
 from core.answers.raising import QUOTA
 from core.answers.remedy import Case, Found, Step
-from core.answers.shortage import figures_for
+from core.answers.shortage import shortest_for, shortest_level
 from core.answers.words import counted, listed
 from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
@@ -62,7 +62,8 @@ def _groups(case: Case) -> list[list[Pod]]:
     ledger, entry = case.whatif.ledger, case.obstacle
     demand = entry.demand
     if case.hold.why.code in QUOTA:
-        keys = {figure.key for figure in figures_for(ledger, [entry]) if figure.limit is not None}
+        figures = shortest_for(ledger, [entry])
+        keys = {figure.key for figure in figures if figure.limit is not None}
         match case.hold.why.code:
             case reasons.INSUFFICIENT_CPU_QUOTA:
                 keys = {CPU}
@@ -70,7 +71,8 @@ def _groups(case: Case) -> list[list[Pod]]:
                 keys = {MEMORY}
             case _:
                 keys -= {CPU, MEMORY}
-        return [[one.pod for one in holders_of(ledger, entry.queue, keys)]]
+        level = shortest_level(entry.queue, [one for one in figures if one.key in keys])
+        return [[one.pod for one in holders_of(ledger, level, keys)]]
     if demand.mgpu is not None:
         return _by_node(ledger, names.MGPU_RESOURCES, demand.cards)
     return _by_node(ledger, (), demand.card.alternatives if demand.card is not None else ())

@@ -11,7 +11,7 @@ from core.answers.line import Place, place_of, unit_of
 from core.answers.mending import correct_card, mend_group, mend_queue, name_another_card, take_gates
 from core.answers.raising import QUOTA, raise_quota
 from core.answers.remedy import Finder, Remedy, remedies
-from core.answers.shortage import Figure, counted, figures_for
+from core.answers.shortage import Figure, counted, shortest_for, shortest_level
 from core.answers.stock import Stock, beyond_nodes, stock_of
 from core.answers.whatif import Change, WhatIf
 from core.plan.decision import Hold, Lift
@@ -116,7 +116,7 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         place = place_of(ledger, now, holds)
         together = _together(ledger, now)
         there = now.queue in ledger.queues and now.stage is Stage.WAITING
-        figures = tuple(figures_for(ledger, together if there else []))
+        figures = tuple(shortest_for(ledger, together if there else []))
         hold = holds.get(uid)
         holders = tuple(_holders(ledger, now, hold, figures))
         stock, beyond = tuple(stock_of(ledger, now)), beyond_nodes(ledger, now)
@@ -154,7 +154,8 @@ def _holders(ledger: Ledger, entry: Entry, hold: Hold | None, figures: Collectio
     if hold.why.code in QUOTA | {reasons.GANG_INCOMPLETE} and any(figure.missing for figure in figures):
         keys = {figure.key for figure in figures if figure.limit is not None}
         short = {CPU, MEMORY} & {figure.key for figure in figures if figure.missing}
-        return holders_of(ledger, entry.queue, short or keys - {CPU, MEMORY})
+        level = shortest_level(entry.queue, list(figures))
+        return holders_of(ledger, level, short or keys - {CPU, MEMORY})
     asked = entry.demand.card
     if asked is None or hold.why.code not in ROOM:
         return []

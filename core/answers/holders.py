@@ -24,7 +24,10 @@ class Holder:
 
 
 def holders_of(ledger: Ledger, queue: str, keys: Collection[str]) -> list[Holder]:
-    """The pods that use any of these keys of a queue; of devices those of the queues below it as well."""
+    """The pods that use any of these keys of a queue.
+
+    Of devices those of the queues below it as well; of all the rest too, where card quotas hold through the tree.
+    """
     found: dict[str, tuple[Pod, dict[str, int]]] = {}
     for pod, amounts in _uses(ledger, queue, keys):
         wanted = {key: milli for key, milli in amounts.items() if key in keys and milli}
@@ -47,11 +50,12 @@ def holders_on_nodes(ledger: Ledger, cards: Collection[str]) -> list[Holder]:
 
 def _uses(ledger: Ledger, queue: str, keys: Collection[str]) -> Iterator[tuple[Pod, Mapping[str, int]]]:
     for entry in ledger.entries():
-        if entry.queue == queue and entry.stage in (Stage.ALLOCATED, Stage.RESERVED):
+        charged = entry.stage in (Stage.ALLOCATED, Stage.RESERVED)
+        if charged and queue in ledger.with_those_above(entry.queue):
             yield entry.pod, entry.charged
     if not set(CPU_AND_MEMORY).isdisjoint(keys):
-        for uid, amounts in ledger.cpu_memory.of_queue(queue):
-            pod = ledger.pod(uid)
+        for uid, name, amounts in ledger.cpu_memory.weights():
+            pod = ledger.pod(uid) if queue in ledger.with_those_above(name) else None
             if pod is not None:
                 yield pod, amounts
     for pod, devices in ledger.devices.book.holders(queue):

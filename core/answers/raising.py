@@ -7,7 +7,7 @@ from typing import Final
 from core import reasons
 from core.answers.quota import command, with_limit
 from core.answers.remedy import Case, Found, Step
-from core.answers.shortage import Figure, figures_for
+from core.answers.shortage import Figure, shortest_for
 from core.answers.words import amount, whole
 from core.objects import Queue
 from core.plan.decision import Hold
@@ -36,7 +36,10 @@ _KEYS: Final = 4
 
 
 def raise_quota(case: Case) -> Found | None:
-    """More of one key of the queue; of several cards that would do, the one that takes the least more."""
+    """More of one key of the queue, or of one above it whose limit holds as well.
+
+    Of several cards that would do, the one that takes the least more.
+    """
     if case.hold.why.code not in QUOTA:
         return None
     found = [one for key in _short(case)[:_KEYS] if (one := _raised(case, key)) is not None]
@@ -48,7 +51,7 @@ def _short(case: Case) -> list[str]:
     with case.whatif.made(case.change):
         case.whatif.decide()
         entry = case.obstacle
-        figures = figures_for(case.whatif.ledger, _together(case.whatif.ledger, entry))
+        figures = shortest_for(case.whatif.ledger, _together(case.whatif.ledger, entry))
         asked = entry.demand.card
     match case.hold.why.code:
         case reasons.INSUFFICIENT_CPU_QUOTA:
@@ -75,9 +78,9 @@ def _raised(case: Case, key: str) -> Found | None:
     whatif = case.whatif
     with whatif.made(case.change):
         entry = case.current
-        queue = whatif.ledger.queues.get(entry.queue)
-        now = next((one for one in figures_for(whatif.ledger, [case.obstacle]) if one.key == key), None)
-        sums = _sums(whatif.ledger, entry, key)
+        now = next((one for one in shortest_for(whatif.ledger, [case.obstacle]) if one.key == key), None)
+        queue = whatif.ledger.queues.get(entry.queue if now is None else now.queue)
+        sums = _sums(whatif.ledger, entry, key, entry.queue if now is None else now.queue)
     if queue is None or now is None or now.limit is None:
         return None
     amounts = [total for total in (now.used + some - now.limit for some in sums) if total > 0]
@@ -139,17 +142,22 @@ def _first(amounts: Sequence[int], lifts: Callable[[int], bool]) -> int | None:
     return rest[high]
 
 
-def _sums(ledger: Ledger, entry: Entry, key: str) -> list[int]:
+def _sums(ledger: Ledger, entry: Entry, key: str, level: str) -> list[int]:
     """Whatever those up to a pod in line may take of a key together, from the least to the most.
 
-    The least raise that lets it in leaves nothing over, so it is one of these.
+    The least raise that lets it in leaves nothing over, so it is one of these. Of the limit of a queue above, `level`, those
+    in other queues below it may take as well, whoever comes first.
     """
+    others = [
+        name for name in ledger.accounts if name != entry.queue and level in ledger.with_those_above(name)
+    ]
     asks: list[int] = []
-    for unit in finish(units_of(ledger, entry.queue)):
-        for one in unit.entries:
-            asks += [figure.asked for figure in figures_for(ledger, [one]) if figure.key == key]
-        if any(one.pod.uid == entry.pod.uid for one in unit.entries):
-            break
+    for queue in [*others, entry.queue]:
+        for unit in finish(units_of(ledger, queue)):
+            for one in unit.entries:
+                asks += [figure.asked for figure in shortest_for(ledger, [one]) if figure.key == key]
+            if any(one.pod.uid == entry.pod.uid for one in unit.entries):
+                break
     unit_of_all = gcd(*asks) if asks else 0
     if not unit_of_all:
         return []

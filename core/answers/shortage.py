@@ -1,10 +1,12 @@
 """How the quota stands of everything that a waiting pod asks for, and how much is missing."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from core.dra.amounts import thousandths
+from core.names import MGPU_RESOURCES
 from core.queues.amounts import CPU_AND_MEMORY, total
+from core.queues.ceiling import Ceiling
 from core.queues.check import balance_of
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
@@ -18,6 +20,8 @@ class Figure:
     asked: int
     used: int
     limit: int | None
+    queue: str = ""
+    """Whose limit it is: the queue's own, or that of one above it."""
 
     @property
     def missing(self) -> int:
@@ -33,6 +37,35 @@ def counted(ledger: Ledger, entry: Entry) -> dict[str, int]:
 
 def figures_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
     """The figures of these pods of one queue together, of each card that would do; keys that do not matter are left out."""
+    return [replace(figure, queue=entries[0].queue) for figure in _own(ledger, entries)]
+
+
+def shortest_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
+    """The same, each of the queue that lacks most of it: their own, or one above whose limit holds as well."""
+    found = figures_for(ledger, entries)
+    balance = balance_of(ledger, entries[0].queue) if entries else None
+    for level in balance.above if balance is not None else ():
+        found = [max(one, _at(level, one), key=lambda each: each.missing) for one in found]
+    return found
+
+
+def shortest_level(queue: str, figures: Sequence[Figure]) -> str:
+    """The queue that lacks most of any key; the pods' own where none lacks anything."""
+    most = max(figures, key=lambda one: one.missing, default=None)
+    return most.queue if most is not None and most.missing else queue
+
+
+def _at(level: Ceiling, figure: Figure) -> Figure:
+    if figure.key in CPU_AND_MEMORY:
+        limit, used = level.cpu_memory.get(figure.key), level.cpu_memory_used(figure.key)
+    elif figure.key in MGPU_RESOURCES:
+        limit, used = level.limits.shares.get(figure.key), level.used(figure.key)
+    else:
+        limit, used = level.limit(figure.key), level.used(figure.key)
+    return figure if limit is None else Figure(figure.key, figure.asked, used, limit, level.queue)
+
+
+def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
     if not entries:
         return []
     queue = entries[0].queue

@@ -4,15 +4,14 @@ A card pod that was lifted has its quota, and its record says for which card. Of
 lift would have asked for.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from core import names, reasons
 from core.cards.ask import CardAsk, assignment_of
 from core.cards.assigned import render_assigned
 from core.objects import Pod
-from core.queues.check import Balance, balance_of
+from core.queues.amounts import Amounts
+from core.queues.check import Balance, balance_of, chain_problem
 from core.queues.demand import Demand, demand_of
 from core.queues.ledger import Ledger
 from core.queues.shortfall import queue_closed, queue_missing, uncountable
@@ -20,8 +19,6 @@ from core.queues.usage import card_resources
 from core.refusal import Refusal
 from core.settings import Settings
 from core.stage import Stage
-
-_NOTHING: Final[Mapping[str, int]] = {}
 
 
 class BindQuota:
@@ -93,7 +90,8 @@ class BindQuota:
             text = f"node {pod.node_name} carries no <{asked.expression}>; the pod has never passed the quota gate"
             return Refusal(reasons.CARD_NOT_ON_NODE, text)
         return (
-            balance.cpu_memory_shortfall(demand.cpu_memory)
+            chain_problem(self._ledger, queue.name)
+            or balance.cpu_memory_shortfall(demand.cpu_memory)
             or balance.card_shortfall(asked.card, asked.milli)
             or balance.share_shortfall(demand.shares)
             or self._devices_shortfall(pod, queue.name)
@@ -113,7 +111,8 @@ class BindQuota:
         demand = demand_of(pod, inventory, card_resources(inventory), self._settings)
         if demand.problem:
             return uncountable(queue.name, demand.problem)
-        return balance.share_shortfall(demand.shares) or self._devices_shortfall(pod, queue.name)
+        broken = chain_problem(self._ledger, queue.name) if demand.shares else None
+        return broken or balance.share_shortfall(demand.shares) or self._devices_shortfall(pod, queue.name)
 
     def _devices_shortfall(self, pod: Pod, queue: str) -> Refusal | None:
         devices = self._ledger.devices
@@ -145,20 +144,16 @@ def lifted_for(pod: Pod) -> str | None:
 
 def _without_unlifted(ledger: Ledger, balance: Balance, pod: Pod) -> Balance:
     """The balance as it is for the bind of `pod`: neither itself nor what was granted to nobody is used."""
-    account, entry = ledger.accounts.get(balance.queue), ledger.entry(pod.uid)
-    unlifted, cpu_memory = (
-        (account.unlifted, account.unlifted_cpu_memory) if account is not None else ({}, {})
-    )
-    itself, own_cpu_memory = _NOTHING, _NOTHING
+    entry = ledger.entry(pod.uid)
+
+    def unlifted(queue: str) -> tuple[Amounts, Amounts]:
+        sums = ledger.sums(queue)
+        return sums.unlifted, sums.unlifted_cpu_memory
+
+    rest = balance.less(unlifted)
     if entry is not None and entry.stage is Stage.RESERVED and not entry.unlifted:
-        itself, own_cpu_memory = entry.charged, entry.demand.cpu_memory
-    return replace(
-        balance,
-        used=lambda key: balance.used(key) - unlifted.get(key, 0) - itself.get(key, 0),
-        cpu_memory_used=lambda key: (
-            balance.cpu_memory_used(key) - cpu_memory.get(key, 0) - own_cpu_memory.get(key, 0)
-        ),
-    )
+        return rest.without(entry)
+    return rest
 
 
 def _record(asked: CardAsk) -> str:

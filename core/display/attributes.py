@@ -1,6 +1,7 @@
 """What a queue may use, should have and does use: the figures by which queues are compared and shown.
 
-All queues are on one level, whatever `spec.parent` says. The card quota is limit, guarantee and deserved share in one.
+All queues are on one level, whatever `spec.parent` says, but where a tree is given. The card quota is limit, guarantee and
+deserved share in one.
 """
 
 from collections import defaultdict
@@ -8,9 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from core.hierarchy import QueueTree
+from core.names import ROOT_QUEUE
 from core.objects import Group, Pod, Queue
 from core.queues.amounts import Amounts, cpu_memory, total
 from core.queues.capacity import Unset, cpu_memory_capability, deserved_of, real_capability
+from core.queues.guarantees import Guarantees
 from core.queues.ledger import Ledger
 from core.queues.limits import limits_of
 from core.queues.usage import GroupUsage, card_resources, cluster_total, group_usage, pod_usage
@@ -51,39 +55,51 @@ def overview(ledger: Ledger, pods: Iterable[Pod]) -> Mapping[str, Attributes]:
     by_queue: dict[str, list[GroupUsage]] = defaultdict(list)
     for key, together in members.items():
         weighed = [pod_usage(pod, inventory, known, settings, ledger.stages) for pod in together]
-        by_queue[key[0]].append(group_usage(groups[key], weighed, known, settings))
+        usage = group_usage(groups[key], weighed, known, settings)
+        for queue in ledger.with_those_above(key[0]):
+            by_queue[queue].append(usage)
     cluster = cluster_total(ledger.nodes.values(), inventory.totals())
-    return attributes(cluster, ledger.queues.values(), by_queue, unset=settings.cards.unset_cpu_memory)
+    tree = ledger.tree if settings.cards.hierarchy else None
+    unset = settings.cards.unset_cpu_memory
+    return attributes(cluster, ledger.queues.values(), by_queue, unset=unset, tree=tree)
 
 
 def attributes(
-    cluster: Amounts, queues: Iterable[Queue], groups: Mapping[str, Sequence[GroupUsage]], *, unset: Unset
+    cluster: Amounts,
+    queues: Iterable[Queue],
+    groups: Mapping[str, Sequence[GroupUsage]],
+    *,
+    unset: Unset,
+    tree: QueueTree | None = None,
 ) -> dict[str, Attributes]:
     """The attributes of each queue by its name.
 
-    `cluster` as by `usage.cluster_total`; `groups` are those that charge each queue, pods without a group among them.
+    `cluster` as by `usage.cluster_total`; `groups` are those that charge each queue, pods without a group among them. With a
+    `tree` they are those of the queues below as well, and what is guaranteed counts nothing twice.
     """
     listed = [(queue, limits_of(queue).cards) for queue in queues]
     guarantees = {queue.name: {**cpu_memory(queue.guarantee), **cards} for queue, cards in listed}
     guaranteed = total(guarantees.values())
-    return {
-        queue.name: _queue(
-            queue, cards, cluster, guarantees[queue.name], guaranteed, groups.get(queue.name, ()), unset
-        )
-        for queue, cards in listed
-    }
+    levels = None if tree is None else Guarantees(tree, lambda name: guarantees.get(name, {}))
+    if levels is not None:
+        guaranteed = dict(levels.of(ROOT_QUEUE))
+    found = {}
+    for queue, cards in listed:
+        name, own = queue.name, guarantees[queue.name]
+        real = levels.real(cluster, name) if levels is not None else real_capability(cluster, guaranteed, own)
+        found[name] = _queue(queue, cards, real, own, guaranteed, groups.get(name, ()), unset)
+    return found
 
 
 def _queue(
     queue: Queue,
     cards: Amounts,
-    cluster: Amounts,
+    real: Amounts,
     guarantee: Amounts,
     guaranteed: Amounts,
     groups: Sequence[GroupUsage],
     unset: Unset,
 ) -> Attributes:
-    real = real_capability(cluster, guaranteed, guarantee)
     deserved = deserved_of({**cpu_memory(queue.deserved), **cards}, real, guarantee)
     allocated = total(group.allocated for group in groups)
     return Attributes(

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.queues.account import Account
 from core.queues.ledger import Ledger
 from core.queues.share import share_of
 
@@ -12,7 +11,7 @@ from core.queues.share import share_of
 class Figures:
     """Cards, mGPU resources and devices of one queue in thousandths, under the names of `status.allocated`.
 
-    Devices are those of the queue and of all below it.
+    Devices are those of the queue and of all below it; so is all the rest where card quotas hold through the tree.
     """
 
     quota: Mapping[str, int]
@@ -26,12 +25,12 @@ class Figures:
 def figures_of(ledger: Ledger, queue: str) -> Figures:
     """The figures of a queue as of now; of one that nobody knows all are empty."""
     limits, devices = ledger.limits.get(queue), ledger.devices
-    account = ledger.accounts.get(queue) or Account()
+    sums = ledger.sums(queue)
     quota = {**limits.cards, **limits.shares} if limits is not None else {}
     return Figures(
         quota={**quota, **devices.quota(queue)},
-        allocated={**account.allocated, **devices.allocated(queue)},
-        reserved={**account.reserved, **devices.reserved(queue)},
-        waiting={**account.waiting, **devices.waiting(queue)},
+        allocated={**sums.allocated, **devices.allocated(queue)},
+        reserved={**sums.reserved, **devices.reserved(queue)},
+        waiting={**sums.waiting, **devices.waiting(queue)},
         share=share_of(ledger, queue),
     )

@@ -10,7 +10,7 @@ from core.dra.limits import NO_LIMITS, pruned
 from core.objects import Queue
 from core.quantity import render_milli
 from core.queues.access import access_of
-from core.queues.account import Account
+from core.queues.account import NOTHING
 from core.queues.ledger import Ledger
 from core.queues.numbers import go_float
 from core.queues.overuse import Overuse, overuse
@@ -39,8 +39,8 @@ def queue_notices(ledger: Ledger, name: str) -> list[Notice]:
     notices = [*_unreadable(limits.malformed, ledger.devices.malformed(name))]
     notices += _unreadable_access(ledger.queues[name])
     # From a quota that cannot be read it follows that all that runs there is beyond it; one reason is enough.
-    account = ledger.accounts.get(name) or Account()
-    cards = () if limits.malformed else overuse(limits, account)
+    below = NOTHING if ledger.subtrees is None else ledger.subtrees.below(name)
+    cards = () if limits.malformed else overuse(limits, ledger.accounts.get(name, NOTHING), below)
     devices = () if ledger.devices.malformed(name) else ledger.devices.over(name)
     if cards or devices:
         notices.append(_exceeded(name, cards, devices))

@@ -22,7 +22,7 @@ from core.hierarchy import Chain, QueueTree
 from core.index import Index
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.objects.claim import DeviceRequest
-from core.refusal import Refusal
+from core.refusal import Refusal, first_above
 from core.settings import DraSettings
 from core.stage import Stage
 
@@ -37,10 +37,12 @@ class DeviceBook:
     changes; whoever keeps them copies them.
     """
 
-    def __init__(self, settings: DraSettings) -> None:
+    def __init__(self, settings: DraSettings, tree: QueueTree | None = None) -> None:
+        """`tree` where somebody else keeps it, who then says with `put_queue` and `drop_queue` that it has changed."""
         self._settings = settings
         self.limits: dict[str, DeviceLimits] = {}
-        self._tree = QueueTree()
+        self._tree = QueueTree() if tree is None else tree
+        self._keeps_tree = tree is None
         self._accounts: dict[str, DeviceAccount] = {}
         self._known = Known()
         self.source: ClaimSource = self._known
@@ -138,15 +140,14 @@ class DeviceBook:
         if not self.wanted(pod):
             return None
         chain, wants = self._standing(pod, queue)
-        for name in chain.queues:
+
+        def short_in(name: str) -> Refusal | None:
             account = self._accounts.get(name, _NOBODY)
             charged = account.granted if granted else account.used
             added = total(amounts for claim, amounts in wants.claims.items() if claim not in charged)
-            shortfall = self._beyond(name, added, charged.sums)
-            if shortfall is not None:
-                below = "" if name == queue else f" (queue {queue} is below it)"
-                return replace(shortfall, message=f"{shortfall.message}{below}")
-        return None
+            return self._beyond(name, added, charged.sums)
+
+        return short_in(queue) or first_above(queue, map(short_in, chain.queues[1:]))
 
     def overdrawn(self, uid: str, *, granted: bool = False) -> Refusal | None:
         """Which limit leaves no room for the claims that a pod which does not wait any more holds alone; `granted` as for `excess`."""
@@ -169,8 +170,7 @@ class DeviceBook:
             return None
         chain, wants = self._standing(pod, queue)
         if chain.problem:
-            text = f"queue {queue}: the chain of its parents is broken: {chain.problem}"
-            return Refusal(reasons.QUEUE_HIERARCHY_BROKEN, text)
+            return Refusal(reasons.QUEUE_HIERARCHY_BROKEN, chain.told)
         why = wants.why
         return None if why is None else replace(why, message=f"queue {queue}: {why.message}")
 
@@ -253,11 +253,15 @@ class DeviceBook:
         """Takes out a DeviceClass."""
         return self._served_anew(self._known.classes.drop(name))
 
-    def put_queue(self, queue: Queue) -> Effect:
-        """Takes in a queue; with another parent, all pods of the queue and of those below it are charged elsewhere."""
+    def put_queue(self, queue: Queue, *, moved: bool = False) -> Effect:
+        """Takes in a queue; with another parent, all pods of the queue and of those below it are charged elsewhere.
+
+        `moved`: that it has one, where somebody else keeps the tree.
+        """
         old, new = self.limits.get(queue.name), limits_of(queue)
         self.limits[queue.name] = NO_LIMITS if new == NO_LIMITS else new
-        moved = self._tree.put(queue.name, queue.parent)
+        if self._keeps_tree:
+            moved = self._tree.put(queue.name, queue.parent)
         effect = self._rechain(queue.name) if moved else NO_EFFECT
         return (
             effect
@@ -268,7 +272,8 @@ class DeviceBook:
     def drop_queue(self, name: str) -> Effect:
         """Takes out a queue; its pods stay charged to its name."""
         had_limits = self.limits.pop(name, NO_LIMITS) is not NO_LIMITS
-        self._tree.drop(name)
+        if self._keeps_tree:
+            self._tree.drop(name)
         effect = self._rechain(name)
         return Effect(effect.touched, effect.dirty | self._waiting(name)) if had_limits else effect
 

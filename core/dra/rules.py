@@ -28,7 +28,6 @@ from core.objects import raw as read
 from core.objects.queue import sent_dra
 from core.violations import Findings, Hint, Violation, show
 
-_PARENT_PATH = "spec.parent"
 _ORDER = ((DESERVED, CAPABILITY), (GUARANTEE, DESERVED), (GUARANTEE, CAPABILITY))
 """What must not be greater than what."""
 
@@ -73,15 +72,13 @@ def judge(
     device_classes: Container[str] | None,
     hierarchy: bool,
 ) -> Findings:
-    """What is wrong with the device quota and the parent of a queue, and what is worth a hint.
+    """What is wrong with the device quota of a queue, and what is worth a hint.
 
     `old` is what is stored now, empty for a new queue. `queues` and `device_classes` are None where they are not known;
     what needs them is left out then. Without `hierarchy` parents have no say.
     """
     now, was = _Written.of(raw), _Written.of(old)
     findings = Findings()
-    if hierarchy and now.parent != was.parent:
-        findings += _parent(now, queues)
     if now.quota != was.quota:
         carriers = read_carriers(now.spec_dra, now.annotation, now.keys)
         chain = _chain(now, queues) if hierarchy and queues is not None else Chain(())
@@ -96,18 +93,6 @@ def judge(
 
 
 # -- the chain of parents ------------------------------------------------------------------------------------
-
-
-def _parent(now: _Written, queues: Mapping[str, Queue] | None) -> Findings:
-    """A queue cannot be its own parent; a parent that is not there may still come."""
-    if now.parent and now.parent == now.name != names.ROOT_QUEUE:
-        detail = "a queue cannot be its own parent"
-        return Findings([Violation(reasons.QUEUE_HIERARCHY_BROKEN, _PARENT_PATH, detail, value=now.parent)])
-    problem = _chain(now, queues).problem if queues is not None else ""
-    if not problem:
-        return Findings()
-    text = f"{problem}; pods with claims wait until that is mended"
-    return Findings(hints=[Hint(reasons.QUEUE_HIERARCHY_BROKEN, _PARENT_PATH, text)])
 
 
 def _chain(now: _Written, queues: Mapping[str, Queue]) -> Chain:

@@ -13,7 +13,7 @@ from core.extender.shapes import part
 from core.objects import Group, Pod, group
 from core.objects import raw as read
 from core.queues.amounts import Amounts, is_card, total
-from core.queues.check import balance_of, group_balance
+from core.queues.check import balance_of, chain_problem, group_balance
 from core.queues.enqueue import GroupRequest, declared_request
 from core.queues.ledger import Ledger
 from core.queues.usage import card_resources
@@ -61,14 +61,17 @@ class Promises:
         self._kept.pop(key, None)
 
     def others(self, asking: Group, queue: str, ledger: Ledger, now_s: float) -> dict[str, int]:
-        """What was promised to all other jobs of the queue; those whose pods have come count by these."""
+        """What was promised to all other jobs of the queue, and of those below it whose quota it limits.
+
+        Those whose pods have come count by these.
+        """
         for key, promise in tuple(self._kept.items()):
             if promise.until_s <= now_s or ledger.members(promise.group):
                 del self._kept[key]
         return total(
             promise.amounts
             for key, promise in self._kept.items()
-            if key != asking.key and promise.queue == queue
+            if key != asking.key and queue in ledger.with_those_above(promise.queue)
         )
 
 
@@ -104,8 +107,9 @@ def vote(
     refusal = ledger.access.refusal(queue, asking.namespace)
     if refusal is not None:
         return Vote(REJECT, asking, refusal)
-    promised = promises.others(asking, queue, ledger, now_s)
-    short = group_balance(ledger, balance, promised).shortfall(request)
+    short = chain_problem(ledger, queue) or group_balance(
+        ledger, balance, lambda level: promises.others(asking, level, ledger, now_s)
+    ).shortfall(request)
     if short is not None:
         return Vote(REJECT, asking, short)
     promises.make(asking, queue, request, now_s)
@@ -127,11 +131,17 @@ def overused_answer(body: object, ledger: Ledger) -> dict[str, Any]:
 
 
 def _overused(queue: str, ledger: Ledger) -> bool:
-    """Whether the bound pods of a queue have more of a card than its quota, as after a cut.
+    """Whether the bound pods of a queue, or of one whose quota holds for it, have more of a card than that, as after a cut.
 
     Lifted pods do not count: they have their quota, and a queue that is held up for them would never get rid of them.
     """
     limits, account = ledger.limits.get(queue), ledger.accounts.get(queue)
     if limits is None or account is None or not ledger.settings.features.cards:
         return False
-    return any(milli > limits.cards.get(key, 0) for key, milli in account.allocated.items() if is_card(key))
+    if any(milli > limits.cards.get(key, 0) for key, milli in account.allocated.items() if is_card(key)):
+        return True
+    return ledger.subtrees is not None and any(
+        any(ledger.sums(name).allocated.get(card, 0) > limit for card, limit in above.cards.items())
+        for name in ledger.with_those_above(queue)
+        if (above := ledger.limits.get(name)) is not None
+    )

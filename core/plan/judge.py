@@ -15,7 +15,7 @@ from core.plan.placement import CardPlacement
 from core.plan.room import Destination
 from core.plan.task_nodes import ANYWHERE, TaskNodes, nodes_of_tasks, starts_in_cycles
 from core.plan.together import note
-from core.queues.check import balance_of
+from core.queues.check import balance_of, chain_problem
 from core.queues.entry import Entry
 from core.queues.group_minimum import minimum_of
 from core.queues.ledger import Ledger
@@ -94,8 +94,12 @@ class Judge:
             spelling = suggestion(entry.pod.card_name, self._ledger.inventory)
             why = uncountable(entry.queue, f"{entry.demand.problem}{spelling}")
         else:
-            why = self._ledger.devices.obstacle(entry.pod, entry.queue)
+            why = self._broken(entry) or self._ledger.devices.obstacle(entry.pod, entry.queue)
         return None if why is None else Hold(entry.pod, entry.queue, why)
+
+    def _broken(self, entry: Entry) -> Refusal | None:
+        """Why nobody knows which limits hold for the cards and shares of the pod; None when that is known, or it has none."""
+        return chain_problem(self._ledger, entry.queue) if entry.demand.cards else None
 
     def goes_alone(self, pod: Pod) -> bool:
         """Whether the pod may be lifted without others: it is known to which group it belongs, which needs no more members."""

@@ -197,8 +197,8 @@ def one_card_missing(
 
 
 def _left(balance: Balance | None, card: str) -> int:
-    """Whole cards that are left of a queue's quota."""
-    left = 0 if balance is None else balance.limits.cards.get(card, 0) - balance.used(card)
+    """Whole cards that are left of a queue's quota, and of those above."""
+    left = 0 if balance is None else balance.card_room(card)
     return max(0, left // 1000)
 
 

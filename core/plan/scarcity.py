@@ -55,8 +55,8 @@ def means_of(balance: Balance | None, entries: Sequence[Entry], wanted: int) -> 
     )
     tight = False
     for key, amounts in weights.items():
-        if key in balance.cpu_memory:
-            left = balance.cpu_memory[key] - balance.cpu_memory_used(key)
+        left = balance.cpu_memory_room(key)
+        if left is not None:
             tight = tight or sum(amounts) > left
             if _least(amounts, wanted - (len(entries) - len(amounts))) > max(0, left):
                 lacking.add(_CODES[key])
@@ -65,7 +65,7 @@ def means_of(balance: Balance | None, entries: Sequence[Entry], wanted: int) -> 
 
 def _cards_suffice(balance: Balance, sizes: Sequence[int], takers: dict[str, list[int]], wanted: int) -> bool:
     """Whether there may be cards for so many members: by their number on each card, and by what all ask for together."""
-    left = {card: max(0, balance.limits.cards.get(card, 0) - balance.used(card)) for card in takers}
+    left = {card: max(0, balance.card_room(card)) for card in takers}
     served = sum(min(len(asked), left[card] // min(asked)) for card, asked in takers.items())
     return served >= wanted and _least(sizes, wanted) <= sum(left.values())
 

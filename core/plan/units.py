@@ -7,9 +7,12 @@ from typing import Final
 
 from core import names
 from core.objects import Group
+from core.queues.ceiling import Ceiling
+from core.queues.check import chain_problem
 from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
+from core.queues.limits import Limits
 from core.stage import Stage
 from core.steps import Steps
 
@@ -141,22 +144,37 @@ def _within_limits(
     """What its queue has, beyond what the group holds, of the cards that may serve a waiting member; None when none may."""
     queue, limits, demand = ledger.queues.get(entry.queue), ledger.limits.get(entry.queue), entry.demand
     kept_out = not entry.allowed or bool(ledger.stages.other_gates(entry.pod))
-    if demand.problem or kept_out or (queue is not None and not queue.open):
+    above = ledger.subtrees.ceilings(entry.queue) if ledger.subtrees is not None else ()
+    if (
+        demand.problem
+        or kept_out
+        or chain_problem(ledger, entry.queue)
+        or (queue is not None and not queue.open)
+    ):
         return None
     if queue is None or limits is None:
         # Without cards it may be let in all the same.
         return None if demand.card is not None else {}
     for key, milli in demand.shares.items():
-        if key in limits.shares and held.get((queue.name, key), 0) + milli > limits.shares[key]:
+        most = [
+            each.shares[key] for each in (limits, *(level.limits for level in above)) if key in each.shares
+        ]
+        if most and held.get((queue.name, key), 0) + milli > min(most):
             return None
     if demand.card is None:
         return {}
     free = {
-        (queue.name, card): limits.cards.get(card, 0) - held.get((queue.name, card), 0)
+        (queue.name, card): _most(limits, above, card) - held.get((queue.name, card), 0)
         for card in demand.card.alternatives
     }
     fitting = {key: milli for key, milli in free.items() if milli >= demand.card.milli}
     return fitting or None
+
+
+def _most(limits: Limits, above: Sequence[Ceiling], card: str) -> int:
+    """How much of a card a queue could have, were nobody else there."""
+    ceilings = (limit for level in above if (limit := level.limit(card)) is not None)
+    return min([limits.cards.get(card, 0), *ceilings])
 
 
 def _unit(ledger: Ledger, group: Group, entries: list[Entry]) -> Unit:

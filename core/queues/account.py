@@ -1,6 +1,7 @@
 """The sums of one queue."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from core.queues.amounts import add
 from core.queues.attribution import owned_by_job
@@ -9,24 +10,14 @@ from core.queues.line import Line
 from core.stage import Stage
 
 
-class Account:
-    """One queue's sums in thousandths, by stage, its waiting pods in line, and those whose cards count as none.
+class Sums:
+    """What pods use, hold and wait for, in thousandths, by stage.
 
-    These have a node, or may get one any moment, and name a card that nobody can count any more. `unlifted` is the part of
-    `reserved` that was granted to nobody, `unlifted_cpu_memory` what these pods use besides. `offline` is the part of `allocated` and
-    `reserved` that pods of Volcano Jobs use.
+    `unlifted` is the part of `reserved` that was granted to nobody, `unlifted_cpu_memory` what these pods use besides. `offline` is
+    the part of `allocated` and `reserved` that pods of Volcano Jobs use.
     """
 
-    __slots__ = (
-        "allocated",
-        "line",
-        "offline",
-        "reserved",
-        "uncounted_pods",
-        "unlifted",
-        "unlifted_cpu_memory",
-        "waiting",
-    )
+    __slots__ = ("allocated", "offline", "reserved", "unlifted", "unlifted_cpu_memory", "waiting")
 
     def __init__(self) -> None:
         self.allocated: dict[str, int] = {}
@@ -35,6 +26,46 @@ class Account:
         self.offline: dict[str, int] = {}
         self.unlifted: dict[str, int] = {}
         self.unlifted_cpu_memory: dict[str, int] = {}
+
+    def used(self, key: str) -> int:
+        """Allocated plus reserved."""
+        return self.allocated.get(key, 0) + self.reserved.get(key, 0)
+
+    def add(self, entry: Entry, sign: int) -> None:
+        """Adds an entry, or takes it out with a `sign` of -1."""
+        if entry.stage is Stage.IGNORED:
+            raise ValueError("an ignored pod is not booked")
+        charged = entry.charged
+        if entry.stage is Stage.WAITING:
+            add(self.waiting, charged, sign)
+            return
+        add(self.allocated if entry.stage is Stage.ALLOCATED else self.reserved, charged, sign)
+        if owned_by_job(entry.pod):
+            add(self.offline, charged, sign)
+        if entry.unlifted:
+            add(self.unlifted, charged, sign)
+            add(self.unlifted_cpu_memory, entry.demand.cpu_memory, sign)
+
+    def add_all(self, others: "Sums", sign: int) -> None:
+        """The same with everything that others have added up."""
+        for part in Sums.__slots__:
+            add(getattr(self, part), getattr(others, part), sign)
+
+
+NOTHING: Final = Sums()
+"""The sums of nobody; not to be changed."""
+
+
+class Account(Sums):
+    """One queue's sums, its waiting pods in line, and those whose cards count as none.
+
+    The latter have a node, or may get one any moment, and name a card that nobody can count any more.
+    """
+
+    __slots__ = ("line", "uncounted_pods")
+
+    def __init__(self) -> None:
+        super().__init__()
         self.uncounted_pods: dict[str, Entry] = {}
         self.line = Line()
 
@@ -48,17 +79,13 @@ class Account:
         """Whether nobody waits and nothing is used."""
         return not (self.waiting_pods or self.uncounted_pods or self.allocated or self.reserved)
 
-    def used(self, key: str) -> int:
-        """Allocated plus reserved."""
-        return self.allocated.get(key, 0) + self.reserved.get(key, 0)
-
     def book(self, entry: Entry) -> None:
         """Adds an entry."""
         if entry.stage is Stage.WAITING:
             self.line.put(entry)
         elif entry.uncounted:
             self.uncounted_pods[entry.pod.uid] = entry
-        self._add(entry, 1)
+        self.add(entry, 1)
 
     def unbook(self, entry: Entry) -> None:
         """Takes out an entry that was booked."""
@@ -66,23 +93,4 @@ class Account:
             self.line.drop(entry)
         elif entry.uncounted:
             self.uncounted_pods.pop(entry.pod.uid, None)
-        self._add(entry, -1)
-
-    def _add(self, entry: Entry, sign: int) -> None:
-        add(self._sums(entry.stage), entry.charged, sign)
-        if entry.stage is not Stage.WAITING and owned_by_job(entry.pod):
-            add(self.offline, entry.charged, sign)
-        if entry.unlifted:
-            add(self.unlifted, entry.charged, sign)
-            add(self.unlifted_cpu_memory, entry.demand.cpu_memory, sign)
-
-    def _sums(self, stage: Stage) -> dict[str, int]:
-        match stage:
-            case Stage.ALLOCATED:
-                return self.allocated
-            case Stage.RESERVED:
-                return self.reserved
-            case Stage.WAITING:
-                return self.waiting
-            case Stage.IGNORED:
-                raise ValueError("an ignored pod is not booked")
+        self.add(entry, -1)

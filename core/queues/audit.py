@@ -4,12 +4,12 @@ The books follow what happens one change at a time, so one forgotten change woul
 anew.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from core.objects import Pod
-from core.queues.account import Account
+from core.queues.account import Sums
 from core.queues.amounts import add
 from core.queues.device_audit import DeviceSnapshot, device_drifts
 from core.queues.drift import Drift
@@ -34,13 +34,15 @@ class _Snapshot:
 
     entries: tuple[Entry, ...]
     sums: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    charged: dict[str, Sequence[str]] = field(default_factory=dict)
+    """The queues in whose sums those of a queue are."""
 
     @classmethod
     def of(cls, ledger: Ledger) -> "_Snapshot":
-        return cls(
-            tuple(ledger.entries()),
-            {name: _parts(account) for name, account in ledger.accounts.items()},
-        )
+        entries = tuple(ledger.entries())
+        charged = {name: ledger.with_those_above(name) for name in {entry.queue for entry in entries}}
+        names = {*ledger.accounts, *ledger.queues, *(name for chain in charged.values() for name in chain)}
+        return cls(entries, {name: _parts(ledger.sums(name)) for name in names}, charged)
 
 
 def audit(ledger: Ledger, pods: Iterable[Pod]) -> Steps[list[Drift]]:
@@ -56,8 +58,9 @@ def audit(ledger: Ledger, pods: Iterable[Pod]) -> Steps[list[Drift]]:
     for entry in snapshot.entries:
         if pace.due():
             yield
-        parts = counted.setdefault(entry.queue, {part: {} for part in _PARTS.values()})
-        add(parts[_PARTS[entry.stage]], entry.charged, 1)
+        for queue in snapshot.charged[entry.queue]:
+            parts = counted.setdefault(queue, {part: {} for part in _PARTS.values()})
+            add(parts[_PARTS[entry.stage]], entry.charged, 1)
     drifts += _sums(snapshot.sums, counted)
     shown = set[str]()
     for pod in tuple(pods):
@@ -75,7 +78,7 @@ def audit(ledger: Ledger, pods: Iterable[Pod]) -> Steps[list[Drift]]:
     return drifts + (yield from device_drifts(ledger, devices))
 
 
-def _parts(account: Account) -> dict[str, dict[str, int]]:
+def _parts(account: Sums) -> dict[str, dict[str, int]]:
     return {part: dict(getattr(account, part)) for part in _PARTS.values()}
 
 

@@ -1,12 +1,15 @@
 """Who uses what, for whoever asks: pods and their queues, sums, and what has changed since one looked last."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from core.hierarchy import QueueTree
 from core.objects import Group, Pod, Queue
 from core.queues.access_book import AccessBook
+from core.queues.account import NOTHING, Sums
 from core.queues.attribution import Attribution, Source
 from core.queues.capacity import Capacity
+from core.queues.cpu_memory_book import CpuMemoryBook
 from core.queues.devices import Devices
 from core.queues.entries import Entries
 from core.queues.entry import Entry, ShareKey
@@ -17,6 +20,7 @@ from core.queues.naming import Naming
 from core.queues.pod_states import PodStates
 from core.queues.premises import Premises
 from core.queues.sources import QueueSources
+from core.queues.subtrees import Subtrees
 from core.queues.wakeups import Wakeups
 from core.queues.weights import Weights
 from core.settings import Settings
@@ -51,12 +55,23 @@ class Books:
         self.queues: dict[str, Queue] = {}
         self.limits: dict[str, Limits] = {}
         self.access = AccessBook(self.queues, settings.queue.access)
+        self.tree = QueueTree()
+        """The queues by their parents; whether that says anything about their limits is a question of the settings."""
         self._entries = Entries(self.wakeups, self.queues, self.access)
         self.accounts = self._entries.accounts
-        self.capacity = Capacity(settings.cards.unset_cpu_memory)
-        self._weights = Weights(settings, self.stages, lambda pod: self.attribution(pod).queue)
-        self.cpu_memory = self._weights.book
-        self.devices = Devices(settings, self.wakeups.changed)
+        self.subtrees: Subtrees | None = None
+        """What is used below each queue; None where card quotas do not hold through the tree."""
+        self.cpu_memory = CpuMemoryBook()
+        if settings.cards.hierarchy:
+            self.subtrees = Subtrees(self.tree, self.accounts, self.queues, self.limits, self.wakeups)
+            self.cpu_memory = self.subtrees.cpu
+        self._entries.subtrees = self.subtrees
+        levels = self.tree if settings.cards.hierarchy else None
+        self.capacity = Capacity(settings.cards.unset_cpu_memory, levels)
+        self._weights = Weights(
+            settings, self.stages, lambda pod: self.attribution(pod).queue, self.cpu_memory
+        )
+        self.devices = Devices(settings, self.tree, self.wakeups.changed)
         self._sources = QueueSources(settings.queue.default, self.access.allows)
         self.naming = Naming(settings, self.inventory)
         self._states = PodStates()
@@ -95,9 +110,24 @@ class Books:
         return self._states.pods(self.occupants.beside(node))
 
     def used(self, queue: str, key: str) -> int:
-        """What a queue has allocated and reserved of one key."""
+        """What a queue itself has allocated and reserved of one key."""
         account = self.accounts.get(queue)
         return account.used(key) if account is not None else 0
+
+    def sums(self, queue: str) -> Sums:
+        """What the pods of a queue use, hold and wait for, those below it among them where quotas hold for these too."""
+        own: Sums = self.accounts.get(queue, NOTHING)
+        below = self.subtrees.below(queue) if self.subtrees is not None else NOTHING
+        if below is NOTHING:
+            return own
+        both = Sums()
+        both.add_all(own, 1)
+        both.add_all(below, 1)
+        return both
+
+    def with_those_above(self, queue: str) -> Sequence[str]:
+        """The queue, and the queues above it whose card quotas hold for it."""
+        return (queue,) if self.subtrees is None else self.subtrees.chain(queue).queues
 
     def reserved(self, key: str) -> int:
         """What all queues together have reserved of one key."""

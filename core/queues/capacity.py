@@ -2,8 +2,10 @@
 
 from typing import Literal
 
+from core.hierarchy import QueueTree
 from core.objects import Node, Queue
 from core.queues.amounts import CPU_AND_MEMORY, Amounts, beyond, cpu_memory
+from core.queues.guarantees import Guarantees
 
 Unset = Literal["cluster", "zero"]
 """What a queue may use of CPU or memory when its capability does not name it: what the cluster has left, or nothing."""
@@ -12,11 +14,13 @@ Unset = Literal["cluster", "zero"]
 class Capacity:
     """The sums over all nodes and all queues, brought up to date with each of them; a question costs nothing that grows.
 
-    All nodes count, whatever their state. In thousandths.
+    All nodes count, whatever their state. In thousandths. With a `tree` a queue has what is left of the one above it, and its
+    guarantee is a part of that one's: nothing is taken from others twice.
     """
 
-    def __init__(self, unset: Unset) -> None:
+    def __init__(self, unset: Unset, tree: QueueTree | None = None) -> None:
         self._unset: Unset = unset
+        self._levels = None if tree is None else Guarantees(tree, self._guarantee)
         self._nodes = _Sums()
         self._guarantees = _Sums()
         self._queues: dict[str, Queue] = {}
@@ -33,15 +37,17 @@ class Capacity:
 
     def put_queue(self, queue: Queue) -> bool:
         """Takes in a queue. Returns whether that changed what is left for others."""
+        old = self._queues.get(queue.name)
+        moved = self._levels is not None and (old is None or old.parent != queue.parent)
         self._queues[queue.name] = queue
         self._limits.pop(queue.name, None)
-        return self._changed(self._guarantees.put(queue.name, cpu_memory(queue.guarantee)))
+        return self._changed(self._guarantees.put(queue.name, cpu_memory(queue.guarantee)) or moved)
 
     def drop_queue(self, name: str) -> bool:
         """Takes out a queue. Returns whether that changed what is left for others."""
-        self._queues.pop(name, None)
+        known = self._queues.pop(name, None) is not None
         self._limits.pop(name, None)
-        return self._changed(self._guarantees.put(name, {}))
+        return self._changed(self._guarantees.put(name, {}) or (known and self._levels is not None))
 
     def limit(self, queue: str) -> Amounts:
         """What a queue may use; a dimension that is absent is not limited."""
@@ -63,9 +69,17 @@ class Capacity:
     def _changed(self, changed: bool) -> bool:
         if changed:
             self._limits.clear()
+            if self._levels is not None:
+                self._levels.clear()
         return changed
 
+    def _guarantee(self, name: str) -> Amounts:
+        queue = self._queues.get(name)
+        return {} if queue is None else cpu_memory(queue.guarantee)
+
     def _real(self, queue: Queue) -> Amounts:
+        if self._levels is not None:
+            return self._levels.real(self._nodes.total, queue.name)
         return real_capability(self._nodes.total, self._guarantees.total, cpu_memory(queue.guarantee))
 
 

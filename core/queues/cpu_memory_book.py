@@ -1,6 +1,6 @@
 """What each queue's pods use of CPU and memory: those that ask for nothing of ours too, for they share the limit."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from core.queues.amounts import CPU, MEMORY, Amounts
@@ -10,9 +10,13 @@ _POSITION: Final = {CPU: 0, MEMORY: 1}
 
 
 class CpuMemoryBook:
-    """One weight for each pod that uses any, by UID, and the sums by queue. There are as many as pods, so they are small."""
+    """One weight for each pod that uses any, by UID, and the sums by queue. There are as many as pods, so they are small.
 
-    def __init__(self) -> None:
+    `told` hears of each queue by how much its CPU and memory have grown, in thousandths.
+    """
+
+    def __init__(self, told: Callable[[str, int, int], None] | None = None) -> None:
+        self._told = told
         self._weights: dict[str, tuple[str, int, int]] = {}
         self._sums: dict[str, tuple[int, int]] = {}
 
@@ -20,11 +24,10 @@ class CpuMemoryBook:
         """What a queue's pods use of `cpu` or `memory`, in thousandths."""
         return self._sums.get(queue, _NOTHING)[_POSITION[key]]
 
-    def of_queue(self, queue: str) -> Iterator[tuple[str, Amounts]]:
-        """The pods of a queue that use any, by UID, and what each uses."""
+    def weights(self) -> Iterator[tuple[str, str, Amounts]]:
+        """The pods that use any, by UID, with the queue of each and what it uses."""
         for uid, (name, cpu, memory) in self._weights.items():
-            if name == queue:
-                yield uid, {CPU: cpu, MEMORY: memory}
+            yield uid, name, {CPU: cpu, MEMORY: memory}
 
     def put(self, uid: str, queue: str, weight: Amounts) -> str:
         """Books a pod anew. Returns the queue in which something was given back, empty where nothing was."""
@@ -55,3 +58,5 @@ class CpuMemoryBook:
             self._sums.pop(queue, None)
         else:
             self._sums[queue] = left
+        if self._told is not None:
+            self._told(queue, cpu, memory)

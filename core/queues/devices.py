@@ -9,6 +9,7 @@ from core.dra.booking import Effect
 from core.dra.counted import all_counted, unresolved
 from core.dra.record import render_counted
 from core.dra.wants import late_record_of, record_of, unclaimed
+from core.hierarchy import QueueTree
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.queues.overuse import Overuse
 from core.refusal import Refusal
@@ -17,13 +18,13 @@ from core.stage import Stage
 
 
 class Devices:
-    """The books of claims; empty while the feature is off. `changed` is told what each change has done.
+    """The books of claims; empty while the feature is off. `changed` is told what each change has done, `tree` is kept by others.
 
     Where the API server does not serve claims at all (`serve`), nobody waits for any.
     """
 
-    def __init__(self, settings: Settings, changed: Callable[[Effect], None]) -> None:
-        self.book = DeviceBook(settings.dra)
+    def __init__(self, settings: Settings, tree: QueueTree, changed: Callable[[Effect], None]) -> None:
+        self.book = DeviceBook(settings.dra, tree)
         self._on = settings.features.dra
         self._served = True
         self._changed = changed
@@ -44,13 +45,13 @@ class Devices:
         if self._on:
             self._changed(self.book.drop_pod(uid))
 
-    def put_queue(self, queue: Queue) -> None:
-        """Takes in a queue."""
+    def put_queue(self, queue: Queue, *, moved: bool) -> None:
+        """Takes in a queue; `moved`: that it has another parent in the tree now."""
         if self._on:
-            self._changed(self.book.put_queue(queue))
+            self._changed(self.book.put_queue(queue, moved=moved))
 
     def drop_queue(self, name: str) -> None:
-        """Takes out a queue."""
+        """Takes out a queue, which has gone from the tree."""
         if self._on:
             self._changed(self.book.drop_queue(name))
 

@@ -21,7 +21,7 @@ from core.queues.limits import Limits
 from core.queues.shortfall import card_shortage, uncountable
 from core.queues.usage import min_cpu_memory
 from core.queues.whole import Use
-from core.refusal import Refusal
+from core.refusal import Refusal, first_above
 from core.settings import Settings
 
 _TOO_MANY: Final = (
@@ -63,7 +63,8 @@ class GroupBalance:
 
     `cpu_memory` and `cpu_memory_used` as of `check.Balance`. `used` has a card under its name, and under the whole
     expression what a pod without record may still put on any of several cards. `uniform` says that all pods of a group
-    get one card.
+    get one card. `above` are the queues above whose limits hold as well: a card that is not listed is not limited there
+    (`listed_only`). `short` as of `check.Balance`.
     """
 
     queue: str
@@ -72,6 +73,9 @@ class GroupBalance:
     used: Amounts
     cpu_memory_used: Callable[[str], int]
     uniform: bool = False
+    listed_only: bool = False
+    above: tuple["GroupBalance", ...] = ()
+    short: set[str] | None = None
 
     def shortfall(self, request: GroupRequest) -> Refusal | None:
         """None when all of the request fits; else the first that does not: CPU, memory, cards in the order of names.
@@ -80,15 +84,25 @@ class GroupBalance:
         together; unless one of them must serve all pods, then each is judged by itself. What is booked with its choice
         still open may land on any of its cards, so it counts for each of them.
         """
+        return self.here(request) or first_above(self.queue, (level.here(request) for level in self.above))
+
+    def here(self, request: GroupRequest) -> Refusal | None:
+        """The same of this queue alone."""
         short = cpu_memory_shortfall(self.queue, self.cpu_memory, self.cpu_memory_used, request.cpu_memory)
         if short is not None:
+            self._told(request.cpu_memory)
             return short
         demand = _Demand(self.used, request.cards)
         for card, milli in sorted(request.cards.items()):
             short = self._card_shortfall(demand, card, milli) if milli > 0 else None
             if short is not None:
+                self._told(expression.split(card))
                 return short
         return None
+
+    def _told(self, keys: Iterable[str]) -> None:
+        if self.short is not None:
+            self.short.update(keys)
 
     def _card_shortfall(self, demand: "_Demand", card: str, milli: int) -> Refusal | None:
         names = tuple(dict.fromkeys(expression.split(card)))
@@ -96,12 +110,17 @@ class GroupBalance:
         total = limit = 0
         uses: list[Use] = []
         for cards in ways:
+            if self.listed_only and any(self._limit(name) is None for name in cards):
+                return None
             total = demand.total(cards, milli if len(cards) < len(names) else 0)
-            limit = sum(self.limits.cards.get(name, 0) for name in cards)
+            limit = sum(self._limit(name) or 0 for name in cards)
             if total <= limit:
                 return None
             uses.append(Use(expression.BAR.join(sorted(cards)), total - milli, limit))
         return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="enqueue", uses=uses)
+
+    def _limit(self, card: str) -> int | None:
+        return 0 if self.limits.malformed else self.limits.cards.get(card)
 
 
 class _Demand:

@@ -9,6 +9,7 @@ from core.queues.account import Account
 from core.queues.amounts import add
 from core.queues.entry import Entry, ShareKey
 from core.queues.journal import Journal
+from core.queues.subtrees import Subtrees
 from core.queues.wakeups import Wakeups
 from core.stage import Stage
 
@@ -28,6 +29,8 @@ class Entries:
         """Those of them that were led to a node, by UID, by that node."""
         self.shares_changed = Journal[ShareKey]()
         """Which of them have come, changed or gone."""
+        self.subtrees: Subtrees | None = None
+        """Where everything is added up in the queues above as well; None where it is not."""
         self._wakeups = wakeups
         self._queues = queues
         self._access = access
@@ -54,6 +57,8 @@ class Entries:
             self._access.book(new)
             self._count(new, 1)
             self._wakeups.publish(new.queue)
+        if self.subtrees is not None:
+            self.subtrees.replace(old, new)
         if old is not None:
             # Only now: a queue that nobody charges for a moment has not lost whom it is to be looked at for.
             self.forget_unused(old.queue)
@@ -104,6 +109,8 @@ class Entries:
         if account is not None:
             del self.accounts[queue]
         self._wakeups.forget(queue)
+        if self.subtrees is not None:
+            self.subtrees.forget(queue)
 
     def _wake(self, old: Entry | None, new: Entry | None) -> None:
         """Has the queues looked at where somebody may be let in now; most updates of a pod's status help nobody."""
@@ -117,6 +124,8 @@ class Entries:
             self._wakeups.room_freed(old.demand.cards)
             if new is not None and new.stage is not Stage.WAITING and old.charge == new.charge:
                 return
+            if self.subtrees is not None:
+                self.subtrees.freed(old.queue, {*old.charged, *old.demand.cards})
         account = self.accounts.get(old.queue)
         if account is not None and account.waiting_pods:
             self._wakeups.help(old.queue)

@@ -11,6 +11,7 @@ from core.cards.expression import BAR, split
 from core.index import Index
 from core.objects import DeviceClass, Group, Job, Namespace, Node, Pod, Queue
 from core.queues.access_book import asks_admission
+from core.queues.amounts import CPU_AND_MEMORY
 from core.queues.attribution import Attribution
 from core.queues.backlog import Backlog
 from core.queues.books import Books
@@ -67,7 +68,7 @@ class Ledger(Books):
         self.naming.drop(uid)
         self._by_card.put(uid)
         self.stages.overrun.discard(uid)
-        self.wakeups.cpu_memory_freed(self._weights.drop(uid))
+        self._cpu_memory_freed(self._weights.drop(uid))
         self.devices.drop_pod(uid)
         self._left(self.occupants.drop(uid))
 
@@ -125,7 +126,10 @@ class Ledger(Books):
         self.queues[queue.name] = queue
         self.limits[queue.name] = limits_of(queue)
         self.wakeups.publish(queue.name)
-        self.devices.put_queue(queue)
+        moved = self.tree.put(queue.name, queue.parent)
+        self.devices.put_queue(queue, moved=moved)
+        if self.subtrees is not None:
+            self._limits_changed(old, queue, moved=moved)
         if self.capacity.put_queue(queue):
             self.wakeups.capacity_changed()
         if old is None or _terms(old) != _terms(queue):
@@ -137,13 +141,24 @@ class Ledger(Books):
         self.changes += 1
         old = self.queues.pop(name, None)
         self.limits.pop(name, None)
+        self.tree.drop(name)
         self.devices.drop_queue(name)
+        if self.subtrees is not None:
+            self.subtrees.moved(name)
         if self.capacity.drop_queue(name):
             self.wakeups.capacity_changed()
         self.wakeups.help(name)
         self.wakeups.publish(name)
         self._entries.forget_unused(name)
         self._backlog.put(self.access.queue_changed(name, old, None))
+
+    def _limits_changed(self, old: Queue | None, new: Queue, *, moved: bool) -> None:
+        """Has those below a queue charged and looked at by what it says now."""
+        assert self.subtrees is not None
+        if moved:
+            self.subtrees.moved(new.name)
+        if old is None or _terms(old) != _terms(new):
+            self.subtrees.queue_changed(new.name)
 
     def put_group(self, group: Group) -> None:
         """Takes in a PodGroup; its pods may charge another queue now, and fewer of them may be enough."""
@@ -266,7 +281,7 @@ class Ledger(Books):
 
     def _enter(self, pod: Pod, old: Entry | None, new: Entry | None) -> None:
         """Puts the new entry of a pod in the place of the old one."""
-        self.wakeups.cpu_memory_freed(self._weights.put(pod, new))
+        self._cpu_memory_freed(self._weights.put(pod, new))
         if old != new:
             self.devices.put_pod(pod, *((new.stage, new.queue) if new is not None else (Stage.IGNORED, "")))
             self._entries.replace(old, new)
@@ -286,6 +301,12 @@ class Ledger(Books):
     def _group_changed(self, key: str) -> None:
         """Has the waiting members looked at again: their number may suffice now."""
         self.wakeups.help(*self._entries.queues_with(key))
+
+    def _cpu_memory_freed(self, queue: str) -> None:
+        """CPU or memory came free in a queue; '' for in none."""
+        self.wakeups.cpu_memory_freed(queue)
+        if queue and self.subtrees is not None:
+            self.subtrees.freed(queue, CPU_AND_MEMORY)
 
     def _left(self, node: str) -> None:
         """Room came free on a node, for whatever it carries; '' for nowhere."""

@@ -12,11 +12,10 @@ def share_of(ledger: Ledger, queue: str) -> float:
     limits = ledger.limits.get(queue)
     if limits is None:
         return 0.0
-    account = ledger.accounts.get(queue)
     parts = [ledger.devices.book.share(queue)]
-    if account is not None:
-        bounds = [*limits.cards.items(), *limits.shares.items()]
-        parts += [account.used(key) / limit for key, limit in bounds if limit > 0]
+    bounds = [*limits.cards.items(), *limits.shares.items()]
+    used = ledger.used if ledger.subtrees is None else ledger.subtrees.used
+    parts += [used(queue, key) / limit for key, limit in bounds if limit > 0]
     deserved = ledger.capacity.deserved(queue)
     parts += [ledger.cpu_memory.used(queue, key) / limit for key, limit in deserved.items() if limit > 0]
     return max(parts)

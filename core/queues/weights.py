@@ -17,11 +17,13 @@ from core.stage import Stage, Stages
 
 
 class Weights:
-    """Keeps the book of CPU and memory. `queue_of` is asked for pods that ask for nothing of ours."""
+    """Keeps `book`, that of CPU and memory. `queue_of` is asked for pods that ask for nothing of ours."""
 
-    def __init__(self, settings: Settings, stages: Stages, queue_of: Callable[[Pod], str]) -> None:
+    def __init__(
+        self, settings: Settings, stages: Stages, queue_of: Callable[[Pod], str], book: CpuMemoryBook
+    ) -> None:
         self._stages = stages
-        self.book = CpuMemoryBook()
+        self._book = book
         self.card_resources: frozenset[str] = frozenset()
         """The resources by which cards are asked for; empty where that matters to nobody."""
         self._settings = settings
@@ -41,16 +43,16 @@ class Weights:
         """
         waits = entry is not None and entry.stage is Stage.WAITING
         if waits or (entry is None and not self._stages.holds(pod)):
-            return self.book.drop(pod.uid)
+            return self._book.drop(pod.uid)
         if entry is not None:
-            return self.book.put(pod.uid, entry.queue, entry.demand.cpu_memory)
+            return self._book.put(pod.uid, entry.queue, entry.demand.cpu_memory)
         weight = cpu_memory_of(pod, self.card_resources, self._settings, has_cards=False)
-        return self.book.put(pod.uid, self._queue_of(pod), weight)
+        return self._book.put(pod.uid, self._queue_of(pod), weight)
 
     def drop(self, uid: str) -> str:
         """Takes out a pod. Returns the queue in which something was given back, empty where nothing was."""
         self._unnamed.put(uid)
-        return self.book.drop(uid)
+        return self._book.drop(uid)
 
     def relearn(self, inventory: Inventory) -> list[Collection[str]]:
         """Follows the cards that there are now. Returns who may weigh something else, by the resources that have changed."""

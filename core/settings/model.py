@@ -81,6 +81,8 @@ class CardSettings(Section):
     pods_without_card_name: Literal["ignore", "warn", "deny", "infer"] = "warn"
     """What becomes of a pod that asks for a card's resource without naming the card. `infer` holds it at the gate, for the card
     that its namespace names."""
+    hierarchy: StrictBool = False
+    """Whether the card quota of a queue, and its limits of mGPU shares, CPU and memory, hold for all queues below it together."""
     resources: Mapping[Product, ResourceName] = {}
     """Product -> resource name: overrides what the nodes show, and names cards that no node shows yet."""
     pools: Mapping[CardName, PoolSettings] = {}

@@ -92,9 +92,9 @@ def _row(
     )
 
 
-def filled(shape: Shape, effort: Effort) -> Ledger:
+def filled(shape: Shape, effort: Effort, settings: Settings | None = None) -> Ledger:
     """A ledger with every card in use and the waiting pods spread evenly over the queues."""
-    ledger = Ledger(Settings())
+    ledger = Ledger(settings or Settings())
     for number in range(effort.nodes):
         ledger.put_node(samples.card_node(number).view())
     for number in range(effort.nodes * samples.CARDS_PER_NODE):

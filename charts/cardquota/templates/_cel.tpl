@@ -162,9 +162,11 @@ which the API server has dropped.
 {{- define "cardquota.cel.deviceHint" -}}
 {{- $applied := "kubectl.kubernetes.io/last-applied-configuration" -}}
 (!(object.?spec.?parent.orValue('') in ['', 'root']) &&
-  (request.operation == 'CREATE' || object.?spec.?parent != oldObject.?spec.?parent)) ||
+  (request.operation == 'CREATE' || object.?spec.?parent != oldObject.?spec.?parent))
+{{- if .Values.features.dra }} ||
 ({{ include "cardquota.cel.annotations" "object" }}[?'{{ $applied }}'].orValue('').contains('"dra"') &&
   (request.operation == 'CREATE' || {{ include "cardquota.cel.changed" $applied }}))
+{{- end }}
 {{- end }}
 
 {{/* Whether an annotation differs between the old object and the new one. Takes the key. */}}
