@@ -202,8 +202,13 @@ DEVICE_PLACES = {names.DRA_QUOTA_ANNOTATION, "?spec.?dra", "'deviceclass/'"}
 
 @pytest.mark.parametrize(
     ("features", "places"),
-    [({}, CARD_PLACES | DEVICE_PLACES), ({"dra": False}, CARD_PLACES), ({"cards": False}, DEVICE_PLACES)],
-    ids=["all on", "no DRA", "no cards"],
+    [
+        ({}, CARD_PLACES | DEVICE_PLACES),
+        ({"dra": False}, CARD_PLACES),
+        ({"cards": False}, DEVICE_PLACES),
+        ({"cards": False, "dra": False}, set()),
+    ],
+    ids=["all on", "no DRA", "no cards", "neither"],
 )
 def test_queues_are_sent_for_the_quotas_of_the_features_that_are_on(
     render: Render, features: dict[str, bool], places: set[str]
@@ -211,7 +216,12 @@ def test_queues_are_sent_for_the_quotas_of_the_features_that_are_on(
     webhooks = render({"features": features}).webhooks()
     text = conditions(webhooks[QUEUES])
     assert {place for place in CARD_PLACES | DEVICE_PLACES if place in text} == places
-    assert (QUEUE_HINTS in webhooks) is (places >= DEVICE_PLACES)
+    # Of parents there is something to say with either; of what the API server has dropped only with DRA.
+    assert (QUEUE_HINTS in webhooks) is bool(places)
+    if places:
+        assert (names.LAST_APPLIED_ANNOTATION in conditions(webhooks[QUEUE_HINTS])) is (
+            places >= DEVICE_PLACES
+        )
 
 
 def test_without_quotas_no_podgroup_is_sent_and_queues_for_their_access_alone(render: Render) -> None:
