@@ -122,13 +122,18 @@ class Metrics:
 class QueueSeries(Collector):
     """Per queue and card, read from the ledger when the page is asked for; only the leader shows them.
 
-    `late` gives the pods that have been reserved for too long.
+    `late` gives the pods that have been reserved for too long, `unfinished` the gangs that were found cut short before.
     """
 
-    def __init__(self, ledger: Ledger, late: Callable[[], Iterable[Pod]] = tuple) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        late: Callable[[], Iterable[Pod]] = tuple,
+        unfinished: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self._cards = _CardGauges(ledger, lambda: self.leading)
         self._late = _LateGauges(ledger, late, lambda: self.leading)
-        self._unfinished = _UnfinishedGauges(ledger, lambda: self.leading)
+        self._unfinished = _UnfinishedGauges(ledger, unfinished, lambda: self.leading)
         self.leading = False
 
     def collect(self) -> Iterator[Metric]:
@@ -231,9 +236,12 @@ class _LateGauges(_NumberGauges):
 
 
 class _UnfinishedGauges(_NumberGauges):
-    def __init__(self, ledger: Ledger, leading: Callable[[], bool]) -> None:
+    def __init__(
+        self, ledger: Ledger, known: Callable[[], Iterable[str]], leading: Callable[[], bool]
+    ) -> None:
         super().__init__(_UNFINISHED_SERIES, ledger, leading)
+        self._known = known
 
     def found(self) -> Iterator[str | None]:
-        for gang in unfinished_gangs(self._ledger):
+        for gang in unfinished_gangs(self._ledger, self._known()):
             yield gang.queue if gang is not None else None

@@ -78,7 +78,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         _forget_what_goes(caches, recorder, announcements, notes)
         reservations = ReservationWatch(client, caches, announcements, metrics, settings, _now)
         overruns = OverrunWatch(caches, announcements, _now)
-        series = QueueSeries(caches.ledger, reservations.late)
+        series = QueueSeries(caches.ledger, reservations.late, reservations.unfinished)
         REGISTRY.register(series)
         REGISTRY.register(DeviceSeries(caches.ledger.devices.book, lambda: series.leading))
         REGISTRY.register(UsageSeries(caches.ledger, lambda: series.leading))

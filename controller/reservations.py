@@ -1,7 +1,7 @@
 """The leader's watch over reserved pods: who has quota and no node for too long is told, and deleted where that is set."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from controller.announcements import Announcements
 from controller.caches import Caches
@@ -52,6 +52,10 @@ class ReservationWatch:
     def late(self) -> list[Pod]:
         """The pods that have been reserved for too long, as far as this replica has looked."""
         return self._reservations.late()
+
+    def unfinished(self) -> Collection[str]:
+        """The gangs that were cut short, as far as this replica has looked, by `namespace/name`."""
+        return self._gangs.known()
 
     async def run(self, term: Term) -> None:
         """Watches until cancelled."""

@@ -1,7 +1,7 @@
 """The leader's watch over gangs that were cut short: they are told, and give back what they hold where that is set."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from controller.announcements import Announcements
 from controller.caches import Caches
@@ -37,6 +37,10 @@ class GangWatch:
         self._settings = settings.reservation
         self._gangs = UnfinishedGangs(caches.ledger, settings.reservation, reserved_since)
         self._evictions = Evictions(client, metrics, self._gangs.condemned, self._say_given_back)
+
+    def known(self) -> Collection[str]:
+        """The gangs that are unfinished, as the last look has found them, by `namespace/name`."""
+        return self._gangs.known
 
     async def run(self, term: Term) -> None:
         """Watches until cancelled."""

@@ -5,7 +5,7 @@ come before everything else. One of them has to give back what it holds. The sam
 while nobody knew of their PodGroup, but these come before nobody.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,9 +53,13 @@ class Unfinished:
         return -priority, self.group.created, self.group.key
 
 
-def unfinished_gangs(ledger: Ledger) -> Iterator[Unfinished | None]:
-    """All of them, as they are now; None wherever others may come to their turn."""
-    for key in tuple(ledger.groups.short):
+def unfinished_gangs(ledger: Ledger, known: Iterable[str] = ()) -> Iterator[Unfinished | None]:
+    """All of them, as they are now; None wherever others may come to their turn.
+
+    Those that were `known` before, by `namespace/name`, are looked at too: while a lift is tried that would finish one, the
+    books do not tell that it is short.
+    """
+    for key in dict.fromkeys((*ledger.groups.short, *known)):
         seen = _Seen(ledger, key)
         for _ in seen.look():
             yield None
@@ -139,6 +143,11 @@ class UnfinishedGangs:
         self._next_at = 0
         self._stuck: set[str] = set()
         self._condemned: dict[str, str] = {}
+
+    @property
+    def known(self) -> Collection[str]:
+        """The gangs that the last look has found unfinished, as `namespace/name`."""
+        return self._since.keys()
 
     def restart(self) -> None:
         """Nothing has been seen, said or done."""

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.lifting import Lifter
-from controller.metrics import Metrics
+from controller.metrics import Metrics, QueueSeries
 from controller.reservations import ReservationWatch
 from core import reasons
 from core.settings import ReservationSettings, Settings
@@ -69,6 +69,8 @@ class World:
         self.announcements = announcements
         self.lifter = Lifter(self.writer, self.caches, announcements, metrics, settle_s=0.0)
         self.watch = ReservationWatch(self.writer, self.caches, announcements, metrics, settings, lambda: 0)
+        self.series = QueueSeries(self.caches.ledger, self.watch.late, self.watch.unfinished)
+        self.series.leading = True
         group = a_group("one").in_queue("q").min_member(SIZE).created("2024-01-01T00:00:00Z").view()
         show(self.caches.groups, group.key, group)
         for name in (*IN, *OUT):
@@ -104,6 +106,11 @@ class World:
     def deleted(self) -> set[str]:
         return {key.removeprefix("ml/") for key, _, _ in self.writer.deletions}
 
+    def counted(self) -> float:
+        """What the gauge of unfinished gangs shows."""
+        (gauge,) = (each for each in self.series.collect() if each.name == "cardquota_gangs_unfinished")
+        return sum(sample.value for sample in gauge.samples)
+
     def said(self, code: str) -> dict[str, str]:
         return {about: note for about, reason, note in self.recorder.emitted if reason == code}
 
@@ -136,6 +143,24 @@ async def test_until_then_it_is_told_why_and_what_helps(failure: errors.KubeErro
         assert {*refused} == {f"Pod {name}" for name in OUT}
         assert all(errors.describe(failure) in why for why in refused.values())
         assert world.deleted() == set()
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+async def test_it_is_counted_without_a_gap_so_that_an_alert_on_it_is_raised(
+    failure: errors.KubeError,
+) -> None:
+    """Also while its lifts are tried anew, for minutes, and booked all the time."""
+    world = World()
+    world.fail(failure)
+    async with world.running():
+        await asyncio.sleep(TRIED_S + 60)
+        for _ in range(150):
+            assert world.counted() == 1
+            await asyncio.sleep(10)
+        world.fail(None)
+        await asyncio.sleep(TRIED_S + 60)
+        assert world.in_() == {*IN, *OUT}
+        assert world.counted() == 0
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
