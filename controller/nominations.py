@@ -61,6 +61,12 @@ class Nominations:
             self._queue.clear()
             self._moves.clear()
 
+    def move(self, pod: Pod, node: str) -> None:
+        """Has a pod nominated for another node than the one on record."""
+        if self._term is not None:
+            self._moves[pod.namespace, pod.uid] = node
+            self._queue.add((pod.namespace, pod.uid))
+
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if self._term is None:
             return
@@ -81,8 +87,7 @@ class Nominations:
         for uid, entry in self._caches.ledger.led_to(bound.node_name).items():
             key = entry.pod.namespace, uid
             if key not in self._moves and entry.demand.mgpu == ask and gives_way(entry.pod, task):
-                self._moves[key] = nominated_for(bound)
-                self._queue.add(key)
+                self.move(entry.pod, nominated_for(bound))
                 return
 
     async def _work(self, key: Key) -> float | None:

@@ -93,7 +93,8 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         link = LeaderLink(
             elector, lambda: trust.credentials, options.service, timeout_s=options.hook_timeout_s / 2
         )
-        stranded = StrandedPods(caches, announcements)
+        nominations = Nominations(client, caches)
+        stranded = StrandedPods(caches, announcements, nominations.move)
         hook = BindingHook(
             client,
             caches,
@@ -107,7 +108,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         leader = Leader(
             caches,
             Lifter(client, caches, announcements, metrics),
-            Nominations(client, caches),
+            nominations,
             Publisher(client, caches, announcements, metrics),
             Repairer(client, caches, recorder, metrics, settings),
             reservations,

@@ -1,18 +1,20 @@
-"""The leader's watch over mGPU pods that were let in and find no node: it says what they lack, and changes nothing.
+"""The leader's watch over mGPU pods that were let in and find no node: it says what they lack.
 
 A lifted pod is led to nodes on which its room is booked. That room may go with its node; and a pod that was not led anywhere
-may be sent to a full node again and again.
+may be sent to a full node again and again. One that was nominated for its node and may go to others is nominated for another one
+then; nothing else is changed here.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from controller.announcements import Announcements
 from controller.caches import Caches
 from core import reasons
-from core.mgpu.destination import led_to
+from core.mgpu.destination import led_to, nominated_for
 from core.objects import Node, Pod
-from core.plan.stuck import node_full_notice, nodes_with_room, room_gone, room_gone_notice
+from core.plan.stuck import node_full_notice, nodes_with_room, place_gone, room_gone, room_gone_notice
 from core.stage import Stage
 from kube.workqueue import WorkQueue
 
@@ -24,6 +26,9 @@ _COUNTED_MOST: Final = 10_000
 
 SETTLE_S: Final = 1.0
 """Changes of a node that come together are looked at together."""
+
+AGAIN_S: Final = 30.0
+"""After so long it is looked again for a node for a pod that was nominated for one which does not take it any more."""
 
 NO_ROOM: Final = frozenset(
     {
@@ -37,11 +42,20 @@ NO_ROOM: Final = frozenset(
 
 
 class StrandedPods:
-    """Looks at pods when a node changes that they were led to, and when their bind was refused too often."""
+    """Looks at pods when a node changes on which their room is booked, and when their bind was refused too often.
 
-    def __init__(self, caches: Caches, announcements: Announcements) -> None:
+    `nominate` has a pod nominated for another node.
+    """
+
+    def __init__(
+        self,
+        caches: Caches,
+        announcements: Announcements,
+        nominate: Callable[[Pod, str], None] = lambda _pod, _node: None,
+    ) -> None:
         self._caches = caches
         self._announcements = announcements
+        self._nominate = nominate
         self._denied: OrderedDict[str, dict[str, int]] = OrderedDict()
         """How often a pod's bind was refused, by UID and node."""
         self._looks: WorkQueue[str] = WorkQueue(self._look, slots=1)
@@ -107,6 +121,15 @@ class StrandedPods:
                 self._announcements.astray(pod, *room_gone_notice(queue, why), news=why)
                 return None
             self._announcements.not_astray(pod)
+        place = nominated_for(pod)
+        again_s: float | None = None
+        if place_gone(ledger, pod):
+            others = await self._caches.turns.finish(nodes_with_room(ledger, pod, but=place))
+            latest = ledger.observed(uid)
+            if others and latest is not None and not latest.bound and nominated_for(latest) == place:
+                self._nominate(latest, others[0])
+                return AGAIN_S
+            again_s = AGAIN_S
         node, denials = max(self._denied.get(uid, {}).items(), key=lambda each: each[1], default=("", 0))
         if denials >= DENIALS:
             elsewhere = await self._caches.turns.finish(nodes_with_room(ledger, pod, but=node))
@@ -114,4 +137,4 @@ class StrandedPods:
             if elsewhere and latest is not None and not latest.bound:
                 notice = node_full_notice(queue, node, denials, elsewhere)
                 self._announcements.astray(pod, *notice, news=node)
-        return None
+        return again_s

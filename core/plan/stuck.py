@@ -6,14 +6,14 @@ from typing import Final
 from core import reasons
 from core.affinity import admits
 from core.mgpu.ask import MgpuAsk, mgpu_ask
-from core.mgpu.destination import booked_on, have_room, led_to
+from core.mgpu.destination import booked_on, have_room, led_to, nominated_for
 from core.mgpu.filter import fits, mismatch
 from core.mgpu.node import NodeModel, NodeState, canonical, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
 from core.objects.taints import untolerated
 from core.queues.ledger import Ledger
-from core.queues.promises import promised_on
+from core.queues.promises import promised_on, shared_on
 from core.steps import Steps
 
 NAMED: Final = 5
@@ -34,6 +34,12 @@ def room_gone(ledger: Ledger, pod: Pod) -> str:
             return ""
         found.append(f"node {name} {why}")
     return ", ".join(found)
+
+
+def place_gone(ledger: Ledger, pod: Pod) -> bool:
+    """Whether the node does not take the pod any more that it was nominated for."""
+    ask, name = mgpu_ask(pod), nominated_for(pod)
+    return bool(name) and isinstance(ask, MgpuAsk) and bool(_closed(ledger, pod, ask, name))
 
 
 def nodes_with_room(ledger: Ledger, pod: Pod, but: str) -> Steps[list[str]]:
@@ -87,7 +93,8 @@ def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str) -> str:
     state = canonical(occupancy(model, on_node, ledger.settings.mgpu).state)
     if fits(ask, model, state, ledger.settings) is not None:
         return "has no room on its cards"
-    promised = [] if name in booked_on(pod) else promised_on(ledger, name, but=pod)
+    booked = name in booked_on(pod)
+    promised = [] if booked else [*promised_on(ledger, name, but=pod), *shared_on(ledger, name, pod)]
     return "" if _beside(ask, promised, model, state, ledger) else "has promised its room to others"
 
 

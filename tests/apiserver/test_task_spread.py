@@ -126,8 +126,15 @@ class TestSpread:
             node = pod["metadata"]["annotations"][names.NOMINATED_ANNOTATION]
             assert pod["status"]["nominatedNodeName"] == node
             assert names.NODE_ANNOTATION not in pod["metadata"]["annotations"]
-        assert Scheduler(cluster).run(parts, *whole) == 2
-        assert {cluster.pod(f"g-{n}")["spec"]["nodeName"] for n in range(2)} == {*whole}
+        gone, kept = whole
+        spare = mgpu_node(unique("mgpu"), cards=1, memory_mib=CARD_MIB)
+        spare["metadata"]["labels"]["pool"] = pool
+        cluster.add_nodes(spare)
+        cluster.api.patch(f"/api/v1/nodes/{gone}", {"spec": {"unschedulable": True}}).expect()
+        places = {kept, spare["metadata"]["name"]}
+        wait_for("the one whose node is cordoned is nominated for another one", lambda: nominated() == places)
+        assert Scheduler(cluster).run(parts, *places) == 2
+        assert {cluster.pod(f"g-{n}")["spec"]["nodeName"] for n in range(2)} == places
 
 
 class TestSingle:

@@ -120,6 +120,16 @@ async def test_a_write_that_the_server_cannot_answer_is_tried_again() -> None:
         assert await world.written(AGAIN_S) == [status("a", "m0")]
 
 
+async def test_a_pod_is_moved_to_the_node_that_it_is_told() -> None:
+    world = World(member("a", "m0"))
+    world.nominations.move(member("a", "m0").view(), "m2")  # nobody leads
+    async with world.leading():
+        assert await world.written() == [status("a", "m0")]
+        world.nominations.move(member("a", "m0").view(), "m2")
+        place = {"annotations": {names.NOMINATED_ANNOTATION: "m2"}, "uid": "uid-ml-a"}
+        assert await world.written() == [("a", None, {"metadata": place})]
+
+
 @pytest.mark.parametrize("error", [FORBIDDEN, GONE])
 async def test_a_refused_one_is_left_at_that(error: errors.KubeError) -> None:
     world = World(member("a", "m0"))

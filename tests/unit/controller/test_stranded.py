@@ -8,7 +8,7 @@ import pytest
 
 from controller import stranded as module
 from controller.announcements import ASTRAY_S, Announcements
-from controller.stranded import DENIALS, SETTLE_S, StrandedPods
+from controller.stranded import AGAIN_S, DENIALS, SETTLE_S, StrandedPods
 from core import reasons
 from tests.builders import a_node, a_pod
 from tests.builders.objects import NodeBuilder, PodBuilder
@@ -26,7 +26,10 @@ class World:
         self.caches = caches([node.view() for node in nodes], [pod.view() for pod in pods])
         self.recorder = Recorder()
         self.announcements = Announcements(self.recorder)
-        self.watch = StrandedPods(self.caches, self.announcements)
+        self.nominated: list[tuple[str, str]] = []
+        self.watch = StrandedPods(
+            self.caches, self.announcements, lambda pod, node: self.nominated.append((pod.name, node))
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -135,3 +138,38 @@ async def test_nobody_looks_while_another_one_leads() -> None:
     show(world.caches.nodes, "m1", None)
     world.deny(FREE, DENIALS, node="m2")
     assert await world.later() == []
+
+
+NOMINATED = a_pod("nominated").mgpu(core=60, memory=2048).in_group("g").task("w").nominated_for("m1")
+
+
+async def test_who_was_nominated_for_a_node_that_does_not_take_it_any_more_is_nominated_for_another_one() -> (
+    None
+):
+    world = World(NOMINATED)
+    async with world.running():
+        assert await world.later() == []
+        assert world.nominated == []
+        show(world.caches.nodes, "m1", M1.cordoned().view())
+        assert await world.later() == []
+    assert world.nominated == [("nominated", "m2")]
+
+
+async def test_it_is_not_nominated_for_the_place_of_another_member() -> None:
+    """It may be bound there all the same. Room that comes later is found."""
+    mate = NOMINATED.put("metadata", "name", value="mate").uid("uid-mate").nominated_for("m2")
+    world = World(NOMINATED, mate)
+    async with world.running():
+        show(world.caches.nodes, "m1", M1.cordoned().view())
+        assert await world.later() == []
+        assert world.nominated == []
+        show(world.caches.nodes, "m3", a_node("m3").mgpu(1, memory=16384).view())
+        await asyncio.sleep(AGAIN_S)
+    assert world.nominated == [("nominated", "m3")]
+
+
+async def test_a_new_leader_finds_out_whose_place_is_gone() -> None:
+    world = World(NOMINATED, nodes=(M1.cordoned(), M2))
+    async with world.running():
+        await world.later()
+    assert world.nominated == [("nominated", "m2")]
