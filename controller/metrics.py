@@ -25,8 +25,7 @@ _QUEUE_SERIES = {
     "volcano_queue_card_request": "Cards of bound, reserved and waiting pods, in cards.",
     "volcano_queue_card_capacity": "Card quota of the queue, in cards.",
     "cardquota_queue_card_reserved": "Cards of pods whose gate is lifted but that have no node yet, in cards.",
-    "cardquota_queue_card_overused": "Cards allocated and reserved beyond the quota of the queue, in cards; with cards.hierarchy those of "
-    "the queues below it count.",
+    "cardquota_queue_card_overused": "Cards allocated and reserved beyond the quota of the queue, in cards.",
 }
 _LATE_SERIES = {
     "cardquota_reserved_too_long": "Pods that have held quota without a node for longer than reservation.warnAfter.",

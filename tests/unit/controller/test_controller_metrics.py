@@ -17,8 +17,8 @@ POD = a_pod("p").card("A").in_queue("q")
 class Scraped:
     """A ledger behind a metrics page. The queue has 4 A and 1 B; 2 A are bound, 1 is reserved and 3 wait."""
 
-    def __init__(self) -> None:
-        self.ledger, self.registry = Ledger(Settings()), CollectorRegistry()
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.ledger, self.registry = Ledger(settings or Settings()), CollectorRegistry()
         self.late: list[Pod] = []
         self.ledger.put_node(a_node("n").card("A", 8).view())
         self.ledger.put_queue(QUEUE.view())
@@ -178,3 +178,11 @@ def test_gangs_that_were_cut_short_are_counted_by_queue() -> None:
     for name in ("m1", "m2"):
         scraped.ledger.put_pod(member.put("metadata", "name", value=name).uid(name).view())
     assert f"{line} 0.0" in scraped.page()
+
+
+def test_where_quotas_hold_through_the_tree_each_pod_is_counted_once_and_the_overuse_of_all_below() -> None:
+    scraped = Scraped(Settings.model_validate({"cards": {"hierarchy": True}}))
+    scraped.ledger.put_queue(a_queue("org").cards({"A": 1}).view())
+    scraped.ledger.put_queue(a_queue("q").cards({"A": 4}).child_of("org").view())
+    assert scraped.of_card("q", "A") == all_of(4, 2, 6, 1, 0)
+    assert scraped.of_card("org", "A") == all_of(1, 0, 0, 0, 2)
