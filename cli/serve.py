@@ -11,8 +11,8 @@ from cli.errors import UnavailableError
 
 if TYPE_CHECKING:
     from cli.state import State
-    from controller.binding import PodReader
     from core.settings import Settings
+    from kube.calls import Reader
     from kube.reflector import ListWatch
 
 HOST = "127.0.0.1"
@@ -75,7 +75,7 @@ async def _serve(
 async def _answer(
     settings: "Settings",
     source: "ListWatch",
-    reader: "PodReader | None",
+    reader: "Reader | None",
     options: argparse.Namespace,
     stop: asyncio.Event,
 ) -> int:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
 
 from controller.caches import Caches
 from controller.grants import HOOK_TIMEOUT_S, Grants, settled_after
@@ -19,9 +18,9 @@ from core.objects import Pod, pod
 from core.refusal import Refusal
 from core.settings import Settings
 from kube import errors
-from kube.client import Json
+from kube.calls import Reader
 from kube.lease import Term
-from kube.resources import PODS, Resource
+from kube.resources import PODS
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,15 +34,6 @@ _NAMED_MOST = 200
 Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
 
 
-class PodReader(Protocol):
-    """The one call of kube.client.Client that the hook makes."""
-
-    async def get(
-        self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
-    ) -> Json:
-        """See Client.get."""
-
-
 class BindingHook:
     """Answers reviews of Bindings. Grants are given only while `leading`; what needs none (Binder.certain) passes anyway.
 
@@ -54,7 +44,7 @@ class BindingHook:
 
     def __init__(
         self,
-        reader: PodReader | None,
+        reader: Reader | None,
         caches: Caches,
         settings: Settings,
         metrics: Metrics,

@@ -3,14 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
 from controller.metrics import Metrics
 from core.objects import Pod
 from kube import errors
-from kube.client import Json
+from kube.calls import Deleter
 from kube.lease import Term
-from kube.resources import PODS, Resource
+from kube.resources import PODS
 from kube.workqueue import WorkQueue
 
 _LOG = logging.getLogger(__name__)
@@ -27,22 +26,6 @@ _SIDE_BY_SIDE = 16
 
 _AGAIN_S = 30.0
 """A pod that was to be deleted and is still there comes up again after this time."""
-
-
-class Deleter(Protocol):
-    """The delete call of kube.client.Client."""
-
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str | None = None,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        timeout_s: float = 10.0,
-    ) -> Json:
-        """See Client.delete."""
 
 
 class Evictions:

@@ -13,13 +13,13 @@ from controller.caches import Caches
 from controller.flight import Flight, Key, about, key_of
 from controller.lone_lifts import LoneLifts
 from controller.metrics import Metrics
-from controller.writing import LiftClient
 from core.names import FIELD_MANAGER, GANG_ANNOTATION
 from core.objects import Group, Pod
 from core.plan.begun import others_are_in
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from kube import errors
+from kube.calls import LiftClient
 from kube.client import PatchType
 from kube.informer import GARBAGE
 from kube.lease import Term

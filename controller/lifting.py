@@ -10,10 +10,10 @@ from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.lift_writing import LiftWriter
 from controller.metrics import Metrics
-from controller.writing import LiftClient
 from core.plan.decision import Decision, Hold
 from core.plan.lift import Planner
 from core.steps import Steps
+from kube.calls import LiftClient
 from kube.lease import Term
 
 

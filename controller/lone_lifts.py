@@ -10,12 +10,12 @@ import logging
 from typing import Final
 
 from controller.caches import Caches
-from controller.writing import LiftClient
 from core import names
 from core.objects import Group, group
 from core.plan.begun import others_are_in
 from core.plan.decision import Lift
 from kube import errors
+from kube.calls import LiftClient
 from kube.informer import GARBAGE
 from kube.resources import PODGROUPS
 

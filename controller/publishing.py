@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.metrics import Metrics
-from controller.writing import Patcher
 from core.display.notices import queue_notices
 from core.display.status import published, status_patch
 from core.names import FIELD_MANAGER
 from core.objects import Queue
 from kube import errors
+from kube.calls import Patcher
 from kube.client import PatchType
 from kube.lease import Term
 from kube.resources import QUEUES

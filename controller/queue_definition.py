@@ -15,13 +15,13 @@ from prometheus_client import CollectorRegistry, Gauge
 from controller.announcements import Recorder
 from controller.caches import Caches
 from controller.metrics import Metrics
-from controller.writing import Patcher
 from core import reasons
 from core.dra.schema import QUEUE_CRD, QueueDefinition, project
 from core.names import FIELD_MANAGER
 from core.settings import Settings
 from kube import errors
 from kube.backoff import Backoff
+from kube.calls import Patcher
 from kube.client import PatchType
 from kube.events import Reference
 from kube.informer import Informer

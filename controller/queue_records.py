@@ -8,11 +8,11 @@ import logging
 from collections.abc import Callable
 
 from controller.caches import Caches
-from controller.writing import Patcher
 from core.names import FIELD_MANAGER
 from core.objects import Pod
 from core.queues.queue_records import late_records, records_patch
 from kube import errors
+from kube.calls import Patcher
 from kube.client import PatchType
 from kube.lease import Term
 from kube.resources import PODS

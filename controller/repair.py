@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from controller.announcements import Recorder
 from controller.caches import Caches
 from controller.metrics import Metrics
-from controller.writing import Patcher
 from core import reasons
 from core.mgpu.node import model_of
 from core.mgpu.occupancy import Irregular
@@ -18,6 +17,7 @@ from core.names import FIELD_MANAGER
 from core.objects import Node, Pod
 from core.settings import Settings
 from kube import errors
+from kube.calls import Patcher
 from kube.client import PatchType
 from kube.events import Reference
 from kube.lease import Term

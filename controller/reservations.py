@@ -5,13 +5,14 @@ from collections.abc import Callable, Collection
 
 from controller.announcements import Announcements
 from controller.caches import Caches
-from controller.evictions import Deleter, Evictions
+from controller.evictions import Evictions
 from controller.metrics import Metrics
 from controller.unfinished import GangWatch
 from core.objects import Pod
 from core.plan.reservations import Overdue, Reservations, overdue_notice
 from core.settings import Settings
 from core.stage import Stage
+from kube.calls import Deleter
 from kube.lease import Term
 
 _TICK_S = 0.01

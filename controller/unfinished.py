@@ -5,11 +5,12 @@ from collections.abc import Callable, Collection
 
 from controller.announcements import Announcements
 from controller.caches import Caches
-from controller.evictions import Deleter, Evictions
+from controller.evictions import Evictions
 from controller.metrics import Metrics
 from core.objects import Pod
 from core.plan.unfinished import UnfinishedGangs, given_back_notice, unfinished_notice
 from core.settings import Settings
+from kube.calls import Deleter
 from kube.lease import Term
 
 _LOOK_S = 1.0

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 from kube import errors
-from kube.client import Json, JsonPatch, Page, PatchType
+from kube.calls import Patcher
+from kube.client import Json, Page, PatchType
 from kube.informer import GARBAGE
 from kube.resources import EVENTS, Resource
 from kube.times import micro_time
@@ -72,25 +73,13 @@ class Past:
     at: datetime
 
 
-class EventClient(Protocol):
+class EventClient(Patcher, Protocol):
     """The calls of kube.client.Client that are made about events."""
 
     async def create(
         self, resource: Resource, body: Json, namespace: str | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> Json:
         """See Client.create."""
-
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Json | JsonPatch,
-        namespace: str | None = None,
-        *,
-        patch_type: PatchType,
-        timeout_s: float = TIMEOUT_S,
-    ) -> Json:
-        """See Client.patch."""
 
     def list(
         self,

@@ -15,7 +15,8 @@ from typing import Protocol, TypeVar
 from core.ungating import Gated, gated
 from kube import errors
 from kube.backoff import Backoff
-from kube.client import Json, JsonPatch, Page, PatchType
+from kube.calls import Deleter, Patcher
+from kube.client import Page, PatchType
 from kube.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -48,30 +49,13 @@ class UngateError(Exception):
     """Gates are left that could not be taken off; the text names pods, and what the API server says of them."""
 
 
-class Api(Protocol):
+class Api(Patcher, Deleter, Protocol):
     """The calls of kube.client.Client that this makes."""
 
     def list(
         self, resource: Resource, namespace: str | None = None, *, field_selector: str | None = None
     ) -> AsyncGenerator[Page]:
         """See Client.list."""
-
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Json | JsonPatch,
-        namespace: str | None = None,
-        *,
-        patch_type: PatchType,
-        timeout_s: float = 10.0,
-    ) -> Json:
-        """See Client.patch."""
-
-    async def delete(
-        self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
-    ) -> Json:
-        """See Client.delete."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ class Sink:
         namespace: str | None = None,
         *,
         patch_type: PatchType,
+        subresource: str | None = None,
+        field_manager: str | None = None,
         timeout_s: float = 5.0,
     ) -> Json:
         assert isinstance(body, dict)

@@ -1,4 +1,4 @@
-"""The calls by which the controller changes the cluster, and looks at what became of it."""
+"""The calls of kube.client.Client one by one, for those who make no others and for what stands in for it."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from kube.resources import Resource
 
 
 class Reader(Protocol):
-    """The get call of kube.client.Client."""
+    """Who reads objects."""
 
     async def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
@@ -16,7 +16,7 @@ class Reader(Protocol):
 
 
 class Patcher(Protocol):
-    """The patch call of kube.client.Client."""
+    """Who patches objects."""
 
     async def patch(
         self,
@@ -31,6 +31,22 @@ class Patcher(Protocol):
         timeout_s: float = 10.0,
     ) -> Json:
         """See Client.patch."""
+
+
+class Deleter(Protocol):
+    """Who deletes objects."""
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        timeout_s: float = 10.0,
+    ) -> Json:
+        """See Client.delete."""
 
 
 class LiftClient(Patcher, Reader, Protocol):
