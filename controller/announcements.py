@@ -6,7 +6,7 @@ from controller.sayings import History, Recorder, Saying, Sayings
 from core import reasons
 from core.cards.alarms import Alarm
 from core.cards.assigned import read_assigned
-from core.catalogue import event_note
+from core.catalogue.notes import event_note
 from core.display.notices import Notice
 from core.names import ASSIGNED_ANNOTATION, CHARGED_QUEUE_ANNOTATION
 from core.objects import Group, Node, Pod, Queue

@@ -9,13 +9,13 @@ import logging
 from typing import Final
 
 from controller.caches import Caches
-from controller.writing import Patcher
 from core import names
 from core.mgpu.ask import mgpu_ask
 from core.mgpu.destination import gives_way, nominated_for, task_of
 from core.objects import Pod
 from core.stage import Stage
 from kube import errors
+from kube.calls import Patcher
 from kube.client import Json, PatchType
 from kube.lease import Term
 from kube.resources import PODS

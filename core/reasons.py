@@ -1,6 +1,6 @@
 """The codes of all reasons. Admission errors, events, metric labels and the commands name a reason by its code.
 
-What each means and what to do about it stands in `core/catalogue.py`.
+What each means and what to do about it stands in `core/catalogue`.
 """
 
 from typing import Final

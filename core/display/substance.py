@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from core import reasons
-from core.catalogue import message_of
+from core.catalogue.notes import message_of
 from core.queues.whole import FEWER, LESS
 
 _AMOUNT: Final = re.compile(

@@ -6,7 +6,7 @@ from typing import Any
 
 from core import reasons
 from core.affinity import Patch
-from core.catalogue import event_note
+from core.catalogue.notes import event_note
 from core.display.figures import Figures, figures_of
 from core.display.notices import queue_notices
 from core.objects import Pod

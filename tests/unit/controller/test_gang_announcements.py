@@ -9,7 +9,7 @@ import pytest
 from controller.announcements import Announcements
 from core import reasons
 from core.affinity import NodeRequirement
-from core.catalogue import event_note
+from core.catalogue.notes import event_note
 from core.plan.decision import Lift, Spread
 from kube.event_store import Words
 from kube.events import Past, Reference

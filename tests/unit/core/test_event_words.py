@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import reasons
-from core.catalogue import CATALOGUE, EVENT_LIMIT, event_note, message_of, remedy
+from core.catalogue import CATALOGUE, remedy
+from core.catalogue.notes import EVENT_LIMIT, event_note, message_of
 from core.display.substance import substance
 from core.queues.whole import Use, in_cards, in_units
 
