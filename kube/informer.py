@@ -7,7 +7,7 @@ seconds, over compact views for milliseconds.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from random import Random
 from typing import Any, Generic, TypeVar
@@ -115,6 +115,11 @@ class Informer(Generic[V]):
     def values(self) -> Iterable[V]:
         """All views, live: not to be iterated across an await."""
         return self._views.values()
+
+    @property
+    def views(self) -> Mapping[str, V]:
+        """All views by their keys, live as well."""
+        return self._views
 
     def __len__(self) -> int:
         return len(self._views)

@@ -6,7 +6,7 @@ from functools import partial
 from core.admission import ClusterView
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
-from core.objects import DeviceClass, Namespace, Node, Queue, kinds
+from core.objects import DeviceClass, Node, kinds
 from core.settings import Settings
 from kube import metrics
 from kube.informer import informer_of
@@ -23,8 +23,6 @@ class LiveViews:
         self, client: ListWatch, settings: Settings, *, informer_metrics: metrics.Metrics = metrics.DEFAULT
     ) -> None:
         self._inventory = Inventory.of(settings)
-        self._by_name: dict[str, Queue] = {}
-        self._namespaces_by_name: dict[str, Namespace] = {}
         self._device_classes = DeviceClasses()
         self._classes_served = False
         follow = partial(informer_of, client, metrics=informer_metrics)
@@ -34,8 +32,6 @@ class LiveViews:
         self._classes = follow(kinds.DEVICE_CLASS, on_found=self._on_classes_found)
         self._with_classes = settings.features.dra
         self._nodes.subscribe(self._on_node)
-        self._queues.subscribe(self._on_queue)
-        self._namespaces.subscribe(self._on_namespace)
         self._classes.subscribe(self._on_class)
 
     @property
@@ -60,8 +56,8 @@ class LiveViews:
         """The view as of now; its parts are live and not to be kept across an await."""
         return ClusterView(
             inventory=self._inventory if self._nodes.synced else None,
-            queues=self._by_name if self._queues.synced else None,
-            namespaces=self._namespaces_by_name if self._namespaces.synced else None,
+            queues=self._queues.views if self._queues.synced else None,
+            namespaces=self._namespaces.views if self._namespaces.synced else None,
             device_classes=self._device_classes if self._classes.synced and self._classes_served else None,
             serving=self._device_classes if self._classes.synced else None,
         )
@@ -75,18 +71,6 @@ class LiveViews:
             self._inventory.drop(old.name)
         if new is not None:
             self._inventory.put(new)
-
-    def _on_queue(self, old: Queue | None, new: Queue | None) -> None:
-        if old is not None:
-            self._by_name.pop(old.name, None)
-        if new is not None:
-            self._by_name[new.name] = new
-
-    def _on_namespace(self, old: Namespace | None, new: Namespace | None) -> None:
-        if old is not None:
-            self._namespaces_by_name.pop(old.name, None)
-        if new is not None:
-            self._namespaces_by_name[new.name] = new
 
     def _on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if new is not None:
