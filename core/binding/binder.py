@@ -274,13 +274,10 @@ class Binder:
         return self._asks_devices(pod) and not self._ledger.devices.all_counted(pod)
 
     def _other_claims_shortfall(self, pod: Pod, queue: str) -> Refusal | None:
-        """Why such a pod cannot have its claims."""
+        """Why such a pod cannot have its claims: until its bind is granted it is charged with those that were counted."""
         devices = self._ledger.devices
-        return (
-            devices.unresolved(pod)
-            or devices.obstacle(pod, queue)
-            or devices.overdrawn(pod.uid, granted=True)
-        )
+        anew = replace(pod, annotations={**pod.annotations, names.CLAIMS_ANNOTATION: devices.record(pod)})
+        return devices.unresolved(pod) or devices.obstacle(anew, queue) or devices.exchanged(anew)
 
 
 def _stand_in_uid(uid: str) -> str:

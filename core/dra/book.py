@@ -12,7 +12,7 @@ from typing import Final
 from core import reasons
 from core.dra.amounts import Amounts, render, total
 from core.dra.booking import NO_EFFECT, Booking, Charge, Effect, held
-from core.dra.charges import DeviceAccount
+from core.dra.charges import Charges, DeviceAccount
 from core.dra.check import device_shortfall
 from core.dra.cost import Cost, cost_of
 from core.dra.extended import Candidates
@@ -149,19 +149,35 @@ class DeviceBook:
 
         return short_in(queue) or first_above(queue, map(short_in, chain.queues[1:]))
 
-    def overdrawn(self, uid: str, *, granted: bool = False) -> Refusal | None:
-        """Which limit leaves no room for the claims that a pod which does not wait any more holds alone; `granted` as for `excess`."""
+    def overdrawn(self, uid: str) -> Refusal | None:
+        """Which limit leaves no room for the claims that a pod which does not wait any more holds alone."""
         booking = self._bookings.get(uid)
         if booking is None:
             return None
-        for name in booking.chain.queues:
-            account = self._accounts[name]
-            used = account.granted if granted else account.used
-            alone = used.alone(booking.wants.claims)
-            others = {key: amount - alone.get(key, 0) for key, amount in used.sums.items()}
-            shortfall = self._beyond(name, alone, others)
-            if shortfall is not None:
-                return shortfall
+        charged = {name: self._accounts[name].used for name in booking.chain.queues}
+        return self._without_room(booking, booking.wants.claims, charged)
+
+    def exchanged(self, pod: Pod) -> Refusal | None:
+        """Which limit leaves no room for the claims of a pod that was let in with others, and that gives those back.
+
+        Only what is bound or was let in counts, as for the bind of any pod that nobody asked before.
+        """
+        booking = self._bookings.get(pod.uid)
+        if booking is None:
+            return None
+        charged = {name: self._accounts[name].granted for name in booking.chain.queues}
+        return self._without_room(booking, self._wants(pod).claims, charged)
+
+    def _without_room(
+        self, booking: Booking, claims: Mapping[str, Amounts], charged: Mapping[str, Charges]
+    ) -> Refusal | None:
+        """Which limit of its queues leaves no room for these claims instead of those that a pod is booked with."""
+        for name, charges in charged.items():
+            freed = charges.alone(booking.wants.claims)
+            others = {key: amount - freed.get(key, 0) for key, amount in charges.sums.items()}
+            refusal = self._beyond(name, charges.added(claims, booking.wants.claims), others)
+            if refusal is not None:
+                return refusal
         return None
 
     def obstacle(self, pod: Pod, queue: str) -> Refusal | None:

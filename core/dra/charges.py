@@ -25,6 +25,14 @@ class Charges:
         """What those of these claims cost to which a single pod refers."""
         return total(amounts for claim, amounts in claims.items() if self._holders.get(claim) == 1)
 
+    def added(self, claims: Mapping[str, Amounts], instead: Mapping[str, Amounts]) -> Amounts:
+        """What those of these claims cost to which nobody refers but a pod that has these now `instead` of others."""
+        return total(
+            amounts
+            for claim, amounts in claims.items()
+            if self._holders.get(claim, 0) == (1 if claim in instead else 0)
+        )
+
     def add(self, claims: Mapping[str, Amounts]) -> None:
         """One more pod refers to these claims."""
         for claim, amounts in claims.items():

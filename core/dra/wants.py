@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from core import names, reasons
-from core.dra.amounts import Amounts, most
+from core.dra.amounts import Amounts
 from core.dra.cost import Cost
 from core.dra.extended import DeviceClasses, charged_for, claimable, implicit_claim
 from core.dra.record import Counted, read_counted, render_counted
@@ -95,12 +95,12 @@ def unclaimed(pod: Pod, source: ClaimSource) -> dict[str, str]:
 
 
 def late_record_of(pod: Pod, source: ClaimSource) -> str:
-    """The record of a pod that runs with claims which are not on it, for it passed neither gate nor bind; empty where all are.
+    """The record of a pod that runs with claims which are not on it, for nobody was asked at its bind; empty where all are.
 
-    What is on it already stays as it is.
+    A claim that is on it already stays as it is.
     """
     known = record_on(pod) or {}
-    missing = {entry for entry, _, _ in pod.claims if entry} - known.keys()
+    missing = {entry for entry, _, _ in pod.claims if entry and not (entry in known and known[entry].uid)}
     if not missing or not (pod.started or pod.phase == "Running"):
         return ""
     resolution = _Resolution(pod, source)
@@ -116,7 +116,9 @@ def wants_of(pod: Pod, source: ClaimSource) -> Wants:
     before the claim is made; once it is, the claim's own spec counts. So does a claim that a scheduler may make.
 
     A pod that was let in has what was counted then, on record: a claim that is not to be found any more, or not as one of this
-    pod, is charged by that. So is one that was made anew under its name after the bind, besides: the pod runs on with the first.
+    pod, is charged by that. So is one in the place of which another was made, or a larger one than its template said: before
+    the bind the other costs nothing, for the bind will ask for it, and afterwards not before it has devices, for the pod runs
+    on with the first.
     """
     resolution = _Resolution(pod, source)
     resolution.resolve()
@@ -198,12 +200,23 @@ class _Resolution:
         self._from_template(entry, f"{pod.namespace}/{template}", needed=not name and recorded is None)
 
     def _found(self, entry: str, claim: Claim, cost: Cost) -> None:
-        """The claim of an entry. One that a pod was bound with is still in use if this is another one."""
-        self._charge(claim.key, f"ResourceClaim {claim.key}", cost)
+        """The claim of an entry, which may be another one than was counted when the pod was let in."""
         self.counted[entry] = Counted(claim.uid, cost.amounts)
         recorded = self._record.get(entry)
-        if self._pod.bound and recorded is not None and recorded.uid not in ("", claim.uid):
+        if recorded is not None and not self._is_counted(recorded, claim, cost):
             self._by_record(entry)
+            if not (self._pod.bound and claim.allocated is not None):
+                self._check(f"ResourceClaim {claim.key}", cost)
+                return
+        self._charge(claim.key, f"ResourceClaim {claim.key}", cost)
+
+    def _is_counted(self, recorded: Counted, claim: Claim, cost: Cost) -> bool:
+        """Whether a claim is the one on record. One that was not made then may be, if it costs no more; bound, it is."""
+        if recorded.uid:
+            return recorded.uid == claim.uid
+        return self._pod.bound or all(
+            amount <= recorded.amounts.get(key, 0) for key, amount in cost.amounts.items()
+        )
 
     def _by_record(self, entry: str) -> None:
         """A claim as it was counted when the pod was let in."""
@@ -215,21 +228,21 @@ class _Resolution:
         self._claims[key] = counted.amounts
 
     def _from_template(self, entry: str, key: str, *, needed: bool) -> None:
-        """A claim that is not there: by its template, and never for less than it was let in with."""
-        found, recorded = self._source.template(key), self._record.get(entry)
-        if found is not None:
-            cost = found[1]
-            if recorded is not None:
-                cost = Cost(most((cost.amounts, recorded.amounts)), cost.problem)
-            self._charge(f"pod:{self._pod.uid}/{entry}", f"ResourceClaimTemplate {key}", cost)
-            self.counted[entry] = Counted("", cost.amounts)
-        elif recorded is not None:
+        """A claim that is not there: by its template, unless the pod was let in, whatever its template was made into since."""
+        found = self._source.template(key)
+        if entry in self._record:
             self._by_record(entry)
+        elif found is not None:
+            self._charge(f"pod:{self._pod.uid}/{entry}", f"ResourceClaimTemplate {key}", found[1])
+            self.counted[entry] = Counted("", found[1].amounts)
         elif needed:
             self._fail(reasons.CLAIM_NOT_FOUND, f"ResourceClaimTemplate {key} does not exist")
 
     def _charge(self, key: str, display: str, cost: Cost) -> None:
         self._claims[key] = cost.amounts
+        self._check(display, cost)
+
+    def _check(self, display: str, cost: Cost) -> None:
         if cost.problem:
             self._fail(reasons.CLAIM_NOT_COMPUTABLE, f"{display} cannot be counted: {cost.problem}")
 

@@ -125,9 +125,13 @@ class Devices:
         """Which limit the claims of a pod without an obstacle would break now; `granted` as in DeviceBook.excess."""
         return self.book.excess(pod, queue, granted=granted) if self._on and self._served else None
 
-    def overdrawn(self, uid: str, *, granted: bool = False) -> Refusal | None:
-        """Which limit the claims of a pod that does not wait any more are beyond; `granted` as in DeviceBook.excess."""
-        return self.book.overdrawn(uid, granted=granted) if self._on and self._served else None
+    def overdrawn(self, uid: str) -> Refusal | None:
+        """Which limit the claims of a pod that does not wait any more are beyond."""
+        return self.book.overdrawn(uid) if self._on and self._served else None
+
+    def exchanged(self, pod: Pod) -> Refusal | None:
+        """Which limit the claims of a pod with this record would break, that was let in with another one."""
+        return self.book.exchanged(pod) if self._on and self._served else None
 
     def kind(self, pod: Pod) -> Hashable:
         """What decides about the claims of a pod; those of an equal kind are interchangeable."""

@@ -281,6 +281,18 @@ def claims_taken_away(trial: Trial) -> None:
     _second_of_another_template(trial)
 
 
+def claims_made_larger(trial: Trial) -> None:
+    """The same, and claims of their names for all there is: whoever shares the queue is not to pay for what nobody has."""
+    trial.first()
+    for raw in trial.world.all("ResourceClaim"):
+        name = raw["metadata"]["name"]
+        trial.attempt(trial.world.delete, "ResourceClaim", name)
+        trial.world.gone(raw)
+        larger = a_claim(name).exactly("r", ways.WAYS[trial.way].key.partition("/")[2], count=ways.MANY)
+        trial.attempt(trial.world.create, larger.build())
+    trial.second()
+
+
 def _second_of_another_template(trial: Trial) -> None:
     trial.world.delete("ResourceClaimTemplate", "each")
     trial.world.create(a_template("another").exactly("r", ways.CLASS).build())
@@ -341,6 +353,7 @@ ATTACKS: Final[dict[str, Callable[[Trial], None]]] = {
     "claims made anew": claims_made_anew,
     "claims disowned": claims_disowned,
     "claims taken away": claims_taken_away,
+    "claims made larger": claims_made_larger,
     "foreign queue": foreign_queue,
     "no webhook": no_webhook,
     "no controller": no_controller,

@@ -66,7 +66,7 @@ long deletion         | *                                    | b waits, charged 
 long deletion         | unnamed beside                       | refused CardNameMissing NotFound, no b, charged 0, run 0
 
 claims made anew      | *                                    | b running, charged 1, run 1
-claims made anew      | claim template                       | b unbound, charged 2, run 0
+claims made anew      | claim template                       | b unbound, charged 1, run 0
 claims made anew      | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
 
 claims disowned       | *                                    | b waits, charged 1, run 1
@@ -75,6 +75,10 @@ claims disowned       | unnamed beside                       | refused CardNameM
 claims taken away     | *                                    | b waits, charged 1, run 1
 claims taken away     | claim template extended implicit     | b waits, charged 1, run 0
 claims taken away     | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
+
+claims made larger    | *                                    | b waits, charged 1, run 1
+claims made larger    | claim template extended implicit     | b waits, charged 1, run 0
+claims made larger    | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
 
 foreign queue         | *                                    | refused NodeNamePreset QueueNotAllowed, b waits QueueNotAllowed, charged 1, run 1
 foreign queue         | claim template extended implicit     | refused QueueNotAllowed, b waits QueueNotAllowed, charged 1, run 1

@@ -1,5 +1,6 @@
 """The controller over an API server in memory: its own core, which sees every change at once and writes what it decides."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -167,6 +168,12 @@ class Led(ApiServer):
 
     def charged(self, name: str, key: str) -> int:
         """What the books have a queue allocated and reserved of something, in whole units."""
+        return self.all_charged(name)[key]
+
+    def all_charged(self, name: str) -> Counter[str]:
+        """The same of everything."""
         finish(self.ledger.settle())
         figures = figures_of(self.ledger, name)
-        return (figures.allocated.get(key, 0) + figures.reserved.get(key, 0)) // 1000
+        charged = Counter(figures.allocated)
+        charged.update(figures.reserved)
+        return Counter({key: amount // 1000 for key, amount in charged.items()})

@@ -25,6 +25,8 @@ _GROUPS, _JOBS, _CLAIMS, _TEMPLATES = ("g0", "g1", "g2"), ("j0", "j1"), ("c0", "
 _CLAIM_OF_ENTRY: Final = "resource.kubernetes.io/pod-claim-name"
 _GATES: Final = ("example.com/licence", names.VOLCANO_GATE)
 _FOREIGN_GATE: Final = 0.1
+_PLAIN: Final = 0.4
+"""How many pods ask properly: a tenant that gets nothing to run shows nothing."""
 _VALUES: Final[dict[str, tuple[str | None, ...]]] = {
     names.CARD_NAME_ANNOTATION: ("A", "B", "A|B", ways.MPS, ways.MIG, "", "no card", None),
     names.QUEUE_NAME_ANNOTATION: (*_QUEUES, None),
@@ -111,6 +113,11 @@ class Tenant:
     def create(self) -> None:
         self._serial += 1
         dice, way = self.dice, self.dice.choice(sorted(WAYS))
+        if self._chance(_PLAIN):
+            self.world.create(
+                ways.make(self.world, way, f"p{self._serial}", dice.choice((OWN, OTHER))).build()
+            )
+            return
         built = WAYS[way].named(f"p{self._serial}", dice.choice(_QUEUES)).scheduler(dice.choice(_SCHEDULERS))
         if way == "claim":
             # Those of others too, and such as were made for one pod.

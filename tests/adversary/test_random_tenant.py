@@ -1,9 +1,9 @@
 """Whatever a tenant does, in whatever order: what runs of a queue never exceeds its quota, and no queue that is closed is used.
 
-Counted is what pods occupy on nodes and the devices that they were started with, whatever has become of the claims since, under
-the queue that the controller has put on record
-for them. Out of this by design, see docs/security.md: pods in a grace that is short enough, claims of a pod that came with its
-node, forced deletions.
+Counted is what pods occupy on nodes, whole cards, parts and shares, and the devices that they were started with, whatever has
+become of the claims since, under the queue that the controller has put on record for them; and what the books charge. Out of
+this by design, see docs/security.md: pods in a grace that is short enough, claims of a pod that came with its node, forced
+deletions.
 """
 
 from collections import Counter
@@ -21,14 +21,15 @@ from tests.adversary.ways import CLASS, CLOSED, DENYING, INFERRING, MIG, MPS, SE
 from tests.adversary.world import World
 
 LONG = settings().max_examples >= 5000
-"""With `--hypothesis-profile nightly`: 10,000 actions in few long histories, and 10,000 in many short ones."""
+"""With `--hypothesis-profile nightly`: more of both."""
 SEEDS = range(1, 11) if LONG else range(1, 4)
 ACTIONS = 1000 if LONG else 400
 """For each seed."""
-HISTORIES = 250 if LONG else 5
-SHORT = (40, 60)
+HISTORIES = 1000 if LONG else 200
+SHORTEST = 50
+"""So 10,000 actions in every run."""
 STEPS = st.lists(
-    st.tuples(st.sampled_from(ACTIONS_OF_A_TENANT), st.integers(0, 999)), min_size=SHORT[0], max_size=SHORT[1]
+    st.tuples(st.sampled_from(ACTIONS_OF_A_TENANT), st.integers(0, 999)), min_size=SHORTEST, max_size=60
 )
 
 UNNAMED = (DENYING, INFERRING)
@@ -37,6 +38,7 @@ UNNAMED = (DENYING, INFERRING)
 UNITS = {"A": 1, "B": 0, MPS: 1, MIG: 1, names.MGPU_CORE: SHARE}
 UNITS |= {f"deviceclass/{name}": 1 for name in (CLASS, SERVED)}
 """What a queue has quota for, of each key, for one pod."""
+TO_BE_HAD = {key for key, unit in UNITS.items() if unit}
 
 
 def used(world: World) -> dict[str, Counter[str]]:
@@ -56,6 +58,11 @@ def used(world: World) -> dict[str, Counter[str]]:
 
 
 def assert_within_quota(world: World) -> None:
+    """What runs, and what the books say: else whoever shares a queue would be kept from what it has left."""
+    for queue, pods in QUOTAS.items():
+        for key, amount in world.all_charged(queue).items():
+            limit = pods * UNITS.get(key, amount)
+            assert amount <= limit, f"{queue} is charged {amount} of {key}, its quota is {limit}"
     for queue, amounts in used(world).items():
         for key, amount in amounts.items():
             limit = QUOTAS.get(queue, 0) * UNITS[key]
@@ -68,7 +75,7 @@ def assert_within_quota(world: World) -> None:
 def test_what_runs_stays_within_the_quota(seed: int) -> None:
     tenant = Tenant(seed, UNNAMED[seed % 2])
     log: list[str] = []
-    ran: set[str] = set()
+    seen = Seen()
     for _ in range(ACTIONS):
         log.append(tenant.act())
         try:
@@ -77,25 +84,46 @@ def test_what_runs_stays_within_the_quota(seed: int) -> None:
             raise AssertionError(
                 f"seed {seed}, after {len(log)} actions, the last ones {log[-8:]}: {error}"
             ) from None
-        ran |= {view.uid for view in tenant.world.running()}
-    # A tenant that gets nothing to run shows nothing.
-    assert len(ran) >= ACTIONS / 50, tenant.done
+        seen.look(tenant.world)
+    assert len(seen.ran) >= ACTIONS / 50, tenant.done
     assert len(tenant.refused) > 5, tenant.refused
+    assert seen.had.keys() == TO_BE_HAD
     assert honest_pods_run(tenant)
 
 
-@pytest.mark.timeout(1200 if LONG else 180)
-@settings(max_examples=HISTORIES)
-@given(STEPS, st.sampled_from(UNNAMED))
-def test_whatever_the_history_it_stays_within_the_quota(
-    steps: list[tuple[str, int]], unnamed: Settings
-) -> None:
+@pytest.mark.timeout(1800 if LONG else 300)
+def test_whatever_the_history_it_stays_within_the_quota() -> None:
     """Told step by step, so that a history that shows a fault is made as plain as can be."""
-    tenant = Tenant(0, unnamed)
-    for name, seed in steps:
-        note(tenant.do(name, seed))
-        assert_within_quota(tenant.world)
-    assert honest_pods_run(tenant)
+    seen, actions = Seen(), Counter[str]()
+
+    @settings(max_examples=HISTORIES)
+    @given(STEPS, st.sampled_from(UNNAMED))
+    def explore(steps: list[tuple[str, int]], unnamed: Settings) -> None:
+        tenant = Tenant(0, unnamed)
+        for name, seed in steps:
+            note(tenant.do(name, seed))
+            assert_within_quota(tenant.world)
+            seen.look(tenant.world)
+        actions.update(tenant.done)
+        assert honest_pods_run(tenant)
+
+    explore()
+    assert actions.total() >= HISTORIES * SHORTEST
+    assert {*ACTIONS_OF_A_TENANT} <= actions.keys()
+    assert seen.had.keys() == TO_BE_HAD
+
+
+class Seen:
+    """What ever ran. A tenant that gets nothing to run shows nothing: whole cards, parts, shares and devices."""
+
+    def __init__(self) -> None:
+        self.ran: set[str] = set()
+        self.had: Counter[str] = Counter()
+
+    def look(self, world: World) -> None:
+        self.ran |= {view.uid for view in world.running()}
+        for amounts in used(world).values():
+            self.had |= amounts
 
 
 def honest_pods_run(tenant: Tenant) -> bool:

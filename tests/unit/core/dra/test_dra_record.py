@@ -10,7 +10,7 @@ from core.dra.book import DeviceBook
 from core.dra.record import Counted, read_counted, render_counted
 from core.settings import DraSettings
 from core.stage import Stage
-from tests.builders import a_pod
+from tests.builders import a_pod, a_queue
 from tests.builders.claims import ClaimBuilder, a_claim, a_template
 from tests.builders.objects import PodBuilder
 
@@ -111,16 +111,19 @@ def test_a_claim_that_lost_its_owner_stays_charged() -> None:
 
 
 @pytest.mark.parametrize("template", [0, 1, 5])
-def test_one_that_was_not_made_yet_costs_no_less_than_it_was_let_in_with(template: int) -> None:
-    """Whether its template is gone, or was made anew."""
+def test_one_that_was_not_made_yet_costs_what_it_was_let_in_with(template: int) -> None:
+    """Whether its template is gone, or was made anew, and whatever is made of that: the bind will ask for it."""
     books = Books(recorded(PLANNED, uid=""))
     if template:
         books.book.put_template(a_template("t").exactly("r", "gpu", count=template).view())
-    assert books.used == max(2, template)
-    books.put(recorded(MADE, uid="").bound_to("n"))
-    books.book.put_claim(gpus(1).view())
-    assert books.used == max(2, template)
+    assert books.used == 2
+    books.put(recorded(MADE, uid=""))
     books.book.put_claim(gpus(7).made_for("p").view())
+    assert books.used == 2
+    books.book.put_claim(gpus(1).made_for("p").view())
+    assert books.used == 1
+    books.book.put_claim(gpus(7).made_for("p").view())
+    books.put(recorded(MADE, uid="").bound_to("n"))
     assert books.used == 7
 
 
@@ -144,12 +147,33 @@ def test_records_of_one_claim_may_differ() -> None:
     assert books.used == 0
 
 
-@pytest.mark.parametrize(("bound", "used"), [(True, 3), (False, 1)])
-def test_one_that_was_made_anew_comes_on_top_of_what_a_bound_pod_has(bound: bool, used: int) -> None:
-    """Another pod may get the new one, while this one runs on with the old. Before the bind the new one is the only one."""
+@pytest.mark.parametrize("bound", [True, False])
+def test_one_that_was_made_anew_costs_nothing_before_it_has_devices(bound: bool) -> None:
+    """Whoever may write claims must not charge a queue with any number by that. Unbound, its pod is asked at the bind."""
     books = Books(recorded(NAMED).bound_to("n") if bound else recorded(NAMED))
-    books.book.put_claim(gpus(1, "new").view())
-    assert books.used == used
+    anew = gpus(7, "new")
+    books.book.put_claim(anew.view())
+    assert books.used == 2
+    books.book.put_claim(anew.allocated(*["r"] * 7).view())
+    assert books.used == (2 + 7 if bound else 2)
+    books.book.drop_claim("ml/c")
+    assert books.used == 2
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(2, True), (6, True), (7, False)])
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_bind_asks_for_one_that_was_made_anew_in_the_place_of_the_first(
+    limit: int, refused: bool, shared: bool
+) -> None:
+    """What other pods were let in with stays theirs."""
+    books = Books(recorded(NAMED))
+    if shared:
+        books.put(recorded(a_pod("other").claim("dev", name="c")))
+    books.book.put_queue(a_queue("q").devices({"capability": {"gpu": {"count": limit + 2 * shared}}}).view())
+    books.book.put_claim(gpus(7, "new").view())
+    assert (books.book.exchanged(recorded(NAMED, 7, "new").view()) is not None) == refused
+    books.put(recorded(NAMED, 7, "new").bound_to("n"))
+    assert books.used == 7 + 2 * shared
 
 
 @pytest.mark.parametrize(
