@@ -34,7 +34,13 @@ _ENTRIES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What every installation has, whatever its values."""
 
-_POLICIES: Final = ("cardquota-create", "cardquota-gate", "cardquota-records")
+_POLICIES: Final = (
+    "cardquota-create",
+    "cardquota-deletion",
+    "cardquota-eviction",
+    "cardquota-gate",
+    "cardquota-records",
+)
 _PROTECTION: Final = "protection.pods.cardquota.io"
 _VERSION_LABEL: Final = "app.kubernetes.io/version"
 _ENDED: Final = frozenset({"Succeeded", "Failed"})

@@ -29,7 +29,13 @@ from kube.resources import (
 )
 
 MUTATING, VALIDATING = "cardquota-mutating", "cardquota-validating"
-POLICIES = ("cardquota-gate", "cardquota-records", "cardquota-create")
+POLICIES = (
+    "cardquota-gate",
+    "cardquota-records",
+    "cardquota-create",
+    "cardquota-deletion",
+    "cardquota-eviction",
+)
 LEADER_ELECTION = "cardquota-leader-election"
 LEASE = "cardquota"
 

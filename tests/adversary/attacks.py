@@ -250,6 +250,15 @@ def long_deletion(trial: Trial) -> None:
     trial.second()
 
 
+def forced_deletion(trial: Trial) -> None:
+    """By force, of a pod whose kubelet would give it a year: before and after a deletion that leaves it that."""
+    trial.create(trial.pod("a").put("spec", "terminationGracePeriodSeconds", value=YEAR_S))
+    trial.world.settle()
+    for grace in (0, None, 0):
+        trial.attempt(trial.world.delete, "Pod", "a", grace_s=grace)
+    trial.second()
+
+
 def claims_made_anew(trial: Trial) -> None:
     """Between lift and bind, with two devices instead of one: the claim, and the template before a claim is made of it."""
     trial.create(trial.pod("b"))
@@ -350,6 +359,7 @@ ATTACKS: Final[dict[str, Callable[[Trial], None]]] = {
     "image of a static pod": image_of_static_pod,
     "other scheduler": other_scheduler,
     "long deletion": long_deletion,
+    "forced deletion": forced_deletion,
     "claims made anew": claims_made_anew,
     "claims disowned": claims_disowned,
     "claims taken away": claims_taken_away,

@@ -65,6 +65,9 @@ other scheduler       | unnamed beside                       | refused CardNameM
 long deletion         | *                                    | b waits, charged 1, run 1
 long deletion         | unnamed beside                       | refused CardNameMissing NotFound, no b, charged 0, run 0
 
+forced deletion       | *                                    | refused Forbidden, b waits, charged 1, run 1
+forced deletion       | unnamed beside                       | refused CardNameMissing NotFound, no b, charged 0, run 0
+
 claims made anew      | *                                    | b running, charged 1, run 1
 claims made anew      | claim template                       | b unbound, charged 1, run 0
 claims made anew      | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0

@@ -240,8 +240,8 @@ class Tenant:
             self.world.create(built.build())
 
     def delete(self) -> None:
-        """With whatever grace but none: a forced deletion takes the pod off the API, see docs/security.md."""
-        grace = self.dice.choice((1, 30, 300, 301, YEAR_S, None))
+        """With whatever grace, and by force."""
+        grace = self.dice.choice((0, 1, 30, 300, 301, YEAR_S, None))
         self.world.delete("Pod", self._pod(), grace_s=grace)
 
     # -- what the cluster does meanwhile -------------------------------------------------------------------------

@@ -277,6 +277,50 @@ def test_an_eviction_with_a_long_grace_frees_no_quota(stage: Scene) -> None:
     stage.assert_second_waits("card")
 
 
+def test_a_forced_deletion_frees_no_quota_of_what_may_run_on(stage: Scene) -> None:
+    """The pod would be gone at once, and its kubelet gives its containers the year. Shortened first, they end."""
+    stage.equip("card")
+    slow = stage.pod("card", "a", terminationGracePeriodSeconds=YEAR_S)
+    slow["metadata"]["annotations"][DELETE_AFTER] = "1h"
+    stage.tenant.create(slow)
+    stage.admin.wait_running("a")
+    api, path = stage.tenant.api, stage.tenant.path("a")
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
+    eviction["deleteOptions"] = {"gracePeriodSeconds": 0}
+
+    def forced() -> list[Answer]:
+        return [
+            api.delete(path, gracePeriodSeconds=0),
+            api.delete(stage.tenant.path(), gracePeriodSeconds=0),
+            api.request("DELETE", f"{path}?gracePeriodSeconds=0"),
+        ]
+
+    for answer in forced():
+        assert_refused(answer, "quota.maxFreeGrace (5m)")
+    assert_refused(api.request("POST", f"{path}/eviction", eviction), "without grace")
+    api.delete(path).expect()
+    for answer in forced():
+        assert_refused(answer, f"run on for {YEAR_S} s")
+    stage.assert_second_waits("card")
+    api.delete(path, gracePeriodSeconds=60).expect()
+    stage.admin.wait_running("a", "b")
+    api.delete(path, gracePeriodSeconds=0).expect()
+    stage.admin.wait_running("b")
+
+
+def test_whoever_deletes_in_every_namespace_may_force_it(stage: Scene) -> None:
+    """Kubelets, Kubernetes' own controllers, an administrator: a pod on a lost node has to go sometime."""
+    stage.equip("card")
+    for name in ("deleted", "evicted"):
+        stage.tenant.create(stage.pod("card", name, OTHER, terminationGracePeriodSeconds=YEAR_S))
+    stage.admin.wait_running("deleted", "evicted")
+    stage.admin.api.delete(stage.admin.path("deleted"), gracePeriodSeconds=0).expect()
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "evicted"}}
+    eviction["deleteOptions"] = {"gracePeriodSeconds": 0}
+    stage.admin.api.request("POST", f"{stage.admin.path('evicted')}/eviction", eviction).expect(201)
+    wait_for("both are gone", lambda: stage.admin.pods() == {})
+
+
 # -- with parts of us away -------------------------------------------------------------------------------------------
 
 

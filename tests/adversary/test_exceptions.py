@@ -28,15 +28,21 @@ def test_a_short_grace_gives_the_quota_back_before_the_containers_end() -> None:
     assert outcomes == {0: "b running, charged 1, run 2", 1: "b waits, charged 1, run 1"}
 
 
-def test_a_forced_deletion_takes_a_pod_off_the_books_whatever_its_grace() -> None:
-    """The pod is gone from the API at once; nobody but its kubelet knows whether it still runs."""
-    trial = Trial("card")
-    slow = trial.pod("a").put("spec", "terminationGracePeriodSeconds", value=31_536_000)
-    trial.create(slow)
-    trial.world.settle()
-    trial.world.delete("Pod", "a", grace_s=0)
-    trial.second()
-    assert trial.outcome() == "b running, charged 1, run 1"
+def test_a_forced_deletion_of_a_short_grace_is_that_grace_without_a_trace() -> None:
+    """The pod is gone from the API at once; its kubelet may give its containers what `quota.maxFreeGrace` is about. No more."""
+    grace_s = ways.DENYING.quota.max_free_grace_s
+    outcomes = {}
+    for grace in (grace_s, grace_s + 1):
+        trial = Trial("card")
+        trial.create(trial.pod("a").put("spec", "terminationGracePeriodSeconds", value=grace))
+        trial.world.settle()
+        trial.attempt(trial.world.delete, "Pod", "a", grace_s=0)
+        trial.second()
+        outcomes[grace - grace_s] = trial.outcome()
+    assert outcomes == {
+        0: "b running, charged 1, run 1",
+        1: "refused Forbidden, b waits, charged 1, run 1",
+    }
 
 
 def test_without_a_controller_what_another_scheduler_binds_is_bound_and_counts_afterwards() -> None:

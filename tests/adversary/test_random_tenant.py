@@ -2,8 +2,8 @@
 
 Counted is what pods occupy on nodes, whole cards, parts and shares, and the devices that they were started with, whatever has
 become of the claims since, under the queue that the controller has put on record for them; and what the books charge. Out of
-this by design, see docs/security.md: pods in a grace that is short enough, claims of a pod that came with its node, forced
-deletions.
+this by design, see docs/security.md: pods in a grace that is short enough, by force or not, and claims of a pod that came with
+its node.
 """
 
 from collections import Counter

@@ -17,7 +17,13 @@ from hack.installation.inventory import Inventory
 from hack.installation.rendering import of_kind
 from tests.apiserver.guarded import Pods, annotate, assert_denied
 
-POLICIES = ("cardquota-create", "cardquota-gate", "cardquota-records")
+POLICIES = (
+    "cardquota-create",
+    "cardquota-deletion",
+    "cardquota-eviction",
+    "cardquota-gate",
+    "cardquota-records",
+)
 NODE_AGENT = "node-agent"
 FOREIGN_GATE = "example.com/foreign"
 INDEX = f"{names.GPU_INDEX_PREFIX}c"

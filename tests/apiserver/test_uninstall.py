@@ -192,7 +192,7 @@ def test_after_an_uninstall_that_was_given_up_an_upgrade_brings_everything_back(
     before = rules()
     done = ungate_all(cluster.plane.admin_kubeconfig, release.namespace, "--yes")
     assert done.returncode == 0, done.stderr
-    assert len(before - rules()) == 9
+    assert len(before - rules()) == 13
     release.install(command="upgrade")
     assert rules() == before
 

@@ -261,7 +261,13 @@ def test_with_all_features_off_no_pod_is_sent(render: Render) -> None:
 def test_each_policy_is_bound_and_denies(defaults: Rendered) -> None:
     policies = defaults.kind("ValidatingAdmissionPolicy")
     bindings = defaults.kind("ValidatingAdmissionPolicyBinding")
-    assert policies.keys() == {"cardquota-gate", "cardquota-records", "cardquota-create"}
+    assert policies.keys() == {
+        "cardquota-gate",
+        "cardquota-records",
+        "cardquota-create",
+        "cardquota-deletion",
+        "cardquota-eviction",
+    }
     assert {b["spec"]["policyName"]: b["spec"]["validationActions"] for b in bindings.values()} == {
         name: ["Deny"] for name in policies
     }

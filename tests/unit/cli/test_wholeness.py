@@ -38,7 +38,7 @@ def named(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-POLICIES = tuple(named(f"cardquota-{name}") for name in ("gate", "records", "create"))
+POLICIES = tuple(named(f"cardquota-{name}") for name in ("gate", "records", "create", "deletion", "eviction"))
 BINDINGS = tuple(
     named("x", policyName=policy["metadata"]["name"], validationActions=["Deny"]) for policy in POLICIES
 )
