@@ -5,7 +5,7 @@ all places are taken, the newcomer gets one of those who have proven nothing: to
 
 asyncio tells a server of a TLS connection when its handshake is done, and until then nobody counts it. Where a handshake fails,
 it leaves all that belongs to the connection to the garbage collector, some 100 KiB that are found after minutes. So handshakes
-are begun here, in a connection that has its place already.
+are begun here, in a connection that has its place already, and not faster than `kube.handshakes` has it.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Final
 
 from aiohttp import web
 
+from kube.handshakes import Turns
 from kube.metrics import DEFAULT, Metrics
 
 CONNECTIONS: Final = 1000
@@ -58,12 +59,14 @@ class Doors:
         of_one: int = CONNECTIONS_OF_ONE,
         headers_s: float = HEADERS_S,
         metrics: Metrics = DEFAULT,
+        turns: Turns | None = None,
     ) -> None:
         self._inner = inner
         self._tls = tls
         self._most = most
         self._of_one = of_one
         self.headers_s = headers_s
+        self.turns = turns or Turns()
         self._new = _Crowd()
         self._proven = _Crowd()
         self._silent = metrics.connections_refused.labels(name, "silent")
@@ -96,10 +99,17 @@ class Doors:
         """One has asked, or been answered, what is served here."""
         if self._new.drop(door) or self._proven.drop(door):
             self._proven.add(door)
+            self.turns.know(door.address)
 
     def is_proven(self, door: "_Door") -> bool:
         """Whether it ever has."""
         return self._proven.holds(door)
+
+    def shut(self) -> None:
+        """Nobody is let in any more: those go who have not got through their handshake."""
+        for door in self._new.everyone():
+            if not door.is_in:
+                door.abort()
 
     def silent(self) -> None:
         """One was closed because it has not asked anything in time."""
@@ -141,6 +151,9 @@ class _Crowd:
             del self._by_address[door.address]
         return True
 
+    def everyone(self) -> "list[_Door]":
+        return [door for theirs in self._by_address.values() for door in theirs]
+
     def first(self, address: str | None) -> "_Door | None":
         """The first of an address, or of the one that has the most."""
         if address is None:
@@ -169,6 +182,10 @@ class _Door(asyncio.Protocol):
         self.address = str((transport.get_extra_info("peername") or ("",))[0])
         self._transport = transport
         self._doors.enter(self)
+
+    def wait(self, begin: Callable[[], None]) -> Callable[[], None]:
+        """Has `begin` called when its address may have a handshake; returns what takes that back."""
+        return self._doors.turns.wait(self.address, begin)
 
     def depart(self) -> None:
         """Gives its place up."""
@@ -215,6 +232,10 @@ class _Door(asyncio.Protocol):
         self._doors.prove(self)
 
     @property
+    def is_in(self) -> bool:
+        return self._inner is not None
+
+    @property
     def is_proven(self) -> bool:
         return self._doors.is_proven(self)
 
@@ -235,18 +256,35 @@ class _Door(asyncio.Protocol):
 
 
 class _Threshold(asyncio.Protocol):
-    """Where a TLS connection comes in: from here it has a place, and so long to show who it is."""
+    """Where a TLS connection comes in: from here it has a place, and waits for its turn to show who it is."""
 
     def __init__(self, door: _Door, context: ssl.SSLContext) -> None:
         self._door = door
         self._context = context
+        self._transport: asyncio.Transport | None = None
+        self._take_back: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        # What it sends stays with the kernel until it is its turn; to take it in already would cost as much as the handshake.
+        transport.pause_reading()
+        self._door.arrive(transport)
+        self._take_back = self._door.wait(self._begin)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        if self._take_back is not None:
+            self._take_back()
+        self._door.depart()
+
+    def _begin(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
         tls = _Tls(self._door, self._context)
         transport.set_protocol(tls)
-        self._door.arrive(transport)
         tls.connection_made(transport)
+        transport.resume_reading()
 
 
 class _Tls(sslproto.SSLProtocol):

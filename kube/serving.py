@@ -42,6 +42,7 @@ class _Site(web.TCPSite):
         self._tls = tls
         self._shared = reuse_port or None
         self._called = name
+        self._entrance: doors.Doors | None = None
 
     async def start(self) -> None:
         await web.BaseSite.start(self)
@@ -49,10 +50,15 @@ class _Site(web.TCPSite):
         assert inner is not None, "the runner is set up"
         host, port = self._wanted
         doors.keep_tls_small()
-        entrance = doors.Doors(inner, tls=self._tls, name=self._called)
+        self._entrance = doors.Doors(inner, tls=self._tls, name=self._called)
         self._server = await asyncio.get_running_loop().create_server(
-            entrance, host, port, reuse_port=self._shared
+            self._entrance, host, port, reuse_port=self._shared
         )
+
+    async def stop(self) -> None:
+        await super().stop()
+        if self._entrance is not None:
+            self._entrance.shut()
 
 
 class Server:

@@ -2,7 +2,8 @@
 
 From each of three addresses of its own, on every port named, all at once: bodies of 63 MiB, bodies that are announced and come
 byte by byte, and 500 connections that are held, half of them with headers that never end, half after a question that nobody
-serves. A process of its own, for it takes all the time that it gets.
+serves; and TLS handshakes that are begun and left, which cost the other side a signature each, and nothing here. A process of its
+own, for it takes all the time that it gets.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ LARGE = 63 * 2**20
 
 _SLOW = 10
 _LARGE = 2
+_BEGUN = 100
 _ERRORS = (OSError, EOFError, ssl.SSLError, TimeoutError)
 
 
@@ -42,6 +44,9 @@ class Target:
             local_addr=(self._address, 0),
             server_hostname=self.tls and "x",
         )
+
+    async def connect_without_tls(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port, local_addr=(self._address, 0))
 
     def head(self, length: int) -> bytes:
         head = f"POST {self.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -86,11 +91,34 @@ async def _asked(target: Target, reader: asyncio.StreamReader, writer: asyncio.S
         pass
 
 
+def _hello() -> bytes:
+    """A ClientHello, the same for all."""
+    context, written = ssl.create_default_context(), ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), written, server_hostname="x").do_handshake()
+    return written.read()
+
+
+HELLO = _hello()
+
+
+async def _begun(target: Target) -> None:
+    """Handshakes, one after the other."""
+    while True:
+        with suppress(*_ERRORS):
+            reader, writer = await target.connect_without_tls()
+            writer.write(HELLO)
+            await reader.read(1)
+            writer.transport.abort()
+
+
 async def _attack(seconds: float, targets: Sequence[Target]) -> None:
     waves = ((_large, _LARGE), (_slow, _SLOW), (_held, CONNECTIONS // 2), (_asked, CONNECTIONS // 2))
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
             for target in targets:
+                for _ in range(_BEGUN if target.tls else 0):
+                    tasks.create_task(_begun(target))
                 for attempt, count in waves:
                     for _ in range(count):
                         tasks.create_task(_again_and_again(target, attempt))

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from core import reasons
-from hack.controlplane import Answer, ControlPlane, ManagedProcess, wait_for
+from hack.controlplane import ControlPlane, ManagedProcess, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, samples, unique
@@ -24,7 +24,7 @@ SECONDS = 150
 """How long the attack would go on; it is ended when all binds are answered."""
 MOST_MIB = 400
 ANSWERED_S = 2.0
-"""All binds but two: attacker, API server and whatever else runs share the machine's cores with those attacked."""
+"""Every bind, though attacker and API server share the machine's cores with those attacked."""
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +52,14 @@ def under_attack(*targets: str) -> Iterator[subprocess.Popen[bytes]]:
             attacker.kill()
 
 
-def bind_as_a_scheduler(cluster: Cluster, name: str, node: str) -> Answer:
-    """Once more where the API server gave up on the hook."""
-    answer = cluster.bind(binding(name, node))
-    return cluster.bind(binding(name, node)) if answer.status == 500 else answer
-
-
 @pytest.mark.timeout(240)
 def test_binds_are_answered_and_memory_is_bounded(
     cluster: Cluster, installation: Installation, control_plane: ControlPlane
 ) -> None:
-    """The attacker has three addresses and more connections than a port takes; it knows every path but the one of the hook."""
+    """The attacker has three addresses and more connections than a port takes, with as many handshakes as that gives.
+
+    It knows every path but the one of the hook.
+    """
     node = unique("mgpu")
     cluster.add_nodes(mgpu_node(node, cards=2, memory_mib=CARD_MIB))
     names = [f"p{number:02}" for number in range(40)]
@@ -87,7 +84,7 @@ def test_binds_are_answered_and_memory_is_bounded(
         )
         for number, name in enumerate(names):
             began = time.monotonic()
-            answer = bind_as_a_scheduler(cluster, name, node)
+            answer = cluster.bind(binding(name, node))
             taken.append(time.monotonic() - began)
             if number < 2:
                 answer.expect(201)
@@ -99,7 +96,7 @@ def test_binds_are_answered_and_memory_is_bounded(
         processes = (*installation.controller_processes, *installation.webhook_processes)
         peaks = {process.name: memory_mib(process) for process in processes}
     assert len(taken) == len(names)
-    assert sorted(taken)[-3] < ANSWERED_S, taken
+    assert max(taken) < ANSWERED_S, sorted(taken)
     assert max(peaks.values()) < MOST_MIB, peaks
     for process in processes:
         assert process.running

@@ -1,6 +1,7 @@
 """Connections that never get through their TLS handshake: they take places as all others do, and give way as all others do."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -12,11 +13,14 @@ from prometheus_client import CollectorRegistry
 
 from kube import doors, pki
 from kube.doors import Doors
+from kube.handshakes import STRANGERS_PER_S as STRANGERS
+from kube.handshakes import Turns
 from kube.metrics import Metrics
 from kube.serving import Server, application
 from kube.tls import ServingCertificate, client_context
 from tests.unit.kube.test_doors import is_closed, until
 
+STRANGERS_PER_S = round(STRANGERS)
 PLACES = 6
 """Stands for the thousand of a real port."""
 OTHERS = ("127.0.0.2", "127.0.0.3")
@@ -30,7 +34,7 @@ Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Port:
     """A server that answers `/`, with a certificate of its own, and its doors."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, turns: Turns | None = None) -> None:
         bundle = pki.renewed(None, ["localhost"], datetime.now(UTC))
         self.tls = client_context(bundle.ca_certificates)
         serving = ServingCertificate(Metrics(CollectorRegistry()))
@@ -40,7 +44,7 @@ class Port:
 
         def remembered(doors_: Doors, inner: doors.Factory, **limits: object) -> None:
             made.append(doors_)
-            limits = {**limits, "most": PLACES, "of_one": PLACES - 2}
+            limits = {**limits, "most": PLACES, "of_one": PLACES - 2, "turns": turns}
             constructor(doors_, inner, **limits)  # type: ignore[arg-type]
 
         monkeypatch.setattr(Doors, "__init__", remembered)
@@ -72,8 +76,8 @@ def gone(lines: list[Line]) -> list[int]:
 
 
 @asynccontextmanager
-async def port(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
-    opened = Port(monkeypatch)
+async def port(monkeypatch: pytest.MonkeyPatch, turns: Turns | None = None) -> AsyncIterator[Port]:
+    opened = Port(monkeypatch, turns)
     await opened.server.start()
     try:
         yield opened
@@ -128,3 +132,43 @@ async def test_a_handshake_that_was_given_up_takes_no_place(monkeypatch: pytest.
         assert opened.open == 0
         for _, writer in lines:
             writer.close()
+
+
+async def test_strangers_wait_for_their_turn_and_who_was_served_before_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those who wait take places, as all others do, and are not listened to; nobody waits any more when the port is closed."""
+    never = Turns(strangers_per_s=0.001)
+    never.know("127.0.0.1")
+    async with port(monkeypatch, never) as opened:
+        lines = [await opened.connect(OTHERS[0], b"no handshake") for _ in range(PLACES - 2)]
+        for _ in range(5):
+            async with aiohttp.ClientSession() as anew, asyncio.timeout(2.0):
+                assert await opened.ask(anew) == "here"
+        assert opened.open >= PLACES - 2
+        assert gone(lines) == []
+    for reader, writer in lines:
+        assert await is_closed(reader)
+        writer.close()
+
+
+async def test_a_flood_of_strangers_gets_the_handshakes_of_its_pace_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each costs the process a signature, and whoever floods it nothing."""
+    begun: list[float] = []
+    constructor = doors._Tls.__init__
+
+    def counted(tls: doors._Tls, door: doors._Door, context: ssl.SSLContext) -> None:
+        begun.append(asyncio.get_running_loop().time())
+        constructor(tls, door, context)
+
+    monkeypatch.setattr(doors._Tls, "__init__", counted)
+    monkeypatch.setitem(globals(), "PLACES", 10 * STRANGERS_PER_S)
+    async with port(monkeypatch, Turns()) as opened:
+        lines = [await opened.connect(OTHERS[number % 2], HELLO) for number in range(3 * STRANGERS_PER_S)]
+        await until(lambda: len(begun) > STRANGERS_PER_S)
+        assert len(begun) <= STRANGERS_PER_S * (1 + begun[-1] - begun[0]) + 1
+        assert opened.open == len(lines)
+    for _, writer in lines:
+        writer.close()

@@ -1,0 +1,80 @@
+"""Whose handshake is next, where more are wanted than there is time for."""
+
+import asyncio
+from collections.abc import Callable
+
+from kube.handshakes import KNOWN_MOST, Turns
+from tests.unit.kube.test_doors import until
+
+
+class Port:
+    """Turns of which strangers get so many a second, and who had one, in order."""
+
+    def __init__(self, per_s: float) -> None:
+        self.turns = Turns(strangers_per_s=per_s, known_per_s=100 * per_s)
+        self.begun: list[str] = []
+
+    def wait(self, address: str, number: int = 0) -> Callable[[], None]:
+        return self.turns.wait(address, lambda: self.begun.append(f"{address}{number}"))
+
+
+async def test_after_a_second_of_them_at_once_strangers_have_their_pace() -> None:
+    port = Port(50)
+    began = asyncio.get_running_loop().time()
+    for number in range(60):
+        port.wait("a", number)
+    assert len(port.begun) == 50
+    await until(lambda: len(port.begun) == 60)
+    assert asyncio.get_running_loop().time() - began >= 10 / 50
+    assert port.begun == [f"a{number}" for number in range(60)]
+
+
+async def test_each_address_has_one_after_the_other() -> None:
+    port = Port(20)
+    for number in range(40):
+        port.wait("a", number)
+    port.wait("b")
+    await until(lambda: "b0" in port.begun)
+    assert port.begun.index("b0") <= 22, "it waits for one of each other address, not for all of them"
+
+
+async def test_who_is_known_does_not_wait_for_strangers() -> None:
+    port = Port(1)
+    port.turns.know("api-server")
+    for number in range(1000):
+        port.wait(f"10.0.0.{number}")
+    for number in range(100):
+        port.wait("api-server", number)
+    assert port.begun == ["10.0.0.00", *(f"api-server{number}" for number in range(100))]
+
+
+async def test_who_becomes_known_waits_with_strangers_no_longer() -> None:
+    """An API server that has just come opens many connections at once."""
+    port = Port(1)
+    take_back = [port.wait("api-server", number) for number in range(4)][-1]
+    assert port.begun == ["api-server0"]
+    port.turns.know("api-server")
+    assert port.begun == [f"api-server{number}" for number in range(4)]
+    take_back()
+
+
+async def test_who_has_gone_has_no_turn() -> None:
+    port = Port(20)
+    gone = [port.wait("a", number) for number in range(40)]
+    port.wait("b")
+    for take_back in gone:
+        take_back()
+        take_back()
+    await until(lambda: "b0" in port.begun)
+    assert port.begun == [*(f"a{number}" for number in range(20)), "b0"]
+
+
+async def test_of_the_known_those_are_forgotten_that_were_not_heard_of_for_long() -> None:
+    port = Port(1)
+    for number in range(KNOWN_MOST):
+        port.turns.know(f"10.0.0.{number}")
+    port.turns.know("10.0.0.0")
+    port.turns.know("another")
+    for address in ("stranger", "10.0.0.0", "10.0.0.1", "another"):
+        port.wait(address)
+    assert port.begun == ["stranger0", "10.0.0.00", "another0"]
