@@ -80,20 +80,9 @@ def _ended(state: "State", ledger: "Ledger", queue: str, card: str) -> Iterator[
 
 
 def _end(raw: Raw) -> int:
-    """When the last container of a pod that has ended did; where that is not said, when it ceased to be ready."""
+    """When a pod ended; 0 where it has not."""
     from core.objects import raw as read
+    from core.objects.pod_times import ended_at
 
     status = read.mapping(raw, "status")
-    if read.text(status, "phase") not in ("Succeeded", "Failed"):
-        return 0
-    ends = [
-        read.timestamp(read.mapping(each, "state", "terminated").get("finishedAt"))
-        for each in read.sequence(status, "containerStatuses")
-        if isinstance(each, dict)
-    ]
-    unready = [
-        read.timestamp(each.get("lastTransitionTime"))
-        for each in read.sequence(status, "conditions")
-        if isinstance(each, dict) and each.get("type") == "Ready"
-    ]
-    return max(ends, default=0) or max(unready, default=0)
+    return ended_at(status) if read.text(status, "phase") in ("Succeeded", "Failed") else 0

@@ -17,6 +17,7 @@ from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from controller.stranded import StrandedPods
+from controller.usage_keeping import UsageKeeper
 from core.queues.ledger import Ledger
 from core.stage import Stage
 from kube.lease import Resigned, Term
@@ -58,6 +59,7 @@ class Leader:
         series: QueueSeries,
         auditor: Auditor,
         nodes: NodeWatch,
+        usage: UsageKeeper,
     ) -> None:
         self._caches = caches
         self._lifter = lifter
@@ -72,6 +74,7 @@ class Leader:
         self._series = series
         self._auditor = auditor
         self._nodes = nodes
+        self._usage = usage
         self._gave_up = False
 
     async def lead(self, term: Term) -> None:
@@ -103,6 +106,7 @@ class Leader:
                 tasks.create_task(self._auditor.run(), name="audit")
                 tasks.create_task(self._nodes.run(), name="nodes")
                 tasks.create_task(self._definition.run(term), name="queue definition")
+                tasks.create_task(self._usage.run(term), name="usage")
                 await self._hook.run()
         finally:
             # However a loop has ended: what the loops have booked is given back once nobody is granted it any more.

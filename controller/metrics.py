@@ -110,6 +110,17 @@ class Metrics:
             "Audits of the leader's books: one a minute after it has begun to lead, then one every ten minutes.",
             registry=registry,
         )
+        self.usage_writes = Counter(
+            "cardquota_usage_writes_total",
+            "Writes of what was used over time, by outcome: done, failed, retried.",
+            ("outcome",),
+            registry=registry,
+        )
+        self.usage_written = Gauge(
+            "cardquota_usage_written_timestamp_seconds",
+            "Until when this process has written down what was used over time, in seconds since the epoch; 0 before the first time.",
+            registry=registry,
+        )
         self.status_writes = Counter(
             "cardquota_queue_status_writes_total",
             "Writes of Queue status, by outcome: done, failed.",

@@ -31,6 +31,8 @@ from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from controller.stranded import StrandedPods
 from controller.trust import Trust
+from controller.usage_following import UsageFollower
+from controller.usage_keeping import UsageKeeper
 from controller.usage_series import UsageSeries
 from core.objects import Group, Node, Pod, Queue
 from core.queues.rollouts import Rollouts
@@ -82,6 +84,8 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         REGISTRY.register(series)
         REGISTRY.register(DeviceSeries(caches.ledger.devices.book, lambda: series.leading))
         REGISTRY.register(UsageSeries(caches.ledger, lambda: series.leading))
+        usage = UsageKeeper(client, caches, UsageFollower(caches, _now), metrics, options.namespace)
+        REGISTRY.register(usage.counters(lambda: series.leading))
         definition = QueueDefinitionKeeper(client, caches, recorder, metrics, settings)
         elector = Elector(
             client,
@@ -119,6 +123,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             series,
             Auditor(caches, metrics),
             NodeWatch(caches, announcements),
+            usage,
         )
         frame.health.require_live("refresh", leader.stuck)
         app = application()
@@ -160,6 +165,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
                 *trust.runnables,
                 caches.run,
                 overruns.run,
+                usage.follower.run,
                 *definition.runnables,
                 recorder.run,
                 note_votes,

@@ -88,7 +88,7 @@ class QueueGauges(ABC, Generic[S]):
 
     def line(self, name: str, labels: Labels, value: float) -> str:
         """One line of the page, as prometheus_client writes it."""
-        pairs = ",".join(f'{self._labels[place]}="{_escaped(labels[place])}"' for place in self._order)
+        pairs = ",".join(f'{self._labels[place]}="{escaped(labels[place])}"' for place in self._order)
         number: str = floatToGoString(value)  # type: ignore[no-untyped-call] # the only one that the library leaves out
         return f"{name}{{{pairs}}} {number}\n"
 
@@ -168,5 +168,6 @@ def _parts(items: Iterable[T]) -> Iterator[list[T]]:
         yield some
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """The value of a label as the page has it."""
     return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

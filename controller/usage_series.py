@@ -11,9 +11,7 @@ from controller.series import Labels, QueueGauges, Values
 from core.names import MGPU_RESOURCES
 from core.queues.account import Account
 from core.queues.ledger import Ledger
-
-OFFLINE: Final = "offline"
-ONLINE: Final = "online"
+from core.usage.seen import OFFLINE, ONLINE
 
 _USED: Final = {
     "cardquota_queue_card_used": "Cards of bound and reserved pods by kind of workload: offline is a Volcano Job, online all "

@@ -197,7 +197,7 @@ class Installation:
         for name, config in of_kind(self.objects, "ConfigMap").items():
             folder = self._directory / name
             folder.mkdir()
-            for file, text in config["data"].items():
+            for file, text in config.get("data", {}).items():
                 (folder / file).write_text(text, "utf-8")
 
     def _add(self, *names: str) -> list[Replica]:

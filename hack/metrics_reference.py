@@ -15,9 +15,11 @@ from controller.extender_metrics import ExtenderMetrics
 from controller.metrics import Metrics, QueueSeries
 from controller.queue_definition import show_presence
 from controller.series import QueueGauges
+from controller.usage_counters import UsageCounters
 from controller.usage_series import UsageSeries
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.usage.courses import Courses
 from kube.admission.metrics import ReviewMetrics
 from kube.metrics import Metrics as ProcessMetrics
 
@@ -27,8 +29,8 @@ _HEAD = """\
 # Metrics
 
 Both processes show their metrics as `GET /metrics` on port 8080, in the text format or in OpenMetrics; the Service
-`cardquota-metrics` leads to every replica. No label holds the name of a pod, a node or any other object but queues, so their number
-is bounded. Of the standby controllers the series about queues and cards are missing; sums over all replicas are right.
+`cardquota-metrics` leads to every replica. No label holds the name of a pod, a node or any other object but queues and, of usage over
+time, namespaces; of these there are at most 2,000 series of each kind. Of the standby controllers the series about queues and cards are missing; sums over all replicas are right.
 What to look at is in the [dashboards](../charts/cardquota/monitoring/dashboards), what to be told of in the [alerts](alerts.md).
 
 A counter is shown from its first use on. Histograms have `_bucket`, `_sum` and `_count`. This page is written by
@@ -75,6 +77,7 @@ def reference() -> dict[str, list[Series]]:
         QueueSeries(ledger),
         UsageSeries(ledger, lambda: False),
         DeviceSeries(ledger.devices.book, lambda: False),
+        UsageCounters(Courses(), lambda: 0, lambda: False, lambda: False),
     ):
         queues.register(collector)
     Metrics(registries["Controller"])
@@ -103,7 +106,9 @@ def _labels(collector: Any) -> dict[str, tuple[str, ...]]:
         return {family.name: tuple(collector._labelnames) for family in collector.collect()}  # noqa: SLF001
     found: dict[str, tuple[str, ...]] = {}
     for value in vars(collector).values():
-        if isinstance(value, QueueGauges):
+        if isinstance(collector, UsageCounters):
+            found |= collector.label_names
+        elif isinstance(value, QueueGauges):
             found |= {family.name: value.label_names for family in value.families()}
     return {"cardquota_cards": ("card",), **found}
 

@@ -8,11 +8,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, Metric, Sample
+from prometheus_client.core import Metric, Sample
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -27,10 +27,10 @@ _ESCAPING: Final = re.compile(r"escaping=(?:dots|values)\b")
 
 
 class LongFamily(Metric, ABC):
-    """A family of gauges that has so many samples that its lines are made in steps."""
+    """A family that has so many samples that its lines are made in steps; of counters the samples end in `_total`, the name does not."""
 
-    def __init__(self, name: str, documentation: str) -> None:
-        super().__init__(name, documentation, "gauge")
+    def __init__(self, name: str, documentation: str, kind: Literal["gauge", "counter"] = "gauge") -> None:
+        super().__init__(name, documentation, kind)
         del self.samples
 
     @cached_property
@@ -72,7 +72,7 @@ def _page(registry: Collector, encode: Encoder) -> Steps[list[bytes]]:
     end, parts = encode(_Families()), list[bytes]()
     for family in registry.collect():
         if isinstance(family, LongFamily):
-            head = GaugeMetricFamily(family.name, family.documentation)
+            head = Metric(family.name, family.documentation, family.type)
             parts.append(encode(_Families(head)).removesuffix(end))
             parts.extend(text.encode() for text in (yield from family.lines()))
         else:

@@ -12,6 +12,7 @@ from core.objects import raw as read
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
 from core.objects.pod_claims import claims_of, generated_claims, implicit_claims
 from core.objects.pod_resources import aggregate, extended, granted_by
+from core.objects.pod_times import ended_at, scheduled_at
 from core.objects.taints import Tolerations, tolerations_of
 from core.objects.unseen import ruled_elsewhere
 
@@ -113,6 +114,10 @@ class Pod:
     """Kept only while a pod with mGPU shares waits for a node."""
     ruled_elsewhere: bool = False
     """Of such a pod: whether a scheduler may rule nodes out by what is not followed here."""
+    scheduled: int = 0
+    """When it got its node, in microseconds since 1970; 0 without one."""
+    ended: int = 0
+    """When it ended, in microseconds since 1970; 0 unless it has, and where nobody says so."""
 
     @property
     def key(self) -> str:
@@ -232,6 +237,8 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         node_rules=rules,
         tolerations=tolerations_of(spec) if waiting and shares else (),
         ruled_elsewhere=waiting and bool(shares) and ruled_elsewhere(spec, affinity),
+        scheduled=scheduled_at(metadata, status) if node_name else 0,
+        ended=ended_at(status) if phase in _TERMINAL else 0,
     )
 
 

@@ -1,7 +1,7 @@
 """Every pod that is in the books of a queue, the sums by queue, and whom a change of them may help."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container
+from collections.abc import Callable, Collection, Container
 
 from core.mgpu.destination import booked_on
 from core.queues.access_book import AccessBook
@@ -31,6 +31,8 @@ class Entries:
         """Which of them have come, changed or gone."""
         self.subtrees: Subtrees | None = None
         """Where everything is added up in the queues above as well; None where it is not."""
+        self.follower: Callable[[str], None] | None = None
+        """Is told the UID of each pod whose entry has come, changed or gone."""
         self._wakeups = wakeups
         self._queues = queues
         self._access = access
@@ -63,6 +65,9 @@ class Entries:
             # Only now: a queue that nobody charges for a moment has not lost whom it is to be looked at for.
             self.forget_unused(old.queue)
         self._wake(old, new)
+        changed = new or old
+        if self.follower is not None and changed is not None:
+            self.follower(changed.pod.uid)
 
     def _unbook(self, entry: Entry) -> None:
         del self.by_uid[entry.pod.uid]

@@ -5,6 +5,7 @@ touches, not what exists. What the controller has decided but the watch has not 
 pods (`assume`) and taken back when the write fails (`forget`).
 """
 
+from collections.abc import Callable
 from operator import attrgetter
 
 from core.cards.expression import BAR, split
@@ -240,6 +241,15 @@ class Ledger(Books):
     def counted_anew(self, pod: Pod) -> Entry | None:
         """What the books should have of a pod by what is known now; None where it has no place in them."""
         return self._entry_of(pod, None, None)
+
+    def entry_before_end(self, pod: Pod) -> Entry:
+        """What the books would have had of a pod that has ended, by its records and by what is known now."""
+        demand = demand_of(pod, self.inventory, self._weights.card_resources, self.settings)
+        return Entry.of(pod, Stage.ALLOCATED, self.attribution(pod), demand)
+
+    def follow(self, follower: Callable[[str], None]) -> None:
+        """Tells the UID of each pod from now on whose place in the books changes; there is one follower."""
+        self._entries.follower = follower
 
     def _book_again(self, uid: str) -> None:
         unnamed = self.naming.as_it_is(uid)

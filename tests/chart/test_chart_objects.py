@@ -88,6 +88,7 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
             "leases.coordination.k8s.io": ("create",),
             "leases.coordination.k8s.io/cardquota": ("get", "update"),
         },
+        "Role/cardquota-usage": {"configmaps/cardquota-usage": ("get", "update")},
         "Role/cardquota-certificates": {"secrets/cardquota-certificates": ("list", "watch")},
         "Role/cardquota-authority": {
             "secrets/cardquota-certificates": ("get", "list", "update", "watch"),

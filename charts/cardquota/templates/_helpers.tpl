@@ -9,6 +9,7 @@ Names are fixed, not derived from the release: a cluster has one cardquota. A se
 {{- define "cardquota.mutating" -}}cardquota-mutating{{- end }}
 {{- define "cardquota.validating" -}}cardquota-validating{{- end }}
 {{- define "cardquota.lease" -}}cardquota{{- end }}
+{{- define "cardquota.usage" -}}cardquota-usage{{- end }}
 
 {{/* The user name under which the controller asks the API server. */}}
 {{- define "cardquota.controllerAccount" -}}

@@ -30,6 +30,16 @@ class NoWrites(NoApi):
         raise AssertionError("no write is expected")
 
 
+class NoUsage:
+    """Nowhere to write usage down, and nobody may ask for it."""
+
+    async def get(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("no read is expected")
+
+    async def replace(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("no write is expected")
+
+
 class Pods:
     """The one read of the binding hook: pods by key; `fails` is raised instead, `meanwhile` called before the answer."""
 

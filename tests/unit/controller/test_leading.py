@@ -20,6 +20,8 @@ from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from controller.stranded import StrandedPods
+from controller.usage_following import UsageFollower
+from controller.usage_keeping import UsageKeeper
 from core import reasons
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -28,7 +30,7 @@ from kube.lease import Durations, Term
 from tests.builders import a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.fakes.apiserver import background
-from tests.unit.controller.cluster import NoWrites, show
+from tests.unit.controller.cluster import NoUsage, NoWrites, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 from tests.unit.controller.test_binding import World, share
 from tests.unit.kube.leases import Network, Store, elector
@@ -62,6 +64,9 @@ class Leading:
             QueueSeries(self.world.caches.ledger),
             Auditor(self.world.caches, metrics),
             NodeWatch(self.world.caches, parts[2]),
+            UsageKeeper(
+                NoUsage(), self.world.caches, UsageFollower(self.world.caches, lambda: 0), metrics, "ns"
+            ),
         )
         forget_all = Ledger.forget_all
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections import Counter
+from itertools import count
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from controller.queue_records import QueueRecords
 from controller.repair import Repairer
 from controller.reservations import ReservationWatch
 from controller.stranded import StrandedPods
+from controller.usage_following import UsageFollower
+from controller.usage_keeping import UsageKeeper
 from core.plan import admitted, placement, stock
 from core.queues import journal, occupants
 from core.queues.rollouts import Rollouts
@@ -30,7 +33,7 @@ from core.settings import Settings
 from tests.builders import a_group, a_namespace, a_node, a_pod, a_queue
 from tests.builders.claims import a_claim, a_template
 from tests.builders.objects import PodBuilder
-from tests.unit.controller.cluster import NoWrites, Pods, caches, show
+from tests.unit.controller.cluster import NoUsage, NoWrites, Pods, caches, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 from tests.unit.controller.leftovers import census
 from tests.unit.controller.test_binding import binding
@@ -76,6 +79,13 @@ class Replica:
             self.series,
             Auditor(self.caches, metrics),
             NodeWatch(self.caches, announcements),
+            UsageKeeper(
+                NoUsage(),
+                self.caches,
+                UsageFollower(self.caches, count(step=60_000_000).__next__),
+                metrics,
+                "ns",
+            ),
         )
         self.announcements = announcements
         self.caches.pods.subscribe(announcements.pod_changed)
