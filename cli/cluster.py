@@ -120,6 +120,15 @@ def served(options: argparse.Namespace) -> "tuple[Settings, State | None]":
     return settings_of(_state(live.settings(options.kubeconfig, options.context)), live=True), None
 
 
+def usage(options: argparse.Namespace) -> "State":
+    """The state that the arguments name; of a live cluster nothing but the installation. Raises CommandError."""
+    from cli import live
+
+    if options.state is not None:
+        return from_file(options.state)
+    return _state(live.settings(options.kubeconfig, options.context))
+
+
 def _live(options: argparse.Namespace, needs: Sequence["ObjectKind"]) -> "State":
     from cli import live
 

@@ -11,6 +11,9 @@ from core.objects import raw as read
 NAME: Final = "cardquota"
 """Of the ConfigMap and of the Lease; the chart does not let it be changed."""
 
+USAGE_NAME: Final = "cardquota-usage"
+"""Of the ConfigMap with what was used over time."""
+
 LABEL: Final = "app.kubernetes.io/name"
 SELECTOR: Final = f"{LABEL}={NAME}"
 USUAL_NAMESPACE: Final = "cardquota-system"
@@ -50,6 +53,13 @@ def is_settings(raw: Mapping[str, Any]) -> bool:
         and read.texts(metadata, "labels").get(LABEL) == NAME
         and _FILE in read.mapping(raw, "data")
     )
+
+
+def is_usage(raw: Mapping[str, Any]) -> bool:
+    """Whether a ConfigMap is that of usage over time."""
+    metadata = read.mapping(raw, "metadata")
+    named = read.text(metadata, "name") == USAGE_NAME
+    return named and read.texts(metadata, "labels").get(LABEL) == NAME
 
 
 def namespace_of(raw: Mapping[str, Any]) -> str:

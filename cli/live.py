@@ -175,6 +175,8 @@ class _Reader:
             except (Forbidden, NotFound):
                 reading.forbidden[resource.kind] = error
                 return
+            found += await self._usage(installation.USUAL_NAMESPACE)
+        reading.objects += filter(installation.is_usage, found)
         found = sorted(filter(installation.is_settings, found), key=installation.namespace_of)
         reading.objects += found
         if not found:
@@ -189,8 +191,14 @@ class _Reader:
             reading.objects.append(lease)
         reading.unled = installation.leaderless(lease, datetime.now(UTC))
 
-    async def _get(self, resource: Resource, namespace: str) -> Raw:
-        return _typed(resource, await self._client.get(resource, installation.NAME, namespace))
+    async def _get(self, resource: Resource, namespace: str, name: str = installation.NAME) -> Raw:
+        return _typed(resource, await self._client.get(resource, name, namespace))
+
+    async def _usage(self, namespace: str) -> list[Raw]:
+        try:
+            return [await self._get(resources.CONFIG_MAPS, namespace, installation.USAGE_NAME)]
+        except (Forbidden, NotFound):
+            return []
 
     async def _listed(
         self, source: ListWatch, resource: Resource, namespace: str | None, *, selector: str | None = None

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli import installation
+from cli import installation, usage
+from cli.errors import UnavailableError
 from cli.inspection import Inspection
 from cli.state import LEASE, State
 from cli.verdicts import Verdict, verdicts
@@ -27,6 +28,7 @@ POLICIES: Final = "policies"
 ADMISSION: Final = "admission"
 VERSIONS: Final = "versions"
 BOOKS: Final = "leader's books"
+USAGE: Final = "usage over time"
 
 _ENTRIES: Final[Mapping[str, tuple[str, ...]]] = {
     "mutating": ("pods.cardquota.io", "queue-status.cardquota.io", "bindings.cardquota.io"),
@@ -59,10 +61,30 @@ def of_state(state: State) -> list[Verdict]:
     told = verdicts(SETTINGS, several if len(found) > 1 else (), found[0].source)
     lease = next(iter(state.complete.get(LEASE, ())), None)
     if state.unled:
-        return [*told, Verdict(LEADER, "wrong", state.unled)]
-    if lease is None:
-        return [*told, Verdict(LEADER, "unknown", "the Lease may not be read")]
-    return [*told, Verdict(LEADER, "ok", f"{holder_of(lease)} leads")]
+        leads = Verdict(LEADER, "wrong", state.unled)
+    elif lease is None:
+        leads = Verdict(LEADER, "unknown", "the Lease may not be read")
+    else:
+        leads = Verdict(LEADER, "ok", f"{holder_of(lease)} leads")
+    return [*told, leads, _usage(state)]
+
+
+def _usage(state: State) -> Verdict:
+    """Nothing is decided by what was written down; only one that cannot be read is a loss."""
+    try:
+        found = usage.of_state(state)
+    except usage.EmptyError as error:
+        return Verdict(USAGE, "unknown", str(error))
+    except UnavailableError as error:
+        return Verdict(USAGE, "wrong", str(error))
+    if found is None:
+        return Verdict(
+            USAGE, "unknown", f"there is no ConfigMap {installation.USAGE_NAME}, or it may not be read"
+        )
+    written, source = found
+    return Verdict(
+        USAGE, "ok", f"{source}, until {datetime.fromtimestamp(written.through, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    )
 
 
 def holder_of(lease: Raw) -> str:

@@ -87,12 +87,12 @@ class UsageKeeper:
                 clock = asyncio.get_running_loop().time
                 if courses.changes == seen and clock() < written + _IDLE_S:
                     await asyncio.sleep(_PACE_S)
-                elif await self._write(term):
+                elif (again_s := await self._write(term)) is not None:
+                    seen = -1
+                    await asyncio.sleep(again_s)
+                else:
                     seen, written = courses.changes, clock()
                     await asyncio.sleep(max(_PACE_S, self._size / _BYTES_PER_S))
-                else:
-                    seen = -1
-                    await asyncio.sleep(_FAILED_S)
         finally:
             self.summing = False
             self._stored = None
@@ -129,13 +129,13 @@ class UsageKeeper:
             self._tell("there is nowhere to write usage down; it is kept in memory only", error)
             return None
 
-    async def _write(self, term: Term) -> bool:
-        """Writes once, as far as it leads and has heard of everything lately. Whether it may be written at its usual pace."""
+    async def _write(self, term: Term) -> float | None:
+        """Writes once, as far as it leads and has heard of everything lately. None when it has, else for how long to wait before the next try."""
         if self._stored is None:
             await self._take_what_is_there()
         stale_s = self._caches.pods.staleness_s()
         if self._stored is None or not term.valid() or stale_s is None or stale_s > _STALE_S:
-            return False
+            return _FAILED_S
         courses = self.follower.courses
         assert courses.tally is not None
         await self._caches.turns.finish(self._scribe.prepare(courses.tally))
@@ -158,17 +158,17 @@ class UsageKeeper:
         except errors.Conflict:
             self._metrics.usage_writes.labels("retried").inc()
             await self._take_what_is_there()
-            return True
+            return _PACE_S
         except errors.KubeError as error:
             self._metrics.usage_writes.labels("failed").inc()
             self._tell("usage is not written down; it is kept in memory only", error)
             if isinstance(error, errors.NotFound):
                 self._stored = None
-            return False
+            return _FAILED_S
         self._told = ""
         self._metrics.usage_writes.labels("done").inc()
         self._metrics.usage_written.set(now)
-        return True
+        return None
 
     async def _take_what_is_there(self) -> None:
         """What is empty, because it was made anew, takes the sums as they are; what has some is what they rest on."""

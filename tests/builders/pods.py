@@ -164,6 +164,11 @@ class PodBuilder(Builder):
     def phase(self, phase: str) -> Self:
         return self.put("status", "phase", value=phase)
 
+    def condition(self, kind: str, status: str, since: str) -> Self:
+        """A condition of its status, besides those that it has."""
+        item = {"type": kind, "status": status, "lastTransitionTime": since}
+        return self.add("status", "conditions", item=item)
+
     def started(self, container: str = "main") -> Self:
         """The kubelet has run the container."""
         return self.add("status", "containerStatuses", item={"name": container, "started": True})

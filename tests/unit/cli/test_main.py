@@ -30,6 +30,7 @@ COMMANDS = (
     "ungate-all",
     "verify",
     "gpus",
+    "report",
     "completion",
     "version",
 )
