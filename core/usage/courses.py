@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import islice, takewhile
+from itertools import islice, takewhile, zip_longest
 from typing import Final
 
 from core.steps import Pace, Steps
@@ -37,6 +37,7 @@ LISTED_MOST: Final = 40_000
 """The pods that a checkpoint names; it has to fit into a ConfigMap."""
 
 _IN_A_STEP: Final = 20
+_CHARGES_MOST: Final = 10_000
 
 
 class _Course:
@@ -67,6 +68,7 @@ class Courses:
         self._carried: frozenset[bytes] = frozenset()
         """Pods that are in the sums and were gone before anybody here saw them. Another replica may have seen them, and lead again."""
         self._carried_until = 0
+        self._charges: dict[Charge, Charge] = {}
         self._quotas: dict[str, Mapping[str, int]] = {}
 
     def __len__(self) -> int:
@@ -85,7 +87,7 @@ class Courses:
     def see(self, uid: str, sight: Sight, now: int) -> None:
         """Takes in a pod as it is now. One that has no cards, and never had any, is left out."""
         course = self._courses.get(uid)
-        charge = tuple((self._admitted(series), milli) for series, milli in sight.charge)
+        charge = self._shared(tuple((self._admitted(series), milli) for series, milli in sight.charge))
         if course is None:
             if not charge:
                 return
@@ -172,23 +174,33 @@ class Courses:
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
+    def _shared(self, charge: Charge) -> Charge:
+        """One object for all pods that are charged alike: there are as many charges as pods."""
+        if len(self._charges) >= _CHARGES_MOST:
+            self._charges.clear()
+        return self._charges.setdefault(charge, charge)
+
     def _admitted(self, series: Series) -> Series:
         return series if self.tally is None else self.tally.admitted(series)
 
     def _join(self, course: _Course, tally: Tally) -> None:
         """Takes a pod into the sums, but for what they have of it already."""
         course.joined = True
-        course.pieces = tuple(
-            piece._replace(charge=tuple((tally.admitted(series), milli) for series, milli in piece.charge))
-            for piece in course.pieces
-        )
-        _apply(tally, course.pieces)
+        if any(tally.admitted(series) != series for piece in course.pieces for series, _ in piece.charge):
+            course.pieces = tuple(
+                piece._replace(
+                    charge=tuple((tally.admitted(series), milli) for series, milli in piece.charge)
+                )
+                for piece in course.pieces
+            )
         if self._base is None:
             phase, at = _assumed(course.pieces, tally.began), tally.began
         else:
             phase, at = self._written(course, self._base), self._base.through
-        if phase is not None:
-            _apply(tally, counted(course.pieces, phase, at), -1)
+        known = counted(course.pieces, phase, at) if phase is not None else ()
+        for piece, had in zip_longest(course.pieces, known):
+            # What is known of a piece has its beginning.
+            tally.apply(piece if had is None else piece._replace(start=had.end))
 
     def _written(self, course: _Course, base: Checkpoint) -> Phase | None:
         """Where the pod stood when the sums were written down; None where they have nothing of it."""

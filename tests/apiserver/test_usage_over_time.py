@@ -1,7 +1,10 @@
 """What was used over time goes on where the last leader left it, and is counted once."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -38,6 +41,20 @@ def in_sums(cluster: Cluster, installation: Installation, name: str) -> int:
     series = [] if found is None else [one for one in found.sums.total if one.queue == name]
     assert found is not None or not series
     return sum(found.sums.total[one][What.USED] for one in series) // 1000 if found is not None else 0
+
+
+def report(cluster: Cluster, *arguments: str) -> list[dict[str, Any]]:
+    """The rows of `cardquota report` for the administrator."""
+    command = [sys.executable, "-m", "cli", "report", "-o", "json", *arguments]
+    done = subprocess.run(
+        [*command, "--kubeconfig", str(cluster.plane.admin_kubeconfig)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return found
 
 
 def seconds(moment: str) -> int:
@@ -99,6 +116,11 @@ def test_two_pods_end_under_two_leaders_and_each_second_is_counted_once(
         return found.sums.total[series][What.USED] == 1000 * (early + late + running)
 
     wait_for("all is written down, to the second", exactly, 90)
+    (row,) = [row for row in report(cluster, "--by", "namespace") if row["namespace"] == cluster.namespace]
+    assert row["card"] == card
+    assert row["usedCardHours"] * 3600 >= early + late
+    (row,) = [row for row in report(cluster, "--by", "queue") if row["queue"] == name]
+    assert 0 < row["quotaShare"] <= 0.75, "three of four cards, at the most"
 
 
 def test_what_somebody_empties_is_filled_again(cluster: Cluster, installation: Installation) -> None:

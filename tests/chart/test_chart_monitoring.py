@@ -39,6 +39,7 @@ def test_the_service_that_is_monitored_is_that_of_the_metrics_and_no_other(every
     (endpoint,) = monitor["spec"]["endpoints"]
     (port,) = everything.one("Service", "cardquota-metrics")["spec"]["ports"]
     assert endpoint["port"] == port["name"]
+    assert endpoint["honorLabels"], "else the namespace of what pods use is called by another name"
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
 
 

@@ -334,6 +334,11 @@ def test_the_secrets_are_there_and_say_nothing_of_their_data(any_values: Rendere
     assert secret.keys() == {"apiVersion", "kind", "metadata", "type"}
 
 
+def test_the_place_of_usage_is_there_and_says_nothing_of_its_data(any_values: Rendered) -> None:
+    """So no upgrade takes it away."""
+    assert not {"data", "binaryData"} & any_values.one("ConfigMap", "cardquota-usage").keys()
+
+
 @pytest.mark.parametrize(
     ("image", "expected"),
     [
