@@ -81,11 +81,14 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         reservations = ReservationWatch(client, caches, announcements, metrics, settings, _now)
         overruns = OverrunWatch(caches, announcements, _now)
         series = QueueSeries(caches.ledger, reservations.late, reservations.unfinished)
-        REGISTRY.register(series)
-        REGISTRY.register(DeviceSeries(caches.ledger.devices.book, lambda: series.leading))
-        REGISTRY.register(UsageSeries(caches.ledger, lambda: series.leading))
         usage = UsageKeeper(client, caches, UsageFollower(caches, _now), metrics, options.namespace)
-        REGISTRY.register(usage.counters(lambda: series.leading))
+        for shown in (
+            series,
+            DeviceSeries(caches.ledger.devices.book, lambda: series.leading),
+            UsageSeries(caches.ledger, lambda: series.leading),
+            usage.counters(lambda: series.leading),
+        ):
+            REGISTRY.register(shown)
         definition = QueueDefinitionKeeper(client, caches, recorder, metrics, settings)
         elector = Elector(
             client,

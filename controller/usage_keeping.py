@@ -12,10 +12,10 @@ from controller.caches import Caches
 from controller.metrics import Metrics
 from controller.usage_counters import UsageCounters
 from controller.usage_following import UsageFollower
-from controller.writing import Reader
 from core.objects import raw as read
 from core.usage.checkpoint import Checkpoint, CheckpointError, Scribe, UnknownVersionError, decoding
 from kube import errors
+from kube.calls import Reader
 from kube.client import Json
 from kube.lease import Term
 from kube.resources import CONFIG_MAPS, Resource

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import islice, takewhile, zip_longest
+from itertools import islice, takewhile
 from typing import Final
 
 from core.steps import Pace, Steps
@@ -198,9 +198,10 @@ class Courses:
         else:
             phase, at = self._written(course, self._base), self._base.through
         known = counted(course.pieces, phase, at) if phase is not None else ()
-        for piece, had in zip_longest(course.pieces, known):
-            # What is known of a piece has its beginning.
-            tally.apply(piece if had is None else piece._replace(start=had.end))
+        for place, piece in enumerate(course.pieces):
+            # What is known of a piece has its beginning, and an end.
+            had = known[place].end if place < len(known) else None
+            tally.apply(piece if had is None else piece._replace(start=had))
 
     def _written(self, course: _Course, base: Checkpoint) -> Phase | None:
         """Where the pod stood when the sums were written down; None where they have nothing of it."""
