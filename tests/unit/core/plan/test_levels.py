@@ -197,6 +197,13 @@ class TestWhoIsLookedAtAgain:
         assert "blue" in woken(ledger)
         assert set(lifted(planned(ledger))) == {"w"}
 
+    def test_pods_of_a_queue_with_others_below_it_are_helped_by_what_these_give_back(self) -> None:
+        red, below = a_queue("red").cards({"A": 1}), team("red-1", "red")
+        ledger = books(red, below, running("theirs", "red-1"), waiting("w", "red"))
+        passed(ledger)
+        ledger.drop_pod(running("theirs", "red-1").view().uid)
+        assert "red" in woken(ledger)
+
     def test_cpu_that_comes_free_below_helps_those_who_wait_for_it_above(self) -> None:
         cpu_pod = a_pod("cpu").request("cpu", 4).in_queue("red").bound_to("a")
         ledger = books(
@@ -217,6 +224,22 @@ class TestWhatIsShown:
         assert published(ledger.sums("org").allocated) == {"A": "3"}
         assert published(ledger.sums("red").allocated) == {"A": "2"}
         assert share_of(ledger, "org") == 0.75
+
+    def test_a_queue_that_moves_takes_what_its_pods_use_along(self) -> None:
+        cpu_pod = a_pod("cpu").request("cpu", 3).in_queue("red").bound_to("a")
+        ledger = books(
+            org(A=4), a_queue("rich"), *TEAMS, running("r", "red", 2), running("b", "blue"), cpu_pod
+        )
+        ledger.put_queue(team("red", "rich").view())
+        assert [figures_of(ledger, name).allocated for name in ("org", "rich")] == [{"A": 1000}, {"A": 2000}]
+        assert ledger.subtrees is not None
+        assert [ledger.subtrees.cpu_memory_used(name, "cpu") for name in ("org", "rich", "root")] == [
+            0,
+            3000,
+            3000,
+        ]
+        ledger.drop_queue("rich")
+        assert figures_of(ledger, names.ROOT_QUEUE).allocated == {"A": 3000}
 
     def test_a_queue_is_published_anew_with_what_changes_below_it(self) -> None:
         ledger = books(org(A=4), *TEAMS)
