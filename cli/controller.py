@@ -77,6 +77,12 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         type=process.port,
         help="HTTPS for kube-scheduler's extender (default: none)",
     )
+    parser.add_argument(
+        "--answers-port",
+        metavar="PORT",
+        type=process.port,
+        help="HTTPS for people who ask why their pods wait; they show the token of their kubeconfig (default: none)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -96,6 +102,7 @@ def run(options: argparse.Namespace) -> int:
         hook_timeout_s=options.hook_timeout,
         extender_port=options.extender_port,
         kube_extender_port=options.kube_extender_port,
+        answers_port=options.answers_port,
         authority_secret=options.authority_secret,
         given_certificates=options.certificates == "given",
         webhook_names=tuple(options.webhook_name) or (f"cardquota-webhook.{options.namespace}.svc",),

@@ -1,10 +1,12 @@
-"""What `explain` says to somebody who may not see all that decides: what stands on the objects, and what the controller said.
+"""What `explain` says to somebody who may not see all that decides: what the leader answers.
 
 Whoever sees the pods of one namespace alone does not see who holds the quota; a plan over that would be false. So nothing is
-planned: the reason is the controller's own last event, and the usage is what the queue's status shows.
+planned. Where the leader cannot be asked, the reason is the controller's own last event, and the usage is what the queue's
+status shows.
 """
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from core.queues.ledger import Ledger
     from core.settings import Settings
 
+_TRIED: Final = ("what would help",)
+"""What the leader does not say of anything: it tries nothing while it decides."""
 _TOLD: Final = {
     "hold": "waits at the gate",
     "reserved": "has its quota and no node yet: it waits for its scheduler",
@@ -45,6 +49,14 @@ def explained(
     report |= {"pods": dict(Counter(decisions.values())), "pod": first.key, "decision": decisions[first.key]}
     if report["decision"] == "ignored":
         return report
+    answer = _answer(state, first, options)
+    if answer:
+        return {
+            **report,
+            **answer,
+            "leftOut": ", ".join([*answer["leftOut"], *_TRIED]),
+            "hidden": state.hidden,
+        }
     queue = ledger.attribution(first).queue
     report |= {"queue": queue, "queueFrom": ledger.queue_source(first).value}
     if report["decision"] == "hold":
@@ -52,6 +64,18 @@ def explained(
         report |= {"said": said} if said else {}
         report["quota"] = _shown(ledger.queues.get(queue), ledger)
     return report
+
+
+def _answer(state: "State", pod: "Pod", options: argparse.Namespace) -> dict[str, Any]:
+    """What the leader says of the pod; nothing where it does not, and then standard error says why."""
+    from cli import installation, leader
+
+    homes = installation.found(state)
+    home = homes[0].namespace if homes else installation.USUAL_NAMESPACE
+    answer, why = leader.ask(options.kubeconfig, options.context, home, f"pods/{pod.namespace}/{pod.name}")
+    if not answer:
+        print(f"note: the leader was not asked: {output.printable(why)}", file=sys.stderr)
+    return answer
 
 
 def _decision(ledger: "Ledger", pod: "Pod") -> str:
@@ -85,6 +109,11 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"{report['object']}: {counts or 'no pods'}"
     if "pod" not in report:
         return
+    if "leader" in report:
+        yield from explain_text.of_pod(report)
+        yield explain_text.row("Answered by", report["leader"])
+        yield from explain_text.wrapped("Left out".ljust(14), _left_out(report))
+        return
     yield f"Pod {report['pod']} {_TOLD[report['decision']]}"
     said = report.get("said")
     if said:
@@ -100,3 +129,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         "Left out".ljust(14),
         f"the place in line, who holds the quota and what would help: that takes the right to list {report['leftOut']}",
     )
+
+
+def _left_out(report: Mapping[str, Any]) -> str:
+    return f"{report['leftOut']}: that takes the right to list {report['hidden']}"

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from cli.state import State
     from cli.targets import Target
     from core.answers.explain import Explanation
-    from core.answers.holders import Holder
-    from core.answers.line import Place, Waiting
-    from core.answers.remedy import Remedy
     from core.objects import Pod
     from core.plan.place import Place as NodePlace
     from core.queues.ledger import Ledger
@@ -55,13 +52,14 @@ def of_pod(
     """Everything on one pod; `now` in microseconds since 1970, the last moment of the state where it is not given."""
     from cli import history
     from core.answers.explain import explain
+    from core.answers.report import of_explanation
 
     found = explain(ledger, pod.uid)
     if found is None:
         return {"pod": pod.key, "decision": "ignored"}
     return {
         "pod": pod.key,
-        **_one(found, ledger),
+        **of_explanation(found, ledger),
         **history.start(state, ledger, found, now),
         **_nodes(state, settings, ledger, found),
         **_scheduler(state, found),
@@ -77,101 +75,6 @@ def _refused(state: "State", target: "Target") -> dict[str, Any]:
         if key == prefix or (target.kind != "Pod" and key.rpartition("-")[0] == prefix)
     }
     return {"refused": found} if found else {}
-
-
-def _one(found: "Explanation", ledger: "Ledger") -> dict[str, Any]:
-    entry, hold = found.entry, found.hold
-    asked = entry.demand.card
-    report: dict[str, Any] = {
-        "decision": found.decision,
-        "queue": entry.queue,
-        "queueFrom": found.source.value,
-        "counted": output.amounts(found.counted),
-    }
-    if asked is not None and asked.resource:
-        report["resource"] = asked.resource
-    if entry.pod.bound:
-        report["node"] = entry.pod.node_name
-    if hold is not None:
-        report |= {**output.why(hold.why), "meaning": hold.why.meaning, "remedy": hold.why.remedy}
-    if found.place is not None:
-        report["position"] = _position(found.place)
-    if found.hold is not None:
-        report["together"] = found.together
-        report["quota"] = {
-            figure.key: {
-                **output.amounts({"asked": figure.asked, "used": figure.used}, zero=True),
-                **({} if figure.limit is None else output.amounts({"limit": figure.limit}, zero=True)),
-                **output.amounts({"missing": figure.missing}, zero=True),
-                **({} if figure.queue == found.entry.queue else {"queue": figure.queue}),
-            }
-            for figure in found.figures
-        }
-        report["heldBy"] = [_holder(one, ledger) for one in found.holders]
-        report["help"] = [_remedy(one) for one in found.remedies]
-        report["allTried"] = found.all_tried
-    if found.beyond_nodes:
-        report["beyondNodes"] = found.beyond_nodes
-    if found.stock:
-        report["stock"] = {
-            one.card: {
-                **output.amounts(
-                    {
-                        "total": one.total,
-                        "free": one.free,
-                        "largestNode": one.largest,
-                        "mostOnOneNode": one.most_free,
-                        "reserved": one.reserved,
-                    },
-                    zero=True,
-                ),
-                "nodes": one.nodes,
-                "bestNode": one.best_node,
-                **output.amounts({"onClosedNodes": one.closed}, zero=True),
-            }
-            for one in found.stock
-        }
-    return report
-
-
-def _position(place: "Place") -> dict[str, Any]:
-    return {
-        "number": place.number,
-        "of": place.length,
-        "fifo": place.fifo,
-        "before": [_waiting(one) for one in place.before],
-    }
-
-
-def _waiting(one: "Waiting") -> dict[str, Any]:
-    return {"object": one.object, "pods": one.pods, "asks": output.amounts(one.asks), "reason": one.reason}
-
-
-def _holder(one: "Holder", ledger: "Ledger") -> dict[str, Any]:
-    return {
-        "pod": one.pod.key,
-        "queue": ledger.attribution(one.pod).queue,
-        "amounts": output.amounts(one.amounts),
-        "node": one.pod.node_name,
-    }
-
-
-def _remedy(one: "Remedy") -> dict[str, Any]:
-    steps = []
-    for step in one.steps:
-        shown: dict[str, Any] = {"action": step.action, "text": step.text}
-        if step.object:
-            shown["object"] = step.object
-        if step.key:
-            shown["key"] = step.key
-        if step.action == "raise":
-            shown |= output.amounts({"by": step.amount, "to": step.total}, zero=True)
-        if step.pods:
-            shown["pods"] = list(step.pods)
-        if step.command:
-            shown["command"] = step.command
-        steps.append(shown)
-    return {"steps": steps}
 
 
 def _nodes(state: "State", settings: "Settings", ledger: "Ledger", found: "Explanation") -> dict[str, Any]:

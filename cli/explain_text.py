@@ -46,7 +46,9 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
 def of_pod(report: Mapping[str, Any]) -> Iterator[str]:
     """Everything on one pod."""
     decision = report["decision"]
-    if decision == "hold":
+    if decision == "hold" and "reason" not in report:
+        yield f"Pod {report['pod']} waits in queue {report['queue']}: its turn has not come yet"
+    elif decision == "hold":
         yield f"Pod {report['pod']} waits in queue {report['queue']}: {report['reason']}"
         yield from textwrap.wrap(report["message"], 110, initial_indent="  ", subsequent_indent="  ")
     else:
@@ -55,7 +57,7 @@ def of_pod(report: Mapping[str, Any]) -> Iterator[str]:
     if facts:
         yield ""
         yield from facts
-    if decision == "hold":
+    if decision == "hold" and "remedy" in report:
         yield ""
         yield from _help(report)
 
@@ -109,9 +111,11 @@ def _position(position: Mapping[str, Any]) -> Iterator[str]:
     for one in before[:_MOST]:
         pods = f", {one['pods']} pods" if one["pods"] > 1 else ""
         reason = f": {one['reason']}" if one["reason"] else ""
-        yield row("", f"behind {one['object']}{pods} ({_amounts(one['asks']) or 'nothing counted'}){reason}")
-    if len(before) > _MOST:
-        yield row("", f"and {len(before) - _MOST} more")
+        who = one["object"] or "pods of others"
+        yield row("", f"behind {who}{pods} ({_amounts(one['asks']) or 'nothing counted'}){reason}")
+    more = position["number"] - 1 - len(before[:_MOST])
+    if more:
+        yield row("", f"and {more} more")
 
 
 def _quota(report: Mapping[str, Any]) -> Iterator[str]:
@@ -143,6 +147,10 @@ def _held(report: Mapping[str, Any]) -> Iterator[str]:
         )
     if len(holders) > _MOST:
         yield row("", f"and {len(holders) - _MOST} more pods")
+    others = report.get("heldByOthers")
+    if others:
+        first = "" if holders else "Held by"
+        yield row(first, f"{others['pods']} more, of others: {_amounts(others['amounts'])}")
 
 
 def _start(start: Mapping[str, Any]) -> str:
@@ -167,7 +175,7 @@ def _span(seconds: int) -> str:
 
 
 def _help(report: Mapping[str, Any]) -> Iterator[str]:
-    found = report["help"]
+    found = report.get("help")
     if not found:
         yield f"What would help: {report['remedy']}"
         return

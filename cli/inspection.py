@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cli import installation
+from cli import leader as leading
 from cli.errors import UnavailableError
 from core import names
 from core.settings import Settings
@@ -38,6 +39,9 @@ class Inspection:
     """Why nothing would be stored, in the words of the API server."""
     namespace: str = ""
     """Where the pod was to be created."""
+    books: Mapping[str, Any] = field(default_factory=dict)
+    """The leader's figures, as it tells them."""
+    books_failure: str = ""
     page: str | None = None
     """The leader's metrics."""
     page_failure: str = ""
@@ -76,8 +80,24 @@ async def _read(
         )
         found.pods = await allowed("versions", _listed(client, resources.PODS, home, installation.SELECTOR))
         await _probe(client, settings, found)
-        await _page(client, home, leader, found)
+        await _books(client, home, leader, found)
     return found
+
+
+def books(kubeconfig: Path | None, context: str | None, home: str, leader: str) -> Inspection:
+    """The leader's figures once more, and nothing else. Raises UnavailableError."""
+
+    async def again() -> Inspection:
+        found = Inspection()
+        async with await Client.connect(kubeconfig, context) as client:
+            found.pods = await _listed(client, resources.PODS, home, installation.SELECTOR)
+            await _books(client, home, leader, found)
+        return found
+
+    try:
+        return asyncio.run(again())
+    except KubeError as error:
+        raise UnavailableError(str(error)) from error
 
 
 async def _configurations(client: Client) -> dict[str, Raw | None]:
@@ -122,6 +142,16 @@ async def _probe(client: Client, settings: Settings, found: Inspection) -> None:
         found.probe = await client.create(resources.PODS, pod, found.namespace, dry_run=True)
     except ApiError as error:
         found.probe_failure = str(error)
+
+
+async def _books(client: Client, home: str, leader: str, found: Inspection) -> None:
+    """What the leader says itself; else its metrics, which show less."""
+    try:
+        found.books, found.books_failure = await leading.asked(client, home, "books")
+    except (ApiError, ConnectionFailed) as error:
+        found.books_failure = str(error)
+    if not found.books:
+        await _page(client, home, leader, found)
 
 
 async def _page(client: Client, home: str, leader: str, found: Inspection) -> None:

@@ -83,9 +83,9 @@ _SUMS = ("allocated", "reserved", "waiting")
 
 def amounts(milli: Mapping[str, int], *, zero: bool = False) -> dict[str, str]:
     """Thousandths as quantities, sorted by key; what is zero is left out unless it is to be told apart from absent."""
-    from core.quantity import render_milli
+    from core.quantity import render_amounts
 
-    return {key: render_milli(amount) for key, amount in sorted(milli.items()) if amount or zero}
+    return render_amounts(milli, zero=zero)
 
 
 def figures(queue: "Figures") -> dict[str, Any]:

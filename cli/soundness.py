@@ -38,13 +38,17 @@ def of(state: State, settings: Settings) -> list[Verdict]:
 
 
 def figures(state: State, settings: Settings) -> dict[tuple[str, str], int]:
-    """What bound pods use of each card, by queue and card, in thousandths."""
+    """What bound pods use of each card, share and device, by queue and key, in thousandths; what is 0 is left out."""
     ledger = books.of(state, settings)
     finish(ledger.settle())
+    cards = {name: account.allocated for name, account in ledger.accounts.items()}
+    devices = {name: ledger.devices.allocated(name) for name in ledger.devices.book.queues()}
     return {
         (queue, key): milli
-        for queue, account in ledger.accounts.items()
-        for key, milli in account.allocated.items()
+        for found in (cards, devices)
+        for queue, amounts in found.items()
+        for key, milli in amounts.items()
+        if milli
     }
 
 

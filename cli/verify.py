@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from cli import cluster, config, output
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cli.inspection import Inspection
+    from cli.state import State
     from cli.verdicts import Verdict
-    from core.settings import Settings
 
 _DESCRIPTION = """\
 Counts anew what the queues use, from the pods, and compares that with the status of the queues, with the records on the pods and
@@ -80,28 +83,31 @@ def _live(options: argparse.Namespace) -> "list[Verdict]":
     told = wholeness.of_state(state)
     homes = installation.found(state)
     lease = next(iter(state.complete.get(LEASE, ())), None)
-    found = inspection.read(
-        options.kubeconfig,
-        options.context,
-        homes[0].namespace if homes else installation.USUAL_NAMESPACE,
-        settings,
-        "" if lease is None else wholeness.holder_of(lease),
-    )
-    own = None if state.pods_of else soundness.figures(state, settings)
-    whole, books = wholeness.of(found, settings, own), soundness.of(state, settings)
-    if any(verdict.result == "wrong" for verdict in books):
-        books = _lasting(books, options, settings)
-    return [*told, *whole, *books]
+    home = homes[0].namespace if homes else installation.USUAL_NAMESPACE
+    leader = "" if lease is None else wholeness.holder_of(lease)
+    found = inspection.read(options.kubeconfig, options.context, home, settings, leader)
+
+    def books(found: "Inspection", state: "State") -> "list[Verdict]":
+        own = None if state.pods_of else soundness.figures(state, settings)
+        return [*wholeness.books(found, own), *soundness.of(state, settings)]
+
+    def again() -> "list[Verdict]":
+        state = cluster.again(options)
+        return books(inspection.books(options.kubeconfig, options.context, home, leader), state)
+
+    first = books(found, state)
+    if any(verdict.result == "wrong" for verdict in first):
+        first = _lasting(first, again)
+    return [*told, *wholeness.of(found, settings), *first]
 
 
-def _lasting(first: "list[Verdict]", options: argparse.Namespace, settings: "Settings") -> "list[Verdict]":
+def _lasting(first: "list[Verdict]", again: "Callable[[], list[Verdict]]") -> "list[Verdict]":
     """What is still so a moment later."""
-    from cli import soundness
     from cli.verdicts import Verdict
 
     print(f"something differs; looking again in {_SETTLE_S:.0f} s", file=sys.stderr)
     time.sleep(_SETTLE_S)
-    second = soundness.of(cluster.again(options), settings)
+    second = again()
     before = {(verdict.check, verdict.text) for verdict in first if verdict.result == "wrong"}
     lasting = [each for each in second if each.result != "wrong" or (each.check, each.text) in before]
     unsteady = dict.fromkeys(each.check for each in second).keys() - {each.check for each in lasting}

@@ -15,6 +15,7 @@ from cli.state import LEASE, State
 from cli.verdicts import Verdict, verdicts
 from core import names
 from core.objects import raw as read
+from core.quantity import QuantityError, milli, render_milli
 from core.settings import Settings
 from kube import pki
 
@@ -92,14 +93,13 @@ def holder_of(lease: Raw) -> str:
     return read.text(read.mapping(lease, "spec"), "holderIdentity")
 
 
-def of(found: Inspection, settings: Settings, own: Mapping[tuple[str, str], int] | None) -> list[Verdict]:
-    """What is said of a live installation; `own` are the cards in use by queue and card, counted here."""
+def of(found: Inspection, settings: Settings) -> list[Verdict]:
+    """What is said of a live installation, but for the leader's books."""
     return [
         *_webhooks(found),
         *_policies(found),
         *_admission(found, settings),
         *_versions(found),
-        *_books(found, own),
     ]
 
 
@@ -235,24 +235,53 @@ def _version(pod: Raw) -> str:
     return f"{labels.get(_VERSION_LABEL, '(no version)')} ({image or 'no image'})"
 
 
-def _books(found: Inspection, own: Mapping[tuple[str, str], int] | None) -> list[Verdict]:
-    """The leader's own figures, as its metrics show them, against those that were counted here."""
+def books(found: Inspection, own: Mapping[tuple[str, str], int] | None) -> list[Verdict]:
+    """The leader's own figures, as it tells them or as its metrics show them, against `own`.
+
+    Those are what is in use by queue and key, counted here, in thousandths; None where that cannot be counted.
+    """
+    if found.books:
+        return _told(found.books, own)
     if found.page is None:
-        return [Verdict(BOOKS, "unknown", f"the leader's metrics cannot be read: {found.page_failure}")]
-    theirs: dict[tuple[str, str], float] = {}
+        why = f"{found.books_failure}; its metrics: {found.page_failure}"
+        return [Verdict(BOOKS, "unknown", f"the leader cannot be asked: {why}")]
+    theirs: dict[tuple[str, str], int] = {}
     drift = 0.0
     try:
         for family in text_string_to_metric_families(found.page):
             for sample in family.samples:
                 if sample.name == _ALLOCATED:
-                    theirs[sample.labels["queue_name"], sample.labels["card"]] = sample.value
+                    theirs[sample.labels["queue_name"], sample.labels["card"]] = round(sample.value * 1000)
                 elif sample.name == _DRIFT:
                     drift += sample.value
     except (ValueError, KeyError) as error:
         return [Verdict(BOOKS, "unknown", f"the leader's metrics cannot be read: {error}")]
-    wrong = [f"its own audit has found {drift:.0f} places that are wrong"] if drift else []
-    for queue, card in sorted(theirs) if own is not None else ():
-        counted = (own or {}).get((queue, card), 0) / 1000
-        if counted != theirs[queue, card]:
-            wrong.append(f"queue {queue}: {theirs[queue, card]:g} of {card}, and its pods use {counted:g}")
-    return verdicts(BOOKS, wrong, f"{len(theirs)} figures agree with the pods")
+    # They show cards alone.
+    shown = None if own is None else {key: milli for key, milli in own.items() if key in theirs}
+    return _compared(theirs, shown, round(drift), len(theirs))
+
+
+def _told(answer: Raw, own: Mapping[tuple[str, str], int] | None) -> list[Verdict]:
+    """By what the leader answers: cards, shares and devices."""
+    theirs: dict[tuple[str, str], int] = {}
+    for queue, parts in read.mapping(answer, "queues").items():
+        for key, amount in read.mapping(parts, "allocated").items():
+            try:
+                theirs[queue, key] = milli(amount)
+            except QuantityError:
+                return [Verdict(BOOKS, "unknown", f"queue {queue}: {key} is {amount!r}, which is no amount")]
+    drift = answer.get("drift")
+    return _compared(theirs, own, drift if isinstance(drift, int) else 0, len(theirs))
+
+
+def _compared(
+    theirs: Mapping[tuple[str, str], int], own: Mapping[tuple[str, str], int] | None, drift: int, count: int
+) -> list[Verdict]:
+    wrong = [f"its own audit has found {drift} places that are wrong"] if drift else []
+    for queue, key in sorted(theirs.keys() | own.keys()) if own is not None else ():
+        has, counted = theirs.get((queue, key), 0), (own or {}).get((queue, key), 0)
+        if has != counted:
+            wrong.append(
+                f"queue {queue}: {render_milli(has)} of {key}, and its pods use {render_milli(counted)}"
+            )
+    return verdicts(BOOKS, wrong, f"{count} figures agree with the pods")

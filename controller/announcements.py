@@ -70,6 +70,8 @@ class Announcements:
         self._groups: dict[str, str] = {}
         """UID of a pod that waits -> that of the PodGroup which waits as a whole."""
         self._leads = False
+        self.holds: dict[str, Hold] = {}
+        """What the last pass said of each pod that waits, by UID; nothing while another process leads."""
 
     async def run(self) -> None:
         """Announces until cancelled: for the time of one leadership."""
@@ -78,10 +80,12 @@ class Announcements:
             await self._sayings.run()
         finally:
             self._leads = False
+            self.holds.clear()
 
     def held(self, hold: Hold) -> None:
         """Says why a pod waits, on the PodGroup too where that waits as a whole, once it has waited for a moment."""
         uid = hold.pod.uid
+        self.holds[uid] = hold
         if not hold.announced:
             self._over(uid)
             return
@@ -103,6 +107,7 @@ class Announcements:
         Says on the PodGroup when its members got different cards that had better have the same.
         """
         self._over(lift.pod.uid)
+        self.holds.pop(lift.pod.uid, None)
         if lift.spread is not None:
             regarding = _group_reference(lift.spread.group)
             # Once of each group, whichever cards they are the next time.
@@ -177,6 +182,7 @@ class Announcements:
             self.gone(old.uid)
         elif old.gated and not new.gated:
             self._groups.pop(old.uid, None)
+            self.holds.pop(old.uid, None)
             if self._leads and self._sayings.was_told(old.uid, _HOLD):
                 self._let_in(new)
             self._sayings.forget(old.uid, *_WAITING)
@@ -184,6 +190,7 @@ class Announcements:
     def gone(self, uid: str) -> None:
         """Forgets an object that does not exist any more."""
         self._groups.pop(uid, None)
+        self.holds.pop(uid, None)
         self._sayings.gone(uid)
 
     def _let_in(self, pod: Pod) -> None:

@@ -17,6 +17,8 @@ from kube.intake import Intake
 BINDINGS_PATH: Final = PLAIN_PATH
 
 _KNOWN_MOST: Final = 16
+_LEADERS: Final = "/leader/"
+"""Under which all is for other replicas alone."""
 
 
 def add_routes(app: web.Application, hook: BindingHook, metrics: ReviewMetrics) -> None:
@@ -96,7 +98,7 @@ class _Peers:
     async def let_through(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        if request.path == LEADER_PATH and not self._is_peer(request):
+        if request.path.startswith(_LEADERS) and not self._is_peer(request):
             return web.Response(status=403, text="a client certificate of the controller is required\n")
         return await handler(request)
 

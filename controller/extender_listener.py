@@ -1,4 +1,4 @@
-"""The ports on which schedulers ask: each serves nothing but questions about placement, in the protocol of one scheduler.
+"""The ports beside the main one: each serves nothing but questions of one kind of asker.
 
 Volcano's scheduler cannot be told whose certificates to trust, so its port is plain HTTP. Who may reach them is a
 NetworkPolicy's business.

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Protocol, Self
 
 import aiohttp
@@ -72,18 +73,31 @@ class LeaderLink:
 
     async def ask(self, request: AdmissionRequest) -> Decision:
         """The leader's decision; a refusal that makes the scheduler try again where there is none to be had."""
+        told = await self.pass_on(LEADER_PATH, encode_request(request))
+        if isinstance(told, str):
+            return leaderless(told)
+        status, body = told
+        if status != HTTPStatus.OK:
+            return leaderless(f"the leader could not be asked (status {status})")
+        try:
+            return decode_answer(body)
+        except AnswerError as error:
+            return leaderless(f"the leader could not be asked ({type(error).__name__})")
+
+    async def pass_on(self, path: str, body: bytes) -> tuple[int, bytes] | str:
+        """Status and body with which the leader answers a POST of JSON; why there is no answer otherwise."""
         holder = self._elector.holder
         if holder is None or holder[0] == self._elector.identity:
-            return leaderless("no replica of the controller leads now")
+            return "no replica of the controller leads now"
         address, bundle = holder[1].get(ADDRESS_ANNOTATION, ""), self._bundle()
         if not address or bundle is None:
-            return leaderless(f"the leader {holder[0]} gave no address")
+            return f"the leader {holder[0]} gave no address"
         try:
-            return decode_answer(await self._post(address + LEADER_PATH, encode_request(request), bundle))
-        except (aiohttp.ClientError, TimeoutError, OSError, AnswerError) as error:
-            return leaderless(f"the leader {holder[0]} could not be asked ({type(error).__name__})")
+            return await self._post(address + path, body, bundle)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return f"the leader {holder[0]} could not be asked ({type(error).__name__})"
 
-    async def _post(self, url: str, body: bytes, bundle: Shown) -> bytes:
+    async def _post(self, url: str, body: bytes, bundle: Shown) -> tuple[int, bytes]:
         assert self._session is not None, "asked outside of `async with`"
         async with self._session.post(
             url,
@@ -91,9 +105,8 @@ class LeaderLink:
             headers={"Content-Type": "application/json"},
             ssl=self._trusting(bundle),
             server_hostname=self._server_name,
-            raise_for_status=True,
         ) as response:
-            return await response.read()
+            return response.status, await response.read()
 
     def _trusting(self, bundle: Shown) -> ssl.SSLContext:
         if self._context is None or self._context[0] is not bundle:

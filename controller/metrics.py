@@ -128,6 +128,12 @@ class Metrics:
             registry=registry,
         )
 
+    @property
+    def drift(self) -> int | None:
+        """In how many places the books were wrong at the last audit; None where there was none since this replica leads."""
+        found = [sample.value for family in self.ledger_drift.collect() for sample in family.samples]
+        return int(sum(found)) if found else None
+
 
 class QueueSeries(Collector):
     """Per queue and card, read from the ledger when the page is asked for; only the leader shows them.

@@ -7,6 +7,7 @@ from functools import partial
 from prometheus_client import REGISTRY
 
 from controller.announcements import Announcements
+from controller.answering import Answers
 from controller.app import add_hook_routes, add_leader_routes
 from controller.auditing import Auditor
 from controller.binding import BindingHook
@@ -18,6 +19,7 @@ from controller.extender_listener import add_moved_routes, listening
 from controller.extender_metrics import ExtenderMetrics
 from controller.extender_votes import VoteNotes
 from controller.forwarding import ADDRESS_ANNOTATION, LeaderLink
+from controller.knowledge import Knowledge
 from controller.leading import Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
@@ -39,6 +41,7 @@ from core.queues.rollouts import Rollouts
 from core.settings import Settings
 from kube import process, runtime
 from kube.admission.metrics import DEFAULT as REVIEWS
+from kube.callers import Callers
 from kube.client import Client
 from kube.election import Elector
 from kube.events import EventRecorder, Reference
@@ -134,6 +137,8 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         binds = Intake(IN_FLIGHT - FOR_SCHEDULERS)
         add_hook_routes(app, hook, REVIEWS, trust.paths, binds)
         add_leader_routes(app, hook, REVIEWS, trust.authorities, binds)
+        knowledge = Knowledge(caches, announcements, Callers(client), metrics, options.identity)
+        answers = Answers(knowledge, lambda: series.leading, link, app, binds)
         extender = Extender(caches, ExtenderMetrics(REGISTRY), notes.told, intake=Intake(FOR_SCHEDULERS))
         volcano_port = options.extender_port if settings.features.extender else None
         kube_port = options.kube_extender_port if settings.features.extender else None
@@ -159,6 +164,9 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             listening(extender.add_volcano_routes, host, volcano_port, name="extender"),
             listening(
                 extender.add_kube_routes, host, kube_port, name="kube-extender", tls=kube_serving.context
+            ),
+            listening(
+                answers.add_routes, host, options.answers_port, name="answers", tls=kube_serving.context
             ),
             frame.listening(app, "binding"),
         ):

@@ -6,6 +6,7 @@ API server does so for binary suffixes only, but no amount of anything comes nea
 """
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -122,3 +123,8 @@ def render_milli(value: int) -> str:
     """A number of thousandths as the shortest plain quantity: 2000 -> `2`, 1500 -> `1500m`."""
     whole, rest = divmod(value, 1000)
     return str(whole) if rest == 0 else f"{value}m"
+
+
+def render_amounts(milli: Mapping[str, int], *, zero: bool = False) -> dict[str, str]:
+    """Thousandths as quantities, sorted by key; what is zero is left out unless it is to be told apart from absent."""
+    return {key: render_milli(amount) for key, amount in sorted(milli.items()) if amount or zero}

@@ -153,18 +153,23 @@ class Installation:
 
     def controller_url(self, index: int) -> str:
         """Return the address at which a controller serves the API server and the other controllers."""
-        port = substitution.container_port(self._deployments[CONTROLLER], "https")
-        return substitution.url(self._replicas[CONTROLLER][index].ports[port])
+        return substitution.url(self._controller_port(index, "https"))
 
     def kube_extender_url(self, index: int) -> str:
         """Return the address at which a controller answers kube-scheduler over HTTPS."""
-        port = substitution.container_port(self._deployments[CONTROLLER], "kube-extender")
-        return substitution.url(self._replicas[CONTROLLER][index].ports[port])
+        return substitution.url(self._controller_port(index, "kube-extender"))
 
     def extender_url(self, index: int) -> str:
         """Return the address at which a controller answers Volcano's scheduler over plain HTTP."""
-        port = substitution.container_port(self._deployments[CONTROLLER], "extender")
-        return f"http://{substitution.LOOPBACK}:{self._replicas[CONTROLLER][index].ports[port]}"
+        return f"http://{substitution.LOOPBACK}:{self._controller_port(index, 'extender')}"
+
+    def answers_url(self, index: int) -> str:
+        """Return the address at which a controller answers people."""
+        return substitution.url(self._controller_port(index, "answers"))
+
+    def _controller_port(self, index: int, name: str) -> int:
+        port = substitution.container_port(self._deployments[CONTROLLER], name)
+        return self._replicas[CONTROLLER][index].ports[port]
 
     # -- start ---------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ Raw JSON on purpose: the generated models cost 25 times the memory and the time 
 would drop fields that this version of the library does not know.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from importlib import metadata
@@ -300,9 +300,15 @@ class Client:
         request = Request("DELETE", path, "delete", str(resource), within(timeout_s), query, body)
         return await self._exchange(request)
 
-    async def read_text(self, path: str, *, timeout_s: float = 10.0) -> str:
+    async def bearer_token(self) -> str:
+        """The token by which the API server knows us; empty where it knows us by a certificate. Raises ConnectionFailed."""
+        return await self._transport.bearer_token()
+
+    async def read_text(
+        self, path: str, *, headers: Mapping[str, str] | None = None, timeout_s: float = 10.0
+    ) -> str:
         """The answer to a GET of something that is not JSON, such as a page of metrics. What is no UTF-8 is replaced."""
-        request = Request("GET", path, "get", "other", within(timeout_s))
+        request = Request("GET", path, "get", "other", within(timeout_s), headers=headers or {})
         return (await self._transport.read(request)).decode("utf-8", errors="replace")
 
     async def _exchange(self, request: Request) -> Json:

@@ -84,6 +84,7 @@ RESOURCE_CLAIM_TEMPLATES = of(kinds.CLAIM_TEMPLATE)
 
 SECRETS = Resource("", "v1", "secrets", True, "Secret")
 CONFIG_MAPS = Resource("", "v1", "configmaps", True, "ConfigMap")
+SERVICES = Resource("", "v1", "services", True, "Service")
 EVENTS = Resource("events.k8s.io", "v1", "events", True, "Event")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", True, "Deployment")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", True, "Lease")
@@ -117,6 +118,10 @@ ADMISSION_POLICY_BINDINGS = Resource(
     "ValidatingAdmissionPolicyBinding",
 )
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", True, "RoleBinding")
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", False, "TokenReview")
+SUBJECT_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", False, "SubjectAccessReview"
+)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, "CustomResourceDefinition"
 )

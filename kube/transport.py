@@ -45,6 +45,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = field(default=None, repr=False)
     content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     answer_s: float | None = None
     unpooled: bool = False
 
@@ -74,6 +75,16 @@ class Transport:
     def host(self) -> str:
         """URL of the API server, without a trailing slash."""
         return str(self._link.api.configuration.host)
+
+    async def bearer_token(self) -> str:
+        """The token by which the API server knows us; empty where it knows us by something else."""
+        shown: dict[str, str] = {}
+        try:
+            await self._link.api.update_params_for_auth(shown, [], ["BearerToken"])
+        except _FAILURES as error:
+            raise errors.ConnectionFailed(f"credentials: {errors.describe(error)}") from error
+        kind, _, token = next(iter(shown.values()), "").partition(" ")
+        return token.strip() if kind.lower() == "bearer" else ""
 
     async def close(self) -> None:
         """Closes every connection; requests under way fail."""
@@ -131,6 +142,7 @@ class Transport:
             "Accept": "application/json",
             "Accept-Encoding": "identity",
             "User-Agent": self._user_agent,
+            **request.headers,
         }
         if request.body is not None:
             headers["Content-Type"] = request.content_type

@@ -17,7 +17,7 @@ from core.answers.whatif import Change, WhatIf
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.plan.offline import decisions
-from core.plan.units import units_of
+from core.plan.units import Unit, units_of
 from core.queues.amounts import CPU, MEMORY
 from core.queues.attribution import Source
 from core.queues.entry import Entry
@@ -57,6 +57,15 @@ class Explanation:
     remedies: tuple[Remedy, ...]
     all_tried: bool
     """Whether everything was tried that might help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """Keys of the quota of a queue, the pod's own or one above it, or cards on nodes, that others hold."""
+
+    queue: str = ""
+    keys: frozenset[str] = frozenset()
+    cards: frozenset[str] = frozenset()
 
 
 STANDS: Final = {
@@ -114,12 +123,12 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
                 decision = "lift"
         now = ledger.entry(uid) or entry
         place = place_of(ledger, now, holds)
-        together = _together(ledger, now)
+        members = _together(ledger, now)
         there = now.queue in ledger.queues and now.stage is Stage.WAITING
-        figures = tuple(shortest_for(ledger, together if there else []))
+        figures = tuple(shortest_for(ledger, members if there else []))
         hold = holds.get(uid)
         holders = tuple(_holders(ledger, now, hold, figures))
-        stock, beyond = tuple(stock_of(ledger, now)), beyond_nodes(ledger, now)
+        stock = tuple(stock_of(ledger, now))
     found, complete = remedies(whatif, entry, hold, ROUTES) if hold is not None else ([], True)
     return Explanation(
         entry=entry,
@@ -128,35 +137,48 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         decision=decision,
         hold=hold,
         place=place,
-        together=len(together),
+        together=len(members),
         figures=figures,
         holders=holders,
         stock=stock,
-        beyond_nodes=beyond,
+        beyond_nodes=beyond_nodes(entry, stock),
         remedies=tuple(found),
         all_tried=complete,
     )
 
 
 def _together(ledger: Ledger, entry: Entry) -> list[Entry]:
-    """The members that have to be let in at once, or the pod alone."""
-    unit = unit_of(ledger, entry)
+    return together(unit_of(ledger, entry), entry)
+
+
+def together(unit: Unit | None, entry: Entry) -> list[Entry]:
+    """The members of a unit that have to be let in at once, or the pod alone."""
     if unit is None or not unit.lacks_members or unit.progress is None:
         return [entry]
     wanted = max(unit.progress.missing, sum(unit.progress.missing_tasks.values()))
     return list(unit.entries)[:wanted] or [entry]
 
 
-def _holders(ledger: Ledger, entry: Entry, hold: Hold | None, figures: Collection[Figure]) -> list[Holder]:
-    """Of the queue where its quota is short, of the nodes where they have no room; for any other reason nobody is to blame."""
+def blamed(entry: Entry, hold: Hold | None, figures: Collection[Figure]) -> Blame:
+    """Who keeps it from the pod: the queue's pods where its quota is short, those of the nodes where they have no room.
+
+    For any other reason nobody is to blame.
+    """
     if hold is None:
-        return []
+        return Blame()
     if hold.why.code in QUOTA | {reasons.GANG_INCOMPLETE} and any(figure.missing for figure in figures):
         keys = {figure.key for figure in figures if figure.limit is not None}
         short = {CPU, MEMORY} & {figure.key for figure in figures if figure.missing}
         level = shortest_level(entry.queue, list(figures))
-        return holders_of(ledger, level, short or keys - {CPU, MEMORY})
+        return Blame(level, keys=frozenset(short or keys - {CPU, MEMORY}))
     asked = entry.demand.card
     if asked is None or hold.why.code not in ROOM:
-        return []
-    return holders_on_nodes(ledger, asked.alternatives)
+        return Blame()
+    return Blame(cards=frozenset(asked.alternatives))
+
+
+def _holders(ledger: Ledger, entry: Entry, hold: Hold | None, figures: Collection[Figure]) -> list[Holder]:
+    blame = blamed(entry, hold, figures)
+    if blame.keys:
+        return holders_of(ledger, blame.queue, blame.keys)
+    return holders_on_nodes(ledger, blame.cards) if blame.cards else []

@@ -2,12 +2,18 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from core.dra.amounts import thousandths
 from core.objects import Pod
 from core.queues.amounts import CPU_AND_MEMORY, add
 from core.queues.ledger import Ledger
 from core.stage import Stage
+from core.steps import Pace, Steps, finish
+
+_STEP: Final = 200
+"""Pods that are looked at in half a millisecond."""
+_NOTHING: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +34,16 @@ def holders_of(ledger: Ledger, queue: str, keys: Collection[str]) -> list[Holder
 
     Of devices those of the queues below it as well; of all the rest too, where card quotas hold through the tree.
     """
+    return finish(holders_in_steps(ledger, queue, keys))
+
+
+def holders_in_steps(ledger: Ledger, queue: str, keys: Collection[str]) -> Steps[list[Holder]]:
+    """The same, with pauses: in a large cluster it looks at very many pods."""
     found: dict[str, tuple[Pod, dict[str, int]]] = {}
+    pace = Pace(_STEP)
     for pod, amounts in _uses(ledger, queue, keys):
+        if pace.due():
+            yield
         wanted = {key: milli for key, milli in amounts.items() if key in keys and milli}
         if wanted:
             add(found.setdefault(pod.uid, (pod, {}))[1], wanted, 1)
@@ -38,27 +52,41 @@ def holders_of(ledger: Ledger, queue: str, keys: Collection[str]) -> list[Holder
 
 def holders_on_nodes(ledger: Ledger, cards: Collection[str]) -> list[Holder]:
     """The pods on nodes that carry one of these cards, whatever queue they charge, with what they take of its resource there."""
+    return finish(holders_on_nodes_in_steps(ledger, cards))
+
+
+def holders_on_nodes_in_steps(ledger: Ledger, cards: Collection[str]) -> Steps[list[Holder]]:
+    """The same, with pauses."""
     found: dict[str, tuple[Pod, dict[str, int]]] = {}
+    pace = Pace(_STEP)
     for card in sorted(cards):
-        for node in ledger.inventory.nodes_with(card):
-            resource = ledger.inventory.on_node(node)[card].resource
-            for pod in ledger.pods_on(node):
-                if pod.requests.get(resource):
-                    found.setdefault(pod.uid, (pod, {}))[1][card] = pod.requests[resource]
+        for node in tuple(ledger.inventory.nodes_with(card)):
+            pods = tuple(ledger.pods_on(node))
+            if pace.due(1 + len(pods)):
+                yield
+            carried = ledger.inventory.on_node(node).get(card)
+            if carried is None:
+                continue  # gone meanwhile
+            for pod in pods:
+                if pod.requests.get(carried.resource):
+                    found.setdefault(pod.uid, (pod, {}))[1][card] = pod.requests[carried.resource]
     return _largest_first(found.values())
 
 
 def _uses(ledger: Ledger, queue: str, keys: Collection[str]) -> Iterator[tuple[Pod, Mapping[str, int]]]:
-    for entry in ledger.entries():
+    """Of what is in the books when each part begins; the books may change while it is gone through."""
+    for entry in tuple(ledger.entries()):
         charged = entry.stage in (Stage.ALLOCATED, Stage.RESERVED)
         if charged and queue in ledger.with_those_above(entry.queue):
             yield entry.pod, entry.charged
+        else:
+            yield entry.pod, _NOTHING
     if not set(CPU_AND_MEMORY).isdisjoint(keys):
-        for uid, name, amounts in ledger.cpu_memory.weights():
+        for uid, name, amounts in tuple(ledger.cpu_memory.weights()):
             pod = ledger.pod(uid) if queue in ledger.with_those_above(name) else None
             if pod is not None:
                 yield pod, amounts
-    for pod, devices in ledger.devices.book.holders(queue):
+    for pod, devices in tuple(ledger.devices.book.holders(queue)):
         yield pod, thousandths(devices)
 
 

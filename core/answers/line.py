@@ -1,6 +1,6 @@
 """Where a pod stands in line: in the order in which the leader considers those who wait in a queue."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.plan.decision import Hold
@@ -31,27 +31,41 @@ class Place:
     number: int
     length: int
     before: tuple[Waiting, ...]
+    """All of them, or the first ones where only so many were asked for."""
     fifo: bool
     """Whether the first one blocks the queue; else whoever fits goes."""
 
 
 def place_of(ledger: Ledger, entry: Entry, holds: Mapping[str, Hold]) -> Place | None:
     """The place of a waiting pod; `holds` is what each pod is told, by UID. None for one that does not wait."""
-    units = finish(units_of(ledger, entry.queue))
+    return place_among(ledger, finish(units_of(ledger, entry.queue)), entry, holds)
+
+
+def place_among(
+    ledger: Ledger, units: Sequence[Unit], entry: Entry, holds: Mapping[str, Hold], most: int | None = None
+) -> Place | None:
+    """The same in a line that is known already; of those before it the first `most` are told."""
     queue = ledger.queues.get(entry.queue)
     for number, unit in enumerate(units):
-        if any(one.pod.uid == entry.pod.uid for one in unit.entries):
-            before = tuple(_waiting(one, holds) for one in units[:number])
+        if _has(unit, entry):
+            told = number if most is None else min(number, most)
+            before = tuple(_waiting(one, holds) for one in units[:told])
             return Place(number + 1, len(units), before, fifo=queue is not None and queue.fifo)
     return None
 
 
 def unit_of(ledger: Ledger, entry: Entry) -> Unit | None:
     """Those that are looked at together with a waiting pod; None for one that does not wait."""
-    for unit in finish(units_of(ledger, entry.queue)):
-        if any(one.pod.uid == entry.pod.uid for one in unit.entries):
-            return unit
-    return None
+    return unit_among(finish(units_of(ledger, entry.queue)), entry)
+
+
+def unit_among(units: Sequence[Unit], entry: Entry) -> Unit | None:
+    """The same in a line that is known already."""
+    return next((unit for unit in units if _has(unit, entry)), None)
+
+
+def _has(unit: Unit, entry: Entry) -> bool:
+    return any(one.pod.uid == entry.pod.uid for one in unit.entries)
 
 
 def _waiting(unit: Unit, holds: Mapping[str, Hold]) -> Waiting:

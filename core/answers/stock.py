@@ -1,10 +1,16 @@
 """What the nodes have of the cards that a pod asks for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from core.answers.words import amount
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
+from core.steps import Pace, Steps, finish
+
+_STEP: Final = 100
+"""Nodes and pods on them that are looked at in half a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +34,34 @@ class Stock:
 
 def stock_of(ledger: Ledger, entry: Entry) -> list[Stock]:
     """The stock of each card that would do, whatever else the pod asks of its node."""
+    return finish(stock_in_steps(ledger, entry))
+
+
+def stock_in_steps(ledger: Ledger, entry: Entry) -> Steps[list[Stock]]:
+    """The same, with pauses."""
     asked = entry.demand.card
-    return [] if asked is None else [_stock(ledger, card) for card in asked.alternatives]
+    found = list[Stock]()
+    for card in () if asked is None else asked.alternatives:
+        found += [(yield from _stock(ledger, card))]
+    return found
 
 
-def _stock(ledger: Ledger, card: str) -> Stock:
+def _stock(ledger: Ledger, card: str) -> Steps[Stock]:
     total = free = largest = most = closed = 0
     best = ""
-    names = ledger.inventory.nodes_with(card)
+    names = tuple(ledger.inventory.nodes_with(card))
+    pace = Pace(_STEP)
     for name in names:
-        node, carried = ledger.nodes[name], ledger.inventory.on_node(name)[card]
+        pods = tuple(ledger.pods_on(name))
+        if pace.due(1 + len(pods)):
+            yield
+        node, carried = ledger.nodes.get(name), ledger.inventory.on_node(name).get(card)
+        if node is None or carried is None:
+            continue  # gone meanwhile
         if node.unschedulable or not node.ready:
             closed += carried.milli
             continue
-        used = sum(pod.requests.get(carried.resource, 0) for pod in ledger.pods_on(name))
+        used = sum(pod.requests.get(carried.resource, 0) for pod in pods)
         left = max(0, carried.milli - used)
         total += carried.milli
         largest = max(largest, carried.milli)
@@ -51,9 +71,9 @@ def _stock(ledger: Ledger, card: str) -> Stock:
     return Stock(card, len(names), total, free, largest, most, best, ledger.reserved(card), closed)
 
 
-def beyond_nodes(ledger: Ledger, entry: Entry) -> str:
+def beyond_nodes(entry: Entry, found: Sequence[Stock]) -> str:
     """What is said where no node that there is could ever hold what a pod asks for; empty where one could."""
-    asked, found = entry.demand.card, stock_of(ledger, entry)
+    asked = entry.demand.card
     if asked is None or not found or any(one.largest >= asked.milli or one.closed for one in found):
         return ""
     largest = max(found, key=lambda one: one.largest)

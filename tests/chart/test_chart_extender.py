@@ -78,7 +78,7 @@ def test_who_reaches_the_other_ports_can_be_said_as_well(render: Render) -> None
             "webhook": {"allowFrom": servers},
         }
     )
-    _, hook, kube, _ = policy_of(changed)["ingress"]
+    _, hook, _, kube, _ = policy_of(changed)["ingress"]
     own = changed.one("Deployment", "cardquota-controller")["spec"]["selector"]
     assert hook == {"ports": [{"port": "https", "protocol": "TCP"}], "from": [{"podSelector": own}, *servers]}
     assert kube == {"ports": [{"port": "kube-extender", "protocol": "TCP"}], "from": schedulers}
@@ -86,15 +86,15 @@ def test_who_reaches_the_other_ports_can_be_said_as_well(render: Render) -> None
     assert webhook["podSelector"] == changed.one("Deployment", "cardquota-webhook")["spec"]["selector"]
     assert webhook["ingress"][1] == {"ports": [{"port": "https", "protocol": "TCP"}], "from": servers}
     without = {"features": {"extender": False}, "controller": {"bindingHook": {"allowFrom": servers}}}
-    metrics, hook = policy_of(render(without))["ingress"]
-    assert (metrics["ports"][0]["port"], hook["ports"][0]["port"]) == ("metrics", "https")
+    rules = policy_of(render(without))["ingress"]
+    assert [rule["ports"][0]["port"] for rule in rules] == ["metrics", "https", "answers"]
 
 
 def test_without_the_feature_there_is_no_port(render: Render) -> None:
     rendered = render({"features": {"extender": False}})
     assert rendered.kind("NetworkPolicy") == {}
     assert "cardquota-extender" not in rendered.kind("Service")
-    assert {port["name"] for port in container_ports(rendered)} == {"https", "metrics"}
+    assert {port["name"] for port in container_ports(rendered)} == {"https", "metrics", "answers"}
     arguments = rendered.one("Deployment", "cardquota-controller")["spec"]["template"]["spec"]["containers"][
         0
     ]["args"]

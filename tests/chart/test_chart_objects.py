@@ -54,6 +54,7 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
         "Role/cardquota-queue-reader": {
             "configmaps/cardquota": ("get",),
             "leases.coordination.k8s.io/cardquota": ("get",),
+            "services/proxy/https:cardquota-controller:answers": ("get",),
         },
         "ClusterRole/cardquota-webhook": {
             "nodes": READ,
@@ -79,6 +80,8 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
                 "watch",
             ),
             "events.events.k8s.io": ("create", "list", "patch"),
+            "tokenreviews.authentication.k8s.io": ("create",),
+            "subjectaccessreviews.authorization.k8s.io": ("create",),
         },
         "ClusterRole/cardquota-authority": {
             "mutatingwebhookconfigurations.admissionregistration.k8s.io/cardquota-mutating": KEPT,
@@ -245,6 +248,7 @@ def names_of(component: str) -> list[str]:
                 "--hook-timeout=5",
                 "--extender-port=8090",
                 "--kube-extender-port=8443",
+                "--answers-port=8444",
                 "--authority-secret=cardquota-controller",
                 "--webhook-configuration=cardquota-mutating",
                 "--webhook-configuration=cardquota-validating",

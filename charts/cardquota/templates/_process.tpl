@@ -31,6 +31,9 @@ its values and the subcommand that is run.
 - --extender-port={{ $root.Values.controller.extender.port }}
 - --kube-extender-port={{ $root.Values.controller.extender.kubePort }}
 {{- end }}
+{{- if ($root.Values.controller.answers | default dict).enabled }}
+- --answers-port={{ $root.Values.controller.answers.port }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -123,6 +126,9 @@ spec:
         - {name: extender, containerPort: {{ $root.Values.controller.extender.port }}}
         - {name: kube-extender, containerPort: {{ $root.Values.controller.extender.kubePort }}}
         {{- end }}
+        {{- if and (eq .component "controller") ($root.Values.controller.answers | default dict).enabled }}
+        - {name: answers, containerPort: {{ $root.Values.controller.answers.port }}}
+        {{- end }}
         readinessProbe:
           httpGet: {path: /readyz, port: metrics}
           periodSeconds: 5
@@ -183,6 +189,9 @@ spec:
   {{- if and (eq .component "controller") .root.Values.features.extender }}
   # kube-scheduler's. The same number as in the pods: whoever asks at the port above is sent here by it.
   - {name: kube-extender, port: {{ .root.Values.controller.extender.kubePort }}, targetPort: kube-extender}
+  {{- end }}
+  {{- if and (eq .component "controller") (.root.Values.controller.answers | default dict).enabled }}
+  - {name: answers, port: {{ .root.Values.controller.answers.port }}, targetPort: answers}
   {{- end }}
 {{- end }}
 

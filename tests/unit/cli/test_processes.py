@@ -31,6 +31,7 @@ CHART["controller"] = [
     "--webhook-name=cardquota-webhook",
     "--webhook-name=cardquota-webhook.quota.svc",
     "--kube-extender-port=8443",
+    "--answers-port=8444",
     "--lease=cardquota",
     "--identity=pod-1",
     "--hook-timeout=7",
@@ -84,6 +85,7 @@ def test_every_flag_of_the_chart_arrives(run: Run, started: Started, command: st
     if command == "controller":
         assert (options.lease, options.hook_timeout_s) == ("cardquota", 7.0)
         assert (options.extender_port, options.kube_extender_port) == (8090, 8443)
+        assert options.answers_port == 8444
         assert options.authority_secret == "cardquota-controller"
         assert options.webhook_names == ("cardquota-webhook", "cardquota-webhook.quota.svc")
         assert options.identity.startswith("pod-1_"), (

@@ -67,7 +67,7 @@ def told(found: Inspection, own: dict[tuple[str, str], int] | None = None) -> di
     counted = {("q", "A"): 2000} if own is None else own
     return {
         verdict.check: (verdict.result, verdict.text)
-        for verdict in wholeness.of(found, Settings(), counted)
+        for verdict in (*wholeness.of(found, Settings()), *wholeness.books(found, counted))
         if verdict.result != "ok"
     }
 
@@ -148,6 +148,25 @@ def test_a_whole_installation() -> None:
             "queue q: 3 of A, and its pods use 2",
         ),
         ({"page": PAGE.replace("0.0", "4.0")}, "leader's books", "wrong", "4 places"),
+        (
+            {"books": {"queues": {"q": {"allocated": {"A": "3"}}}}},
+            "leader's books",
+            "wrong",
+            "queue q: 3 of A, and its pods use 2",
+        ),
+        (
+            {"books": {"queues": {"q": {"allocated": {"A": "2"}}}, "drift": 1}},
+            "leader's books",
+            "wrong",
+            "its own audit has found 1 places",
+        ),
+        (
+            {"books": {"queues": {"other": {}}}},
+            "leader's books",
+            "wrong",
+            "queue q: 0 of A, and its pods use 2",
+        ),
+        ({"books": {"queues": {"q": {"allocated": {"A": "x"}}}}}, "leader's books", "unknown", "no amount"),
         ({"page": "<html>"}, "leader's books", "unknown", "cannot be read"),
         ({"pods": None, "withheld": {"versions": "403"}}, "versions", "unknown", "403"),
         ({"policies": None, "withheld": {"policies": "403"}}, "policies", "unknown", "403"),
@@ -160,6 +179,19 @@ def test_each_thing_that_is_wrong_or_cannot_be_seen(
     assert list(found) == [check]
     assert found[check][0] == result
     assert words in found[check][1]
+
+
+def test_devices_and_shares_are_compared_by_what_the_leader_answers() -> None:
+    own = {("q", "A"): 2000, ("q", "deviceclass/gpu"): 1000}
+    answer = {"queues": {"q": {"allocated": {"A": "2", "deviceclass/gpu": "1"}}}, "drift": None}
+    assert told(inspected(books=answer), own) == {}
+    answer["queues"] = {"q": {"allocated": {"A": "2"}}}
+    assert told(inspected(books=answer), own)["leader's books"] == (
+        "wrong",
+        "queue q: 0 of deviceclass/gpu, and its pods use 1",
+    )
+    # Its metrics say nothing of devices, so nothing is missing there.
+    assert told(inspected(), own) == {}
 
 
 def test_the_webhook_may_protect_what_policies_would() -> None:

@@ -1,0 +1,49 @@
+"""What the leader is asked, by way of the API server: it knows what people may not list, and tells what they may know."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from kube import resources
+from kube.client import Client
+from kube.errors import KubeError, NotFound
+
+ROOT: Final = "/answers/v1/"
+TOKEN_HEADER: Final = "X-Cardquota-Token"  # noqa: S105 - a name
+_SERVICE: Final = "https:cardquota-controller:answers"
+_WITHOUT_TOKEN: Final = "your kubeconfig shows no token, and the leader knows people by nothing else"  # noqa: S105
+
+
+def ask(kubeconfig: Path | None, context: str | None, home: str, question: str) -> tuple[dict[str, Any], str]:
+    """The answer, and why there is none where it is empty; `home` is the namespace of the installation."""
+    try:
+        return asyncio.run(_ask(kubeconfig, context, home, question))
+    except NotFound as error:
+        return {}, f"there is no such port: {error}" if "services" in str(error) else str(error)
+    except KubeError as error:
+        return {}, str(error)
+
+
+async def _ask(
+    kubeconfig: Path | None, context: str | None, home: str, question: str
+) -> tuple[dict[str, Any], str]:
+    async with await Client.connect(kubeconfig, context) as client:
+        return await asked(client, home, question)
+
+
+async def asked(client: Client, home: str, question: str) -> tuple[dict[str, Any], str]:
+    """The same of a client at hand. Raises KubeError.
+
+    The API server keeps the usual header with the token for itself, so that stands in another one, too.
+    """
+    token = await client.bearer_token()
+    if not token:
+        return {}, _WITHOUT_TOKEN
+    path = f"{resources.SERVICES.path(home, _SERVICE, 'proxy')}{ROOT}{question}"
+    text = await client.read_text(path, headers={TOKEN_HEADER: token})
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    return (answer, "") if isinstance(answer, dict) else ({}, "what answered is no controller")

@@ -1,0 +1,116 @@
+"""What the leader tells one caller: of an own pod why it waits, of the books what they say; no more than the caller may see."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from controller.announcements import Announcements
+from controller.caches import Caches
+from controller.metrics import Metrics
+from core.answers import report
+from core.answers.explain import Explanation
+from core.answers.observed import MOST, observed
+from core.quantity import render_amounts
+from core.queues.ledger import Ledger
+from core.steps import Pace, Steps
+from kube.callers import Caller, Callers, Right
+
+_QUEUES: Final = "scheduling.volcano.sh"
+_NAMESPACES: Final = 16
+"""So many namespaces are asked about for one answer; pods of others are not named."""
+_STEP: Final = 100
+"""Queues whose figures are written in about half a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a question has no answer."""
+
+    status: HTTPStatus
+    text: str
+
+
+class Knowledge:
+    """The books of this replica, and what their last pass said; what is told of them is for the leader to tell."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        announcements: Announcements,
+        callers: Callers,
+        metrics: Metrics,
+        identity: str,
+    ) -> None:
+        self._caches = caches
+        self._announcements = announcements
+        self.callers = callers
+        self._metrics = metrics
+        self._identity = identity
+
+    async def of_pod(self, caller: Caller, namespace: str, name: str) -> dict[str, Any] | Refused:
+        """Why a pod waits, as `explain` says it without what would help. Raises KubeError.
+
+        Whether there is such a pod is told to nobody who may not read it.
+        """
+        if not await self.callers.may(caller, Right("get", "", "pods", namespace, name)):
+            return Refused(HTTPStatus.FORBIDDEN, f"you may not get pod {name} in namespace {namespace}")
+        pod = self._caches.pods.get(f"{namespace}/{name}")
+        if pod is None:
+            return Refused(HTTPStatus.NOT_FOUND, f"there is no pod {name} in namespace {namespace}")
+        told: dict[str, Any] = {"leader": self._identity, "pod": pod.key}
+        steps = observed(self._caches.ledger, pod.uid, self._announcements.holds)
+        found = await self._caches.turns.finish(steps)
+        if found is None:
+            return {**told, "decision": "ignored"}
+        told |= report.of_pod(found)
+        left_out = []
+        queues = sorted(report.queues(found))
+        unread = [
+            name
+            for name in queues
+            if not await self.callers.may(caller, Right("get", _QUEUES, "queues", name=name))
+        ]
+        if not unread:
+            seen = await self._seen(caller, found)
+            told |= report.of_queue(found, self._caches.ledger, seen.__contains__, MOST)
+        else:
+            left_out.append(f"queue {', '.join(unread)}")
+        if await self.callers.may(caller, Right("list", "", "nodes")):
+            told |= report.of_nodes(found)
+        else:
+            left_out.append("nodes")
+        return {**told, "leftOut": left_out}
+
+    async def of_books(self, caller: Caller) -> dict[str, Any] | Refused:
+        """What every queue uses and waits for, and how the leader's last audit ended. Raises KubeError."""
+        if not await self.callers.may(caller, Right("list", _QUEUES, "queues")):
+            return Refused(HTTPStatus.FORBIDDEN, "you may not list queues.scheduling.volcano.sh")
+        await self._caches.settled()
+        queues = await self._caches.turns.finish(_figures(self._caches.ledger))
+        return {"leader": self._identity, "queues": queues, "drift": self._metrics.drift}
+
+    async def _seen(self, caller: Caller, found: Explanation) -> set[str]:
+        """The namespaces whose pods the caller may list, of those that would be named."""
+        wanted = report.namespaces(found)
+        if await self.callers.may(caller, Right("list", "", "pods")):
+            return wanted
+        own = found.entry.pod.namespace
+        asked = sorted(wanted, key=lambda name: (name != own, name))[:_NAMESPACES]
+        return {name for name in asked if await self.callers.may(caller, Right("list", "", "pods", name))}
+
+
+def _figures(ledger: Ledger) -> Steps[dict[str, Any]]:
+    """Of each queue what is allocated, reserved and waiting: cards, shares, and devices of the queues below it as well."""
+    found: dict[str, Any] = {}
+    devices, pace = ledger.devices, Pace(_STEP)
+    for name in sorted({*ledger.queues, *ledger.accounts, *devices.book.queues()}):
+        if pace.due():
+            yield
+        account = ledger.accounts.get(name)
+        found[name] = {
+            part: render_amounts(
+                {**(getattr(account, part) if account else {}), **getattr(devices, part)(name)}
+            )
+            for part in ("allocated", "reserved", "waiting")
+        }
+    return found

@@ -1,0 +1,177 @@
+"""An explanation as JSON: what `explain` prints, and what the leader answers with as far as its asker may know it."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from core.answers.explain import Explanation
+from core.answers.holders import Holder
+from core.answers.line import Place, Waiting
+from core.answers.remedy import Remedy
+from core.answers.stock import Stock
+from core.quantity import render_amounts
+from core.queues.amounts import total
+from core.queues.ledger import Ledger
+
+Sees = Callable[[str], bool]
+"""Whether pods of a namespace may be named."""
+
+
+def everything(_namespace: str) -> bool:
+    """For whoever may see all pods."""
+    return True
+
+
+def of_explanation(found: Explanation, ledger: Ledger) -> dict[str, Any]:
+    """All of it."""
+    report = {**of_pod(found), **of_queue(found, ledger), **of_nodes(found)}
+    if found.hold is not None:
+        report["help"] = [_remedy(one) for one in found.remedies]
+        report["allTried"] = found.all_tried
+    return report
+
+
+def of_pod(found: Explanation) -> dict[str, Any]:
+    """What is the pod's own: how it stands, which queue it is charged to with what, and why it waits."""
+    entry, hold = found.entry, found.hold
+    asked = entry.demand.card
+    report: dict[str, Any] = {
+        "decision": found.decision,
+        "queue": entry.queue,
+        "queueFrom": found.source.value,
+        "counted": render_amounts(found.counted),
+    }
+    if asked is not None and asked.resource:
+        report["resource"] = asked.resource
+    if entry.pod.bound:
+        report["node"] = entry.pod.node_name
+    if hold is not None:
+        why = hold.why
+        report |= {
+            "reason": why.code,
+            "message": why.message,
+            "meaning": why.meaning,
+            "remedy": why.remedy,
+        }
+    return report
+
+
+def of_queue(
+    found: Explanation, ledger: Ledger, sees: Sees = everything, most: int | None = None
+) -> dict[str, Any]:
+    """What its queue has for it: place in line, quota, and who holds it; pods that may not be named are added up.
+
+    Of the others the `most` first are named.
+    """
+    report: dict[str, Any] = {}
+    if found.place is not None:
+        report["position"] = _position(found.place, sees)
+    if found.hold is None:
+        return report
+    report["together"] = found.together
+    report["quota"] = {
+        figure.key: {
+            **render_amounts({"asked": figure.asked, "used": figure.used}, zero=True),
+            **({} if figure.limit is None else render_amounts({"limit": figure.limit}, zero=True)),
+            **render_amounts({"missing": figure.missing}, zero=True),
+            **({} if figure.queue == found.entry.queue else {"queue": figure.queue}),
+        }
+        for figure in found.figures
+    }
+    named = [one for one in found.holders if sees(one.pod.namespace)]
+    shown = named if most is None else named[:most]
+    report["heldBy"] = [_holder(one, ledger) for one in shown]
+    if len(shown) < len(found.holders):
+        rest = [one for one in found.holders if not sees(one.pod.namespace)] + named[len(shown) :]
+        report["heldByOthers"] = _together(rest)
+    return report
+
+
+def of_nodes(found: Explanation) -> dict[str, Any]:
+    """What nodes have of the cards that would do."""
+    report: dict[str, Any] = {}
+    if found.beyond_nodes:
+        report["beyondNodes"] = found.beyond_nodes
+    if found.stock:
+        report["stock"] = {one.card: _stock(one) for one in found.stock}
+    return report
+
+
+def queues(found: Explanation) -> set[str]:
+    """The queues of whose quota something would be told: the pod's own, and those above it whose limit is short."""
+    return {found.entry.queue, *(figure.queue for figure in found.figures)}
+
+
+def namespaces(found: Explanation) -> set[str]:
+    """The namespaces of all that would be named."""
+    before = found.place.before if found.place is not None else ()
+    keys = [one.object.partition(" ")[2] for one in before]
+    return {one.pod.namespace for one in found.holders} | {key.partition("/")[0] for key in keys}
+
+
+def _position(place: Place, sees: Sees) -> dict[str, Any]:
+    return {
+        "number": place.number,
+        "of": place.length,
+        "fifo": place.fifo,
+        "before": [_waiting(one, sees) for one in place.before],
+    }
+
+
+def _waiting(one: Waiting, sees: Sees) -> dict[str, Any]:
+    shown = sees(one.object.partition(" ")[2].partition("/")[0])
+    return {
+        "object": one.object if shown else "",
+        "pods": one.pods,
+        "asks": render_amounts(one.asks),
+        "reason": one.reason,
+    }
+
+
+def _holder(one: Holder, ledger: Ledger) -> dict[str, Any]:
+    return {
+        "pod": one.pod.key,
+        "queue": ledger.attribution(one.pod).queue,
+        "amounts": render_amounts(one.amounts),
+        "node": one.pod.node_name,
+    }
+
+
+def _together(holders: Iterable[Holder]) -> dict[str, Any]:
+    gathered = list(holders)
+    return {"pods": len(gathered), "amounts": render_amounts(total(one.amounts for one in gathered))}
+
+
+def _stock(one: Stock) -> dict[str, Any]:
+    return {
+        **render_amounts(
+            {
+                "total": one.total,
+                "free": one.free,
+                "largestNode": one.largest,
+                "mostOnOneNode": one.most_free,
+                "reserved": one.reserved,
+            },
+            zero=True,
+        ),
+        "nodes": one.nodes,
+        "bestNode": one.best_node,
+        **render_amounts({"onClosedNodes": one.closed}, zero=True),
+    }
+
+
+def _remedy(one: Remedy) -> dict[str, Any]:
+    steps = []
+    for step in one.steps:
+        shown: dict[str, Any] = {"action": step.action, "text": step.text}
+        if step.object:
+            shown["object"] = step.object
+        if step.key:
+            shown["key"] = step.key
+        if step.action == "raise":
+            shown |= render_amounts({"by": step.amount, "to": step.total}, zero=True)
+        if step.pods:
+            shown["pods"] = list(step.pods)
+        if step.command:
+            shown["command"] = step.command
+        steps.append(shown)
+    return {"steps": steps}
