@@ -49,6 +49,16 @@ UNUSED: Final[Mapping[Key, str]] = {
         "patch",
         "customresourcedefinitions.apiextensions.k8s.io",
     ): "the definition of Queue is mended where the webhook was away: test_queue_definition",
+    (
+        "cardquota-controller",
+        "create",
+        "tokenreviews.authentication.k8s.io",
+    ): "somebody asks why a pod waits: test_answers",
+    (
+        "cardquota-controller",
+        "create",
+        "subjectaccessreviews.authorization.k8s.io",
+    ): "the same: test_answers",
     EVENTS_COUNTED: "an event that repeats is counted up after minutes: see below",
     (
         "cardquota-controller",
