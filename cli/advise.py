@@ -38,7 +38,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         help="manifests (YAML or JSON) that are to run, sent to this queue; - for standard input",
     )
     applied.add_arguments(parser)
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "json", "yaml")
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -57,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
         )
     outcome = applied.apply(state, given, settings)
     report = advise_report.advised(outcome, settings, options.queue, of_manifests=options.fits is not None)
-    if options.output == "json":
-        output.print_json(report)
+    if options.output != "text":
+        output.print_document(options.output, report)
     else:
         for line in can_run_text.notes(outcome):
             print(output.printable(line), file=sys.stderr)

@@ -38,7 +38,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     inputs.add_files(parser)
     parser.add_argument("--queue", metavar="QUEUE", help="send everything to this queue")
     applied.add_arguments(parser)
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "json", "yaml")
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
         )
     outcome = applied.apply(state, given, settings)
     report = judged(outcome, settings)
-    if options.output == "json":
-        output.print_json(report)
+    if options.output != "text":
+        output.print_document(options.output, report)
     else:
         for line in (*can_run_text.warnings(outcome), *can_run_text.notes(outcome)):
             print(output.printable(line), file=sys.stderr)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output
+from cli import cluster, config, output, selection
 
 if TYPE_CHECKING:
     from core.cards.inventory import Inventory
@@ -18,6 +18,7 @@ _EPILOG = """\
 examples:
   cardquota cards
   cardquota cards -o wide                       one row for each node
+  cardquota cards -l pool=train                 of nodes with that label
   cardquota cards --state nodes.json -o json    also how many each node has
 """
 _HEADER = ("CARD", "RESOURCE", "COUNT", "NODES")
@@ -29,7 +30,8 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser = subcommands.add_parser(
         "cards", help="the cards found on the nodes", description=_DESCRIPTION, epilog=_EPILOG
     )
-    output.add_argument(parser, "text", "wide", "json")
+    output.add_argument(parser, "text", "wide", "json", "yaml", "name")
+    selection.add_labelled(parser, "nodes")
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -46,7 +48,9 @@ def run(options: argparse.Namespace) -> int:
     inventory, classes = Inventory.of(settings), DeviceClasses()
     for device_class in state.device_classes:
         classes.put(device_class)
-    for node in state.nodes:
+    chosen = selection.of_nodes(options, state, {node.name: node for node in state.nodes})
+    chosen.tell()
+    for node in chosen.shown.values():
         inventory.put(node)
         for note in inventory.notes(node.name):
             print(f"warning: node {node.name}: {output.printable(note)}", file=sys.stderr)
@@ -58,8 +62,10 @@ def run(options: argparse.Namespace) -> int:
             "neither quota counts the other",
             file=sys.stderr,
         )
-    if options.output == "json":
-        output.print_json(summary(inventory))
+    if options.output in {"json", "yaml"}:
+        output.print_document(options.output, summary(inventory))
+    elif options.output == "name":
+        print("".join(f"{output.printable(card)}\n" for card in inventory.cards()), end="")
     elif options.output == "wide":
         print(output.table(_WIDE_HEADER, list(_by_node(inventory))))
     else:

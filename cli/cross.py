@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output
+from cli import cluster, config, output, selection
 
 if TYPE_CHECKING:
     from cli.state import State
@@ -32,7 +32,8 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser = subcommands.add_parser(
         "cross", help="what pods without GPU use of GPU nodes", description=_DESCRIPTION, epilog=_EPILOG
     )
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "wide", "json", "yaml", "name")
+    selection.add_labelled(parser, "nodes")
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -50,10 +51,16 @@ def run(options: argparse.Namespace) -> int:
             "warning: CrossQuota is off: crossQuota.gpuResourceNames names no GPU resource", file=sys.stderr
         )
     report = summary(state, books.guests(state, settings), settings)
-    if options.output == "json":
-        output.print_json({"nodes": report})
+    chosen = selection.of_nodes(options, state, report)
+    chosen.tell()
+    if options.output in {"json", "yaml"}:
+        output.print_document(options.output, {"nodes": chosen.shown})
+    elif options.output == "name":
+        print("".join(f"node/{name}\n" for name in chosen.shown), end="")
     else:
-        print(output.table(_HEADER, list(_rows(report))))
+        print(
+            output.table(_HEADER, list(_rows(chosen.shown, None if options.output == "wide" else _LARGEST)))
+        )
     return 0
 
 
@@ -87,10 +94,10 @@ def _resource(resource: str, node: str, guests: "GuestBook", keys: Mapping[str, 
     }
 
 
-def _rows(report: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+def _rows(report: Mapping[str, Mapping[str, Any]], most: int | None) -> Iterator[tuple[str, ...]]:
     for node, resources in report.items():
         for resource, found in resources.items():
             pods = [f"{key} {amount}" for key, amount in found["pods"].items()]
-            more = [f"and {len(pods) - _LARGEST} more"] if len(pods) > _LARGEST else []
-            largest = ", ".join([*pods[:_LARGEST], *more])
+            more = [f"and {len(pods) - most} more"] if most is not None and len(pods) > most else []
+            largest = ", ".join([*pods[:most], *more])
             yield (node, resource, found["quota"], found["used"], largest)

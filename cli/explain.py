@@ -32,7 +32,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "-n", "--namespace", metavar="NAMESPACE", help="default: that of the kubeconfig's context"
     )
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "json", "yaml")
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -57,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
         )
     else:
         report, render = explained(state, settings, target, pods, now), explain_text.render
-    if options.output == "json":
-        output.print_json(report)
+    if options.output != "text":
+        output.print_document(options.output, report)
     else:
         print(render(report))
     return 0

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cli import cluster, config, output, watching
+from cli import cluster, config, output, selection, watching
 
 if TYPE_CHECKING:
     from core.objects import Node, Pod
@@ -18,12 +18,14 @@ _EPILOG = """\
 examples:
   cardquota gpus
   cardquota gpus --watch                      again every five seconds
+  cardquota gpus -n ml -o wide                nodes with pods of that namespace, every pod by name
+  cardquota gpus -l pool=train --limit 20
   cardquota gpus --state state.json -o json
 """
 _HEADER: Final = ("NODE", "CARD", "FULL", "IN USE", "PODS")
 _WIDTH: Final = 10
 _PODS: Final = 4
-"""Pods that are named in a row; JSON has them all."""
+"""Pods that are named in a row; `wide` and JSON have them all."""
 
 
 def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
@@ -34,7 +36,11 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "wide", "json", "yaml", "name")
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAMESPACE", help="only nodes with pods of this namespace"
+    )
+    selection.add_labelled(parser, "nodes")
     watching.add_argument(parser)
     cluster.add_arguments(parser)
     config.add_argument(parser)
@@ -54,11 +60,25 @@ def _print(options: argparse.Namespace) -> None:
     settings, state = cluster.read(options, needs=(NODE, POD))
     ledger = books.of(state, settings)
     finish(ledger.settle())
-    found = summary(ledger)
-    if options.output == "json":
-        output.print_json({"nodes": found})
+    found = {
+        name: node
+        for name, node in summary(ledger).items()
+        if options.namespace is None or options.namespace in _namespaces(node)
+    }
+    chosen = selection.of_nodes(options, state, found)
+    chosen.tell()
+    if options.output in {"json", "yaml"}:
+        output.print_document(options.output, {"nodes": chosen.shown})
+    elif options.output == "name":
+        print("".join(f"node/{name}\n" for name in chosen.shown), end="")
     else:
-        print(output.table(_HEADER, list(_rows(found))))
+        print(output.table(_HEADER, list(_rows(chosen.shown, None if options.output == "wide" else _PODS))))
+
+
+def _namespaces(node: Mapping[str, Any]) -> set[str]:
+    """Of the pods that use anything of a node."""
+    keys = [key for entry in (*node["cards"].values(), *node["mgpu"]) for key in entry["pods"]]
+    return {key.partition("/")[0] for key in keys}
 
 
 def summary(ledger: "Ledger") -> dict[str, dict[str, Any]]:
@@ -119,7 +139,7 @@ def _shares(ledger: "Ledger", node: "Node", pods: "list[Pod]") -> list[dict[str,
     ]
 
 
-def _rows(found: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+def _rows(found: Mapping[str, Mapping[str, Any]], most: int | None) -> Iterator[tuple[str, ...]]:
     for name, node in found.items():
         for card, entry in node["cards"].items():
             pods = [f"{key} ({count})" for key, count in entry["pods"].items()]
@@ -128,12 +148,12 @@ def _rows(found: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
                 card,
                 bar(entry["used"], entry["count"]),
                 f"{entry['used']}/{entry['count']}",
-                _named(pods),
+                _named(pods, most),
             )
         for entry in node["mgpu"]:
             shares = f"{entry['coreUsed']}/{entry['core']}, {entry['memoryUsed']}/{entry['memory']} MiB"
             full = bar(entry["coreUsed"], entry["core"])
-            yield name, f"mGPU {entry['index']}", full, shares, _named(entry["pods"])
+            yield name, f"mGPU {entry['index']}", full, shares, _named(entry["pods"], most)
 
 
 def bar(used: int, whole: int) -> str:
@@ -145,6 +165,6 @@ def bar(used: int, whole: int) -> str:
     return "[" + "#" * shown + "." * (_WIDTH - shown) + "]"
 
 
-def _named(pods: list[str]) -> str:
-    more = f" and {len(pods) - _PODS} more" if len(pods) > _PODS else ""
-    return ", ".join(pods[:_PODS]) + more
+def _named(pods: list[str], most: int | None) -> str:
+    more = f" and {len(pods) - most} more" if most is not None and len(pods) > most else ""
+    return ", ".join(pods[:most]) + more

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output
+from cli import cluster, config, output, selection
 from cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _EPILOG = """\
 examples:
   cardquota place ml/notebook
   cardquota place notebook --state state.json -o json    a pod of the namespace default
+  cardquota place ml/notebook -o name -l pool=train      the nodes with that label that fit
 """
 _HEADER = ("NODE", "FITS", "CARD", "GPUS", "MGPU", "CROSSQUOTA", "CARDS", "REASON", "MESSAGE")
 """The three in the middle are scores."""
@@ -36,7 +37,8 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         metavar="POD",
         help="namespace/name of a pod of the state or the cluster; without a namespace that of the kubeconfig's context, or default",
     )
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "json", "yaml", "name")
+    selection.add_labelled(parser, "nodes")
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -55,10 +57,15 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"there is no pod {output.printable(key)}")
     ledger = books.of(state, settings)
     places = place(ledger, books.guests(state, settings), pod)
-    nodes = {name: _node(found) for name, found in places.items()}
+    chosen = selection.of_nodes(options, state, {name: _node(found) for name, found in places.items()})
+    chosen.tell()
+    nodes = chosen.shown
     gate = _gate(ledger, pod)
-    if options.output == "json":
-        output.print_json({"pod": key, **({} if gate is None else {"gate": gate}), "nodes": nodes})
+    if options.output in {"json", "yaml"}:
+        report = {"pod": key, **({} if gate is None else {"gate": gate}), "nodes": nodes}
+        output.print_document(options.output, report)
+    elif options.output == "name":
+        print("".join(f"node/{name}\n" for name, node in nodes.items() if node["fits"]), end="")
     else:
         if gate is not None:
             print(f"Pod {output.printable(key)} {_told(gate)}\n")

@@ -21,11 +21,24 @@ allocated already; and every queue as it stands afterwards. Nothing is written a
 _EPILOG = """\
 examples:
   cardquota plan
+  cardquota plan -o wide                                     also priority, age, node and what pods name
   cardquota plan --state state.json -o json
   cardquota plan -n ml --queue research -l team=nlp --limit 20
   (cat state.yaml; echo ---; cat new-job.yaml) | cardquota plan --state -    what would become of it?
 """
 _PODS = ("POD", "QUEUE", "DECISION", "ASSIGNED", "REASON", "MESSAGE")
+_WIDE_PODS = (
+    "POD",
+    "QUEUE",
+    "DECISION",
+    "CARD NAME",
+    "ASSIGNED",
+    "PRIORITY",
+    "CREATED",
+    "NODE",
+    "REASON",
+    "MESSAGE",
+)
 _QUEUES = ("QUEUE", "KEY", "QUOTA", "ALLOCATED", "RESERVED", "WAITING")
 
 
@@ -37,7 +50,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    output.add_argument(parser, "text", "json", "yaml", "name")
+    output.add_argument(parser, "text", "wide", "json", "yaml", "name")
     selection.add_pods(parser)
     cluster.add_arguments(parser)
     config.add_argument(parser)
@@ -53,17 +66,19 @@ def run(options: argparse.Namespace) -> int:
         print(f"warning: nobody carries this out: {output.printable(state.unled)}", file=sys.stderr)
     now = time.time_ns() // 1000 if options.state is None else None
     report = planned(state, settings, now)
-    if options.output in {"text", "name"}:
+    if options.output in {"text", "wide", "name"}:
         # Pods that ask for nothing of ours are left out before anything is counted.
         asking = {key: pod for key, pod in report["pods"].items() if pod["decision"] != "ignored"}
         report = {**report, "pods": asking}
     chosen = selection.of_pods(options, state, report["pods"])
     chosen.tell()
-    report = {**report, "pods": chosen.pods, "queues": selection.of_queues(options, report["queues"])}
+    report = {**report, "pods": chosen.shown, "queues": selection.of_queues(options, report["queues"])}
     if options.output == "name":
-        print("".join(f"pod/{key}\n" for key in chosen.pods), end="")
+        print("".join(f"pod/{key}\n" for key in chosen.shown), end="")
     elif options.output == "text":
         print(_text(report))
+    elif options.output == "wide":
+        print(_wide(report, state))
     else:
         output.print_document(options.output, report)
     return 0
@@ -129,6 +144,30 @@ def _text(report: Mapping[str, Any]) -> str:
     ]
     queues = list(_queue_rows(report["queues"]))
     return f"{output.table(_PODS, pods)}\n\n{output.table(_QUEUES, queues)}"
+
+
+def _wide(report: Mapping[str, Any], state: "State") -> str:
+    """With what there is to know of the pods themselves; a pod of a file may be without age."""
+    known = {pod.key: pod for pod in state.pods}
+    rows = []
+    for key, pod in report["pods"].items():
+        view, created = known.get(key), str((_raw(state, key)["metadata"]).get("creationTimestamp", ""))
+        rows.append(
+            (
+                key,
+                pod["queue"],
+                pod["decision"],
+                view.card_name if view is not None else "",
+                _assigned(pod),
+                str(view.priority) if view is not None else "",
+                created,
+                view.node_name if view is not None else "",
+                pod["reason"],
+                pod["message"],
+            )
+        )
+    queues = list(_queue_rows(report["queues"]))
+    return f"{output.table(_WIDE_PODS, rows)}\n\n{output.table(_QUEUES, queues)}"
 
 
 def _assigned(pod: Mapping[str, Any]) -> str:

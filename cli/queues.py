@@ -27,6 +27,7 @@ examples:
   cardquota queues -o wide
   cardquota queues --watch                    again every five seconds
   cardquota queues --queue research -o yaml
+  cardquota queues -l team=nlp --limit 20     queues with that label
   cardquota queues --state state.json -o json
 """
 _ATTRIBUTES = (
@@ -50,6 +51,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     )
     output.add_argument(parser, "text", "wide", "json", "yaml", "name")
     selection.add_queue(parser)
+    selection.add_labelled(parser, "queues")
     watching.add_argument(parser)
     cluster.add_arguments(parser)
     config.add_argument(parser)
@@ -81,7 +83,9 @@ def _print(options: argparse.Namespace) -> None:
     report = summary(ledger, state.pods)
     if state.pods_of:
         report = {name: _as_written(entry, ledger.queues.get(name)) for name, entry in report.items()}
-    report = selection.of_queues(options, report)
+    chosen = selection.of_labelled_queues(options, state, report)
+    chosen.tell()
+    report = chosen.shown
     if options.output in {"json", "yaml"}:
         output.print_document(options.output, report)
     elif options.output == "name":

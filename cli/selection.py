@@ -2,14 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from cli.state import State
+    from cli.state import ObjectKind, State
 
 
 def add_queue(parser: argparse.ArgumentParser) -> None:
@@ -23,10 +23,15 @@ def add_pods(parser: argparse.ArgumentParser) -> None:
     """`-n`, `--queue`, `-l` and `--limit`."""
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only pods of this namespace")
     add_queue(parser)
+    add_labelled(parser, "pods")
+
+
+def add_labelled(parser: argparse.ArgumentParser, what: str) -> None:
+    """`-l` and `--limit`, for a table of these."""
     parser.add_argument(
-        "-l", "--selector", metavar="SELECTOR", help="only pods with these labels, as for kubectl"
+        "-l", "--selector", metavar="SELECTOR", help=f"only {what} with these labels, as for kubectl"
     )
-    parser.add_argument("--limit", metavar="N", type=_count, help="no more than so many pods")
+    parser.add_argument("--limit", metavar="N", type=_count, help=f"no more than so many {what}")
 
 
 def _count(text: str) -> int:
@@ -37,35 +42,69 @@ def _count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The pods that are shown, by key, and how many more there would be."""
+    """What is shown, by key, and how many more there would be."""
 
-    pods: dict[str, Any]
+    shown: dict[str, Any]
     left_out: int
+    what: str
 
     def tell(self) -> None:
         """Says on standard error that there is more."""
         if self.left_out:
-            print(f"note: {self.left_out:,} more pods are not shown (--limit)", file=sys.stderr)
+            print(f"note: {self.left_out:,} more {self.what} are not shown (--limit)", file=sys.stderr)
 
 
 def of_pods(options: argparse.Namespace, state: "State", pods: Mapping[str, Mapping[str, Any]]) -> Chosen:
     """Those of the pods of a report that the options ask for. Raises CommandError for a selector that is none."""
-    from core.label_selector import SelectorError, parse
-
-    try:
-        selector = None if options.selector is None else parse(options.selector)
-    except SelectorError as error:
-        raise CommandError(f"-l {options.selector[:80]!r}: {error}") from error
-    labels = {pod.key: pod.labels for pod in state.pods} if selector is not None else {}
+    labels = {pod.key: pod.labels for pod in state.pods} if options.selector is not None else {}
     found = {
         key: pod
         for key, pod in pods.items()
         if (options.namespace is None or key.partition("/")[0] == options.namespace)
         and (options.queue is None or pod["queue"] in options.queue)
-        and (selector is None or selector.selects(labels.get(key, {})))
     }
+    return _labelled(options, found, labels, "pods")
+
+
+def of_nodes(options: argparse.Namespace, state: "State", nodes: Mapping[str, Any]) -> Chosen:
+    """Those of the nodes of a report that `-l` and `--limit` ask for. Raises CommandError."""
+    from cli.state import NODE
+
+    return _labelled(options, nodes, _labels(state, NODE), "nodes")
+
+
+def of_labelled_queues(options: argparse.Namespace, state: "State", queues: Mapping[str, Any]) -> Chosen:
+    """Those of the queues that `--queue`, `-l` and `--limit` ask for. Raises CommandError."""
+    from cli.state import QUEUE
+
+    return _labelled(options, of_queues(options, queues), _labels(state, QUEUE), "queues")
+
+
+def matcher(options: argparse.Namespace) -> Callable[[Mapping[str, str]], bool]:
+    """Whether `-l` asks for something with these labels. Raises CommandError for a selector that is none."""
+    from core.label_selector import SelectorError, parse
+
+    if options.selector is None:
+        return lambda _labels: True
+    try:
+        return parse(options.selector).selects
+    except SelectorError as error:
+        raise CommandError(f"-l {options.selector[:80]!r}: {error}") from error
+
+
+def _labels(state: "State", kind: "ObjectKind") -> dict[str, Mapping[str, str]]:
+    from core.objects import raw as read
+
+    return {name: read.texts(raw, "metadata", "labels") for name, raw in state.raw.get(kind, {}).items()}
+
+
+def _labelled(
+    options: argparse.Namespace, items: Mapping[str, Any], labels: Mapping[str, Mapping[str, str]], what: str
+) -> Chosen:
+    matches = matcher(options)
+    found = {key: item for key, item in items.items() if matches(labels.get(key, {}))}
     shown = dict(list(found.items())[: options.limit])
-    return Chosen(shown, len(found) - len(shown))
+    return Chosen(shown, len(found) - len(shown), what)
 
 
 def of_queues(options: argparse.Namespace, queues: Mapping[str, Any]) -> dict[str, Any]:

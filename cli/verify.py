@@ -45,7 +45,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    output.add_argument(parser, "text", "json")
+    output.add_argument(parser, "text", "json", "yaml")
     cluster.add_arguments(parser)
     config.add_argument(parser)
     parser.set_defaults(run=run)
@@ -54,8 +54,8 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints a line for each thing; 1 when one of them is wrong."""
     found = _offline(options) if options.state is not None else _live(options)
-    if options.output == "json":
-        output.print_json({"checks": [_entry(verdict) for verdict in found]})
+    if options.output != "text":
+        output.print_document(options.output, {"checks": [_entry(verdict) for verdict in found]})
     else:
         rows = [(verdict.check, _WORDS[verdict.result], verdict.text) for verdict in found]
         print(output.table(_HEADER, rows))

@@ -26,7 +26,7 @@ def completed(script: str, *words: str) -> set[str]:
     [
         (("cardquota", "pl"), {"plan", "place"}),
         (("cardquota", "plan", "--st"), {"--state"}),
-        (("cardquota", "plan", "--state", "x", "-o", ""), {"text", "json", "yaml", "name"}),
+        (("cardquota", "plan", "--state", "x", "-o", ""), {"text", "wide", "json", "yaml", "name"}),
         (("cardquota", "queues", "--output", "w"), {"wide"}),
         (("cardquota", "completion", "z"), {"zsh"}),
         (("cardquota", "plan", "--state", ""), set()),
