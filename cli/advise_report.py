@@ -31,7 +31,10 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
     else:
         wanted = [entry.pod for entry in ledger.waiting(name)]
     if not wanted and name not in ledger.queues and not of_manifests:
-        raise CommandError(f"there is no queue {output.printable(name)}, and no pod waits for it")
+        raise CommandError(
+            f"there is no queue {output.printable(name)}, and no pod waits for it",
+            "`cardquota queues -o name` lists the queues; --fits FILE asks what a new one would need",
+        )
     found = fit(ledger, name, [pod.uid for pod in wanted])
     tolerations = can_run_report.tolerations(outcome.state)
     seats = verdicts(ledger, wanted, tolerations, found.change)

@@ -89,7 +89,9 @@ def load(names: Sequence[str], *, recursive: bool, namespace: str, queue: str | 
     ]
     if not found:
         where = ", ".join(inputs.label(name) for name in names)
-        raise InputError(where, "holds no Kubernetes object; give the manifests that you would apply")
+        raise InputError(
+            where, "holds no Kubernetes object", remedy="give the manifests that you would apply"
+        )
     return found
 
 

@@ -135,7 +135,7 @@ def _live(options: argparse.Namespace, needs: Sequence["ObjectKind"]) -> "State"
     reading = live.read(options.kubeconfig, options.context, getattr(options, "namespace", None))
     missing = [reading.forbidden[kind.kind] for kind in needs if kind.kind in reading.forbidden]
     if missing:
-        raise UnavailableError(str(missing[0]))
+        raise UnavailableError(str(missing[0]), live.RIGHTS)
     for warning in live.warnings(reading):
         print(f"warning: {output.printable(warning)}", file=sys.stderr)
     return _state(reading)

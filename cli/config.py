@@ -49,7 +49,8 @@ def _parsed(source: str, document: object) -> "tuple[Settings, tuple[str, ...]]"
         settings, warnings = parse(document, os.environ)
     except SettingsError as error:
         raise CommandError(
-            f"{source}: the settings cannot be used:\n  " + "\n  ".join(error.problems)
+            f"{source}: the settings cannot be used:\n  " + "\n  ".join(error.problems),
+            "correct each key that is named; values.yaml of the chart has all of them",
         ) from error
     return settings, tuple(warnings)
 
@@ -61,5 +62,7 @@ def _document(name: str, text: str) -> object:
         for duplicate in document.duplicates:
             raise InputError(source, f"{duplicate.path} is given twice", duplicate.line)
     if len(found) > 1:
-        raise InputError(source, "settings are one document", found[1].line)
+        raise InputError(
+            source, "settings are one document", found[1].line, "take out all but one of the documents"
+        )
     return found[0].value if found else None

@@ -78,7 +78,9 @@ def _made(state: "State") -> Iterator[tuple["ObjectKind", str, Raw]]:
             total += sum(one.count for one in sets)
             if total > MOST_PODS:
                 raise InputError(
-                    "state", f"{kind.kind} {key} and those before it make more than {MOST_PODS:,} pods"
+                    "state",
+                    f"{kind.kind} {key} and those before it make more than {MOST_PODS:,} pods",
+                    remedy="ask about fewer at a time",
                 )
             yield from _made_by(state, kind, key, raw, sets, nodes)
 

@@ -55,7 +55,9 @@ def run(options: argparse.Namespace) -> int:
         beside.write_bytes(content)
         beside.replace(options.output)
     except OSError as error:
-        raise CommandError(f"{options.output}: {error.strerror or error}") from error
+        raise CommandError(
+            f"{options.output}: {error.strerror or error}", "name a file that can be written, or leave out -o"
+        ) from error
     print(f"{options.output}: {len(objects)} objects", file=sys.stderr)
     return 0
 

@@ -54,7 +54,9 @@ def decode(source: str, content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(source, f"byte 0x{content[error.start]:02x} is not UTF-8", line) from error
+        raise InputError(
+            source, f"byte 0x{content[error.start]:02x} is not UTF-8", line, "save the file as UTF-8"
+        ) from error
 
 
 def manifests(names: Sequence[str], *, recursive: bool) -> Iterator[str]:
@@ -63,7 +65,7 @@ def manifests(names: Sequence[str], *, recursive: bool) -> Iterator[str]:
     Raises InputError for a folder without any, and CommandError when standard input is named twice.
     """
     if names.count(STDIN) > 1:
-        raise CommandError("standard input can be read only once")
+        raise CommandError("standard input can be read only once", "name - once, and files for the rest")
     for name in names:
         if name == STDIN or not Path(name).is_dir():
             yield name

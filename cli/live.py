@@ -25,6 +25,8 @@ Raw = dict[str, Any]
 PATIENCE_S: Final = 2.0
 """After so long a reader is told what is under way, and again after each such time."""
 
+RIGHTS: Final = "have somebody with these rights write `cardquota dump -o FILE`, and use --state FILE"
+
 _PAGE: Final = 500
 _EVENTS: Final = Resource("", "v1", "events", True, "Event")
 """In the form that the role `edit` may read."""
@@ -58,6 +60,8 @@ def read(kubeconfig: Path | None, context: str | None, namespace: str | None = N
     """
     try:
         return asyncio.run(_read(kubeconfig, context, namespace))
+    except Forbidden as error:
+        raise UnavailableError(str(error), RIGHTS) from error
     except KubeError as error:
         raise UnavailableError(str(error)) from error
 

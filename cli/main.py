@@ -64,6 +64,8 @@ _COMMANDS = (
     version,
 )
 _USAGE = 2
+_FEW = 8
+"""Values that are all named where one is not known."""
 _CHOICE = re.compile(
     r"argument (?P<argument>[^:]+): invalid choice: (?P<quote>['\"])(?P<given>.*)(?P=quote) \(choose from (?P<known>.*)\)",
     re.DOTALL,
@@ -95,9 +97,13 @@ def _shorter(message: str) -> str:
     unknown = _CHOICE.fullmatch(message)
     if unknown is None:
         return message
-    near = difflib.get_close_matches(unknown["given"], re.findall(r"'([^']*)'", unknown["known"]), n=1)
+    known = re.findall(r"'([^']*)'", unknown["known"])
+    near = difflib.get_close_matches(unknown["given"], known, n=1)
+    instead = f"; did you mean {near[0]!r}?" if near else ""
+    if not instead and len(known) <= _FEW:
+        instead = f"; there are {', '.join(known)}"
     what = "unknown command" if unknown["argument"] == "COMMAND" else f"{unknown['argument']}: unknown value"
-    return f"{what} {unknown['given']!r}{f'; did you mean {near[0]!r}?' if near else ''}"
+    return f"{what} {unknown['given']!r}{instead}"
 
 
 _PLUGIN = "kubectl-cardquota"
@@ -130,6 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except CommandError as error:
         print(f"error: {error}", file=sys.stderr)
+        if error.remedy:
+            print(f"try: {error.remedy}", file=sys.stderr)
         return error.status
     except BrokenPipeError:
         # The reader has gone (`| head`): nobody is left to talk to, and the interpreter's own flush must not complain.

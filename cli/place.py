@@ -54,7 +54,10 @@ def run(options: argparse.Namespace) -> int:
     key = options.pod if "/" in options.pod else f"{cluster.default_namespace(options)}/{options.pod}"
     pod = next((pod for pod in state.pods if pod.key == key), None)
     if pod is None:
-        raise CommandError(f"there is no pod {output.printable(key)}")
+        raise CommandError(
+            f"there is no pod {output.printable(key)}",
+            "name it as namespace/name; `cardquota plan -o name` lists the pods",
+        )
     ledger = books.of(state, settings)
     places = place(ledger, books.guests(state, settings), pod)
     chosen = selection.of_nodes(options, state, {name: _node(found) for name, found in places.items()})

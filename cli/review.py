@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, Final
 
 from cli import cluster, config, inputs
 from cli.errors import CommandError, InputError
@@ -20,6 +20,11 @@ examples:
   cardquota review < review.json
   cardquota review --state state.json < review.json   knows these nodes and queues
 """
+
+_REMEDY: Final = (
+    'send what an API server sends: {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", '
+    '"request": {"uid": ..}}'
+)
 
 
 def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
@@ -61,7 +66,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         request = wire.decode(inputs.read_bytes(inputs.STDIN))
     except wire.ReviewError as error:
-        raise InputError(inputs.label(inputs.STDIN), f"no AdmissionReview: {error}") from error
+        raise InputError(
+            inputs.label(inputs.STDIN), f"no AdmissionReview: {error}", remedy=_REMEDY
+        ) from error
     decision = admission.review(request, view, settings, controllers=controllers(options))
     sys.stdout.write(wire.encode(request.uid, decision).decode() + "\n")
     return 0

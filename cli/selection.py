@@ -89,7 +89,10 @@ def matcher(options: argparse.Namespace) -> Callable[[Mapping[str, str]], bool]:
     try:
         return parse(options.selector).selects
     except SelectorError as error:
-        raise CommandError(f"-l {options.selector[:80]!r}: {error}") from error
+        raise CommandError(
+            f"-l {options.selector[:80]!r}: {error}",
+            "write it as for kubectl: key=value, key!=value, key in (a, b), key, !key",
+        ) from error
 
 
 def _labels(state: "State", kind: "ObjectKind") -> dict[str, Mapping[str, str]]:
@@ -113,5 +116,7 @@ def of_queues(options: argparse.Namespace, queues: Mapping[str, Any]) -> dict[st
         return dict(queues)
     missing: Iterable[str] = [name for name in options.queue if name not in queues]
     for name in missing:
-        raise CommandError(f"there is no queue {name}, and no pod names it")
+        raise CommandError(
+            f"there is no queue {name}, and no pod names it", "`cardquota queues -o name` lists the queues"
+        )
     return {name: queue for name, queue in queues.items() if name in options.queue}

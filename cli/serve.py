@@ -55,8 +55,10 @@ def run(options: argparse.Namespace) -> int:
     logs.setup("warning", "text")
     try:
         return runtime.run(partial(_serve, settings, state, options))
-    except (KubeError, OSError) as error:
+    except KubeError as error:
         raise UnavailableError(str(error)) from error
+    except OSError as error:
+        raise UnavailableError(str(error), "name a free port: --port N, 0 for any") from error
 
 
 async def _serve(

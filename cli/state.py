@@ -193,7 +193,7 @@ def load(name: str) -> State:
     found = parse(source, content)
     if not found.raw and not any(documents.read(source, inputs.decode(source, content))):
         # What a command leaves that has failed. An empty List, on the other hand, says that there is nothing.
-        raise InputError(source, "is empty; `cardquota dump` writes what is read")
+        raise InputError(source, "is empty; `cardquota dump` writes what is read", remedy="")
     return found
 
 

@@ -48,7 +48,10 @@ def parse(text: str, given: str | None, default: Callable[[], str]) -> Target:
         )
     kind = kind or "Pod"
     if len(parts) > 2 or not all(parts):
-        raise CommandError(f"{output.printable(text) or 'an empty name'} is not {_PATTERN}")
+        raise CommandError(
+            f"{output.printable(text) or 'an empty name'} is not {_PATTERN}",
+            "name it like train-5, ml/train-5 or job/ml/train",
+        )
     if len(parts) == 2:
         if given not in (None, parts[0]):
             raise CommandError(
@@ -62,7 +65,9 @@ def pods_of(state: "State", target: Target) -> list["Pod"]:
     """The pods that are meant, in the order of the state. Raises CommandError where there is no such object."""
     found = [pod for pod in state.pods if pod.namespace == target.namespace and belongs(pod, target)]
     if not found and not _is_there(state, target):
-        raise CommandError(f"{_missing(target)}{_instead(state, target)}")
+        raise CommandError(
+            f"{_missing(target)}{_instead(state, target)}", "`cardquota plan -o name` lists the pods"
+        )
     return found
 
 

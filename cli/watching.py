@@ -40,7 +40,9 @@ def run(options: argparse.Namespace, once: Callable[[argparse.Namespace], None])
         once(options)
         return 0
     if options.state is not None:
-        raise CommandError("--watch is for a live cluster: a file does not change")
+        raise CommandError(
+            "--watch is for a live cluster: a file does not change", "leave out --watch or --state"
+        )
     text = _captured(options, once)
     while True:
         print(f"{_CLEAR}{text}" if sys.stdout.isatty() else text, end="" if sys.stdout.isatty() else "\n")

@@ -91,7 +91,13 @@ def test_what_quota_does_not_help_is_told_apart(run: Run) -> None:
 def test_nobody_and_nothing(run: Run) -> None:
     assert advised(run, STATE, "team", form="text") == (0, "Queue team: no pod waits\n")
     outcome = run("advise", "nope", "--state", "-", stdin=STATE)
-    assert (outcome.status, outcome.err) == (2, "error: there is no queue nope, and no pod waits for it\n")
+    assert (outcome.status, outcome.err) == (
+        2,
+        (
+            "error: there is no queue nope, and no pod waits for it\n"
+            "try: `cardquota queues -o name` lists the queues; --fits FILE asks what a new one would need\n"
+        ),
+    )
 
 
 def test_a_refused_manifest_is_told(run: Run, tmp_path: Path) -> None:

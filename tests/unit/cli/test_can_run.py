@@ -225,12 +225,19 @@ def test_what_cannot_be_read_is_told_with_its_line(asked: Asked, manifest: str, 
     assert (status, report) == (2, "")
     assert told.startswith("error: ")
     assert said in told
-    assert told.count("\n") == 1
+    assert told.splitlines()[1].startswith("try: ")
+    assert told.count("\n") == 2
 
 
 def test_a_file_that_is_not_there(run: Run) -> None:
     outcome = run("can-run", "nowhere.yaml", "--state", "-", stdin=STATE)
-    assert (outcome.status, outcome.err) == (2, "error: nowhere.yaml: No such file or directory\n")
+    assert (outcome.status, outcome.err) == (
+        2,
+        (
+            "error: nowhere.yaml: No such file or directory\n"
+            "try: name a file that can be read, or - for standard input\n"
+        ),
+    )
 
 
 def test_who_waits_already_comes_first(asked: Asked) -> None:

@@ -111,7 +111,9 @@ async def test_what_the_cluster_refuses_is_the_error(run: Run, tmp_path: Path) -
         server.fail("list", answer_status(403, "Forbidden", "nodes is forbidden"))
         outcome = await asyncio.to_thread(run, "cards", "--kubeconfig", kubeconfig(tmp_path, server.url))
     assert (outcome.status, outcome.out) == (1, "")
-    assert outcome.err == "error: 403 Forbidden nodes is forbidden\n"
+    first, remedy = outcome.err.splitlines()
+    assert first == "error: 403 Forbidden nodes is forbidden"
+    assert remedy.startswith("try: have somebody with these rights write `cardquota dump -o FILE`")
 
 
 @pytest.mark.parametrize("command", ["queues", "cards"])

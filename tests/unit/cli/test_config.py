@@ -25,7 +25,8 @@ def test_every_mistake_is_named_with_its_path(run: Run, tmp_path: Path) -> None:
     path = write(tmp_path, "mgpu: {policy: 3, weightofcore: 1}\nnonsense: 1\n")
     outcome = run("check", "--config", path, "-")
     assert (outcome.status, outcome.out) == (2, "")
-    first, *rest = outcome.err.splitlines()
+    first, *rest, remedy = outcome.err.splitlines()
+    assert remedy.startswith("try: correct each key that is named")
     assert first == f"error: {path}: the settings cannot be used:"
     assert sorted(line.split(":")[0].strip() for line in rest) == [
         "mgpu.policy",

@@ -1,4 +1,4 @@
-"""Whatever is fed to a command: an error with its place, an exit status, and never a traceback.
+"""Whatever is fed to a command: an error with its place, what to do about it, an exit status, and never a traceback.
 
 `run` calls the program's own `main`, so anything that it did not foresee ends the test with that very exception.
 """
@@ -85,6 +85,8 @@ def complains(outcome: Outcome, *, where: str) -> None:
     assert first.startswith("error: ")
     assert where in first
     assert len(first) < 2000
+    # The last line says what to do about it.
+    assert re.match(r"(try: \S|See '.*--help'\.$)", outcome.err.splitlines()[-1])
 
 
 @pytest.mark.parametrize("command", READERS)
@@ -181,6 +183,13 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "a pod that is not there": (("place", "ml/none", "--state", "-"), "ml/none"),
     "a shell": (("completion", "tcsh"), "'tcsh'"),
     "an interval": (("gpus", "--watch", "-1"), "--watch"),
+    "a queue that is not there": (("queues", "--queue", "none", "--state", "-"), "none"),
+    "a queue to advise": (("advise", "none", "--state", "-"), "none"),
+    "a selector": (("plan", "-l", "a in (", "--state", "-"), "'a in ('"),
+    "a number of rows": (("plan", "--limit", "0", "--state", "-"), "--limit"),
+    "a kind to explain": (("explain", "a/b/c/d", "--state", "-"), "a/b/c/d"),
+    "something to explain": (("explain", "none", "--state", "-"), "none"),
+    "a file to watch": (("gpus", "--watch", "--state", "-"), "--watch"),
     "a port": (("serve", "--port", "http"), "http"),
 }
 

@@ -171,4 +171,4 @@ def test_a_port_in_use_is_an_error_without_traceback(tmp_path: Path) -> None:
 def test_a_state_that_cannot_be_read_is_told_before_anything_is_served(run: Run) -> None:
     outcome = run("serve", "--state", "-", stdin="3")
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err == "error: <stdin>:1: must be a Kubernetes object\n"
+    assert outcome.err.splitlines()[0] == "error: <stdin>:1: must be a Kubernetes object"

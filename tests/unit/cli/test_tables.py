@@ -207,7 +207,10 @@ def test_nothing_is_an_empty_table(run: Run, command: str) -> None:
 def test_a_state_that_cannot_be_read_is_an_error(run: Run, command: str) -> None:
     outcome = run(command, "--state", "-", stdin=b"kind: Pod")
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err == "error: <stdin>:1: apiVersion must be set, for instance to v1\n"
+    assert outcome.err.splitlines() == [
+        "error: <stdin>:1: apiVersion must be set, for instance to v1",
+        "try: correct what stands there; nothing was taken from the file",
+    ]
 
 
 def test_as_a_process() -> None:
