@@ -7,6 +7,7 @@ status shows.
 
 import argparse
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -51,19 +52,22 @@ def explained(
         return report
     answer = _answer(state, first, options)
     if answer:
-        return {
-            **report,
-            **answer,
-            "leftOut": ", ".join([*answer["leftOut"], *_TRIED]),
-            "hidden": state.hidden,
-        }
+        report |= _since(state, first, answer)
+        left_out = ", ".join([*answer["leftOut"], *_TRIED])
+        return {**report, **answer, "leftOut": left_out, "hidden": state.hidden}
     queue = ledger.attribution(first).queue
-    report |= {"queue": queue, "queueFrom": ledger.queue_source(first).value}
+    report |= {"queue": queue, "queueFrom": ledger.queue_source(first).value, **_since(state, first, report)}
     if report["decision"] == "hold":
         said = live.said_of(options.kubeconfig, options.context, first.namespace, first.uid)
         report |= {"said": said} if said else {}
         report["quota"] = _shown(ledger.queues.get(queue), ledger)
     return report
+
+
+def _since(state: "State", pod: "Pod", report: Mapping[str, Any]) -> dict[str, Any]:
+    from cli import history
+
+    return history.since(state, pod, time.time_ns() // 1000) if report["decision"] == "hold" else {}
 
 
 def _answer(state: "State", pod: "Pod", options: argparse.Namespace) -> dict[str, Any]:
@@ -121,6 +125,8 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     if "queue" in report:
         yield explain_text.queue_row(report)
+    if "since" in report:
+        yield explain_text.since_row(report)
     if said:
         yield explain_text.row("Said", said["at"])
     for key, one in report.get("quota", {}).items():

@@ -60,6 +60,7 @@ def of_pod(
     return {
         "pod": pod.key,
         **of_explanation(found, ledger),
+        **(history.since(state, pod, now) if found.decision == "hold" else {}),
         **history.start(state, ledger, found, now),
         **_nodes(state, settings, ledger, found),
         **_scheduler(state, found),

@@ -79,6 +79,8 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
         yield row("Counted", f"{_amounts(report['counted'])}{resource}")
     if report.get("node"):
         yield row("Node", report["node"])
+    if "since" in report:
+        yield since_row(report)
     if "position" in report:
         yield from _position(report["position"])
     yield from _quota(report)
@@ -95,6 +97,8 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
         yield row("Cards", f"{card}: {stock['free']} of {stock['total']} are free{best}{reserved}{shut}")
     if "start" in report:
         yield from _wrapped("May start", _start(report["start"]))
+    if report.get("startUnknown"):
+        yield from _wrapped("May start", f"nobody can say: {report['startUnknown']}")
     if "beyondNodes" in report:
         yield from _wrapped("", report["beyondNodes"])
     for name, fit in report.get("nodes", {}).items():
@@ -197,6 +201,11 @@ def row(name: str, text: str) -> str:
 def queue_row(report: Mapping[str, Any]) -> str:
     """The queue, and what named it."""
     return row("Queue", f"{report['queue']}, {_FROM[Source(report['queueFrom'])]}")
+
+
+def since_row(report: Mapping[str, Any]) -> str:
+    """Since when the pod waits."""
+    return row("Waits since", f"{report['since']} ({_span(report['waitedSeconds'])})")
 
 
 def wrapped(first: str, text: str) -> list[str]:

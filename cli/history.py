@@ -7,33 +7,34 @@ if TYPE_CHECKING:
     from cli.state import State
     from core.answers.estimate import Freed
     from core.answers.explain import Explanation
+    from core.objects import Pod
     from core.queues.ledger import Ledger
 
 Raw = Mapping[str, Any]
 
 
 def start(state: "State", ledger: "Ledger", found: "Explanation", now: int | None) -> dict[str, Any]:
-    """When a pod may start, in the shape of a report; empty where nothing can be said.
+    """When a pod may start, in the shape of a report, or why nothing is said; empty where it waits for no card of its queue.
 
     `now` is in microseconds since 1970; without it the last moment of the state, which a file was written at or soon after.
     """
     from cli import output
-    from core.answers.estimate import card_waited_for, start_of
+    from core.answers.estimate import cards_waited_for, silence, start_among
 
-    card = card_waited_for(found)
-    if not card:
+    cards = cards_waited_for(found)
+    if not cards:
         return {}
-    ends = list(_ended(state, ledger, found.entry.queue, card))
-    range_of = start_of(found, ends, present(state) if now is None else now)
+    ends = {card: list(_ended(state, ledger, found.entry.queue, card)) for card in cards}
+    range_of = start_among(found, ends, present(state) if now is None else now)
     if range_of is None:
-        return {}
+        return {"startUnknown": silence(found, ends)}
     latest = {} if range_of.latest is None else {"latestSeconds": range_of.latest // 1_000_000}
     amounts = output.amounts({"needed": range_of.needed, "freed": range_of.freed}, zero=True)
     return {
         "start": {
             "earliestSeconds": range_of.earliest // 1_000_000,
             **latest,
-            "card": card,
+            "card": range_of.key,
             "needed": amounts["needed"],
             "basis": {
                 "ends": range_of.ends,
@@ -42,6 +43,21 @@ def start(state: "State", ledger: "Ledger", found: "Explanation", now: int | Non
             },
         }
     }
+
+
+def since(state: "State", pod: "Pod", now: int | None) -> dict[str, Any]:
+    """Since when a pod waits, and for how long; nothing of one that nobody has stored yet."""
+    from cli.state import POD
+    from core.objects import raw as read
+
+    created = read.text(
+        read.mapping(state.raw.get(POD, {}).get(pod.key, {}), "metadata"), "creationTimestamp"
+    )
+    at = read.timestamp(created)
+    if not at:
+        return {}
+    seconds = max(0, (present(state) if now is None else now) - at) // 1_000_000
+    return {"since": created, "waitedSeconds": seconds}
 
 
 def present(state: "State") -> int:

@@ -5,13 +5,14 @@ ratio of two gamma variables of shapes m and n, whatever the rate is (a beta pri
 it may be reckoned in floating point.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, exp, floor, lgamma, log, log1p
 from typing import Final
 
 from core import reasons
 from core.answers.explain import Explanation
+from core.cards.expression import split
 
 _LATELY: Final = 60
 """Ends before the last so many are not looked at: the rate of last month is not that of today."""
@@ -47,22 +48,53 @@ class Start:
     """On what it rests: so many ends gave back so much, in so many microseconds."""
 
 
-def card_waited_for(found: Explanation) -> str:
-    """The card that has to come back for the pod to start; empty where it waits for something else, or has a choice."""
+def cards_waited_for(found: Explanation) -> tuple[str, ...]:
+    """The cards of which one has to come back for the pod to start; none where it waits for something else."""
     asked = found.entry.demand.card
     if found.hold is None or found.hold.why.code != reasons.INSUFFICIENT_SCALAR_QUOTA or asked is None:
-        return ""
-    return asked.alternatives[0] if len(asked.alternatives) == 1 else ""
+        return ()
+    # What ends in queues beside this one frees the quota of one above, and nothing of that is seen here.
+    above = {figure.key for figure in found.figures if figure.queue not in ("", found.entry.queue)}
+    return tuple(card for card in asked.alternatives if card not in above)
 
 
-def start_of(found: Explanation, ended: Sequence[Freed], now: int) -> Start | None:
-    """The range for a pod that waits for `card_waited_for`; None without enough history, or where no waiting helps.
+def start_among(found: Explanation, ended: Mapping[str, Sequence[Freed]], now: int) -> Start | None:
+    """The range for a pod that starts with whichever of its cards comes first; `ended` are the ends by card.
+
+    What is not known of one card leaves the end of the range to the others, and its beginning open.
+    """
+    cards = [card for card in cards_waited_for(found) if _ever(found, card)]
+    ranges = [start_of(found, ended.get(card, ()), now, card) for card in cards]
+    known = [one for one in ranges if one is not None]
+    if not known:
+        return None
+    first = min(known, key=lambda one: (one.latest is None, one.latest or one.earliest))
+    earliest = min(one.earliest for one in known) if len(known) == len(ranges) else 0
+    return replace(first, earliest=earliest)
+
+
+def silence(found: Explanation, ended: Mapping[str, Sequence[Freed]]) -> str:
+    """Why no range is told of a pod that waits for cards of its queue; empty for any other."""
+    cards = [card for card in cards_waited_for(found) if _ever(found, card)]
+    if not cards:
+        return "the quota is too small for it, however long it waits" if cards_waited_for(found) else ""
+    seen = max(len(_together(ended.get(card, ()))) for card in cards)
+    return f"{seen} ends are to be seen that gave back {' or '.join(cards)} in this queue, and it takes {_FEWEST + 1}"
+
+
+def _ever(found: Explanation, key: str) -> bool:
+    """Whether the quota of a card would suffice, were nobody else there."""
+    figure = next((one for one in found.figures if one.key == key), None)
+    return figure is not None and figure.limit is not None and figure.asked <= figure.limit
+
+
+def start_of(found: Explanation, ended: Sequence[Freed], now: int, key: str) -> Start | None:
+    """The range for a pod that waits for a card; None without enough history, or where no waiting helps.
 
     `ended` are the ends in its queue as far as they are known; what came free before the first of them is not looked at.
     """
-    key = card_waited_for(found)
     figure = next((one for one in found.figures if one.key == key), None)
-    if not key or figure is None or figure.limit is None or figure.asked > figure.limit:
+    if figure is None or not _ever(found, key):
         return None
     events = _together(ended)[-_LATELY - 1 :]
     seen, over = events[1:], now - events[0].at if events else 0
@@ -88,7 +120,13 @@ def start_of(found: Explanation, ended: Sequence[Freed], now: int) -> Start | No
 def _needed(found: Explanation, key: str) -> tuple[int, int]:
     """What has to come free at least, and when all of those before it are served first."""
     figure = next(one for one in found.figures if one.key == key)
-    before = sum(one.asks.get(key, 0) for one in found.place.before) if found.place else 0
+    # Whoever has a choice before it may take this card.
+    before = sum(
+        milli
+        for one in (found.place.before if found.place else ())
+        for asked, milli in one.asks.items()
+        if key in split(asked)
+    )
     most = figure.missing + before
     tried = [
         remedy.steps[0].amount

@@ -114,7 +114,7 @@ def tried(luck: random.Random, fifo: bool, lasts: Callable[[], float], sizes: Se
     found = explain(ledger, pod.uid)
     assert found is not None
     ended = [Freed(round(one.end * MINUTE), one.cards * 1000) for one in queue.ended]
-    said = start_of(found, ended, round(asked * MINUTE))
+    said = start_of(found, ended, round(asked * MINUTE), "A")
     if said is None:
         return None
     for _ in range(20_000):
@@ -156,10 +156,10 @@ def test_without_history_nothing_is_said() -> None:
     ledger = queue.ledger()
     found = explain(ledger, ledger.waiting("q")[0].pod.uid)
     assert found is not None
-    assert start_of(found, [], MINUTE) is None
+    assert start_of(found, [], MINUTE, "A") is None
     few = [Freed(minute * MINUTE, 1000) for minute in range(4)]
-    assert start_of(found, few, 9 * MINUTE) is None
-    assert start_of(found, [*few, Freed(4 * MINUTE, 1000)], 9 * MINUTE) is not None
+    assert start_of(found, few, 9 * MINUTE, "A") is None
+    assert start_of(found, [*few, Freed(4 * MINUTE, 1000)], 9 * MINUTE, "A") is not None
 
 
 def test_ends_of_one_moment_are_one_end() -> None:
@@ -169,4 +169,4 @@ def test_ends_of_one_moment_are_one_end() -> None:
     found = explain(ledger, ledger.waiting("q")[0].pod.uid)
     assert found is not None
     together = [Freed(5 * MINUTE + number, 1000) for number in range(20)]
-    assert start_of(found, together, 9 * MINUTE) is None
+    assert start_of(found, together, 9 * MINUTE, "A") is None

@@ -30,6 +30,7 @@ Quota         NVIDIA-H200: asks for 1, 2 of 2 in use, 1 missing
 Held by       default/one: 1 NVIDIA-H200, on n1
               default/two: 1 NVIDIA-H200, on n1
 Cards         NVIDIA-H200: 6 of 8 are free, at most 6 of a node's 8 (n1)
+May start     nobody can say: 0 ends are to be seen that gave back NVIDIA-H200 in this queue, and it takes 5
 
 What would help (each was tried, and lifts the pod; the smallest first):
   1. raise the quota of queue team for NVIDIA-H200 by 2 (2 -> 4)
@@ -219,7 +220,50 @@ def test_when_it_may_start_is_a_range_with_its_basis(run: Run) -> None:
     ids=["no ends", "ends in another queue"],
 )
 def test_without_history_no_start_is_told(run: Run, state: str) -> None:
-    assert "start" not in explained(run, state, "second")
+    report = explained(run, state, "second")
+    assert "start" not in report
+    assert report["startUnknown"] == (
+        "0 ends are to be seen that gave back NVIDIA-H200 in this queue, and it takes 5"
+    )
+
+
+def test_with_a_choice_it_starts_with_whichever_card_comes_first(run: Run) -> None:
+    """Of one card ends are seen each hour; of the other none: it may come at any time."""
+    both = '{"NVIDIA-H200": 2, "NVIDIA-A100": 0}'
+    state = (
+        FULL.replace('{"NVIDIA-H200": 2}', both)
+        + POD % ("choosy", "NVIDIA-H200|NVIDIA-A100", "team", GATED)
+        + "".join(ENDED % (hour, "team", hour) for hour in range(13))
+    )
+    report = explained(run, state, "choosy")
+    assert (report["start"]["card"], report["start"]["needed"]) == ("NVIDIA-H200", "1")
+    assert report["start"]["latestSeconds"] < 12 * 3600
+    open_ended = state.replace(both, '{"NVIDIA-H200": 2, "NVIDIA-A100": 1}') + (
+        POD % ("other", "NVIDIA-A100", "team", "nodeName: n1")
+    )
+    later = explained(run, open_ended, "choosy")["start"]
+    assert report["start"]["earliestSeconds"] > 0
+    assert (later["earliestSeconds"], later["latestSeconds"]) == (0, report["start"]["latestSeconds"])
+
+
+def test_a_quota_that_is_too_small_gives_no_start(run: Run) -> None:
+    state = FULL.replace('{"NVIDIA-H200": 2}', '{"NVIDIA-H200": 0}') + (
+        POD % ("first", "NVIDIA-H200", "team", GATED)
+    )
+    report = explained(run, state, "first")
+    assert report["startUnknown"] == "the quota is too small for it, however long it waits"
+
+
+def test_since_when_it_waits(run: Run) -> None:
+    created = 'creationTimestamp: "2026-01-01T00:00:00Z"'
+    state = FULL + (POD % ("old", "NVIDIA-H200", "team", GATED)).replace(
+        "metadata:\n", f"metadata:\n  {created}\n"
+    )
+    state += ENDED % (1, "other", 3)
+    report = explained(run, state, "old")
+    assert (report["since"], report["waitedSeconds"]) == ("2026-01-01T00:00:00Z", 3 * 3600)
+    assert "Waits since   2026-01-01T00:00:00Z (3 h)" in told(run, state, "old")
+    assert "since" not in explained(run, WAITING, "second")
 
 
 def test_nobody_is_told_to_leave_the_line_for_his_own_sake(run: Run) -> None:
