@@ -1,6 +1,7 @@
 """The leader answers whom the API server knows, as far as it may see, and no more often than it can afford."""
 
 import asyncio
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from controller.answering import BURST, CALLERS, LEADER_PATH, ROOT, TOKEN_HEADER
 from kube.callers import NEW_TOKENS_PER_S, REMEMBERED_S, RIGHTS, TOKENS, Callers, Recent
 from kube.errors import ServerError
+from tests.fakes.apiserver import background
 from tests.unit.controller.asking import MINE, OTHERS, Asked, Judge, NoLeader
 
 POD = f"pods/{MINE}/waits"
@@ -245,3 +247,30 @@ async def test_many_at_once_get_an_answer_or_are_told_to_come_back() -> None:
         answers = await asyncio.gather(*(port.get("books", f"t{number}") for number in range(60)))
     assert {status for status, _ in answers} <= {403, 503}
     assert any(status == 403 for status, _ in answers)
+
+
+async def test_what_a_pod_was_told_is_forgotten_with_the_pod_and_with_the_leadership() -> None:
+    asked = Asked()
+    asked.decide()
+    told = asked.announcements
+    waits, before = asked.caches.pods.get(f"{MINE}/waits"), asked.caches.pods.get(f"{OTHERS}/before")
+    assert waits is not None
+    assert before is not None
+    assert told.holds.keys() == {waits.uid, before.uid}
+    told.pod_changed(waits, None)
+    assert told.holds.keys() == {before.uid}
+    asked.decide()
+    told.pod_changed(waits, replace(waits, gates=()))
+    assert told.holds.keys() == {before.uid}
+    async with background(told.run()):
+        await asyncio.sleep(0)
+    assert told.holds == {}
+
+
+async def test_a_pod_that_no_pass_has_come_to_yet_is_told_its_place_and_no_reason() -> None:
+    asked = Asked()
+    asked.judge.rights = {EVERYTHING}
+    async with asked.port() as port:
+        _, told = await port.get(POD)
+    assert (told["decision"], told["position"]["number"]) == ("hold", 2)
+    assert {"reason", "heldBy", "quota"}.isdisjoint(told)

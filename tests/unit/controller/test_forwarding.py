@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from controller.answering import LEADER_PATH as ANSWERS_PATH
 from controller.app import add_leader_routes
 from controller.forwarding import ADDRESS_ANNOTATION, LEADER_PATH, LeaderLink
 from core import reasons
@@ -96,13 +97,14 @@ async def test_a_standby_hook_answers_with_the_leaders_cards() -> None:
     assert standby.caches.ledger.pods_on("m1") == []
 
 
-async def test_whoever_cannot_show_the_shared_certificate_is_turned_away() -> None:
+@pytest.mark.parametrize("path", [LEADER_PATH, ANSWERS_PATH])
+async def test_whoever_cannot_show_the_shared_certificate_is_turned_away(path: str) -> None:
     bundle, world, stranger = a_bundle(), World(share("a")), a_bundle()
     async with leader(world, bundle) as address:
         async with (
             aiohttp.ClientSession() as session,
             session.post(
-                address + LEADER_PATH,
+                address + path,
                 data=encode_request(binding("a")),
                 headers={"Content-Type": "application/json"},
                 ssl=client_context(bundle.ca_certificates),
