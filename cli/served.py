@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from cli.state import ObjectKind, State
-from kube.client import Json, Page, WatchEvent
+from kube.client import Json, Page, WatchEvent, Watching
 from kube.resources import Resource
 
 _VERSION = "1"
@@ -34,24 +34,13 @@ class StateCluster:
             # A large file must not keep the probes waiting.
             await asyncio.sleep(0)
 
-    async def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        timeout_s: float,
-        inactivity_s: float,
-        answer_s: float,
-    ) -> AsyncGenerator[WatchEvent]:
+    async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
         """Bookmarks as long as the server would send some; nothing ever changes."""
-        del resource, namespace, label_selector, field_selector, answer_s
-        pause = inactivity_s / 3
-        for _ in range(max(1, int(timeout_s / pause))):
+        del resource
+        pause = asked.inactivity_s / 3
+        for _ in range(max(1, int(asked.timeout_s / pause))):
             await asyncio.sleep(pause)
-            yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": resource_version}})
+            yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": asked.resource_version}})
 
 
 def _json(raw: object) -> Json:

@@ -53,6 +53,23 @@ class WatchEvent:
     object: Json
 
 
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """What a watch is to show: the changes after a version, of the objects that are meant; and its times in seconds.
+
+    The server is asked to end it after `timeout_s`. It ends as well when nothing at all arrives for `inactivity_s`, and
+    has failed without an answer within `answer_s`.
+    """
+
+    resource_version: str
+    timeout_s: float
+    inactivity_s: float
+    answer_s: float = 10.0
+    namespace: str | None = None
+    label_selector: str | None = None
+    field_selector: str | None = None
+
+
 class Client:
     """The API of one cluster. Use it as an async context manager; tasks of one event loop may share it.
 
@@ -158,44 +175,31 @@ class Client:
             isinstance(one, dict) and one.get("name") == resource.plural for one in listed
         )
 
-    async def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        timeout_s: float,
-        inactivity_s: float,
-        answer_s: float = 10.0,
-    ) -> AsyncGenerator[WatchEvent]:
-        """The changes after `resource_version`, bookmarks among them, until the server ends the watch or says nothing.
+    async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
+        """The changes, bookmarks among them, until the server ends the watch or says nothing.
 
-        The first event is a bookmark of `resource_version` itself: the server has answered, which it has to do within
-        `answer_s`, over a new connection. It is asked to end the watch after `timeout_s`, rounded to seconds. When nothing
-        at all arrived for `inactivity_s` the watch ends like that too, for silence is no failure; whether anybody is there
-        is seen when it is taken up again.
+        The first event is a bookmark of the version that was asked for: the server has answered, over a new connection.
+        Silence is no failure; whether anybody is there is seen when the watch is taken up again.
         Raises Gone when the version is too old, ApiError for any other error that the server reports, by status or by
         event, and ConnectionFailed when there is no answer or the stream is cut.
         An event may be of any size. Close the iterator (contextlib.aclosing) to end the watch early.
         """
-        query = queries.selectors(label_selector, field_selector) | {
+        query = queries.selectors(asked.label_selector, asked.field_selector) | {
             "watch": "1",
             "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
-            "timeoutSeconds": str(round(timeout_s)),
+            "resourceVersion": asked.resource_version,
+            "timeoutSeconds": str(round(asked.timeout_s)),
         }
-        timeout = aiohttp.ClientTimeout(total=answer_s + timeout_s + _WATCH_GRACE_S)
-        path = resource.path(namespace)
+        timeout = aiohttp.ClientTimeout(total=asked.answer_s + asked.timeout_s + _WATCH_GRACE_S)
+        path = resource.path(asked.namespace)
         request = Request(
-            "GET", path, "watch", str(resource), timeout, query=query, answer_s=answer_s, unpooled=True
+            "GET", path, "watch", str(resource), timeout, query=query, answer_s=asked.answer_s, unpooled=True
         )
         splitter = LineSplitter()
         with torn_off(await self._transport.open(request)) as response:
-            yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": resource_version}})
+            yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": asked.resource_version}})
             try:
-                while piece := await next_piece(response, inactivity_s):
+                while piece := await next_piece(response, asked.inactivity_s):
                     for line in splitter.feed(piece):
                         yield _watch_event(line)
             except errors.TRANSPORT_ERRORS as error:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from kube import errors
 from kube.backoff import Backoff
-from kube.client import Json, Page, WatchEvent
+from kube.client import Json, Page, WatchEvent, Watching
 from kube.metrics import DEFAULT, Metrics
 from kube.resources import Resource
 
@@ -97,18 +97,7 @@ class ListWatch(Protocol):
     ) -> AsyncGenerator[Page]:
         """See Client.list."""
 
-    def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        timeout_s: float,
-        inactivity_s: float,
-        answer_s: float,
-    ) -> AsyncGenerator[WatchEvent]:
+    def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
         """See Client.watch."""
 
 
@@ -247,8 +236,7 @@ class Reflector:
         self._metrics.watches.labels(str(self._resource)).inc()
         timing, quiet, self._quiet = self._timing, self._quiet, True
         answer_s, self._answer_s = self._answer_s, min(_ANSWER_CAP_S, 2 * self._answer_s)
-        stream = self._source.watch(
-            self._resource,
+        asked = Watching(
             resource_version=self._resource_version or "",
             namespace=self._namespace,
             label_selector=self._label_selector,
@@ -257,6 +245,7 @@ class Reflector:
             inactivity_s=timing.inactivity_s,
             answer_s=answer_s,
         )
+        stream = self._source.watch(self._resource, asked)
         async with aclosing(stream):
             async for event in stream:
                 self._answered, self._answer_s = True, timing.answer_s

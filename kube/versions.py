@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from kube import errors
-from kube.client import Page, WatchEvent
+from kube.client import Page, WatchEvent, Watching
 from kube.reflector import ListWatch
 from kube.resources import Resource
 
@@ -74,29 +74,9 @@ class BestVersion:
         assert missing is not None, "there is at least one version"
         raise missing
 
-    def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        timeout_s: float,
-        inactivity_s: float,
-        answer_s: float,
-    ) -> AsyncGenerator[WatchEvent]:
+    def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
         """The changes in the version of the last list."""
-        return self._source.watch(
-            replace(resource, version=self._version or self._versions[0]),
-            resource_version=resource_version,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            timeout_s=timeout_s,
-            inactivity_s=inactivity_s,
-            answer_s=answer_s,
-        )
+        return self._source.watch(replace(resource, version=self._version or self._versions[0]), asked)
 
     def _found(self, resource: Resource, version: str | None) -> None:
         if version != self._version:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
 import orjson
 
-from kube.client import Page, WatchEvent
+from kube.client import Page, WatchEvent, Watching
 from kube.resources import Resource
 
 PAGE = 500
@@ -44,14 +44,7 @@ class Pages:
     async def watch(
         self,
         resource: Resource,
-        *,
-        resource_version: str,  # noqa: ARG002
-        namespace: str | None = None,  # noqa: ARG002
-        label_selector: str | None = None,  # noqa: ARG002
-        field_selector: str | None = None,  # noqa: ARG002
-        timeout_s: float,  # noqa: ARG002
-        inactivity_s: float,  # noqa: ARG002
-        answer_s: float,  # noqa: ARG002
+        asked: Watching,  # noqa: ARG002
     ) -> AsyncGenerator[WatchEvent]:
         """The changed objects of the resource, each as a modification; then silence."""
         changes = self._changed.get(resource.plural)

@@ -15,7 +15,7 @@ import orjson
 from core import names
 from hack.bench.pages import in_pages
 from kube import errors
-from kube.client import Json, Page, PatchType, WatchEvent
+from kube.client import Json, Page, PatchType, WatchEvent, Watching
 from kube.resources import EVENTS, LEASES, PODS, SECRETS, Resource
 
 LATENCY_S: Final = 0.001
@@ -139,12 +139,10 @@ class Store:
             yield Page(orjson.loads(page)["items"], version)
         yield Page([], version)
 
-    async def watch(
-        self, resource: Resource, *, resource_version: str, **_options: Any
-    ) -> AsyncGenerator[WatchEvent]:
+    async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
         """See Client.watch."""
         collection = self._collections[resource.plural]
-        position, since = 0, int(resource_version)
+        position, since = 0, int(asked.resource_version)
         while True:
             collection.changed.clear()
             while position < len(collection.log):

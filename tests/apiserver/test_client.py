@@ -14,7 +14,7 @@ from hack.controlplane import ControlPlane
 from kube import errors, pki
 from kube.authority import Authority, Places
 from kube.certificates import content
-from kube.client import Client, PatchType
+from kube.client import Client, PatchType, Watching
 from kube.election import Elector
 from kube.events import EventRecorder, Past, Reference
 from kube.lease import Durations, Term
@@ -109,7 +109,7 @@ async def test_a_list_in_pages_is_complete_and_of_one_state(client: Client, name
 async def test_a_watch_ends_when_asked_to(client: Client) -> None:
     """After its timeout, in order, and not as a failure."""
     pages = [page async for page in client.list(NODES)]
-    stream = client.watch(NODES, resource_version=pages[0].resource_version, timeout_s=1, inactivity_s=10)
+    stream = client.watch(NODES, Watching(pages[0].resource_version, timeout_s=1, inactivity_s=10))
     async with asyncio.timeout(5):
         _ = [event async for event in stream]
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from hack.controlplane import ControlPlane
 from kube import errors
-from kube.client import Client
+from kube.client import Client, Watching
 from kube.informer import Informer
 from kube.metrics import Metrics
 from kube.reflector import Timing
@@ -139,7 +139,7 @@ async def test_a_missed_delete_is_found_by_the_next_list(control_plane: ControlP
             blocked.opened.set()
             await until(lambda: len(informer) == 4)
             assert informer.get("goes") is None
-        stream = client.watch(LEASES, resource_version="1", timeout_s=5, inactivity_s=5)
+        stream = client.watch(LEASES, Watching("1", timeout_s=5, inactivity_s=5))
         assert (await anext(stream)).type == "BOOKMARK"
         with pytest.raises(errors.Gone):
             await anext(stream)
@@ -155,9 +155,9 @@ class _Gate:
         self._client = client
         self.opened = asyncio.Event()
 
-    async def watch(self, resource: Resource, **options: Any) -> Any:
+    async def watch(self, resource: Resource, asked: Watching) -> Any:
         await self.opened.wait()
-        async for event in self._client.watch(resource, **options):
+        async for event in self._client.watch(resource, asked):
             yield event
 
 

@@ -10,6 +10,7 @@ import json
 import os
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from dataclasses import replace
 from itertools import permutations
 from random import Random
 from typing import Any
@@ -26,7 +27,7 @@ from core.settings import Settings
 from hack.controlplane import ControlPlane
 from hack.install import Installation
 from kube import errors
-from kube.client import Client, Page, WatchEvent
+from kube.client import Client, Page, WatchEvent, Watching
 from kube.resources import PODGROUPS, PODS, QUEUES, Resource
 from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.manifests import Object, card_pod, in_group, podgroup, queue
@@ -76,13 +77,13 @@ class LateGroups:
         async for page in self._client.list(resource, *args, **options):
             yield page
 
-    async def watch(self, resource: Resource, **options: Any) -> AsyncGenerator[WatchEvent]:
+    async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
         of_groups = resource == PODGROUPS
         if of_groups and self.refusing_watches:
             raise self.refusing_watches.popleft()
         # Short, so that the next one begins soon, and may fail.
-        short = {"timeout_s": min(1.0, options["timeout_s"])} if of_groups else {}
-        async for event in self._client.watch(resource, **{**options, **short}):
+        short = replace(asked, timeout_s=min(1.0, asked.timeout_s)) if of_groups else asked
+        async for event in self._client.watch(resource, short):
             if of_groups:
                 await asyncio.sleep(self._rng.uniform(0, LAG_S))
                 await self.shown.wait()

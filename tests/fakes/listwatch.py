@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from kube.client import Page, WatchEvent
+from kube.client import Page, WatchEvent, Watching
 from kube.resources import Resource
 
 Json = dict[str, Any]
@@ -71,24 +71,13 @@ class ScriptedSource:
             yield Page([item], str(10 * count))
         yield Page([], str(10 * count))
 
-    async def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        timeout_s: float,
-        inactivity_s: float,
-        answer_s: float,
-    ) -> AsyncGenerator[WatchEvent]:
-        self._note("watch", resource_version)
-        self.timeouts.append(timeout_s)
-        self.answer_limits.append(answer_s)
+    async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
+        self._note("watch", asked.resource_version)
+        self.timeouts.append(asked.timeout_s)
+        self.answer_limits.append(asked.answer_s)
         if not self.watches:
             self.exhausted.set()
-            await asyncio.sleep(inactivity_s)
+            await asyncio.sleep(asked.inactivity_s)
             return
         for step in self.watches.pop(0):
             if isinstance(step, Exception):

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from kube import errors
-from kube.client import Page, WatchEvent
+from kube.client import Page, WatchEvent, Watching
 from kube.resources import Resource
 
 Json = dict[str, Any]
@@ -62,28 +62,19 @@ class LiveSource:
         self.lists += 1
         yield Page(list(self._objects.get(str(resource), {}).values()), str(self._version))
 
-    async def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        timeout_s: float,
-        inactivity_s: float,
-        answer_s: float,
-        **_: Any,
-    ) -> AsyncGenerator[WatchEvent]:
-        await self._answered(answer_s)
+    async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
+        await self._answered(asked.answer_s)
         loop = asyncio.get_running_loop()
         self.opened.append((str(resource), loop.time()))
-        yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": resource_version}})
-        ends, last, woken = loop.time() + timeout_s, int(resource_version), asyncio.Queue[None]()
+        yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": asked.resource_version}})
+        ends, last, woken = loop.time() + asked.timeout_s, int(asked.resource_version), asyncio.Queue[None]()
         self._watches.append(woken)
         while loop.time() < ends:
             for event in self._since(resource, last):
                 last = int(event.object["metadata"]["resourceVersion"])
                 yield event
             try:
-                async with asyncio.timeout(min(inactivity_s, ends - loop.time())):
+                async with asyncio.timeout(min(asked.inactivity_s, ends - loop.time())):
                     await woken.get()
             except TimeoutError:
                 return

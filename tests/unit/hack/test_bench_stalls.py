@@ -19,7 +19,7 @@ from hack.bench.scenes import SCENES, Scene
 from hack.bench.store import Crowd, Store
 from hack.bench.watched import Outcome
 from kube import errors
-from kube.client import PatchType
+from kube.client import PatchType, Watching
 from kube.resources import LEASES, PODS, QUEUES
 from tests.builders import a_pod, a_queue
 
@@ -130,7 +130,7 @@ async def test_the_store_lifts_a_pod_and_tells_whoever_watches() -> None:
     store = Store()
     store.fill(PODS, [a_pod("p").gated().build()])
     (page, _) = [page async for page in store.list(PODS)]
-    watching = store.watch(PODS, resource_version=page.resource_version)
+    watching = store.watch(PODS, Watching(page.resource_version, timeout_s=1.0, inactivity_s=1.0))
     gate = [{"op": "test", "path": "/spec/schedulingGates/0/name", "value": names.GATE}]
     lift = [*gate, {"op": "remove", "path": "/spec/schedulingGates/0"}]
     await store.patch(PODS, "p", lift, "ml", patch_type=PatchType.JSON)
@@ -153,7 +153,7 @@ async def test_the_store_tells_what_was_prepared_before_it_was_listed() -> None:
     first = await anext(store.list(QUEUES))
     store.tell(changed)
     store.tell(gone)
-    watching = store.watch(QUEUES, resource_version=first.resource_version)
+    watching = store.watch(QUEUES, Watching(first.resource_version, timeout_s=1.0, inactivity_s=1.0))
     assert [(await anext(watching)).type for _ in range(2)] == ["MODIFIED", "DELETED"]
     assert [len(page.items) async for page in store.list(QUEUES)] == [0]
     await watching.aclose()

@@ -10,7 +10,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from kube import connection, errors
-from kube.client import Client, PatchType, WatchEvent
+from kube.client import Client, PatchType, WatchEvent, Watching
 from kube.metrics import Metrics
 from kube.resources import NODES, PODS, SECRETS
 from tests.fakes import apiserver
@@ -42,9 +42,8 @@ async def watch(
     client: Client, version: str = "0", inactivity_s: float = 5.0, answer_s: float = 5.0
 ) -> list[WatchEvent]:
     """What a watch says after its opening."""
-    stream = client.watch(
-        PODS, resource_version=version, timeout_s=5.0, inactivity_s=inactivity_s, answer_s=answer_s
-    )
+    asked = Watching(version, timeout_s=5.0, inactivity_s=inactivity_s, answer_s=answer_s)
+    stream = client.watch(PODS, asked)
     opening, *events = [event async for event in stream]
     assert opening == WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": version}})
     return events
@@ -283,7 +282,7 @@ async def test_each_watch_has_a_new_connection_whatever_lies_in_the_pool(
 async def test_a_watch_ended_early_gives_its_connection_back(server: FakeApiServer, client: Client) -> None:
     """Closing the iterator closes the connection, so the server sees the watch end."""
     server.put(PODS, pod("p"))
-    stream = client.watch(PODS, resource_version="0", timeout_s=60.0, inactivity_s=60.0)
+    stream = client.watch(PODS, Watching("0", timeout_s=60.0, inactivity_s=60.0))
     async with aclosing(stream):
         async for _ in stream:
             break

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube.client import Page, WatchEvent
+from kube.client import Page, WatchEvent, Watching
 from kube.informer import Informer
 from kube.resources import NODES, Resource
 
@@ -24,7 +24,7 @@ class Source:
         assert namespace is None
         yield Page([{"metadata": {"name": name, "uid": name}} for name in self.objects], str(self.lists))
 
-    async def watch(self, resource: Resource, **_: Any) -> AsyncGenerator[WatchEvent]:
+    async def watch(self, resource: Resource, _: Watching) -> AsyncGenerator[WatchEvent]:
         await asyncio.Event().wait()
         assert resource is NODES
         yield WatchEvent("BOOKMARK", {})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kube import errors
-from kube.client import Page, WatchEvent
+from kube.client import Page, WatchEvent, Watching
 from kube.resources import RESOURCE_CLAIMS, Resource
 from kube.versions import BestVersion
 
@@ -32,7 +32,7 @@ class Server:
                 404, "NotFound", "the server could not find the requested resource", None, None
             )
 
-    async def watch(self, resource: Resource, **_: Any) -> AsyncGenerator[WatchEvent]:
+    async def watch(self, resource: Resource, _: Watching) -> AsyncGenerator[WatchEvent]:
         self.watched.append(resource.version)
         yield WatchEvent("BOOKMARK", {})
 
@@ -42,7 +42,7 @@ async def listed(best: BestVersion) -> list[Any]:
 
 
 async def watch(best: BestVersion) -> None:
-    stream = best.watch(RESOURCE_CLAIMS, resource_version="1", timeout_s=1, inactivity_s=1, answer_s=1)
+    stream = best.watch(RESOURCE_CLAIMS, Watching("1", timeout_s=1, inactivity_s=1))
     assert [event.type async for event in stream] == ["BOOKMARK"]
 
 
