@@ -88,19 +88,22 @@ def test_two_pods_end_under_two_leaders_and_each_second_is_counted_once(
     first = leader_index(cluster.plane, installation)
     labels = {"queue": name, "card": card, "namespace": cluster.namespace, "kind": "online"}
     wait_for("both are written down", lambda: in_sums(cluster, installation, name) >= 2, 60)
+    next_one = 1 - first
     shown = samples(installation.metrics("controller", first), USED, **labels)
     assert shown > 0
-    assert samples(installation.metrics("controller", 1 - first), USED, **labels) == 0
+    assert samples(installation.metrics("controller", next_one), USED, **labels) == 0
     installation.kill_controller(first)
     deleted = cluster.plane.api.delete(cluster.path("early")).expect()
     end = (
         seconds(deleted["metadata"]["deletionTimestamp"]) - deleted["metadata"]["deletionGracePeriodSeconds"]
     )
     early = length(bound["early"], end)
-    wait_for("the other one leads", lambda: leader_index(cluster.plane, installation) == 0, TAKE_OVER_S)
+    wait_for(
+        "the other one leads", lambda: leader_index(cluster.plane, installation) == next_one, TAKE_OVER_S
+    )
 
     def shown_by_the_next() -> float:
-        return samples(installation.metrics("controller", 0), USED, **labels)
+        return samples(installation.metrics("controller", next_one), USED, **labels)
 
     wait_for("the next one shows it", lambda: shown_by_the_next() >= shown, TAKE_OVER_S)
     gone = cluster.plane.api.delete(cluster.path("late")).expect()

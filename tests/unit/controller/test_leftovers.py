@@ -30,6 +30,7 @@ from core.plan import admitted, placement, stock
 from core.queues import journal, occupants
 from core.queues.rollouts import Rollouts
 from core.settings import Settings
+from core.usage import courses
 from tests.builders import a_group, a_namespace, a_node, a_pod, a_queue
 from tests.builders.claims import a_claim, a_template
 from tests.builders.objects import PodBuilder
@@ -175,6 +176,7 @@ def small_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (admitted, placement, stock, journal):
         monkeypatch.setattr(module, "_KEPT", 10)
     monkeypatch.setattr(occupants, "_GONE_KEPT", 10)
+    monkeypatch.setattr(courses, "_CHARGES_MOST", 10)
 
 
 @pytest.mark.usefixtures("small_memories")
