@@ -222,7 +222,7 @@ class DeviceBook:
         """Books a pod anew; `stage` may be one that is only tried, to be put back by another call."""
         served = self._candidates.put(pod, stage, queue) and bool(self._known.classes)
         if not (pod.claims or served) or stage is Stage.IGNORED:
-            return self._unbooked(pod.uid)
+            return self._unbooked(pod.uid) if pod.uid in self._bookings else NO_EFFECT
         old = self._bookings.get(pod.uid)
         new = Booking(pod, stage, queue, *self._standing(pod, queue))
         return NO_EFFECT if new == old else self._replace([] if old is None else [old], [new])

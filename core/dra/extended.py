@@ -94,6 +94,16 @@ class Candidates:
 
     def put(self, pod: Pod, stage: Stage, queue: str) -> bool:
         """Takes in a pod as it is booked; returns whether any class might serve it."""
+        known = self._booked.get(pod.uid)
+        if (
+            known is not None
+            and stage is Stage.RESERVED
+            and known[0].requests is pod.requests
+            and not pod.node_name
+        ):
+            # Without a node it is what it requests that counts, and that is what it was when it waited.
+            self._booked[pod.uid] = pod, stage, queue
+            return True
         resources = claimable(pod)
         if resources and stage is not Stage.IGNORED:
             self._booked[pod.uid] = pod, stage, queue

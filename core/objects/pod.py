@@ -1,9 +1,11 @@
 """The pod, as far as quota, placement and admission look at it."""
 
 import sys
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, call
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -170,11 +172,12 @@ class Pod:
         return extended(self.requests)
 
     def ungated(self, annotations: Mapping[str, str]) -> "Pod":
-        """The pod without our gate and with these annotations; as `replace` would make it, in a third of the time."""
-        values = list(_VALUES(self))
-        values[_GATES] = tuple(gate for gate in self.gates if gate != names.GATE)
-        values[_ANNOTATIONS] = annotations
-        return Pod(*values)
+        """The pod without our gate and with these annotations; as `replace` would make it, in a fifth of the time."""
+        new = object.__new__(Pod)
+        deque(map(call, _SLOTS, repeat(new), _OTHER_VALUES(self)), maxlen=0)
+        _PUT_ANNOTATIONS(new, annotations)
+        _PUT_GATES(new, () if self.gates == _OURS_ALONE else tuple(g for g in self.gates if g != names.GATE))
+        return new
 
     @property
     def asks_mgpu(self) -> bool:
@@ -182,10 +185,13 @@ class Pod:
         return bool(self.shares) or self.share_in_init
 
 
-_FIELDS: Final = tuple(field.name for field in fields(Pod))
-_VALUES: Final = attrgetter(*_FIELDS)
-_GATES: Final = _FIELDS.index("gates")
-_ANNOTATIONS: Final = _FIELDS.index("annotations")
+_OURS_ALONE: Final = (names.GATE,)
+_OTHERS: Final = tuple(field.name for field in fields(Pod) if field.name not in {"gates", "annotations"})
+_OTHER_VALUES: Final = attrgetter(*_OTHERS)
+_SLOTS: Final = tuple(vars(Pod)[name].__set__ for name in _OTHERS)
+"""What puts a value into a pod that is being made: past the `__setattr__` that keeps everybody from changing one."""
+_PUT_ANNOTATIONS: Final = vars(Pod)["annotations"].__set__
+_PUT_GATES: Final = vars(Pod)["gates"].__set__
 
 
 def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:

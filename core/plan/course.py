@@ -219,10 +219,29 @@ class Courses:
         known = turn.told.get(wish) if shared else None
         if known is not None:
             return Hold(entry.pod, known.queue, known.why, known.announced)
+        decision: Decision | None = self._like(wish, entry, together, turn) if shared else None
+        if decision is not None:
+            return decision
         decision = yield from self._costing(entry, confined, together, turn)
         if isinstance(decision, Hold) and shared:
             turn.told[wish] = decision
+        elif isinstance(decision, Lift) and shared:
+            turn.granted[wish] = self._judge.precedent(entry, decision, together)
         return decision
+
+    def _like(
+        self, wish: tuple[Hashable, Confinement | None], entry: Entry, together: int, turn: Turn
+    ) -> Lift | None:
+        """Lifts a pod as the last one was that asked for the same, without another look; None when it takes one."""
+        precedent = turn.granted.get(wish)
+        if precedent is None or turn.ration is None:
+            return self._judge.like(precedent, entry, together)
+        if turn.answers.recall(entry.pod.uid, (entry,), wish[1]):
+            return None
+        lift = self._judge.like(precedent, entry, together)
+        if lift is not None:
+            self._cuts.spare(entry.pod.uid, turn.ration)
+        return lift
 
     def _costing(
         self, entry: Entry, confined: Confinement | None, together: int, turn: Turn

@@ -63,6 +63,11 @@ class Ration:
         part = self._own.part(self.units)
         return max(OF_A_UNIT, part) if part else 0
 
+    def spare(self) -> None:
+        """One unit more is decided on, for nothing."""
+        if self.units > 1:
+            self.units -= 1
+
     def spend(self, steps: int) -> None:
         """One unit more is decided on, in so many steps."""
         self.units = max(1, self.units - 1)
@@ -112,6 +117,14 @@ class Cuts:
         elif 0 < most < taken:
             self._cut(key)
         return value, taken
+
+    def spare(self, key: Hashable, ration: Ration) -> None:
+        """Takes note of one who was decided on for nothing."""
+        ration.spare()
+        if key in self._times:
+            del self._times[key]
+        if key in self._costly:
+            del self._costly[key]
 
     def _part(self, key: Hashable, fair: int) -> int:
         times = self._times.get(key, 0)

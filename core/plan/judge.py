@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from core import names, reasons
 from core.affinity import NodeRequirement
 from core.cards.assigned import render_assigned
+from core.cards.expression import BAR
 from core.cards.spelling import suggestion
 from core.mgpu.affinity import node_requirement
 from core.objects import Pod
@@ -12,6 +13,7 @@ from core.plan.choice import Choice
 from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.placement import CardPlacement
+from core.plan.precedent import Precedent
 from core.plan.room import Destination
 from core.plan.task_nodes import ANYWHERE, TaskNodes, nodes_of_tasks, starts_in_cycles
 from core.plan.together import note
@@ -174,7 +176,8 @@ class Judge:
         elif room is not None and not displaces:
             records[names.NOMINATED_ANNOTATION] = room.node
         requirement = self._requirement(entry, card, room if task.led else None)
-        return self._booked(entry, assigned, records, requirement, displaces=displaces)
+        claims = self._ledger.devices.wanted(pod)
+        return self._booked(entry, assigned, records, requirement, claims=claims, displaces=displaces)
 
     def lift_apart(self, entry: Entry, lift: Lift, *, nominated: bool) -> Lift:
         """Books a pod anew that was led to a node: it may go to others, and is `nominated` for that one."""
@@ -184,7 +187,44 @@ class Judge:
             records[names.NOMINATED_ANNOTATION] = node
         card = next(iter(lift.assigned), None)
         required = self._requirement(entry, card, None)
-        return self._booked(entry, lift.assigned, records, required, displaces=lift.displaces)
+        claims = self._ledger.devices.wanted(entry.pod)
+        return self._booked(entry, lift.assigned, records, required, claims=claims, displaces=lift.displaces)
+
+    def precedent(self, entry: Entry, lift: Lift, together: int) -> Precedent | None:
+        """What holds for others of the same wish as this pod, which was lifted just now; None where each has to be judged.
+
+        As whoever chooses among cards, asks for more than cards, CPU and memory, or has a queue whose limits are not the only
+        ones: what is left of that changes with each.
+        """
+        ledger, asked, balance = self._ledger, entry.demand.card, balance_of(self._ledger, entry.queue)
+        plain = asked is not None and BAR not in asked.expression and entry.demand.mgpu is None
+        if (
+            not plain
+            or asked is None
+            or balance is None
+            or ledger.subtrees is not None
+            or ledger.naming.records(entry.pod)
+        ):
+            return None
+        as_of = ledger.changes - ledger.admissions
+        return Precedent(lift, asked.card, asked.milli, entry.demand.cpu_memory, balance, together, as_of)
+
+    def like(self, precedent: Precedent | None, entry: Entry, together: int) -> Lift | None:
+        """Lifts a pod as another one of its wish was, if there is enough for it too; None when it has to be judged itself.
+
+        Nothing has happened since then but that others were let in.
+        """
+        ledger = self._ledger
+        if precedent is None or precedent.as_of != ledger.changes - ledger.admissions:
+            return None
+        first, pod = precedent.lift, entry.pod
+        fits = together == precedent.together and precedent.balance.covers(
+            precedent.card, precedent.milli, precedent.cpu_memory
+        )
+        # A DeviceClass that came meanwhile is no change of the books while it serves nobody.
+        if not fits or ledger.devices.wanted(pod) or ledger.naming.records(pod):
+            return None
+        return self._booked(entry, first.assigned, first.records, first.requirement, claims=False)
 
     def _booked(
         self,
@@ -193,15 +233,21 @@ class Judge:
         records: Mapping[str, str],
         required: NodeRequirement,
         *,
-        displaces: bool,
+        claims: bool,
+        displaces: bool = False,
     ) -> Lift:
-        pod = entry.pod
+        """Books a lift; `claims` says whether the pod has any, or will have."""
+        pod, ledger = entry.pod, self._ledger
         lifted = pod.ungated({**pod.annotations, **records})
-        with self._ledger.wakeups.muted():
+        with ledger.wakeups.muted():
             # What it takes from the others of its queue helps none of them, and those behind it are decided on next.
-            self._ledger.assume(lifted)
-        self._ledger.wakeups.publish(entry.queue)
-        self._ledger.devices.tell_again((pod.uid,))
+            if assigned and BAR not in pod.card_name:
+                ledger.let_in(lifted)
+            else:
+                ledger.assume(lifted)
+        ledger.wakeups.publish(entry.queue)
+        if claims:
+            ledger.devices.tell_again((pod.uid,))
         return Lift(pod, entry.queue, assigned, records, required, lifted, displaces=displaces)
 
     def _room(self, entry: Entry, card: str | None, task: TaskNodes) -> Destination | None:

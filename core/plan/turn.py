@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from core import reasons
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Ration
+from core.plan.precedent import Precedent
 from core.plan.remembered import Answers
 from core.plan.together import Verdict
 from core.steps import Steps
@@ -34,6 +35,8 @@ class Turn:
     """Whether the first pod of a fifo queue could not be decided on now."""
     told: dict[Hashable, Hold] = field(default_factory=dict)
     """What pods that ask for the same were told, until a lift changes what is left."""
+    granted: dict[Hashable, Precedent | None] = field(default_factory=dict)
+    """What the last one that was let in of those who ask for the same was granted; None where that is no precedent."""
     told_gangs: dict[Hashable, Verdict | None] = field(default_factory=dict)
     """The same of gangs."""
 

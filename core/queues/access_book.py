@@ -60,8 +60,11 @@ class AccessBook:
 
     def unbook(self, entry: Entry) -> None:
         """Takes out what `book` took in."""
-        if not asks_admission(entry.stage, entry.pod):
-            return
+        if asks_admission(entry.stage, entry.pod):
+            self.let_in(entry)
+
+    def let_in(self, entry: Entry) -> None:
+        """The same of a pod that has been followed so far."""
         queue, namespace = entry.queue, entry.pod.namespace
         pair = self._by_queue[queue][namespace]
         del pair.pods[entry.pod.uid]

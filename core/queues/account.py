@@ -94,3 +94,11 @@ class Account(Sums):
         elif entry.uncounted:
             self.uncounted_pods.pop(entry.pod.uid, None)
         self.add(entry, -1)
+
+    def let_in(self, waiting: Entry) -> None:
+        """The same as to unbook a waiting entry, and to book it as reserved with a record of its lift."""
+        self.line.drop(waiting)
+        add(self.waiting, waiting.charged, -1)
+        add(self.reserved, waiting.charged, 1)
+        if owned_by_job(waiting.pod):
+            add(self.offline, waiting.charged, 1)

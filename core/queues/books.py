@@ -52,6 +52,8 @@ class Books:
         self.groups_served = False
         """Whether PodGroups can be made here: then a scheduler that goes by them names one on each pod, sooner or later."""
         self.changes = 0
+        self.admissions = 0
+        """How many of the changes have let a pod in that waited for one card, and done nothing else."""
         self.queues: dict[str, Queue] = {}
         self.limits: dict[str, Limits] = {}
         self.access = AccessBook(self.queues, settings.queue.access)

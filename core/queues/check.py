@@ -80,6 +80,16 @@ class Balance:
         uses = [Use(card, self.used(card), self.limits.cards.get(card, 0)) for card in asked.alternatives]
         return self._short(asked.expression, asked.milli, total, limit, uses)
 
+    def covers(self, card: str, milli: int, cpu_memory: Amounts) -> bool:
+        """Whether `milli` of a card fit, and CPU and memory with it: as `card_shortfall` and `cpu_memory_shortfall` of the queue itself, without words."""
+        if milli > 0 and self.used(card) + milli > self.limits.cards.get(card, 0):
+            return False
+        for key, limit in self.cpu_memory.items():
+            asked = cpu_memory.get(key, 0)
+            if asked > 0 and self.cpu_memory_used(key) + asked > limit:
+                return False
+        return True
+
     def share_shortfall(self, wanted: Mapping[str, int]) -> Refusal | None:
         """None when the mGPU amounts fit; a key without a limit always does."""
         for key, milli in sorted(wanted.items()):

@@ -35,7 +35,7 @@ class CpuMemoryBook:
         old = self._weights.get(uid)
         if old == new:
             return ""
-        freed = self.drop(uid)
+        freed = self.drop(uid) if old is not None else ""
         if new[1:] != _NOTHING:
             self._weights[uid] = new
             self._add(queue, new[1], new[2])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from core import reasons
 from core.dra.amounts import thousandths
 from core.dra.book import DeviceBook
-from core.dra.booking import Effect
+from core.dra.booking import NO_EFFECT, Effect
 from core.dra.counted import all_counted, unresolved
 from core.dra.record import render_counted
 from core.dra.wants import late_record_of, record_of, unclaimed
@@ -37,8 +37,9 @@ class Devices:
 
     def put_pod(self, pod: Pod, stage: Stage, queue: str) -> None:
         """Books a pod anew."""
-        if self._on:
-            self._changed(self.book.put_pod(pod, stage, queue))
+        effect = self.book.put_pod(pod, stage, queue) if self._on else NO_EFFECT
+        if effect is not NO_EFFECT:
+            self._changed(effect)
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod; unknown UIDs are fine."""

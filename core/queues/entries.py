@@ -69,6 +69,20 @@ class Entries:
         if self.follower is not None and changed is not None:
             self.follower(changed.pod.uid)
 
+    def let_in(self, waiting: Entry, lifted: Entry) -> None:
+        """`replace` for a waiting pod that its own queue lets in with all its records: that helps nobody who waits there."""
+        self.by_uid[lifted.pod.uid] = lifted
+        self.accounts[waiting.queue].let_in(waiting)
+        self._access.let_in(waiting)
+        add(self._reserved, lifted.charged, 1)
+        if lifted.demand.mgpu is not None:
+            self._count_share(lifted, 1)
+        if self._waiting_members:
+            self._count(waiting, -1)
+        if self.subtrees is not None:
+            self.subtrees.replace(waiting, lifted)
+        self._wakeups.publish(waiting.queue)
+
     def _unbook(self, entry: Entry) -> None:
         del self.by_uid[entry.pod.uid]
         self.accounts[entry.queue].unbook(entry)

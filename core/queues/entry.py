@@ -49,6 +49,12 @@ class Entry:
             pod, stage, attribution, demand, demand.amounts, unlifted, allowed, attribution.queue, wish
         )
 
+    def lifted(self, pod: Pod) -> Self:
+        """The entry of this waiting pod once it is `pod`: without our gate, and with the record of the only card that it names."""
+        return type(self)(
+            pod, Stage.RESERVED, self.attribution, self.demand, self.charged, False, True, self.queue
+        )
+
     @property
     def uncounted(self) -> bool:
         """Whether the pod names a card and cannot be counted."""

@@ -66,7 +66,7 @@ class GroupBook:
         """Takes in a pod in its present state. Returns whether its standing in its group changed."""
         old = self._members.get(pod.uid)
         if not pod.group_name:
-            return self.drop_pod(pod.uid)
+            return old is not None and self.drop_pod(pod.uid)
         new = f"{pod.namespace}/{pod.group_name}", Standing.of(pod, self._stages)
         if old == new:
             if new[0] in self._short:

@@ -88,6 +88,23 @@ class Ledger(Books):
         lifts = old.stage is Stage.WAITING and not pod.bound and BAR not in pod.card_name
         self._enter(pod, old, self._entry_of(pod, old.attribution, old.demand if lifts else None))
 
+    def let_in(self, pod: Pod) -> None:
+        """`assume` for the lift of a pod that waits for the only card that it names, in a queue that exists.
+
+        It has the record of that card, and our gate no more. Wakes nobody: what it takes from others of its queue helps none
+        of them.
+        """
+        self.changes += 1
+        self.admissions += 1
+        self._states.assumed[pod.uid] = pod
+        if pod.group_name:
+            self.groups.put_pod(pod)
+        waiting = self._entries.by_uid[pod.uid]
+        lifted = waiting.lifted(pod)
+        self.cpu_memory.put(pod.uid, lifted.queue, lifted.demand.cpu_memory)
+        self.devices.put_pod(pod, lifted.stage, lifted.queue)
+        self._entries.let_in(waiting, lifted)
+
     def forget(self, uid: str) -> None:
         """Takes an assumption back: the write has failed for good."""
         if self._states.assumed.pop(uid, None) is None:
@@ -177,7 +194,9 @@ class Ledger(Books):
 
     def serve_groups(self, served: bool) -> None:
         """Takes in whether there are PodGroups at all. That there are none is not believed any more once there were."""
-        self.groups_served = self.groups_served or served
+        if served and not self.groups_served:
+            self.changes += 1
+            self.groups_served = True
 
     def put_job(self, job: Job) -> None:
         """Takes in a Volcano Job; its pods may charge another queue now."""

@@ -52,7 +52,8 @@ class Line:
         del places[bisect_left(places, place)]
         if not places:
             del self.by_wish[wish]
-        self.grouped -= entry.pod.group_name != ""
+        if self.grouped:
+            self.grouped -= entry.pod.group_name != ""
         self._new.pop(entry.pod.uid, None)
 
     def entries(self) -> list[Entry]:

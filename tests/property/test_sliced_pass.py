@@ -200,13 +200,15 @@ class Sliced(Controller):
         self.under_way = None
         self.flights = {}
         super().restart()
-        assume = self.ledger.assume
+        for verb in ("assume", "let_in"):
+            setattr(self.ledger, verb, self.checked(getattr(self.ledger, verb)))
 
-        def checked(pod: Pod) -> None:
-            assume(pod)
+    def checked(self, book: Callable[[Pod], None]) -> Callable[[Pod], None]:
+        def booked(pod: Pod) -> None:
+            book(pod)
             self.is_within_what_is_shown(pod)
 
-        self.ledger.assume = checked  # type: ignore[method-assign]
+        return booked
 
     def is_within_what_is_shown(self, pod: Pod) -> None:
         """By a ledger that has listed what this one has been shown, and takes nothing over from it."""

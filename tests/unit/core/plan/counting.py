@@ -19,6 +19,10 @@ class Counted(Ledger):
         self._count(pod)
         super().assume(pod)
 
+    def let_in(self, pod: Pod) -> None:
+        self._count(pod)
+        super().let_in(pod)
+
     def retract(self, assumed: Pod) -> None:
         self._count(assumed)
         super().retract(assumed)
