@@ -156,9 +156,9 @@ class Caches:
         return True
 
     def give_back(self) -> None:
-        """From now on the ledger has the pods as they are observed: the time of leading is over."""
+        """From now on the ledger has the pods as they are observed, many of them once it is settled: the time of leading is over."""
         self.ledger.forget_all()
-        edited = [view for view in self.pods.values() if self.records.as_booked(view) is not view]
+        edited = [view for key in self.records.edited if (view := self.pods.get(key)) is not None]
         self.records.release()
         for view in edited:
             self.ledger.put_pod(view)

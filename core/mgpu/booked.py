@@ -5,7 +5,7 @@ pod are those of its record as it was first seen, or as they were assigned here,
 what differs from that is mended in the cluster and changes nothing in the books.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from core import names
@@ -42,6 +42,7 @@ class RecordBook:
         self._nodes = nodes
         self._bookings: dict[str, _Booking] = {}
         self._keeping = False
+        self._edited: dict[str, str] = {}
 
     def keep(self, pods: Iterable[Pod]) -> None:
         """Books what these pods say, and from now on what every pod says first."""
@@ -49,10 +50,16 @@ class RecordBook:
         for pod in pods:
             self.as_booked(pod)
 
+    @property
+    def edited(self) -> Collection[str]:
+        """The pods that are booked otherwise than they were shown last, as `namespace/name`."""
+        return self._edited.values()
+
     def release(self) -> None:
         """Forgets everything."""
         self._keeping = False
         self._bookings.clear()
+        self._edited.clear()
 
     def as_booked(self, pod: Pod) -> Pod:
         """The pod with the record that is booked for it; the very same object where that is the one it has.
@@ -61,6 +68,14 @@ class RecordBook:
         """
         if not self._keeping or not pod.shares:
             return pod
+        booked = self._booked(pod)
+        if booked is pod:
+            self._edited.pop(pod.uid, None)
+        else:
+            self._edited[pod.uid] = pod.key
+        return booked
+
+    def _booked(self, pod: Pod) -> Pod:
         if not counts(pod):
             self.drop(pod.uid)
             return pod
@@ -89,6 +104,7 @@ class RecordBook:
     def drop(self, uid: str) -> None:
         """Forgets a pod that has ended or is gone."""
         self._bookings.pop(uid, None)
+        self._edited.pop(uid, None)
 
     def sound(self, pod: Pod) -> bool:
         """Whether the record names, for each container, as many cards of the node as it asks for.

@@ -182,9 +182,8 @@ class Courses:
             while left:
                 yield left.popleft()
         finally:
-            for decision in left:
-                if isinstance(decision, Lift):
-                    self._ledger.retract(decision.lifted)
+            if left:
+                self._ledger.retract_all([each.lifted for each in left if isinstance(each, Lift)])
 
     # -- one pod or group, with the effort that is due ----------------------------------------------------------
 

@@ -12,13 +12,16 @@ from core.plan.gang import Member
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
-from core.steps import Steps
+from core.steps import Pace, Steps
 
 NO_CARD = ""
 """The one alternative of a member without cards."""
 
 _IN_ONE_STEP: Final = 8
 """Members that are given back in about half a millisecond."""
+
+_CHECKED_IN_A_STEP: Final = 200
+"""Members that are compared with what they were in as long."""
 
 
 class OvertakenError(Exception):
@@ -39,6 +42,7 @@ class LedgerTrial:
         self._entries: Mapping[str, Entry] = {entry.pod.uid: entry for entry in entries}
         self._queue = ledger.queues.get(entries[0].queue) if entries else None
         self._changes = ledger.changes
+        self._touched = ledger.touched.changes
         self._shortfall_of = shortfall_of
         self._lift = lift
         self._taken: list[str] = []
@@ -53,11 +57,11 @@ class LedgerTrial:
 
     def take(self, member: Member, card: str) -> Steps[bool]:
         """Lifts the member in the ledger; false, and nothing changed, when it does not fit. Raises OvertakenError."""
-        self._check()
+        yield from self._check()
         entry = self._entry(member.uid)
         shortfall = yield from self._shortfall_of(entry, card)
         while self._ledger.changes != self._changes:
-            self._check()
+            yield from self._check()
             entry = self._entry(member.uid)
             shortfall = yield from self._shortfall_of(entry, card)
         if shortfall is not None:
@@ -67,7 +71,7 @@ class LedgerTrial:
             return False
         with self._ledger.wakeups.muted():
             self.lifts[member.uid] = self._lift(entry, card)
-        self._changes = self._ledger.changes
+        self._has_seen_all()
         self._taken.append(member.uid)
         self.most = max(self.most, len(self._taken))
         return True
@@ -77,7 +81,7 @@ class LedgerTrial:
         self._retract(lift)
         with self._ledger.wakeups.muted():
             self.lifts[lift.pod.uid] = anew(self._entry(lift.pod.uid), lift)
-        self._changes = self._ledger.changes
+        self._has_seen_all()
 
     def give_back(self) -> None:
         """Takes the last lift back."""
@@ -92,16 +96,22 @@ class LedgerTrial:
             yield
 
     def drop(self) -> None:
-        """The same in one piece, for steps that nobody goes on with."""
-        while self._taken:
-            self.give_back()
+        """The same at once, for steps that nobody goes on with; the ledger books many of them anew only when it is settled."""
+        with self._ledger.wakeups.muted():
+            self._ledger.retract_all([lift.lifted for lift in self.lifts.values()])
+        self._taken.clear()
+        self.lifts.clear()
 
     def _retract(self, lift: Lift) -> None:
         unchanged = self._ledger.changes == self._changes
         with self._ledger.wakeups.muted():
             self._ledger.retract(lift.lifted)
         if unchanged:
-            self._changes = self._ledger.changes
+            self._has_seen_all()
+
+    def _has_seen_all(self) -> None:
+        """Takes what has changed last for the trial's own doing."""
+        self._changes, self._touched = self._ledger.changes, self._ledger.touched.changes
 
     def _entry(self, uid: str) -> Entry:
         """A member that is not taken, in its newest state."""
@@ -110,27 +120,32 @@ class LedgerTrial:
             raise OvertakenError
         return entry
 
-    def _check(self) -> None:
+    def _check(self) -> Steps[None]:
         """Raises OvertakenError unless every member still is what it was, those that were taken as they were booked.
 
-        Also while pods are left to be booked anew, for nobody knows what is left before that.
+        Also while pods are left to be booked anew, for nobody knows what is left before that. Costs what has changed since the
+        last time; nobody else lets members in, so of that nothing is missed.
         """
-        ledger = self._ledger
-        if ledger.changes == self._changes:
-            return
-        self._changes = ledger.changes
-        stands = all(self._stands(lift) for lift in self.lifts.values()) and all(
-            ledger.current(entry) is not None for uid, entry in self._entries.items() if uid not in self.lifts
-        )
-        queue = next(iter(self._entries.values())).queue if self._entries else ""
-        if not stands or not ledger.settled or ledger.queues.get(queue) is not self._queue:
-            raise OvertakenError
+        ledger, queue = self._ledger, next(iter(self._entries.values())).queue if self._entries else ""
+        while ledger.changes != self._changes:
+            touched = ledger.touched.since(self._touched)
+            self._has_seen_all()
+            if not ledger.settled or ledger.queues.get(queue) is not self._queue:
+                raise OvertakenError
+            pace = Pace(_CHECKED_IN_A_STEP)
+            for uid in self._entries if touched is None else touched:
+                if pace.due():
+                    yield
+                if uid in self._entries and not self._stands(uid):
+                    raise OvertakenError
 
-    def _stands(self, lift: Lift) -> bool:
-        """Whether a member that was taken can still be lifted so: another state of it than the booked one never can."""
-        uid = lift.pod.uid
-        observed = self._ledger.observed(uid)
-        return self._ledger.assumed(uid) is lift.lifted and (observed is lift.pod or observed == lift.pod)
+    def _stands(self, uid: str) -> bool:
+        """Whether a member is what it was. Of one that was taken another state than the booked one can never be lifted so."""
+        ledger, lift = self._ledger, self.lifts.get(uid)
+        if lift is None:
+            return ledger.current(self._entries[uid]) is not None
+        observed = ledger.observed(uid)
+        return ledger.assumed(uid) is lift.lifted and (observed is lift.pod or observed == lift.pod)
 
 
 def member_of(ledger: Ledger, entry: Entry, *, tight: bool) -> Member:

@@ -52,6 +52,8 @@ class Books:
         self.groups_served = False
         """Whether PodGroups can be made here: then a scheduler that goes by them names one on each pod, sooner or later."""
         self.changes = 0
+        self.touched = Journal[str]()
+        """The pods that came, changed or went, and of which something was assumed or taken back, by UID; but not let in."""
         self.admissions = 0
         """How many of the changes have let a pod in that waited for one card, and done nothing else."""
         self.queues: dict[str, Queue] = {}

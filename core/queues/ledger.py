@@ -5,7 +5,7 @@ touches, not what exists. What the controller has decided but the watch has not 
 pods (`assume`) and taken back when the write fails (`forget`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from operator import attrgetter
 
 from core.cards.expression import BAR, split
@@ -53,12 +53,12 @@ class Ledger(Books):
         if not (pod.asks or pod.gated or pod.group_name or occupies(pod) or self.stages.holds(pod)):
             self.drop_pod(pod.uid)
             return
-        self.changes += 1
+        self._touch(pod.uid)
         self._book(self._states.see(self.naming.named(pod)))
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine: a missed delete may be found twice."""
-        self.changes += 1
+        self._touch(uid)
         pod = self._states.drop(uid)
         if pod is not None and self.groups.drop_pod(uid):
             self._group_changed(f"{pod.namespace}/{pod.group_name}")
@@ -75,7 +75,7 @@ class Ledger(Books):
 
     def assume(self, pod: Pod) -> None:
         """Books a pod as it will be once the write under way, a lift or a bind, has gone through."""
-        self.changes += 1
+        self._touch(pod.uid)
         self._states.assumed[pod.uid] = pod
         self.groups.put_pod(pod)
         old = self.entry(pod.uid)
@@ -109,6 +109,7 @@ class Ledger(Books):
         """Takes an assumption back: the write has failed for good."""
         if self._states.assumed.pop(uid, None) is None:
             return
+        self.touched.note(uid)
         unnamed = self.naming.as_it_is(uid)
         observed = self._states.see(self.naming.named(unnamed)) if unnamed is not None else self.observed(uid)
         if observed is not None:
@@ -122,10 +123,18 @@ class Ledger(Books):
         if self.assumed(assumed.uid) is assumed:
             self.forget(assumed.uid)
 
+    def retract_all(self, assumed: Iterable[Pod]) -> None:
+        """Takes these assumptions back. Many pods stay booked by them until `settle`."""
+        self._forget_these([pod.uid for pod in assumed if self.assumed(pod.uid) is pod])
+
     def forget_all(self) -> None:
-        """Takes every assumption back: the time of leading is over."""
-        for uid in tuple(self._states.assumed):
-            self.forget(uid)
+        """Takes every assumption back: the time of leading is over. Many pods stay booked by them until `settle`."""
+        self._forget_these(tuple(self._states.assumed))
+
+    def _forget_these(self, uids: Collection[str]) -> None:
+        for uid in uids:
+            del self._states.assumed[uid]
+        self._backlog.put(uids)
 
     def fix_queue(self, pod: Pod) -> str:
         """From now on a pod that was let in without a record charges the queue that it does now, whatever changes."""
@@ -277,8 +286,11 @@ class Ledger(Books):
             return
         pod = self.pod(uid)
         if pod is not None:
-            self.changes += 1
+            self._touch(uid)
             self._book(pod)
+        elif self.entry(uid) is not None:
+            # Assumed before the watch showed the pod at all, and taken back since.
+            self.drop_pod(uid)
 
     def _node_changed(self, name: str, change: NodeChange) -> None:
         self.changes += 1
@@ -295,6 +307,11 @@ class Ledger(Books):
         self.wakeups.room_freed(change.room)
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
+
+    def _touch(self, uid: str) -> None:
+        """Notes a change of a pod."""
+        self.changes += 1
+        self.touched.note(uid)
 
     def _book(self, pod: Pod) -> None:
         self._sources.follow(pod)

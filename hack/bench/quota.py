@@ -10,6 +10,7 @@ from core.plan.lift import Planner
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.steps import finish
 from hack.bench import samples
 from hack.bench.clock import cpu_ms, in_turns, settled
 from hack.bench.effort import FULL, Effort
@@ -183,6 +184,7 @@ class Case:
         self._ledger.wakeups.look_at(*self._queues)
         result = work()
         self._ledger.forget_all()
+        finish(self._ledger.settle())
         self._ledger.wakeups.room_freed(self._ledger.inventory.cards())
         self._ledger.wakeups.take_queues()
         return result

@@ -175,6 +175,7 @@ def test_what_is_taken_back_leaves_nothing(crowds: list[Crowd], quota: int) -> N
     ledger, untouched = (listed({}, crowds, quota, None) for _ in range(2))
     passes(ledger, {})
     ledger.forget_all()
+    finish(ledger.settle())
     ledger.wakeups.publish(*QUEUES)
     untouched.wakeups.publish(*QUEUES)
     assert figures(ledger) == figures(untouched)

@@ -8,6 +8,7 @@ from core.names import MGPU_CORE, MGPU_MEMORY
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.stage import Stage
+from core.steps import finish
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
 
@@ -169,6 +170,15 @@ def test_what_is_assumed_of_a_pod_that_the_watch_has_not_shown_can_be_taken_back
     assert sums(ledger)[2] == TWO
     ledger.forget("uid-ml-p")
     assert (sums(ledger), ledger.pods_on("n1")) == (({}, {}, {}), [])
+
+
+def test_so_can_it_with_everything_else_at_the_end_of_a_time_of_leading(ledger: Ledger) -> None:
+    for number in range(100):
+        ledger.assume(a_pod(f"p{number}").gpu(1).card("A").in_queue("q").bound_to("n1").view())
+    ledger.forget_all()
+    assert not ledger.settled, "so many are taken out in steps"
+    finish(ledger.settle())
+    assert (sums(ledger), ledger.pods_on("n1"), list(ledger.entries())) == (({}, {}, {}), [], [])
 
 
 @pytest.mark.parametrize(
