@@ -6,7 +6,7 @@ from typing import TypeVar
 import pytest
 
 from core.objects import Pod
-from core.plan import effort
+from core.plan import course, effort, rotation
 from core.plan.lift import Planner
 from core.queues.entry import Entry
 from core.steps import finish
@@ -149,3 +149,50 @@ def test_a_pass_that_is_given_up_leaves_nothing_booked() -> None:
     finish(ledger.settle())
     assert ledger.used("q", "A") == 0
     assert not [entry for entry in ledger.entries() if ledger.assumed(entry.pod.uid)]
+
+
+DECIDED = 40
+PASSED = 5
+
+
+def a_gang_with_one_more() -> Counted:
+    """All but the last are let in together; it is looked at alone, behind all of them."""
+    ledger = Counted()
+    ledger.put_node(a_node("n").card("A", MEMBERS).view())
+    for queue in ("q", "other"):
+        ledger.put_queue(a_queue(queue).cards({"A": MEMBERS}).view())
+    ledger.put_group(a_group("g").in_queue("q").min_member(DECIDED).view())
+    for number in range(DECIDED + 1):
+        ledger.put_pod(a_pod(f"p{number:03}").gpu(1).card("A").in_group("g").gated().view())
+    return ledger
+
+
+def after_the_gang(ledger: Counted, meanwhile: Callable[[], object] = lambda: None) -> list[str]:
+    """What a pass yields once the gang is let in, '' for a pause; something happens at the first of them."""
+    found: list[str] = []
+    lifted = 0
+    for item in Planner(ledger).run(["q"]):
+        if lifted >= DECIDED:
+            found.append("" if item is None else item.pod.name)
+            if len(found) == 1:
+                meanwhile()
+        lifted += item is not None
+    return found
+
+
+def test_passing_by_those_who_were_decided_on_together_goes_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course, "_PASSED_IN_A_STEP", PASSED)
+    before_the_last = after_the_gang(a_gang_with_one_more())
+    assert before_the_last.index(f"p{DECIDED:03}") == DECIDED // PASSED - 1
+
+
+def test_others_have_their_turn_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course, "_PASSED_IN_A_STEP", PASSED)
+    monkeypatch.setattr(rotation, "BEFORE_OTHERS", 0)
+    ledger = a_gang_with_one_more()
+
+    def wake() -> None:
+        ledger.put_pod(a_pod("urgent").gpu(1).card("A").in_queue("other").gated().view())
+
+    lifted = [name for name in after_the_gang(ledger, wake) if name]
+    assert lifted == ["urgent", f"p{DECIDED:03}"]
