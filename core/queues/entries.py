@@ -81,6 +81,8 @@ class Entries:
             self._count(waiting, -1)
         if self.subtrees is not None:
             self.subtrees.replace(waiting, lifted)
+        if self.follower is not None:
+            self.follower(lifted.pod.uid)
         self._wakeups.publish(waiting.queue)
 
     def _unbook(self, entry: Entry) -> None:

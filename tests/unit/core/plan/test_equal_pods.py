@@ -172,3 +172,10 @@ def test_members_beyond_the_minimum_of_their_group_are_let_in_so_too() -> None:
     assert len(lifted(found)) == 6
     assert [entry.pod.name for entry in ledger.waiting("q")] == ["p006", "p007"]
     assert ledger.queues_with(f"{DEFAULT_NAMESPACE}/g") == {"q"}
+
+
+def test_whoever_follows_the_books_hears_of_each() -> None:
+    ledger, heard = crowd(3), list[str]()
+    ledger.follow(heard.append)
+    found = run(ledger)
+    assert heard == [decision.pod.uid for decision in found]
