@@ -44,6 +44,11 @@ def test_the_quick_start_ends_as_it_says(
     """What it says before, of image, chart and command, is told by the tests of those."""
     del installation
     cluster.add_nodes(gpu_node("gpu-1", product="NVIDIA-H200", cards=8, memory_mib=143771))
-    follow(PAGE, tmp_path, environment)
+    try:
+        follow(PAGE, tmp_path, environment)
+    finally:
+        # The page deletes it in the end, if it gets there.
+        queue = cluster.api.path("scheduling.volcano.sh/v1beta1", "Queue", name="research")
+        cluster.api.delete(queue).expect(200, 404)
     assert {*files(PAGE)} == {"queue.yaml", "train.yaml", "mistake.yaml"}
     assert len([*commands(PAGE)]) > 8
