@@ -98,6 +98,7 @@ def namespace_of(kubeconfig: Path | None = None, context: str | None = None) -> 
         except OSError as error:
             raise ConfigurationError(f"cannot use the pod's service account: {describe(error)}") from error
     files = str(kubeconfig) if kubeconfig is not None else _default_kubeconfig()
+    _require_one(files)
     try:
         contexts, current = list_kube_config_contexts(files)
         chosen = current if context is None else next(one for one in contexts or () if one["name"] == context)

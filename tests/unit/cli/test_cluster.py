@@ -116,6 +116,16 @@ async def test_what_the_cluster_refuses_is_the_error(run: Run, tmp_path: Path) -
     assert remedy.startswith("try: have somebody with these rights write `cardquota dump -o FILE`")
 
 
+@pytest.mark.parametrize(
+    "command", [["queues"], ["cards"], ["explain", "p"], ["place", "p"], ["can-run", "-"]]
+)
+async def test_without_a_kubeconfig_the_error_says_so(run: Run, command: list[str], tmp_path: Path) -> None:
+    """And no library says anything before it."""
+    outcome = await asyncio.to_thread(run, *command, "--kubeconfig", tmp_path / "none")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith("error: no kubeconfig at ")
+
+
 @pytest.mark.parametrize("command", ["queues", "cards"])
 async def test_without_a_cluster_the_error_says_so(run: Run, command: str, tmp_path: Path) -> None:
     outcome = await asyncio.to_thread(run, command, "--kubeconfig", tmp_path / "none")
