@@ -130,8 +130,9 @@ def test_there_is_an_answer_or_a_clear_error(data: st.DataObject) -> None:
             assert status in (0, 1, 2, 3)
             if status == 2:
                 assert out == ""
-                last = err.splitlines()[-1]
-                assert last.startswith("error: ")
-                assert len(last) > len("error: ") + 10
+                *_, said, remedy = err.splitlines()
+                assert said.startswith("error: ")
+                assert len(said) > len("error: ") + 10
+                assert remedy.startswith(("try: ", "See '"))
             elif form == "json":
                 json.loads(out)
