@@ -112,7 +112,10 @@ def _wish(pod: Pod, demand: Demand, *, allowed: bool) -> Hashable:
     card = (asked.expression, asked.milli) if asked is not None else None
     weight = demand.cpu_memory
     # Its PodGroup may be missing, and of Volcano's scheduler's pods the name of it.
-    group = (pod.namespace, pod.group_name) if pod.group_name else pod.scheduler_name
+    group: Hashable = (pod.namespace, pod.group_name) if pod.group_name else pod.scheduler_name
+    if demand.mgpu is not None:
+        # Those of its task that are on their way decide where it may be led.
+        group = group, pod.task
     gates = frozenset(pod.gates) if len(pod.gates) > 1 else None
     # A DeviceClass may serve any of these.
     extended = tuple(sorted((resource, pod.requests[resource]) for resource in pod.extended))

@@ -254,6 +254,16 @@ def test_a_member_above_the_minimum_waits_until_those_before_it_have_their_node(
     assert len(cluster.cycles()) == 3
 
 
+def test_a_member_above_the_minimum_is_not_held_for_those_of_another_task() -> None:
+    """Both ask for the same, but nobody of its own task is on the way."""
+    cluster = Cluster(2, host("m0", 1), host("m1", 1))
+    cluster.put(*(member(f"p{n}", 50) for n in range(3)), member("p3", 50, task="v"))
+    lifted = cluster.lift()
+    assert (lifted["p0"], lifted["p1"], lifted["p3"]) == ("m0", "m0", "m1")
+    assert "node m0 has none for it" in cluster.held["p2"].why.message
+    assert {*cluster.cycles()} == {"p0", "p1", "p3"}
+
+
 def test_nobody_is_led_beside_members_that_are_not() -> None:
     cluster = Cluster(3, host("m0", 1), host("m1", 1), host("m2", 1))
     cluster.put(*(member(f"p{n}", 80) for n in range(3)))
