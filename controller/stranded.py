@@ -2,7 +2,7 @@
 
 A lifted pod is led to nodes on which its room is booked. That room may go with its node; and a pod that was not led anywhere
 may be sent to a full node again and again. One that was nominated for its node and may go to others is nominated for another one
-then; nothing else is changed here.
+when that does not take it any more, and when its bind was refused too often; nothing else is changed here.
 """
 
 from collections import OrderedDict
@@ -58,6 +58,8 @@ class StrandedPods:
         self._nominate = nominate
         self._denied: OrderedDict[str, dict[str, int]] = OrderedDict()
         """How often a pod's bind was refused, by UID and node."""
+        self._due: set[str] = set()
+        """Pods that are to be nominated for another node, for another refused bind was one too many."""
         self._looks: WorkQueue[str] = WorkQueue(self._look, slots=1)
         self._leading = False
         caches.pods.subscribe(self._pod_changed)
@@ -78,6 +80,7 @@ class StrandedPods:
             self._leading = False
             self._looks.clear()
             self._denied.clear()
+            self._due.clear()
 
     def refused(self, pod: Pod, node: str, reason: str) -> None:
         """Counts a bind that was refused."""
@@ -90,6 +93,7 @@ class StrandedPods:
             self._denied.popitem(last=False)
         times, odd = divmod(nodes[node], DENIALS)
         if self._leading and not odd and times & (times - 1) == 0:
+            self._due.add(pod.uid)
             self._looks.add(pod.uid)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -100,6 +104,7 @@ class StrandedPods:
 
     def _drop(self, uid: str) -> None:
         self._denied.pop(uid, None)
+        self._due.discard(uid)
         self._looks.discard(uid)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -111,6 +116,8 @@ class StrandedPods:
     async def _look(self, uid: str) -> float | None:
         """Says what there is to be said about a pod. See kube.workqueue.Work."""
         ledger = self._caches.ledger
+        due = uid in self._due
+        self._due.discard(uid)
         pod = ledger.observed(uid)
         if pod is None or ledger.stages.of(pod) is not Stage.RESERVED:
             return None
@@ -135,6 +142,10 @@ class StrandedPods:
             elsewhere = await self._caches.turns.finish(nodes_with_room(ledger, pod, but=node))
             latest = ledger.observed(uid)
             if elsewhere and latest is not None and not latest.bound:
+                other = next((name for name in elsewhere if name != place), "")
+                if due and place and other and nominated_for(latest) == place:
+                    # Its scheduler does not use the place that it has, whatever speaks against that.
+                    self._nominate(latest, other)
                 notice = node_full_notice(queue, node, denials, elsewhere)
                 self._announcements.astray(pod, *notice, news=node)
         return again_s

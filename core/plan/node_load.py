@@ -56,13 +56,21 @@ class NodeLoad:
         taint = untolerated(self._node.taints, tolerations) if self._node.taints else None
         if taint is not None:
             return f"it has the taint {taint}, which the pod does not tolerate"
+        short = self.short_of(requests, priority)
+        return f"it has not enough {short} left" if short else ""
+
+    def short_of(self, requests: Amounts, priority: int) -> str:
+        """The first resource of which the node has too little for such a pod, by name; empty where it has enough of all.
+
+        Of the pods on the node those count that have this priority or a higher one.
+        """
         free = self._free.get(priority)
         if free is None:
             free = self._free[priority] = self._left(priority)
         for key, milli in requests:
             left = free.get(key)
             if left is not None and milli > left - self._expected.get(key, 0):
-                return f"it has not enough {key} left"
+                return key
         return ""
 
     def shows(self, requests: Amounts) -> bool:

@@ -12,6 +12,7 @@ from core.mgpu.node import NodeModel, NodeState, canonical, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
 from core.objects.taints import untolerated
+from core.plan.node_load import EVERYBODY, NodeLoad, requests_of
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on, shared_on
 from core.steps import Steps
@@ -23,13 +24,16 @@ _ANEW: Final = "what its owner creates instead is led to nodes that have room th
 
 
 def room_gone(ledger: Ledger, pod: Pod) -> str:
-    """Why none of the nodes that the pod was led to takes it any more; empty while one does, or where it may go anywhere."""
+    """Why none of the nodes that the pod was led to takes it any more; empty while one does, or where it may go anywhere.
+
+    Pods of a lower priority do not stand in its way: its scheduler may displace them.
+    """
     ask = mgpu_ask(pod)
     if not isinstance(ask, MgpuAsk):
         return ""
     found = []
     for name in led_to(pod):
-        why = _closed(ledger, pod, ask, name)
+        why = _closed(ledger, pod, ask, name, pod.priority)
         if not why:
             return ""
         found.append(f"node {name} {why}")
@@ -37,9 +41,9 @@ def room_gone(ledger: Ledger, pod: Pod) -> str:
 
 
 def place_gone(ledger: Ledger, pod: Pod) -> bool:
-    """Whether the node does not take the pod any more that it was nominated for."""
+    """Whether the node does not take the pod any more that it was nominated for, as it is: nobody is to be displaced."""
     ask, name = mgpu_ask(pod), nominated_for(pod)
-    return bool(name) and isinstance(ask, MgpuAsk) and bool(_closed(ledger, pod, ask, name))
+    return bool(name) and isinstance(ask, MgpuAsk) and bool(_closed(ledger, pod, ask, name, EVERYBODY))
 
 
 def nodes_with_room(ledger: Ledger, pod: Pod, but: str) -> Steps[list[str]]:
@@ -49,7 +53,7 @@ def nodes_with_room(ledger: Ledger, pod: Pod, but: str) -> Steps[list[str]]:
         return found
     for name in [name for name in ledger.nodes if name != but]:
         yield
-        if name in ledger.nodes and not _closed(ledger, pod, ask, name):
+        if name in ledger.nodes and not _closed(ledger, pod, ask, name, EVERYBODY):
             found.append(name)
             if len(found) > NAMED:
                 break
@@ -77,8 +81,11 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str) -> str:
-    """Why a node does not take the pod; empty where it does."""
+def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int) -> str:
+    """Why a node does not take the pod; empty where it does.
+
+    Of the CPU and the like that pods on the node have, that of this priority and higher ones counts.
+    """
     node = ledger.nodes.get(name)
     if node is None:
         return "is gone"
@@ -94,8 +101,23 @@ def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str) -> str:
     if fits(ask, model, state, ledger.settings) is not None:
         return "has no room on its cards"
     booked = name in booked_on(pod)
+    load = NodeLoad(node, lambda: _others_on(ledger, pod, name))
+    if not booked:
+        for uid, entry in ledger.led_to(name).items():
+            if uid != pod.uid:
+                load.expect(entry.pod)
+    requests = requests_of(pod)
+    if not load.shows(requests):
+        return "does not show all devices that the pod asks for"
+    short = load.short_of(requests, priority)
+    if short:
+        return f"has not enough {short} left"
     promised = [] if booked else [*promised_on(ledger, name, but=pod), *shared_on(ledger, name, pod)]
     return "" if _beside(ask, promised, model, state, ledger) else "has promised its room to others"
+
+
+def _others_on(ledger: Ledger, pod: Pod, name: str) -> list[Pod]:
+    return [each for each in (*ledger.pods_on(name), *ledger.bystanders_on(name)) if each.uid != pod.uid]
 
 
 def _beside(

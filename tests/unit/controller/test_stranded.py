@@ -173,3 +173,46 @@ async def test_a_new_leader_finds_out_whose_place_is_gone() -> None:
     async with world.running():
         await world.later()
     assert world.nominated == [("nominated", "m2")]
+
+
+async def test_it_is_not_nominated_for_a_node_without_cpu_for_it() -> None:
+    world = World(
+        NOMINATED.request("cpu", 2),
+        a_pod("cpu").request("cpu", 7).bound_to("m2"),
+        nodes=(M1, M2.allocatable("cpu", 8), a_node("m3").mgpu(1, memory=16384).allocatable("cpu", 8)),
+    )
+    async with world.running():
+        show(world.caches.nodes, "m1", M1.cordoned().view())
+        await world.later()
+    assert world.nominated == [("nominated", "m3")]
+
+
+async def test_who_lost_the_cpu_of_its_place_is_nominated_anew_after_three_refusals() -> None:
+    """No node changes when pods without shares are bound there; the scheduler sends it where its sums have room."""
+    pod = NOMINATED.request("cpu", 2)
+    world = World(pod, nodes=(M1.allocatable("cpu", 8), M2.cordoned(), a_node("m3").mgpu(1, memory=16384)))
+    async with world.running():
+        await world.later()
+        show(world.caches.pods, "ml/cpu", a_pod("cpu").request("cpu", 7).bound_to("m1").view())
+        world.deny(pod, DENIALS - 1, node="m2")
+        await world.later()
+        assert world.nominated == []
+        world.deny(pod, node="m2")
+        await world.later()
+    assert world.nominated == [("nominated", "m3")]
+
+
+@pytest.mark.parametrize("denied", ["m1", "m2"])
+async def test_a_nominated_pod_that_was_refused_three_times_is_nominated_for_another_node(
+    denied: str,
+) -> None:
+    """Be it at its place, or because the scheduler does not use that for a reason of its own."""
+    full = M2 if denied == "m1" else M2.cordoned()
+    world = World(NOMINATED, nodes=(M1, full, a_node("m3").mgpu(1, memory=16384)))
+    async with world.running():
+        world.deny(NOMINATED, DENIALS, node=denied)
+        assert await world.later() == [("Pod nominated", reasons.MGPU_NODE_FULL)]
+        # A change of its node alone is no reason for another one.
+        show(world.caches.nodes, "m1", M1.label("a", "b").view())
+        await world.later()
+    assert world.nominated == [("nominated", "m2" if denied == "m1" else "m3")]

@@ -3,7 +3,14 @@
 import pytest
 
 from core import names, reasons
-from core.plan.stuck import NAMED, node_full_notice, nodes_with_room, room_gone, room_gone_notice
+from core.plan.stuck import (
+    NAMED,
+    node_full_notice,
+    nodes_with_room,
+    place_gone,
+    room_gone,
+    room_gone_notice,
+)
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
@@ -81,6 +88,47 @@ def test_only_nodes_that_take_the_pod_now_are_named() -> None:
     )
     assert finish(nodes_with_room(ledger, free.view(), but="m1")) == ["m4", "m5"], "m3 is booked for p"
     assert finish(nodes_with_room(ledger, a_pod("cpu").view(), but="")) == []
+
+
+def host(name: str, cpu: int = 8, places: int = 10) -> NodeBuilder:
+    return a_node(name).mgpu(2, memory=16384).allocatable("cpu", cpu).allocatable("pods", places)
+
+
+def cpu_pod(name: str, node: str, cpu: int = 7, priority: int = 0) -> PodBuilder:
+    return a_pod(name).request("cpu", cpu).put("spec", "priority", value=priority).bound_to(node)
+
+
+def test_a_node_without_cpu_places_or_another_device_for_the_pod_has_no_room() -> None:
+    """A scheduler places no pod there, whatever its cards have left. Who is expected takes of it too."""
+    pod = a_pod("p").mgpu(core=60, memory=2048).request("cpu", 2)
+    expected = a_pod("e").mgpu(core=60, memory=2048).request("cpu", 7).led_to("m3")
+    ledger = books(
+        *(host(f"m{n}") for n in range(1, 4)), host("m4", places=1), pods=(cpu_pod("c", "m2"), expected)
+    )
+    ledger.put_pod(cpu_pod("d", "m4", cpu=1).view())
+    assert finish(nodes_with_room(ledger, pod.view(), but="")) == ["m1"]
+    for number, disks in ((5, 1), (6, 0)):
+        ledger.put_node(host(f"m{number}").allocatable("example.com/disk", disks).view())
+    assert finish(nodes_with_room(ledger, pod.view(), but="")) == ["m1", "m5", "m6"]
+    assert finish(nodes_with_room(ledger, pod.request("example.com/disk", 1).view(), but="")) == ["m5"]
+
+
+def test_the_place_of_a_nominated_pod_goes_with_its_cpu() -> None:
+    """Those with whom it shares the place had theirs when it was booked."""
+    pod = a_pod("p").mgpu(core=60, memory=2048).request("cpu", 4).nominated_for("m1")
+    mate = a_pod("e").mgpu(core=60, memory=2048).request("cpu", 4).nominated_for("m1")
+    ledger = books(host("m1"), pods=(pod, mate))
+    assert not place_gone(ledger, pod.view())
+    ledger.put_pod(cpu_pod("c", "m1").view())
+    assert place_gone(ledger, pod.view())
+
+
+def test_a_led_pod_lacks_the_cpu_that_others_of_its_priority_have() -> None:
+    """Lower ones may be displaced for it: it may have been led there for that."""
+    pod = POD.request("cpu", 2).put("spec", "priority", value=5)
+    assert room_gone(books(host("m1"), pods=(pod, cpu_pod("c", "m1", priority=4))), pod.view()) == ""
+    ledger = books(host("m1"), pods=(pod, cpu_pod("c", "m1", priority=5)))
+    assert room_gone(ledger, pod.view()) == "node m1 has not enough cpu left"
 
 
 def test_the_words_name_nodes_and_the_way_out() -> None:
