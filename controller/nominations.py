@@ -6,6 +6,7 @@ given a member the place of another one meanwhile, the other one is nominated fo
 """
 
 import logging
+from http import HTTPStatus
 from typing import Final
 
 from controller.caches import Caches
@@ -115,6 +116,8 @@ class Nominations:
         ) as error:
             return max(AGAIN_S, errors.retry_after_s(error))
         except errors.ApiError as error:
+            if error.status == HTTPStatus.REQUEST_TIMEOUT:
+                return max(AGAIN_S, errors.retry_after_s(error))
             self._moves.pop(key, None)
             _LOG.warning(
                 "pod not nominated for the node of its room; its scheduler may try others first",

@@ -19,6 +19,7 @@ from tests.unit.controller.fakes import Writer, term
 pytestmark = pytest.mark.looptime
 
 BROKEN = errors.ServerError(500, "InternalError", "broken", None, None)
+TIMED_OUT = errors.ApiError(408, "Timeout", "request did not complete in time", None, None)
 FORBIDDEN = errors.Forbidden(403, "Forbidden", "no rights", None, None)
 GONE = errors.NotFound(404, "NotFound", "gone", None, None)
 
@@ -112,9 +113,10 @@ async def test_who_goes_where_it_was_nominated_for_takes_nobody_s_place() -> Non
         assert await world.written() == []
 
 
-async def test_a_write_that_the_server_cannot_answer_is_tried_again() -> None:
+@pytest.mark.parametrize("error", [BROKEN, TIMED_OUT])
+async def test_a_write_that_the_server_cannot_answer_is_tried_again(error: errors.KubeError) -> None:
     world = World(member("a", "m0"))
-    world.writer.answers.append(BROKEN)
+    world.writer.answers.append(error)
     async with world.leading():
         assert await world.written(AGAIN_S / 2) == [status("a", "m0")]
         assert await world.written(AGAIN_S) == [status("a", "m0")]
