@@ -105,13 +105,15 @@ def test_a_gang_is_led_to_one_node_for_each_member() -> None:
     assert sorted(nodes or () for nodes in found.values()) == [(f"m{n // 2}",) for n in range(8)]
 
 
-def test_a_gang_of_volcano_s_scheduler_is_led_to_its_kind_of_node_alone() -> None:
+def test_members_of_a_task_that_takes_several_nodes_are_nominated_each_for_its_own() -> None:
     """It takes the nodes that one pod of a task may not use for ruled out for all of them: led apart none would start."""
     books = Books(*(host(f"m{n}", 1) for n in range(4)))
     books.ledger.put_group(a_group("g").in_queue("default").min_member(4).view())
     found = books.run(*(share(f"p{n}", 80).in_group("g").scheduler("volcano") for n in range(4)))
     assert found == {f"p{n}": () for n in range(4)}
     assert not any(names.HOSTNAME_LABEL in str(lift.patch) for lift in books.lifts.values())
+    nominated = [lift.records[names.NOMINATED_ANNOTATION] for lift in books.lifts.values()]
+    assert sorted(nominated) == ["m0", "m1", "m2", "m3"]
     books.ledger.put_group(a_group("one").in_queue("default").min_member(1).view())
     books.ledger.put_node(host("m9", 1).view())
     assert books.run(share("alone", 80).in_group("one").scheduler("volcano")) == {"alone": ("m9",)}
