@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from core import names
-from core.mgpu.destination import led_to
 from core.objects import Pod
 from core.plan.decision import Lift
 from core.queues.ledger import Ledger
@@ -41,10 +40,7 @@ def starts_in_cycles(ledger: Ledger, pod: Pod, together: int) -> bool:
 
 def nodes_of_tasks(ledger: Ledger, pod: Pod) -> Mapping[str, TaskNodes]:
     """For the tasks of the pod's group of which members are on their way, those of a trial that has begun among them."""
-    led: dict[str, dict[str, None]] = {}
-    for entry in ledger.entries_of(f"{pod.namespace}/{pod.group_name}"):
-        if entry.holds_share:
-            led.setdefault(entry.pod.task, {}).update(dict.fromkeys(led_to(entry.pod) or ("",)))
+    led = ledger.tasks_led(f"{pod.namespace}/{pod.group_name}")
     return {task: TaskNodes(tuple(filter(None, nodes)), "" not in nodes) for task, nodes in led.items()}
 
 

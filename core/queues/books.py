@@ -27,6 +27,7 @@ from core.settings import Settings
 from core.stage import Stages
 
 _NOBODY: Final[Mapping[str, Entry]] = {}
+_NO_TASKS: Final[Mapping[str, Mapping[str, int]]] = {}
 
 
 class Books:
@@ -145,6 +146,13 @@ class Books:
     def led_to(self, node: str) -> Mapping[str, Entry]:
         """Those of them for which room is booked on a node, by UID."""
         return self._entries.shares_to.get(node, _NOBODY)
+
+    def tasks_led(self, group: str) -> Mapping[str, Mapping[str, int]]:
+        """How many of them that are members of a PodGroup, `namespace/name`, were narrowed to which node, by task.
+
+        Those that may go anywhere are under no name.
+        """
+        return self._entries.shares_of.get(group, _NO_TASKS)
 
     @property
     def shares_changed(self) -> Journal[ShareKey]:

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container
 
-from core.mgpu.destination import booked_on
+from core.mgpu.destination import booked_on, led_to
 from core.queues.access_book import AccessBook
 from core.queues.account import Account
 from core.queues.amounts import add
@@ -27,6 +27,8 @@ class Entries:
         """The mGPU pods that are lifted but have no node yet."""
         self.shares_to: dict[str, dict[str, Entry]] = {}
         """Those of them that were led to a node, by UID, by that node."""
+        self.shares_of: dict[str, dict[str, Counter[str]]] = {}
+        """How many of them were narrowed to which node, empty for none, by group and task."""
         self.shares_changed = Journal[ShareKey]()
         """Which of them have come, changed or gone."""
         self.subtrees: Subtrees | None = None
@@ -110,6 +112,8 @@ class Entries:
 
     def _count_share(self, entry: Entry, sign: int) -> None:
         self.shares_changed.note(entry.share_key)
+        if entry.pod.group_name:
+            self._count_in_task(entry, sign)
         if sign > 0:
             self.shares[entry.share_key] = entry
             for node in booked_on(entry.pod):
@@ -121,6 +125,20 @@ class Entries:
             del led[entry.pod.uid]
             if not led:
                 del self.shares_to[node]
+
+    def _count_in_task(self, entry: Entry, sign: int) -> None:
+        pod = entry.pod
+        key = f"{pod.namespace}/{pod.group_name}"
+        tasks = self.shares_of.setdefault(key, {})
+        nodes = tasks.setdefault(pod.task, Counter())
+        for node in led_to(pod) or ("",):
+            nodes[node] += sign
+            if not nodes[node]:
+                del nodes[node]
+        if not nodes:
+            del tasks[pod.task]
+        if not tasks:
+            del self.shares_of[key]
 
     def forget_unused(self, queue: str) -> None:
         """Keeps nothing of a queue that does not exist and that nobody charges."""

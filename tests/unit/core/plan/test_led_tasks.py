@@ -5,6 +5,7 @@ is decided as the hook does.
 """
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,12 @@ from hypothesis import strategies as st
 from core import names
 from core.binding.binder import Binder
 from core.crossquota.book import guest_book
+from core.mgpu.destination import led_to
 from core.objects import pod as pods
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
+from core.plan.task_nodes import TaskNodes, nodes_of_tasks
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
 from core.settings import Settings
@@ -283,6 +287,46 @@ def test_pods_that_start_alone_and_other_schedulers_are_led_each_to_its_node(sch
     assert cluster.lift() == {"p0": "m0", "p1": "m1"}
 
 
+def looked_up(extra: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many entries of members are gone through in a pass that lifts `extra` members beside 20 that are bound."""
+    cluster = Cluster(2, host("m0", 20))
+    cluster.put(*(member(f"b{n}", 10).bound_to("m0").annotation(RECORD, str(n)) for n in range(20)))
+    cluster.put(*(member(f"p{n}", 10 + n, task="v") for n in range(extra)))
+    gone_through = 0
+
+    def counted(ledger: Ledger, group: str) -> list[Entry]:
+        nonlocal gone_through
+        found = [entry for uid in ledger.members_of(group) if (entry := ledger.entry(uid)) is not None]
+        gone_through += len(found)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "entries_of", counted)
+        assert len(cluster.lift()) == extra
+    return gone_through
+
+
+def test_nobody_goes_through_all_members_for_each_of_those_above_the_minimum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, many = (looked_up(extra, monkeypatch) for extra in (2, 20))
+    assert many <= few + 2 * 18, "the work of a pass grows with the square of the members"
+
+
+def on_the_way(ledger: Ledger) -> dict[str, TaskNodes]:
+    """What `nodes_of_tasks` says, found by looking at each member."""
+    led: dict[str, set[str]] = {}
+    for entry in ledger.entries_of("ml/g"):
+        if entry.holds_share:
+            led.setdefault(entry.pod.task, set()).update(led_to(entry.pod) or ("",))
+    return {task: TaskNodes(tuple(sorted(nodes - {""})), "" not in nodes) for task, nodes in led.items()}
+
+
+def kept(ledger: Ledger) -> dict[str, TaskNodes]:
+    found = nodes_of_tasks(ledger, member("p0", 1).view())
+    return {task: replace(nodes, within=tuple(sorted(nodes.within))) for task, nodes in found.items()}
+
+
 @given(st.data())
 def test_gangs_that_are_led_start_and_no_bind_of_theirs_is_refused(data: st.DataObject) -> None:
     hosts = [host(f"m{n}", data.draw(st.integers(1, 3))) for n in range(data.draw(st.integers(1, 3)))]
@@ -300,15 +344,17 @@ def test_gangs_that_are_led_start_and_no_bind_of_theirs_is_refused(data: st.Data
         cluster.put(member(f"p{number}", core, task=data.draw(st.sampled_from("wv"))))
     for _ in range(size):
         lifts = cluster.lift()
+        assert kept(cluster.ledger) == on_the_way(cluster.ledger)
         for task in "wv":
-            on_the_way = [
+            led = [
                 raw["metadata"]["annotations"].get(names.NODE_ANNOTATION, "")
                 for raw in cluster.stored.values()
                 if not raw["spec"].get("nodeName")
                 and not raw["spec"].get("schedulingGates")
                 and raw["metadata"]["annotations"].get(names.TASK_SPEC_ANNOTATION) == task
             ]
-            assert len({*on_the_way}) <= 1, "all of a task to one node, or none to any"
+            assert len({*led}) <= 1, "all of a task to one node, or none to any"
         bound = cluster.cycles(2)
         assert {*lifts} <= bound.keys()
+        assert kept(cluster.ledger) == {}
     assert cluster.denied == Counter()

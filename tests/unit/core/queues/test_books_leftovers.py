@@ -39,7 +39,7 @@ def pods_of(name: str, number: int) -> list[PodBuilder]:
     return [
         a_pod(f"{name}-a", namespace=name).gpu(1).card(f"CARD-{name}").in_queue(name).gated(),
         a_pod(f"{name}-b", namespace=name).gpu(1).card(f"CARD-{name}|OTHER").in_queue(name).gated(),
-        a_pod(f"{name}-c", namespace=name).mgpu(core=30, memory=256).in_queue(name).gated(),
+        a_pod(f"{name}-c", namespace=name).mgpu(core=30, memory=256).in_group(name).task(name).gated(),
         a_pod(f"{name}-d", namespace=name).gpu(1).in_queue(name).gated().priority(number),
         a_pod(f"{name}-e", namespace=name).gpu(9).card(f"CARD-{name}").in_group(name).gated(),
         a_pod(f"{name}-f", namespace=name).request("cpu", 1).bound_to(name),
