@@ -332,13 +332,16 @@ def prove(request: web.Request) -> None:
 
 
 def answered(request: web.Request, response: web.StreamResponse) -> None:
-    """To be called with every answer: a connection is proven by it, or closed after it if it never was and is at fault."""
+    """To be called with every answer: a connection is proven by it, or closed after it if it never was and is at fault.
+
+    Whoever is sent elsewhere has been served nothing: at the hook's port that is anybody who knows the paths of schedulers.
+    """
     door = _of(request)
     if door is None:
         return
-    if response.status < HTTPStatus.BAD_REQUEST or door.is_proven:
+    if response.status < HTTPStatus.MULTIPLE_CHOICES or door.is_proven:
         door.prove()
-    elif response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+    elif HTTPStatus.BAD_REQUEST <= response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         close_after(response)
 
 

@@ -11,14 +11,16 @@ from typing import Final
 
 STRANGERS_PER_S: Final = 100.0
 """Handshakes that strangers get, all together."""
-KNOWN_PER_S: Final = 1000.0
+KNOWN_PER_S: Final = 250.0
 """Those that known addresses get: an API server under load opens some hundred connections, and closes those that it has too many of."""
+AT_ONCE: Final = 10
+"""Of each kind in one turn of the event loop, so that a burst of them keeps nothing else waiting for longer than some 10 ms."""
 KNOWN_MOST: Final = 64
 """Addresses that are remembered, the one that was heard of the longest ago goes first: there are some API servers."""
 
 
 class Turns:
-    """Calls those who `wait`, as fast as it may; at first, and after a pause, a second's worth at once."""
+    """Calls those who `wait`, as fast as it may; at first, and after a pause, a second's worth, some in each turn of the loop."""
 
     def __init__(self, *, strangers_per_s: float = STRANGERS_PER_S, known_per_s: float = KNOWN_PER_S) -> None:
         self._known: OrderedDict[str, None] = OrderedDict()
@@ -35,7 +37,7 @@ class Turns:
             self._known.popitem(last=False)
 
     def wait(self, address: str, begin: Callable[[], None]) -> Callable[[], None]:
-        """Has `begin` called when it is the turn of the address, maybe at once. Returns what takes the wish back."""
+        """Has `begin` called when it is the turn of the address, maybe before it returns. Returns what takes the wish back."""
         lane = self._others if address in self._known else self._strangers
         lane.wait(address, begin)
         return lambda: self._drop(address, begin)
@@ -54,7 +56,7 @@ class _Lane:
         self._at: float | None = None
         self._waiting: OrderedDict[str, dict[Callable[[], None], None]] = OrderedDict()
         """By address; the address whose turn it is stands first."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
 
     def wait(self, address: str, begin: Callable[[], None]) -> None:
         self._waiting.setdefault(address, {})[begin] = None
@@ -78,10 +80,15 @@ class _Lane:
         if self._at is not None:
             self._left = min(self._per_s, self._left + (now - self._at) * self._per_s)
         self._at = now
-        while self._waiting and self._left >= 1:
+        begun = 0
+        while self._waiting and self._left >= 1 and begun < AT_ONCE:
             self._left -= 1
+            begun += 1
             self._next()()
-        if self._waiting:
+        if begun:
+            # Whoever comes in this turn of the loop, as those do who are accepted together, is for the next one.
+            self._timer = loop.call_soon(self._go_on)
+        elif self._waiting:
             self._timer = loop.call_later((1 - self._left) / self._per_s, self._go_on)
 
     def _next(self) -> Callable[[], None]:

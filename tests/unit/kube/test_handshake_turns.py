@@ -2,8 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 
-from kube.handshakes import KNOWN_MOST, Turns
+import pytest
+
+from kube.handshakes import AT_ONCE, KNOWN_MOST, Turns
 from tests.unit.kube.test_doors import until
 
 
@@ -23,16 +26,34 @@ async def test_after_a_second_of_them_at_once_strangers_have_their_pace() -> Non
     began = asyncio.get_running_loop().time()
     for number in range(60):
         port.wait("a", number)
-    assert len(port.begun) == 50
+    await until(lambda: len(port.begun) >= 50)
+    assert asyncio.get_running_loop().time() - began < 10 / 50
     await until(lambda: len(port.begun) == 60)
     assert asyncio.get_running_loop().time() - began >= 10 / 50
     assert port.begun == [f"a{number}" for number in range(60)]
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_burst_is_begun_in_pieces_and_the_loop_goes_on_between_them(known: bool) -> None:
+    """Whether those who wait have come all together or each by itself."""
+    port, seen = Port(1000), [0]
+    if known:
+        port.turns.know("a")
+    for number in range(95):
+        port.wait("a", number)
+    seen.append(len(port.begun))
+    while len(port.begun) < 95:
+        await asyncio.sleep(0)
+        seen.append(len(port.begun))
+    assert max(after - before for before, after in pairwise(seen)) <= AT_ONCE
+    assert port.begun == [f"a{number}" for number in range(95)]
 
 
 async def test_each_address_has_one_after_the_other() -> None:
     port = Port(20)
     for number in range(40):
         port.wait("a", number)
+    await until(lambda: len(port.begun) == 20)
     port.wait("b")
     await until(lambda: "b0" in port.begun)
     assert port.begun.index("b0") <= 22, "it waits for one of each other address, not for all of them"
@@ -45,6 +66,7 @@ async def test_who_is_known_does_not_wait_for_strangers() -> None:
         port.wait(f"10.0.0.{number}")
     for number in range(100):
         port.wait("api-server", number)
+    await until(lambda: len(port.begun) == 101)
     assert port.begun == ["10.0.0.00", *(f"api-server{number}" for number in range(100))]
 
 
@@ -54,6 +76,7 @@ async def test_who_becomes_known_waits_with_strangers_no_longer() -> None:
     take_back = [port.wait("api-server", number) for number in range(4)][-1]
     assert port.begun == ["api-server0"]
     port.turns.know("api-server")
+    await until(lambda: len(port.begun) == 4)
     assert port.begun == [f"api-server{number}" for number in range(4)]
     take_back()
 
@@ -61,6 +84,7 @@ async def test_who_becomes_known_waits_with_strangers_no_longer() -> None:
 async def test_who_has_gone_has_no_turn() -> None:
     port = Port(20)
     gone = [port.wait("a", number) for number in range(40)]
+    await until(lambda: len(port.begun) == 20)
     port.wait("b")
     for take_back in gone:
         take_back()
@@ -77,4 +101,5 @@ async def test_of_the_known_those_are_forgotten_that_were_not_heard_of_for_long(
     port.turns.know("another")
     for address in ("stranger", "10.0.0.0", "10.0.0.1", "another"):
         port.wait(address)
+    await until(lambda: "another0" in port.begun)
     assert port.begun == ["stranger0", "10.0.0.00", "another0"]

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from kube import doors
+from kube.handshakes import Turns
 from kube.serving import Server, application
 
 SERVED = "/served"
@@ -127,6 +128,19 @@ async def test_a_proven_connection_is_kept_whatever_it_asks_later() -> None:
         with closing(line):
             for path, status in ((SERVED, 200), ("/", 404), (f"{SERVED}?status=413", 413), (SERVED, 200)):
                 assert await ask(line, path) == (status, False)
+
+
+async def test_who_is_sent_elsewhere_is_a_stranger_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection stays, and its address gets no more handshakes than those of others who were served nothing."""
+    known: list[str] = []
+    monkeypatch.setattr(Turns, "know", lambda _, address: known.append(address))
+    async with port() as opened:
+        sent_on, served = await opened.connect(STRANGERS[0]), await opened.connect(STRANGERS[1])
+        with closing(sent_on, served):
+            for _ in range(2):
+                assert await ask(sent_on, f"{SERVED}?status=308") == (308, False)
+            assert await ask(served, SERVED) == (200, False)
+            assert known == [STRANGERS[1]]
 
 
 async def test_an_error_of_ours_closes_nobody() -> None:
