@@ -190,11 +190,11 @@ class ApiServer:
             raise RefusedError(FORBIDDEN)
 
     def _authorize_force(self, user: str, raw: Json) -> None:
-        """As the policy `cardquota-deletion` says, of pods that ask for something."""
+        """As the policy `cardquota-deletion` says, of pods that it knows for ours."""
         own = raw["spec"].get("terminationGracePeriodSeconds", 30)
         grace = raw["metadata"].get("deletionGracePeriodSeconds", own)
         ended = raw["status"]["phase"] in ("Succeeded", "Failed")
-        if user == TENANT and not ended and grace > self.settings.quota.max_free_grace_s and may_ask(raw):
+        if user == TENANT and not ended and grace > self.settings.quota.max_free_grace_s and _ours(raw):
             raise RefusedError(FORBIDDEN)
 
     @property
@@ -291,6 +291,16 @@ def may_ask(raw: Mapping[str, Any]) -> bool:
     """Whether the API server sends the pod, as the match conditions say."""
     draft = Draft.of(raw)
     return bool(draft.cards or draft.mgpu or draft.claims or extended(draft.requests))
+
+
+def _ours(raw: Mapping[str, Any]) -> bool:
+    """Whether a forced deletion is judged: by label, by the record of a bind, or by what expressions see a pod to ask for."""
+    draft = Draft.of(raw)
+    return (
+        names.MANAGED_LABEL in read.texts(raw, "metadata", "labels")
+        or names.CHARGED_QUEUE_ANNOTATION in read.texts(raw, "metadata", "annotations")
+        or bool(draft.cards or draft.mgpu or draft.claims)
+    )
 
 
 def _card(raw: Mapping[str, Any]) -> str | None:

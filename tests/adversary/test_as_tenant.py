@@ -308,6 +308,20 @@ def test_a_forced_deletion_frees_no_quota_of_what_may_run_on(stage: Scene) -> No
     stage.admin.wait_running("b")
 
 
+def test_a_forced_deletion_frees_no_quota_of_what_the_bind_alone_has_charged(stage: Scene) -> None:
+    """A scheduler that we gate no pod for, and a resource that no expression knows for ours: nothing but a record tells."""
+    stage.first("extended")
+    stage.tenant.create(
+        stage.pod("extended", "b", OTHER, schedulerName=NOBODY, terminationGracePeriodSeconds=YEAR_S)
+    )
+    stage.admin.bind(binding("b", stage.admin.pod("a")["spec"]["nodeName"])).expect(201)
+    wait_for("it is charged", lambda: charged(stage.admin.pod("b")) == stage.queues[OTHER])
+    assert names.MANAGED_LABEL not in stage.admin.pod("b")["metadata"].get("labels", {})
+    assert_refused(
+        stage.tenant.api.delete(stage.tenant.path("b"), gracePeriodSeconds=0), "quota.maxFreeGrace"
+    )
+
+
 def test_whoever_deletes_in_every_namespace_may_force_it(stage: Scene) -> None:
     """Kubelets, Kubernetes' own controllers, an administrator: a pod on a lost node has to go sometime."""
     stage.equip("card")

@@ -274,6 +274,20 @@ def test_each_policy_is_bound_and_denies(defaults: Rendered) -> None:
     assert {policy["spec"]["failurePolicy"] for policy in policies.values()} == {"Fail"}
 
 
+def test_a_forced_deletion_is_judged_of_whatever_was_charged(any_values: Rendered) -> None:
+    """By a lift, which leaves the label too, or by the bind alone, as an extended resource that only the webhook knows."""
+    policy = any_values.kind("ValidatingAdmissionPolicy").get("cardquota-deletion")
+    if policy is None:
+        assert any_values.kind("ValidatingAdmissionPolicy") == {}
+        return
+    (ours,) = [each["expression"] for each in policy["spec"]["matchConditions"] if each["name"] == "ours"]
+    for line in (
+        f"oldObject.metadata.?labels[?'{names.MANAGED_LABEL}'].hasValue()",
+        f"'{names.CHARGED_QUEUE_ANNOTATION}' in oldObject.?metadata.?annotations.orValue({{}})",
+    ):
+        assert line in [one.strip() for one in ours.split("||")]
+
+
 def test_without_policies_the_webhook_serves_their_rules(render: Render) -> None:
     rendered = render({"policies": {"enabled": False}})
     assert (
