@@ -56,6 +56,8 @@ class ApiServer:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.webhook_up = True
+        self.policies = True
+        """The chart's `policies.enabled`; without them the webhook judges all but deletions."""
         self.objects: dict[str, dict[str, Json]] = {}
         self._serial = 0
         self._view: ClusterView | None = None
@@ -194,7 +196,13 @@ class ApiServer:
         own = raw["spec"].get("terminationGracePeriodSeconds", 30)
         grace = raw["metadata"].get("deletionGracePeriodSeconds", own)
         ended = raw["status"]["phase"] in ("Succeeded", "Failed")
-        if user == TENANT and not ended and grace > self.settings.quota.max_free_grace_s and _ours(raw):
+        if (
+            self.policies
+            and user == TENANT
+            and not ended
+            and grace > self.settings.quota.max_free_grace_s
+            and _ours(raw)
+        ):
             raise RefusedError(FORBIDDEN)
 
     @property

@@ -3,7 +3,7 @@
 from core.settings import Settings
 from tests.adversary import ways
 from tests.adversary.apiserver import ADMIN
-from tests.adversary.attacks import NOBODY, Trial
+from tests.adversary.attacks import NOBODY, YEAR_S, Trial
 from tests.adversary.ways import OTHER, OWN, WAYS
 from tests.builders import a_node
 
@@ -42,6 +42,23 @@ def test_a_forced_deletion_of_a_short_grace_is_that_grace_without_a_trace() -> N
     assert outcomes == {
         0: "b running, charged 1, run 1",
         1: "refused Forbidden, b waits, charged 1, run 1",
+    }
+
+
+def test_without_policies_a_forced_deletion_frees_the_quota_whatever_the_grace() -> None:
+    """`policies.enabled: false`: the webhook sees no deletions."""
+    outcomes = {}
+    for policies in (True, False):
+        trial = Trial("card")
+        trial.world.policies = policies
+        trial.create(trial.pod("a").put("spec", "terminationGracePeriodSeconds", value=YEAR_S))
+        trial.world.settle()
+        trial.attempt(trial.world.delete, "Pod", "a", grace_s=0)
+        trial.second()
+        outcomes[policies] = trial.outcome()
+    assert outcomes == {
+        True: "refused Forbidden, b waits, charged 1, run 1",
+        False: "b running, charged 1, run 1",
     }
 
 

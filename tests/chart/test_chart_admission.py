@@ -288,7 +288,8 @@ def test_a_forced_deletion_is_judged_of_whatever_was_charged(any_values: Rendere
         assert line in [one.strip() for one in ours.split("||")]
 
 
-def test_without_policies_the_webhook_serves_their_rules(render: Render) -> None:
+def test_without_policies_the_webhook_serves_their_rules_but_those_of_deletions(render: Render) -> None:
+    """A forced deletion or eviction is not sent to it, see the exceptions in docs/security.md."""
     rendered = render({"policies": {"enabled": False}})
     assert (
         rendered.kind("ValidatingAdmissionPolicy") == rendered.kind("ValidatingAdmissionPolicyBinding") == {}
