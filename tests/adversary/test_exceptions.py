@@ -1,11 +1,15 @@
 """What gets past quota by design, each as docs/security.md says it: shown here, so that the page stays true."""
 
+from core import reasons
+from core.display.notices import queue_notices
 from core.settings import Settings
 from tests.adversary import ways
 from tests.adversary.apiserver import ADMIN
 from tests.adversary.attacks import NOBODY, YEAR_S, Trial
 from tests.adversary.ways import OTHER, OWN, WAYS
-from tests.builders import a_node
+from tests.adversary.world import DRIVER
+from tests.builders import a_node, a_pod, a_queue
+from tests.builders.claims import a_claim
 
 
 def test_warn_lets_cards_pass_that_nobody_names() -> None:
@@ -84,6 +88,28 @@ def test_what_a_device_plugin_offers_for_a_class_costs_no_device() -> None:
     trial.world.settle()
     assert {view.name for view in trial.world.running()} == {"a", "b"}
     assert trial.world.charged(OWN, WAYS["extended"].key) == 0
+
+
+def test_a_card_that_a_class_offers_too_is_had_under_both_quotas_and_the_queue_is_told() -> None:
+    """One of each, and both run; the queue is told which card and which class may be the same."""
+    trial, twin = Trial("card"), "gpu.nvidia.com"
+    world = trial.world
+    world.create({"kind": "DeviceClass", "metadata": {"name": twin}, "spec": {}}, ADMIN)
+    world.put(
+        a_node("a").card("A", ways.MANY).label(DRIVER + twin, str(ways.MANY)).build() | {"kind": "Node"}
+    )
+    world.update(a_queue(OWN).cards({"A": 1}).devices({"capability": {twin: {"count": 1}}}).build(), ADMIN)
+    for name in ("c", "d"):
+        world.create(a_claim(f"of-{name}").exactly("r", twin).build())
+        trial.create(a_pod(name).in_queue(OWN).claim("dev", name=f"of-{name}"))
+    trial.first()
+    trial.second()
+    running = {view.name for view in world.running()}
+    assert "a" in running
+    assert len(running) == 2
+    assert (world.charged(OWN, "A"), world.charged(OWN, f"deviceclass/{twin}")) == (1, 1)
+    told = [one for one in queue_notices(world.ledger, OWN) if one.reason == reasons.DEVICES_COUNTED_TWICE]
+    assert [f"<A> and DeviceClass {twin} (limit 1)" in one.message for one in told] == [True]
 
 
 def test_claims_of_a_pod_that_comes_with_its_node_are_charged_without_being_asked() -> None:
