@@ -1,6 +1,7 @@
 """Attacks on a real control plane, as a tenant makes them: a token of a ServiceAccount with `edit`, and plain requests.
 
-They are a diagonal through the table in `cells`: every attack and every way of using a card, each at least once.
+They show some cells of the table in `cells`, and what CEL and the API server make of an attack; the whole table is tried on the
+offline model in `test_matrix`.
 """
 
 from typing import Any, Final
