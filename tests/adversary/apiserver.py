@@ -59,6 +59,8 @@ class ApiServer:
         self.policies = True
         """The chart's `policies.enabled`; without them the webhook judges all but deletions."""
         self.objects: dict[str, dict[str, Json]] = {}
+        self.forced_off: list[Json] = []
+        """Running pods that were taken off by force in a grace above `quota.maxFreeGrace`, which outlasts every history."""
         self._serial = 0
         self._view: ClusterView | None = None
 
@@ -142,6 +144,11 @@ class ApiServer:
             before = raw["metadata"].get("deletionGracePeriodSeconds")
             if grace == 0:
                 self._authorize_force(user, raw)
+                if (
+                    raw["status"]["phase"] == "Running"
+                    and _grace_s(raw) > self.settings.quota.max_free_grace_s
+                ):
+                    self.forced_off.append(copied(raw))
                 self.gone(raw)
                 return
             if before is None or grace < before:
@@ -193,8 +200,7 @@ class ApiServer:
 
     def _authorize_force(self, user: str, raw: Json) -> None:
         """As the policy `cardquota-deletion` says, of pods that it knows for ours."""
-        own = raw["spec"].get("terminationGracePeriodSeconds", 30)
-        grace = raw["metadata"].get("deletionGracePeriodSeconds", own)
+        grace = _grace_s(raw)
         ended = raw["status"]["phase"] in ("Succeeded", "Failed")
         if (
             self.policies
@@ -299,6 +305,12 @@ def may_ask(raw: Mapping[str, Any]) -> bool:
     """Whether the API server sends the pod, as the match conditions say."""
     draft = Draft.of(raw)
     return bool(draft.cards or draft.mgpu or draft.claims or extended(draft.requests))
+
+
+def _grace_s(raw: Mapping[str, Any]) -> int:
+    """What the kubelet gives the containers of a pod that goes now."""
+    own = raw["spec"].get("terminationGracePeriodSeconds", 30)
+    return int(raw["metadata"].get("deletionGracePeriodSeconds", own))
 
 
 def _ours(raw: Mapping[str, Any]) -> bool:

@@ -62,7 +62,7 @@ def test_without_policies_a_forced_deletion_frees_the_quota_whatever_the_grace()
         outcomes[policies] = trial.outcome()
     assert outcomes == {
         True: "refused Forbidden, b waits, charged 1, run 1",
-        False: "b running, charged 1, run 1",
+        False: "b running, charged 1, run 2",
     }
 
 

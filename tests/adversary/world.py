@@ -175,8 +175,9 @@ class World(Led):
     # -- what is there -------------------------------------------------------------------------------------------
 
     def running(self) -> Iterator[Pod]:
-        """The pods whose containers run."""
+        """The pods whose containers run; those too that were forced off the API while they had a long grace."""
         yield from (view for view in self.views() if view.bound and view.phase == "Running")
+        yield from map(pod.project, self.forced_off)
 
     def used_by(self, view: Pod) -> Counter[str]:
         """What a running pod uses, by the keys of quotas: what it occupies, and the devices of its claims."""
