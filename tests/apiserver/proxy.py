@@ -37,12 +37,11 @@ class Proxy:
     `delay_s` is how much later everything that the server says arrives, on every connection; it may be set at any time.
     """
 
-    def __init__(self, server: str, *, delay_s: float = 0.0, host: str = _LOOPBACK) -> None:
-        """`server` is the URL of the API server; `host` is where the proxy listens."""
+    def __init__(self, server: str, *, delay_s: float = 0.0) -> None:
+        """`server` is the URL of the API server."""
         target = urlsplit(server)
         assert target.hostname, server
         self._target = (target.hostname, target.port or 443)
-        self._host = host
         self.delay_s = delay_s
         self.url = ""
         self.accepted = 0
@@ -145,8 +144,8 @@ class Proxy:
             def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 tasks.create_task(self._link(reader, writer))
 
-            server = await asyncio.start_server(accept, self._host, 0)
-            self.url = f"https://{self._host}:{server.sockets[0].getsockname()[1]}"
+            server = await asyncio.start_server(accept, _LOOPBACK, 0)
+            self.url = f"https://{_LOOPBACK}:{server.sockets[0].getsockname()[1]}"
             self._ready.set()
             await self._stop.wait()
             server.close()
