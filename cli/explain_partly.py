@@ -47,7 +47,8 @@ def explained(
     ledger = books.of(state, settings)
     decisions = {pod.key: _decision(ledger, pod) for pod in pods}
     first = min(pods, key=lambda pod: (decisions[pod.key] != "hold", pod.created, pod.key))
-    report |= {"pods": dict(Counter(decisions.values())), "pod": first.key, "decision": decisions[first.key]}
+    counts = dict(sorted(Counter(decisions.values()).items()))
+    report |= {"pods": counts, "pod": first.key, "decision": decisions[first.key]}
     if report["decision"] == "ignored":
         return report
     answer = _answer(state, first, options)

@@ -40,7 +40,7 @@ def explained(
         first = min(waiting, key=lambda pod: standing[pod.uid].rank)
     return {
         "object": target.display,
-        "pods": dict(Counter(standing[pod.uid].decision for pod in pods)),
+        "pods": dict(sorted(Counter(standing[pod.uid].decision for pod in pods).items())),
         **refused,
         **of_pod(state, settings, ledger, first, now),
     }

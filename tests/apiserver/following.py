@@ -29,11 +29,8 @@ class Command:
         return any(word in _ONCE for word in shlex.split(self.text))
 
     def matches(self, printed: str) -> bool:
-        pattern = "\n".join(_pattern(line) for line in self.expected)
-        return (
-            re.fullmatch(pattern, "\n".join(_squeezed(line) for line in printed.strip().splitlines()))
-            is not None
-        )
+        lines = [f"{_squeezed(line)}\n" for line in printed.strip().splitlines()]
+        return re.fullmatch("".join(map(_pattern, self.expected)), "".join(lines)) is not None
 
 
 def files(page: str) -> dict[str, str]:
@@ -84,8 +81,8 @@ def follow(page: str, folder: Path, environment: Mapping[str, str]) -> None:
 
 def _pattern(line: str) -> str:
     if line.strip() == _ANYTHING:
-        return r"[\s\S]*"
-    return ".*".join(re.escape(part) for part in _squeezed(line).split(_ANYTHING))
+        return r"(?:.*\n)*"
+    return ".*".join(re.escape(part) for part in _squeezed(line).split(_ANYTHING)) + r"\n"
 
 
 def _squeezed(line: str) -> str:

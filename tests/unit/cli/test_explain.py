@@ -164,6 +164,18 @@ def test_of_a_workload_all_pods_are_counted_and_the_first_in_line_is_explained(
     assert report["pod"] == "default/w-1"
 
 
+def test_the_counts_of_a_workload_come_in_the_same_order_whichever_pod_is_first(run: Run) -> None:
+    owner = "ownerReferences: [{apiVersion: batch/v1, kind: Job, name: w, uid: u, controller: true}]"
+    pods = [
+        (POD % (name, "NVIDIA-H200", "team", more)).replace("metadata:", f"metadata:\n  {owner}", 1)
+        for name, more in (("w-0", "nodeName: n1"), ("w-1", GATED))
+    ]
+    around = NODE % ("n1", 8) + QUEUE % ("team", '{"NVIDIA-H200": 1}')
+    for stored in (pods, pods[::-1]):
+        outcome = run("explain", "job/w", "--state", "-", stdin=around + "".join(stored))
+        assert outcome.out.splitlines()[0] == "Job default/w: 1 with a node, 1 waiting"
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
