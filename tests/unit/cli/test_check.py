@@ -490,11 +490,3 @@ class TestABundle:
     def test_a_queue_that_is_not_in_it_may_be_in_the_cluster(self, run: Run) -> None:
         used = "{volcano.sh/card.name: A, scheduling.volcano.sh/queue-name: elsewhere}"
         assert lint(run, a_deployment(used, limits=GPU) + self.QUEUE) == []
-
-
-@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n"])
-def test_that_nothing_was_judged_is_said(run: Run, text: str) -> None:
-    """`helm template ... | cardquota check -` where helm has printed nothing."""
-    outcome = run("check", "-", stdin=text)
-    assert (outcome.status, outcome.out) == (0, "")
-    assert outcome.err.startswith("judged: 0;")
