@@ -8,7 +8,6 @@ status shows.
 import argparse
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,7 +46,7 @@ def explained(
     ledger = books.of(state, settings)
     decisions = {pod.key: _decision(ledger, pod) for pod in pods}
     first = min(pods, key=lambda pod: (decisions[pod.key] != "hold", pod.created, pod.key))
-    counts = dict(sorted(Counter(decisions.values()).items()))
+    counts = output.counted(decisions.values())
     report |= {"pods": counts, "pod": first.key, "decision": decisions[first.key]}
     if report["decision"] == "ignored":
         return report

@@ -1,6 +1,5 @@
 """What `explain` says, as JSON: the explanation of one pod, with the others of its workload counted."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,7 +39,7 @@ def explained(
         first = min(waiting, key=lambda pod: standing[pod.uid].rank)
     return {
         "object": target.display,
-        "pods": dict(sorted(Counter(standing[pod.uid].decision for pod in pods).items())),
+        "pods": output.counted(standing[pod.uid].decision for pod in pods),
         **refused,
         **of_pod(state, settings, ledger, first, now),
     }

@@ -5,12 +5,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from core.names import ANSWERS_ROOT, TOKEN_HEADER
 from kube import resources
 from kube.client import Client
 from kube.errors import KubeError, NotFound
 
-ROOT: Final = "/answers/v1/"
-TOKEN_HEADER: Final = "X-Cardquota-Token"  # noqa: S105 - a name
 _SERVICE: Final = "https:cardquota-controller:answers"
 _WITHOUT_TOKEN: Final = "your kubeconfig shows no token, and the leader knows people by nothing else"  # noqa: S105
 
@@ -40,7 +39,7 @@ async def asked(client: Client, home: str, question: str) -> tuple[dict[str, Any
     token = await client.bearer_token()
     if not token:
         return {}, _WITHOUT_TOKEN
-    path = f"{resources.SERVICES.path(home, _SERVICE, 'proxy')}{ROOT}{question}"
+    path = f"{resources.SERVICES.path(home, _SERVICE, 'proxy')}{ANSWERS_ROOT}{question}"
     text = await client.read_text(path, headers={TOKEN_HEADER: token})
     try:
         answer = json.loads(text)

@@ -2,7 +2,8 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,11 @@ def printable(text: str) -> str:
 
 
 _SUMS = ("allocated", "reserved", "waiting")
+
+
+def counted(names: Iterable[str]) -> dict[str, int]:
+    """How often each of these occurs, by name: in the same order whichever comes first."""
+    return dict(sorted(Counter(names).items()))
 
 
 def amounts(milli: Mapping[str, int], *, zero: bool = False) -> dict[str, str]:

@@ -15,6 +15,7 @@ import orjson
 from aiohttp import web
 
 from controller.knowledge import Knowledge, Refused
+from core.names import ANSWERS_ROOT, TOKEN_HEADER
 from kube import intake
 from kube.callers import Allowance, BusyError, Caller, Recent
 from kube.errors import KubeError
@@ -22,11 +23,8 @@ from kube.intake import Intake, RefusedError
 
 _LOG = logging.getLogger(__name__)
 
-ROOT: Final = "/answers/v1/"
 LEADER_PATH: Final = "/leader/answers"
 """The leader's side of what a standby passes on."""
-TOKEN_HEADER: Final = "X-Cardquota-Token"  # noqa: S105 - a name
-"""Where the token stands that an API server would take off on its way: it keeps `Authorization` for itself."""
 
 PER_S: Final = 5.0
 BURST: Final = 20.0
@@ -106,7 +104,7 @@ class Answers:
 
     def add_routes(self, app: web.Application) -> None:
         """The port that people reach; nothing else is on it."""
-        app.router.add_get(ROOT + "{question:.*}", self._asked, allow_head=False)
+        app.router.add_get(ANSWERS_ROOT + "{question:.*}", self._asked, allow_head=False)
 
     def _add_leader_routes(self, app: web.Application, bodies: Intake) -> None:
         """The leader's side, for replicas that have shown who they are, see add_leader_routes of controller.app."""
@@ -204,7 +202,7 @@ _UNJUDGED: Final = Answer.error(
 )
 _NOBODY: Final = Answer.error(HTTPStatus.SERVICE_UNAVAILABLE, "no replica leads at the moment; try again")
 _QUESTIONS: Final = Answer.error(
-    HTTPStatus.NOT_FOUND, f"what is answered: {ROOT}pods/NAMESPACE/NAME and {ROOT}books"
+    HTTPStatus.NOT_FOUND, f"what is answered: {ANSWERS_ROOT}pods/NAMESPACE/NAME and {ANSWERS_ROOT}books"
 )
 
 

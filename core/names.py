@@ -29,6 +29,10 @@ DEFAULT_CARD_ANNOTATION: Final = "cardquota.io/default-card"
 """On namespaces: the card of their pods that ask for one and name none, where `cards.podsWithoutCardName` is `infer`."""
 OWN_PREFIX: Final = "cardquota.io/"
 FIELD_MANAGER: Final = "cardquota"
+ANSWERS_ROOT: Final = "/answers/v1/"
+"""Under which the leader answers people."""
+TOKEN_HEADER: Final = "X-Cardquota-Token"  # noqa: S105 - a name
+"""Where a caller's token stands that an API server would take off on its way: it keeps `Authorization` for itself."""
 
 # Cards.
 CARD_QUOTA_ANNOTATION: Final = "volcano.sh/card.quota"

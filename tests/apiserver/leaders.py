@@ -53,6 +53,19 @@ def hook_entry(plane: ControlPlane) -> HookEntry:
     return found
 
 
+def leading(installation: Installation) -> list[int]:
+    """Which of two controllers take themselves for the leader, by what they show; one that was killed does not."""
+    return [index for index in range(2) if _leads(installation, index)]
+
+
+def _leads(installation: Installation, index: int) -> bool:
+    try:
+        exposition = installation.metrics("controller", index)
+    except OSError:
+        return False
+    return samples(exposition, "cardquota_leader", lease="cardquota") > 0
+
+
 class Leaders:
     """Looks all the time who takes itself for the leader, while `with` lasts."""
 
@@ -77,11 +90,4 @@ class Leaders:
 
     def _look(self) -> None:
         while not self._over.wait(self._EVERY_S):
-            self.most = max(self.most, sum(self._leads(index) for index in range(2)))
-
-    def _leads(self, index: int) -> bool:
-        try:
-            exposition = self._installation.metrics("controller", index)
-        except OSError:
-            return False  # it was killed
-        return samples(exposition, "cardquota_leader", lease="cardquota") > 0
+            self.most = max(self.most, len(leading(self._installation)))

@@ -7,8 +7,8 @@ import pytest
 
 from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
-from tests.apiserver.cluster import Cluster, samples
-from tests.apiserver.leaders import Leaders
+from tests.apiserver.cluster import Cluster
+from tests.apiserver.leaders import Leaders, leading
 from tests.apiserver.stream import QUOTA, TAKE_OVER_S, Stream
 from tests.apiserver.watching import admitted
 
@@ -28,15 +28,6 @@ def control_plane(progress: Callable[[str], None]) -> Iterator[ControlPlane]:
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
     with Installation(control_plane, controller=2) as installed:
         yield installed
-
-
-def leading(installation: Installation) -> list[int]:
-    """Which controllers take themselves for the leader."""
-    return [
-        index
-        for index in range(2)
-        if samples(installation.metrics("controller", index), "cardquota_leader", lease="cardquota") > 0
-    ]
 
 
 def pids(installation: Installation) -> list[int | None]:

@@ -90,15 +90,23 @@ def _failed(asking: Asking) -> bool:
 
 def lines(kept: Kept, installation: Installation) -> list[HTTPSConnection]:
     """A way to each process that the API server, or another replica, calls."""
+    return [line(url) for url in (*map(installation.controller_url, range(2)), webhook_url(kept))]
+
+
+def line(url: str) -> HTTPSConnection:
+    """A way to a process at that address, whatever certificate it shows."""
     tls = create_default_context()
     tls.check_hostname, tls.verify_mode = False, CERT_NONE
-    urls = [installation.controller_url(index) for index in range(2)]
-    urls.append(next(c["url"] for name, c in kept.entries().items() if name != HOOK))
-    return [HTTPSConnection("localhost", urlsplit(url).port, context=tls, timeout=10.0) for url in urls]
+    return HTTPSConnection("localhost", urlsplit(url).port, context=tls, timeout=10.0)
+
+
+def webhook_url(kept: Kept) -> str:
+    """Where the API server asks the webhook."""
+    return str(next(client["url"] for name, client in kept.entries().items() if name != HOOK))
 
 
 def all_serve_others(kept: Kept, installation: Installation, before: list[str]) -> bool:
-    now = [served(line) for line in lines(kept, installation)]
+    now = [served(each) for each in lines(kept, installation)]
     return all(new != old for new, old in zip(now, before, strict=True))
 
 
@@ -107,7 +115,7 @@ def test_pairs_are_renewed_while_binds_go_on(installation: Installation, kept: K
     """Both are about to end; every replica goes over to the new ones, and the path changes as well."""
     ca = pki.Pair(kept.data(AUTHORITY)["ca.crt"], kept.data(AUTHORITY)["ca.key"])
     old = datetime.now(UTC) - timedelta(days=300)
-    before, path = [served(line) for line in lines(kept, installation)], kept.hook_path()
+    before, path = [served(each) for each in lines(kept, installation)], kept.hook_path()
     with asking.going_on():
         for secret, hosts in ((AUTHORITY, "cardquota-controller"), (CERTIFICATES, "cardquota-webhook")):
             due = pki.issue_leaf(
@@ -143,7 +151,7 @@ def test_a_new_authority_is_trusted_before_anybody_shows_its_certificate(
     installation: Installation, kept: Kept, asking: Asking
 ) -> None:
     """The key of the old one is not its own any more. What it has issued is served until the API server trusts the new one."""
-    before = [served(line) for line in lines(kept, installation)]
+    before = [served(each) for each in lines(kept, installation)]
     former = kept.data(AUTHORITY)["ca.crt"]
     with asking.going_on():
         kept.write(AUTHORITY, {"ca.key": pki.issue_ca(datetime.now(UTC)).key})
@@ -153,7 +161,7 @@ def test_a_new_authority_is_trusted_before_anybody_shows_its_certificate(
             _RENEWAL_S,
         )
         told = time.monotonic()
-        now = [served(line) for line in lines(kept, installation)]
+        now = [served(each) for each in lines(kept, installation)]
         assert now == before, "the new one is served before it can be trusted"
         wait_for("all serve new pairs", lambda: all_serve_others(kept, installation, before), _RENEWAL_S)
         assert time.monotonic() - told > 5.0
@@ -221,12 +229,9 @@ def test_a_certificate_that_has_expired_while_nobody_led_is_replaced_by_the_next
     long_ago = datetime.now(UTC) - pki.LEAF_LIFETIME - timedelta(minutes=1)
     expired = pki.issue_leaf(ca, names, long_ago, clients=False)
     kept.write(CERTIFICATES, {"tls.crt": expired.certificate, "tls.key": expired.key})
-    url = next(client["url"] for name, client in kept.entries().items() if name != HOOK)
-    tls = create_default_context()
-    tls.check_hostname, tls.verify_mode = False, CERT_NONE
-    line = HTTPSConnection("localhost", urlsplit(url).port, context=tls, timeout=10.0)
+    to_webhook = line(webhook_url(kept))
     wanted = hashlib.sha256(ssl.PEM_cert_to_DER_cert(expired.certificate.decode())).hexdigest()
-    wait_for("it is served", lambda: served(line) == wanted, _RENEWAL_S)
+    wait_for("it is served", lambda: served(to_webhook) == wanted, _RENEWAL_S)
 
     def refused() -> str:
         answer = cluster.try_create(card_pod(unique("p"), "NVIDIA-X", "default"), dryRun="All")
@@ -242,4 +247,4 @@ def test_a_certificate_that_has_expired_while_nobody_led_is_replaced_by_the_next
     installation.start_controller()
     webhook.wait_ready()
     wait_for("the webhooks answer", lambda: not _failed(asking), _RENEWAL_S)
-    assert served(line) != wanted
+    assert served(to_webhook) != wanted

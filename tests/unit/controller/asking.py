@@ -10,9 +10,10 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from controller.announcements import Announcements
-from controller.answering import ROOT, Answers
+from controller.answering import Answers
 from controller.knowledge import Knowledge
 from controller.metrics import Metrics
+from core.names import ANSWERS_ROOT
 from core.plan.lift import Planner
 from core.plan.offline import decisions
 from core.steps import finish
@@ -136,5 +137,5 @@ class Port:
 
     async def get(self, question: str, token: str = "good", **more: Any) -> tuple[int, Json]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        async with self.session.get(ROOT + question, headers=headers, **more) as response:
+        async with self.session.get(ANSWERS_ROOT + question, headers=headers, **more) as response:
             return response.status, await response.json()

@@ -6,7 +6,8 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from controller.answering import BURST, CALLERS, LEADER_PATH, ROOT, TOKEN_HEADER
+from controller.answering import BURST, CALLERS, LEADER_PATH
+from core.names import ANSWERS_ROOT, TOKEN_HEADER
 from kube.callers import NEW_TOKENS_PER_S, REMEMBERED_S, RIGHTS, TOKENS, Callers, Recent
 from kube.errors import ServerError
 from tests.fakes.apiserver import background
@@ -105,7 +106,10 @@ async def test_whoever_is_not_known_is_told_nothing(token: str) -> None:
 async def test_the_token_may_come_by_way_of_the_api_server_which_keeps_the_usual_header() -> None:
     asked = Asked()
     asked.judge.rights = {OWN}
-    async with asked.port() as port, port.session.get(ROOT + POD, headers={TOKEN_HEADER: "good"}) as got:
+    async with (
+        asked.port() as port,
+        port.session.get(ANSWERS_ROOT + POD, headers={TOKEN_HEADER: "good"}) as got,
+    ):
         assert got.status == 200
 
 
@@ -117,7 +121,7 @@ async def test_any_other_question_has_no_answer(question: str) -> None:
     asked.judge.rights = {EVERYTHING}
     async with (
         asked.port() as port,
-        port.session.get(ROOT + question, headers={"Authorization": "Bearer good"}) as response,
+        port.session.get(ANSWERS_ROOT + question, headers={"Authorization": "Bearer good"}) as response,
     ):
         assert response.status == 404
 
@@ -126,7 +130,7 @@ async def test_nothing_but_a_get_without_body_is_read() -> None:
     asked = Asked()
     async with asked.port() as port:
         for method in ("POST", "PUT", "DELETE", "HEAD"):
-            async with port.session.request(method, ROOT + POD) as response:
+            async with port.session.request(method, ANSWERS_ROOT + POD) as response:
                 assert response.status == 405
         status, _ = await port.get(POD, data=b"x" * 100)
     assert status == 400
