@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from core import names
 from core.cards.assigned import read_assigned
@@ -17,6 +17,7 @@ from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.property.stored_pods import StoredPods
 
 PARENTS = {"org": "", "left": "org", "right": "org", "l1": "left", "l2": "left", "r1": "right"}
 QUEUES = tuple(PARENTS)
@@ -29,18 +30,15 @@ SETTINGS = Settings.model_validate({"cards": {"hierarchy": True}})
 Counts = dict[str, int]
 
 
-class Levels(RuleBasedStateMachine):
+class Levels(StoredPods):
     """What the API server has, a watch that lags behind it, and a controller that decides on what it has seen."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.stored: dict[str, Pod] = {}
         self.groups: dict[str, Group] = {}
         self.parents = dict(PARENTS)
         self.quota: dict[str, Counts] = {queue: {"A": 2, "B": 1} for queue in QUEUES}
         self.cpu: dict[str, int | None] = dict.fromkeys(QUEUES)
-        self.unseen: list[str] = []
-        self.serial = 0
         self.start()
 
     # -- the cluster -----------------------------------------------------------------------------------------
@@ -89,18 +87,6 @@ class Levels(RuleBasedStateMachine):
         while found[-1] in self.parents and self.parents[found[-1]]:
             found.append(self.parents[found[-1]])
         return found
-
-    def store(self, pod: Pod) -> None:
-        self.stored[pod.uid] = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
-        self.unseen.append(pod.uid)
-
-    def show(self, count: int) -> None:
-        for uid in self.unseen[:count]:
-            if uid in self.stored:
-                self.ledger.put_pod(self.stored[uid])
-            else:
-                self.ledger.drop_pod(uid)
-        del self.unseen[:count]
 
     # -- the controller --------------------------------------------------------------------------------------
 
@@ -164,23 +150,6 @@ class Levels(RuleBasedStateMachine):
     @rule(data=st.data())
     def quota_pass(self, data: st.DataObject) -> None:
         self.decide(lambda: data.draw(st.booleans()))
-
-    @rule(data=st.data(), how=st.sampled_from(("bind", "finish", "terminate", "vanish")))
-    def move_on(self, data: st.DataObject, how: str) -> None:
-        running = sorted(uid for uid, pod in self.stored.items() if not pod.gated)
-        if not running:
-            return
-        pod = self.stored[data.draw(st.sampled_from(running))]
-        match how:
-            case "bind":
-                self.store(replace(pod, node_name="b" if "B" in assigned(pod) else "a", phase="Running"))
-            case "finish":
-                self.store(replace(pod, phase="Succeeded"))
-            case "terminate":
-                self.store(replace(pod, deleting=True))
-            case _:
-                del self.stored[pod.uid]
-                self.unseen.append(pod.uid)
 
     @rule(
         name=st.sampled_from(QUEUES),

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from core import names
-from core.objects import Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.audit import audit
@@ -14,21 +13,19 @@ from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
 from tests.builders import a_node, a_pod, a_queue
+from tests.property.stored_pods import StoredPods
 
 QUEUES = ("red", "blue")
 CARDS = ("A", "B")
 CHOICES = ("A", "B", "A|B")
 
 
-class Cluster(RuleBasedStateMachine):
+class Cluster(StoredPods):
     """The API server's truth, a watch that lags behind it, and a controller that decides on what it has seen."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.stored: dict[str, Pod] = {}
         self.quota = {queue: {"A": 2, "B": 1} for queue in QUEUES}
-        self.unseen: list[str] = []
-        self.serial = 0
         self.start()
 
     def start(self) -> None:
@@ -56,10 +53,6 @@ class Cluster(RuleBasedStateMachine):
             and f'"{card}":' in pod.annotations[names.ASSIGNED_ANNOTATION]
         )
 
-    def store(self, pod: Pod) -> None:
-        self.stored[pod.uid] = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
-        self.unseen.append(pod.uid)
-
     @rule(queue=st.sampled_from(QUEUES), choice=st.sampled_from(CHOICES), count=st.integers(0, 3))
     def create(self, queue: str, choice: str, count: int) -> None:
         self.serial += 1
@@ -71,12 +64,7 @@ class Cluster(RuleBasedStateMachine):
         """The watch shows a prefix of what happened."""
         if self.unseen:
             shown = data.draw(st.integers(1, len(self.unseen)))
-            for uid in self.unseen[:shown]:
-                if uid in self.stored:
-                    self.ledger.put_pod(self.stored[uid])
-                else:
-                    self.ledger.drop_pod(uid)
-            del self.unseen[:shown]
+            self.show(shown)
 
     @rule(data=st.data())
     def quota_pass(self, data: st.DataObject) -> None:
@@ -100,24 +88,6 @@ class Cluster(RuleBasedStateMachine):
         self.store(
             replace(stored, gates=(), annotations={**stored.annotations, names.ASSIGNED_ANNOTATION: assigned})
         )
-
-    @rule(data=st.data(), how=st.sampled_from(("bind", "finish", "terminate", "vanish")))
-    def move_on(self, data: st.DataObject, how: str) -> None:
-        running = sorted(uid for uid, pod in self.stored.items() if not pod.gated)
-        if not running:
-            return
-        pod = self.stored[data.draw(st.sampled_from(running))]
-        match how:
-            case "bind":
-                record = pod.annotations[names.ASSIGNED_ANNOTATION]
-                self.store(replace(pod, node_name="b" if '"B"' in record else "a", phase="Running"))
-            case "finish":
-                self.store(replace(pod, phase="Succeeded"))
-            case "terminate":
-                self.store(replace(pod, deleting=True))
-            case _:
-                del self.stored[pod.uid]
-                self.unseen.append(pod.uid)
 
     @rule(queue=st.sampled_from(QUEUES), card=st.sampled_from(CARDS), count=st.integers(0, 4))
     def set_quota(self, queue: str, card: str, count: int) -> None:

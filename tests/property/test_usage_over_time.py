@@ -1,6 +1,6 @@
 """Card-seconds over time: whatever comes in whatever order, and whoever leads, each second is counted once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 
 from hypothesis import given, settings
@@ -104,6 +104,13 @@ class Story:
         self.standby = Replica(self.world)
         self.kill_leader()
 
+    def moments(self, sides: int) -> Iterator[int]:
+        """Moments of a story, with a dice of so many sides for what happens at each."""
+        for _ in range(self.rng.randrange(1, 120)):
+            self.live()
+            self.pass_time(self.rng.choice((2, 60, LATE_S // 2)))
+            yield self.rng.randrange(sides)
+
     def come_to_an_end(self) -> None:
         for pod in self.pods(lambda pod: not pod.ended and not pod.deleted):
             self.world.delete(pod)
@@ -123,10 +130,8 @@ def test_every_second_is_counted_once_but_what_ran_unseen(seed: int) -> None:
     """Late news, lost writes and answers, leaders that change or die at any moment, replicas that start anew."""
     story = Story(seed)
     rng = story.rng
-    for _ in range(rng.randrange(1, 120)):
-        story.live()
-        story.pass_time(rng.choice((2, 60, LATE_S // 2)))
-        match rng.randrange(12):
+    for dice in story.moments(12):
+        match dice:
             case 0 | 1 | 2:
                 story.leader.hear(rng.randrange(6))
                 story.standby.hear(rng.randrange(6))
@@ -157,10 +162,8 @@ def test_nothing_is_lost_while_somebody_is_there_who_saw_it(seed: int) -> None:
     """Leaders change at any moment, and one that led before and was away leads again."""
     story = Story(seed)
     rng = story.rng
-    for _ in range(rng.randrange(1, 120)):
-        story.live()
-        story.pass_time(rng.choice((2, 60, LATE_S // 2)))
-        match rng.randrange(6):
+    for dice in story.moments(6):
+        match dice:
             case 0:
                 story.leader.hear(rng.randrange(6))
             case 1:
@@ -184,10 +187,8 @@ def test_who_leads_again_counts_nothing_that_another_leader_had_counted_and_neve
     """A young replica leads in between: of pods that were gone before it came it has nothing but their sums."""
     story = Story(seed)
     rng = story.rng
-    for _ in range(rng.randrange(1, 120)):
-        story.live()
-        story.pass_time(rng.choice((2, 60, LATE_S // 2)))
-        match rng.randrange(6):
+    for dice in story.moments(6):
+        match dice:
             case 0:
                 story.standby.hear(rng.randrange(6))
             case 1:
