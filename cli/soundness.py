@@ -10,6 +10,7 @@ from core import names
 from core.cards import expression
 from core.cards.ask import AskError, open_ask
 from core.cards.assigned import read_assigned
+from core.display.figures import own_figures
 from core.display.status import published, status_patch
 from core.mgpu.booked import RecordBook
 from core.mgpu.repair import examine
@@ -41,13 +42,10 @@ def figures(state: State, settings: Settings) -> dict[tuple[str, str], int]:
     """What bound pods use of each card, share and device, by queue and key, in thousandths; what is 0 is left out."""
     ledger = books.of(state, settings)
     finish(ledger.settle())
-    cards = {name: account.allocated for name, account in ledger.accounts.items()}
-    devices = {name: ledger.devices.allocated(name) for name in ledger.devices.book.queues()}
     return {
         (queue, key): milli
-        for found in (cards, devices)
-        for queue, amounts in found.items()
-        for key, milli in amounts.items()
+        for queue, parts in own_figures(ledger)
+        for key, milli in parts["allocated"].items()
         if milli
     }
 

@@ -10,6 +10,7 @@ from controller.metrics import Metrics
 from core.answers import report
 from core.answers.explain import Explanation
 from core.answers.observed import MOST, observed
+from core.display.figures import own_figures
 from core.quantity import render_amounts
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps
@@ -102,15 +103,9 @@ class Knowledge:
 def _figures(ledger: Ledger) -> Steps[dict[str, Any]]:
     """Of each queue what is allocated, reserved and waiting: cards, shares, and devices of the queues below it as well."""
     found: dict[str, Any] = {}
-    devices, pace = ledger.devices, Pace(_STEP)
-    for name in sorted({*ledger.queues, *ledger.accounts, *devices.book.queues()}):
+    pace = Pace(_STEP)
+    for name, parts in own_figures(ledger):
         if pace.due():
             yield
-        account = ledger.accounts.get(name)
-        found[name] = {
-            part: render_amounts(
-                {**(getattr(account, part) if account else {}), **getattr(devices, part)(name)}
-            )
-            for part in ("allocated", "reserved", "waiting")
-        }
+        found[name] = {part: render_amounts(amounts) for part, amounts in parts.items()}
     return found

@@ -1,8 +1,9 @@
 """What a queue may use, uses, holds and waits for, all kinds together: for people to look at, not for decisions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from core.queues.account import NOTHING
 from core.queues.ledger import Ledger
 from core.queues.share import share_of
 
@@ -34,3 +35,21 @@ def figures_of(ledger: Ledger, queue: str) -> Figures:
         waiting={**sums.waiting, **devices.waiting(queue)},
         share=share_of(ledger, queue),
     )
+
+
+def own_figures(ledger: Ledger) -> Iterator[tuple[str, dict[str, Mapping[str, int]]]]:
+    """What each queue's own pods have `allocated`, `reserved` and `waiting`, in thousandths, by its name in order.
+
+    Devices are those of the queues below as well: they are kept no other way.
+    """
+    devices = ledger.devices
+    for name in sorted({*ledger.queues, *ledger.accounts, *devices.book.queues()}):
+        account = ledger.accounts.get(name, NOTHING)
+        yield (
+            name,
+            {
+                "allocated": {**account.allocated, **devices.allocated(name)},
+                "reserved": {**account.reserved, **devices.reserved(name)},
+                "waiting": {**account.waiting, **devices.waiting(name)},
+            },
+        )
