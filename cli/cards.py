@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output in {"json", "yaml"}:
         output.print_document(options.output, summary(inventory))
     elif options.output == "name":
-        print("".join(f"{output.printable(card)}\n" for card in inventory.cards()), end="")
+        output.print_names(inventory.cards())
     elif options.output == "wide":
         print(output.table(_WIDE_HEADER, list(_by_node(inventory))))
     else:

@@ -70,7 +70,7 @@ def _print(options: argparse.Namespace) -> None:
     if options.output in {"json", "yaml"}:
         output.print_document(options.output, {"nodes": chosen.shown})
     elif options.output == "name":
-        print("".join(f"node/{name}\n" for name in chosen.shown), end="")
+        output.print_names(chosen.shown, "node")
     else:
         print(output.table(_HEADER, list(_rows(chosen.shown, None if options.output == "wide" else _PODS))))
 

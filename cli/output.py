@@ -4,6 +4,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,18 @@ def print_document(form: str, value: object) -> None:
     # By way of JSON nothing stands twice as the same object, which YAML would write as an anchor that nobody reads.
     copied = json.loads(json.dumps(value, allow_nan=False))
     print(yaml.safe_dump(copied, sort_keys=False, allow_unicode=True, width=1000), end="")
+
+
+def print_names(names: Iterable[str], kind: str = "") -> None:
+    """`-o name`: one a line, behind the `kind` as for kubectl where there is one."""
+    head = f"{kind}/" if kind else ""
+    for name in names:
+        print(f"{head}{printable(name)}")
+
+
+def moment(seconds: int) -> str:
+    """A time in seconds since 1970 as the API writes it."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def why(refusal: "Refusal | None") -> dict[str, str]:

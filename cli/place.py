@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         report = {"pod": key, **({} if gate is None else {"gate": gate}), "nodes": nodes}
         output.print_document(options.output, report)
     elif options.output == "name":
-        print("".join(f"node/{name}\n" for name, node in nodes.items() if node["fits"]), end="")
+        output.print_names((name for name, node in nodes.items() if node["fits"]), "node")
     else:
         if gate is not None:
             print(f"Pod {output.printable(key)} {_told(gate)}\n")

@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     chosen.tell()
     report = {**report, "pods": chosen.shown, "queues": selection.of_queues(options, report["queues"])}
     if options.output == "name":
-        print("".join(f"pod/{key}\n" for key in chosen.shown), end="")
+        output.print_names(chosen.shown, "pod")
     elif options.output == "text":
         print(_text(report))
     elif options.output == "wide":

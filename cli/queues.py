@@ -89,7 +89,7 @@ def _print(options: argparse.Namespace) -> None:
     if options.output in {"json", "yaml"}:
         output.print_document(options.output, report)
     elif options.output == "name":
-        print("".join(f"queue/{name}\n" for name in report), end="")
+        output.print_names(report, "queue")
     elif options.output == "wide":
         print(output.table(_WIDE, list(_wide_rows(report))))
     else:

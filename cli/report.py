@@ -6,7 +6,6 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cli import cluster, output
@@ -73,14 +72,17 @@ def run(options: argparse.Namespace) -> int:
     if options.output == "json":
         output.print_json(
             {
-                "from": _moment(account.start),
-                "to": _moment(account.end),
+                "from": output.moment(account.start),
+                "to": output.moment(account.end),
                 "source": source,
                 "rows": [_entry(columns, row) for row in found],
             }
         )
         return 0
-    print(f"note: from {_moment(account.start)} to {_moment(account.end)}, by {source}", file=sys.stderr)
+    print(
+        f"note: from {output.moment(account.start)} to {output.moment(account.end)}, by {source}",
+        file=sys.stderr,
+    )
     if options.output == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow((*columns, *_AMOUNTS))
@@ -110,10 +112,6 @@ def _since(text: str) -> int:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no number with m, h, d or w, as in 7d")
     return int(found["number"]) * _UNITS[found["unit"]]
-
-
-def _moment(seconds: int) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _entry(columns: Sequence[str], row: "Row") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli import installation, usage
+from cli import installation, output, usage
 from cli.errors import UnavailableError
 from cli.inspection import Inspection
 from cli.state import LEASE, State
@@ -83,9 +83,7 @@ def _usage(state: State) -> Verdict:
             USAGE, "unknown", f"there is no ConfigMap {installation.USAGE_NAME}, or it may not be read"
         )
     written, source = found
-    return Verdict(
-        USAGE, "ok", f"{source}, until {datetime.fromtimestamp(written.through, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    )
+    return Verdict(USAGE, "ok", f"{source}, until {output.moment(written.through)}")
 
 
 def holder_of(lease: Raw) -> str:
