@@ -15,6 +15,7 @@ from kube import connection, resources
 from kube.client import Client
 from kube.errors import ApiError, ConnectionFailed, Forbidden, KubeError, NotFound
 from kube.resources import Resource
+from kube.scope import Scope
 
 Raw = Mapping[str, Any]
 
@@ -117,7 +118,7 @@ async def _if_there(client: Client, resource: Resource, name: str) -> Raw | None
 async def _listed(
     client: Client, resource: Resource, namespace: str | None = None, selector: str | None = None
 ) -> tuple[Raw, ...]:
-    pages = client.list(resource, namespace, label_selector=selector)
+    pages = client.list(resource, Scope(namespace, selector))
     return tuple([raw async for page in pages for raw in page.items])
 
 

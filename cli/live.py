@@ -18,6 +18,7 @@ from kube.client import Client
 from kube.errors import Forbidden, KubeError, NotFound
 from kube.reflector import ListWatch
 from kube.resources import Resource
+from kube.scope import Scope
 from kube.versions import BestVersion
 
 Raw = dict[str, Any]
@@ -128,7 +129,7 @@ def said_of(kubeconfig: Path | None, context: str | None, namespace: str, uid: s
 async def _said_of(kubeconfig: Path | None, context: str | None, namespace: str, uid: str) -> dict[str, str]:
     last = ("", "", "")
     async with await Client.connect(kubeconfig, context) as client:
-        async for page in client.list(_EVENTS, namespace, limit=_PAGE):
+        async for page in client.list(_EVENTS, Scope(namespace), limit=_PAGE):
             for raw in page.items:
                 about, by = raw.get("involvedObject") or {}, raw.get("reportingComponent")
                 if about.get("uid") == uid and by == names.FIELD_MANAGER:
@@ -208,7 +209,7 @@ class _Reader:
         self, source: ListWatch, resource: Resource, namespace: str | None, *, selector: str | None = None
     ) -> AsyncIterator[Raw]:
         count = 0
-        async for page in source.list(resource, namespace, label_selector=selector, limit=_PAGE):
+        async for page in source.list(resource, Scope(namespace, selector), limit=_PAGE):
             for raw in page.items:
                 yield _typed(resource, raw)
             count += len(page.items)

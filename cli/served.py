@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from cli.state import ObjectKind, State
 from kube.client import Json, Page, WatchEvent, Watching
 from kube.resources import Resource
+from kube.scope import ALL, Scope
 
 _VERSION = "1"
 
@@ -19,14 +20,12 @@ class StateCluster:
     async def list(
         self,
         resource: Resource,
-        namespace: str | None = None,
+        scope: Scope = ALL,
         *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
         limit: int = 500,
     ) -> AsyncGenerator[Page]:
         """All objects of the resource in pages. Selectors are not understood; no cache of ours uses them."""
-        if namespace is not None or label_selector is not None or field_selector is not None:
+        if scope != ALL:
             raise ValueError(f"{resource}: a state file is listed as a whole")
         found = self._state.complete.get(ObjectKind(resource.group, resource.kind), ())
         for start in range(0, max(len(found), 1), limit):

@@ -14,6 +14,7 @@ from kube.certificates import Content, content
 from kube.client import Client
 from kube.informer import Informer
 from kube.resources import PODS, SECRETS
+from kube.scope import Scope
 from kube.segments import LENGTH, Segments, held_in
 from kube.webhook_entries import Entries
 
@@ -117,7 +118,7 @@ def former_replicas(client: Client, namespace: str) -> Callable[[], Awaitable[bo
 
     async def run() -> bool:
         now = datetime.now(UTC)
-        async for page in client.list(PODS, namespace, label_selector=_FORMER):
+        async for page in client.list(PODS, Scope(namespace, label_selector=_FORMER)):
             if any(_serves(raw, now) for raw in page.items):
                 return True
         return False

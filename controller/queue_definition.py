@@ -28,6 +28,7 @@ from kube.informer import Informer
 from kube.lease import Term
 from kube.reflector import ListWatch
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kube.scope import Scope
 
 _LOG = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class QueueDefinitionKeeper:
             CUSTOM_RESOURCE_DEFINITIONS,
             project,
             key=lambda _: QUEUE_CRD,
-            field_selector=f"metadata.name={QUEUE_CRD}",
+            scope=Scope.named(QUEUE_CRD),
         )
         self.informer.subscribe(self._on_change)
         if self._enabled:

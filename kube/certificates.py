@@ -16,6 +16,7 @@ from kube.metrics import DEFAULT, Metrics
 from kube.pki import Bundle, Pair
 from kube.reflector import ListWatch
 from kube.resources import SECRETS
+from kube.scope import Scope
 from kube.tls import ServingCertificate
 
 CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
@@ -96,8 +97,7 @@ def follow_secret(
         SECRETS,
         lambda raw: content(raw) if raw["metadata"]["name"] == name else None,
         key=lambda _: name,
-        namespace=namespace,
-        field_selector=f"metadata.name={name}",
+        scope=Scope.named(name, namespace),
         metrics=metrics,
     )
 

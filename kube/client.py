@@ -20,6 +20,7 @@ from kube import connection, errors, queries
 from kube.lines import LineSplitter
 from kube.metrics import DEFAULT, Metrics
 from kube.resources import Resource
+from kube.scope import ALL, Scope
 from kube.transport import Request, Transport, next_piece, torn_off, within
 
 Json = dict[str, Any]
@@ -65,9 +66,7 @@ class Watching:
     timeout_s: float
     inactivity_s: float
     answer_s: float = 10.0
-    namespace: str | None = None
-    label_selector: str | None = None
-    field_selector: str | None = None
+    scope: Scope = ALL
 
 
 class Client:
@@ -128,21 +127,19 @@ class Client:
     async def list(
         self,
         resource: Resource,
-        namespace: str | None = None,
+        scope: Scope = ALL,
         *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
         limit: int = 500,
         timeout_s: float = _LIST_TIMEOUT_S,
     ) -> AsyncGenerator[Page]:
-        """The pages of the collection, each within `timeout_s`; together one consistent state.
+        """The pages of what is meant, each within `timeout_s`; together one consistent state.
 
         Raises Gone when the server has forgotten that state before the last page was read: what came before is then
         of no use for a watch, list again from the start. NotFound means that there is no such resource: it is raised only
         where discovery says so too, for a server or a proxy that starts up answers 404 as well.
         """
-        query = queries.selectors(label_selector, field_selector) | {"limit": str(limit)}
-        path = resource.path(namespace)
+        query = scope.query | {"limit": str(limit)}
+        path = resource.path(scope.namespace)
         while True:
             try:
                 raw = await self._exchange(
@@ -184,14 +181,14 @@ class Client:
         event, and ConnectionFailed when there is no answer or the stream is cut.
         An event may be of any size. Close the iterator (contextlib.aclosing) to end the watch early.
         """
-        query = queries.selectors(asked.label_selector, asked.field_selector) | {
+        query = asked.scope.query | {
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": asked.resource_version,
             "timeoutSeconds": str(round(asked.timeout_s)),
         }
         timeout = aiohttp.ClientTimeout(total=asked.answer_s + asked.timeout_s + _WATCH_GRACE_S)
-        path = resource.path(asked.namespace)
+        path = resource.path(asked.scope.namespace)
         request = Request(
             "GET", path, "watch", str(resource), timeout, query=query, answer_s=asked.answer_s, unpooled=True
         )

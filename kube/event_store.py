@@ -11,6 +11,7 @@ from kube.calls import Patcher
 from kube.client import Json, Page, PatchType
 from kube.informer import GARBAGE
 from kube.resources import EVENTS, Resource
+from kube.scope import ALL, Scope
 from kube.times import micro_time
 
 NOTE_LIMIT = 1024
@@ -84,9 +85,8 @@ class EventClient(Patcher, Protocol):
     def list(
         self,
         resource: Resource,
-        namespace: str | None = None,
+        scope: Scope = ALL,
         *,
-        field_selector: str | None = None,
         limit: int = PAGE,
         timeout_s: float = TIMEOUT_S,
     ) -> AsyncGenerator[Page]:
@@ -146,8 +146,8 @@ class EventStore:
     async def pages(self) -> AsyncGenerator[list[Past]]:
         """The events that were stored under the name of this controller; of very many not all of them."""
         read = 0
-        selector = f"reportingController={self._controller}"
-        pages = self._client.list(EVENTS, field_selector=selector, limit=PAGE, timeout_s=TIMEOUT_S)
+        ours = Scope(field_selector=f"reportingController={self._controller}")
+        pages = self._client.list(EVENTS, ours, limit=PAGE, timeout_s=TIMEOUT_S)
         async with aclosing(pages):
             async for page in pages:
                 yield [past for raw in page.items if (past := _readable(raw)) is not None]

@@ -18,6 +18,7 @@ from kube.metrics import DEFAULT, Metrics
 from kube.reflector import Listed, ListWatch, Reflector, Removed, Timing, Upsert
 from kube.resources import Resource
 from kube.resources import of as resource_of
+from kube.scope import ALL, Scope
 from kube.versions import BestVersion
 
 _LOG = logging.getLogger(__name__)
@@ -45,9 +46,7 @@ class Informer(Generic[V]):
         project: Callable[[dict[str, Any]], V | None],
         *,
         key: Callable[[V], str],
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
+        scope: Scope = ALL,
         optional: bool = False,
         timing: Timing | None = None,
         rng: Random | None = None,
@@ -56,9 +55,7 @@ class Informer(Generic[V]):
         self._reflector = Reflector(
             client,
             resource,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
+            scope=scope,
             optional=optional,
             timing=timing,
             rng=rng,

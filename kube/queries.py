@@ -3,12 +3,6 @@
 import math
 
 
-def selectors(label_selector: str | None, field_selector: str | None) -> dict[str, str]:
-    """Which objects of a collection are meant; those of None are all."""
-    given = {"labelSelector": label_selector, "fieldSelector": field_selector}
-    return {key: value for key, value in given.items() if value}
-
-
 def of_write(timeout_s: float, field_manager: str | None = None, dry_run: bool = False) -> dict[str, str]:
     """How long the server is to go on with a write, in whose name it is, and whether it is stored at all."""
     query = {"timeout": f"{math.ceil(1000 * timeout_s)}ms"}

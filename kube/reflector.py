@@ -18,6 +18,7 @@ from kube.backoff import Backoff
 from kube.client import Json, Page, WatchEvent, Watching
 from kube.metrics import DEFAULT, Metrics
 from kube.resources import Resource
+from kube.scope import ALL, Scope
 
 _LOG = logging.getLogger(__name__)
 
@@ -89,10 +90,8 @@ class ListWatch(Protocol):
     def list(
         self,
         resource: Resource,
-        namespace: str | None = None,
+        scope: Scope = ALL,
         *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
         limit: int = 500,
     ) -> AsyncGenerator[Page]:
         """See Client.list."""
@@ -120,9 +119,7 @@ class Reflector:
         source: ListWatch,
         resource: Resource,
         *,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
+        scope: Scope = ALL,
         optional: bool = False,
         timing: Timing | None = None,
         rng: Random | None = None,
@@ -132,9 +129,7 @@ class Reflector:
         self._source = source
         self._clock = clock
         self._resource = resource
-        self._namespace = namespace
-        self._label_selector = label_selector
-        self._field_selector = field_selector
+        self._scope = scope
         self._optional = optional
         self._timing = timing or Timing()
         self._rng = rng or Random()  # noqa: S311 - spreads waiting times, protects nothing
@@ -200,13 +195,7 @@ class Reflector:
     async def _list(self) -> AsyncGenerator[Event]:
         seen: set[str] = set()
         version = ""
-        pages = self._source.list(
-            self._resource,
-            self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            limit=self._timing.page_size,
-        )
+        pages = self._source.list(self._resource, self._scope, limit=self._timing.page_size)
         missing: errors.NotFound | None = None
         try:
             async with aclosing(pages):
@@ -238,9 +227,7 @@ class Reflector:
         answer_s, self._answer_s = self._answer_s, min(_ANSWER_CAP_S, 2 * self._answer_s)
         asked = Watching(
             resource_version=self._resource_version or "",
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
+            scope=self._scope,
             timeout_s=timing.quiet_s if quiet else self._rng.uniform(timing.watch_min_s, timing.watch_max_s),
             inactivity_s=timing.inactivity_s,
             answer_s=answer_s,

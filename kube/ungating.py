@@ -27,6 +27,7 @@ from kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from kube.scope import ALL, Scope
 
 MUTATING, VALIDATING = "cardquota-mutating", "cardquota-validating"
 POLICIES = (
@@ -41,7 +42,7 @@ LEASE = "cardquota"
 
 _WORKERS = 8
 _WRITE_TIMEOUT_S = 10.0
-_UNBOUND = "spec.nodeName="
+_UNBOUND = Scope(field_selector="spec.nodeName=")
 """A pod that has its node has no gate; the API server keeps an index of the nodes' names."""
 _TELL_EVERY_S = 5.0
 
@@ -58,9 +59,7 @@ class UngateError(Exception):
 class Api(Patcher, Deleter, Protocol):
     """The calls of kube.client.Client that this makes."""
 
-    def list(
-        self, resource: Resource, namespace: str | None = None, *, field_selector: str | None = None
-    ) -> AsyncGenerator[Page]:
+    def list(self, resource: Resource, scope: Scope = ALL) -> AsyncGenerator[Page]:
         """See Client.list."""
 
 
@@ -81,7 +80,7 @@ class Limits:
 async def waiting(api: Api) -> list[Gated]:
     """Every pod at our gate, in all namespaces. Raises KubeError."""
     found: list[Gated] = []
-    async with aclosing(api.list(PODS, field_selector=_UNBOUND)) as pages:
+    async with aclosing(api.list(PODS, _UNBOUND)) as pages:
         async for page in pages:
             found += [one for one in map(gated, page.items) if one is not None]
     return found

@@ -9,6 +9,7 @@ from kube import errors
 from kube.client import Page, WatchEvent, Watching
 from kube.reflector import ListWatch
 from kube.resources import Resource
+from kube.scope import ALL, Scope
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,22 +41,14 @@ class BestVersion:
     async def list(
         self,
         resource: Resource,
-        namespace: str | None = None,
+        scope: Scope = ALL,
         *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
         limit: int = 500,
     ) -> AsyncGenerator[Page]:
         """The pages of one list in the best version."""
         missing: errors.NotFound | None = None
         for version in self._versions:
-            pages = self._source.list(
-                replace(resource, version=version),
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-            )
+            pages = self._source.list(replace(resource, version=version), scope, limit=limit)
             begun = False
             try:
                 async with aclosing(pages):

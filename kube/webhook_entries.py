@@ -13,6 +13,7 @@ from kube.informer import Informer
 from kube.metrics import DEFAULT, Metrics
 from kube.reflector import ListWatch
 from kube.resources import Resource
+from kube.scope import Scope
 
 _RACES = 5
 
@@ -66,7 +67,7 @@ def follow(client: ListWatch, configuration: Configuration, metrics: Metrics = D
         resource,
         lambda raw: project(raw) if raw["metadata"]["name"] == name else None,
         key=lambda _: name,
-        field_selector=f"metadata.name={name}",
+        scope=Scope.named(name),
         metrics=metrics,
     )
 

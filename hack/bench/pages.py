@@ -7,6 +7,7 @@ import orjson
 
 from kube.client import Page, WatchEvent, Watching
 from kube.resources import Resource
+from kube.scope import ALL, Scope
 
 PAGE = 500
 
@@ -30,10 +31,8 @@ class Pages:
     async def list(
         self,
         resource: Resource,
-        namespace: str | None = None,  # noqa: ARG002 - the protocol's
+        scope: Scope = ALL,  # noqa: ARG002 - the protocol's
         *,
-        label_selector: str | None = None,  # noqa: ARG002
-        field_selector: str | None = None,  # noqa: ARG002
         limit: int = PAGE,
     ) -> AsyncGenerator[Page]:
         """The listed objects of the resource in pages."""

@@ -17,6 +17,7 @@ from hack.bench.pages import in_pages
 from kube import errors
 from kube.client import Json, Page, PatchType, WatchEvent, Watching
 from kube.resources import EVENTS, LEASES, PODS, SECRETS, Resource
+from kube.scope import ALL, Scope
 
 LATENCY_S: Final = 0.001
 _NOW: Final = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -128,13 +129,15 @@ class Store:
     # -- the calls of the client -------------------------------------------------------------------------------
 
     async def list(
-        self, resource: Resource, namespace: str | None = None, *, limit: int = 500, **_options: Any
+        self, resource: Resource, scope: Scope = ALL, *, limit: int = 500, **_options: Any
     ) -> AsyncGenerator[Page]:
         """See Client.list."""
         self.requests[f"list {resource.plural}"] += 1
         version = str(self._version)
         collection = self._collections[resource.plural]
-        for page in in_pages(collection.listed() if namespace is None or resource is SECRETS else (), limit):
+        for page in in_pages(
+            collection.listed() if scope.namespace is None or resource is SECRETS else (), limit
+        ):
             await asyncio.sleep(LATENCY_S)
             yield Page(orjson.loads(page)["items"], version)
         yield Page([], version)

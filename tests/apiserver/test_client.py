@@ -20,6 +20,7 @@ from kube.events import EventRecorder, Past, Reference
 from kube.lease import Durations, Term
 from kube.metrics import Metrics
 from kube.resources import EVENTS, LEASES, MUTATING_WEBHOOKS, NODES, SECRETS, Resource
+from kube.scope import Scope
 from kube.segments import held_in
 from tests.fakes.apiserver import background
 
@@ -98,7 +99,7 @@ async def test_a_list_in_pages_is_complete_and_of_one_state(client: Client, name
     async with asyncio.TaskGroup() as group:
         for number in range(25):
             group.create_task(client.create(LEASES, lease(f"l{number:02}"), namespace))
-    pages = [page async for page in client.list(LEASES, namespace, limit=10)]
+    pages = [page async for page in client.list(LEASES, Scope(namespace), limit=10)]
     assert [len(page.items) for page in pages] == [10, 10, 5]
     assert [raw["metadata"]["name"] for page in pages for raw in page.items] == [
         f"l{number:02}" for number in range(25)
@@ -156,10 +157,10 @@ async def test_events_are_accepted_and_counted_up(client: Client, namespace: str
         (node, "TestReason", 1),
     }
     assert all(abs(datetime.now(UTC) - each.at).total_seconds() < 60 for each in past)
-    pages = [page async for page in client.list(EVENTS, namespace)]
+    pages = [page async for page in client.list(EVENTS, Scope(namespace))]
     (event,) = [raw for page in pages for raw in page.items if raw["reason"] == "TestReason"]
     assert event["series"]["count"] == 2
-    async for page in client.list(EVENTS, "default"):
+    async for page in client.list(EVENTS, Scope("default")):
         for raw in page.items:
             if raw["regarding"].get("name") == node.name:
                 await client.delete(EVENTS, raw["metadata"]["name"], "default")

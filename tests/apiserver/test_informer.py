@@ -17,6 +17,7 @@ from kube.informer import Informer
 from kube.metrics import Metrics
 from kube.reflector import Timing
 from kube.resources import LEASES, Resource
+from kube.scope import Scope
 from tests.fakes.apiserver import background
 
 Json = dict[str, Any]
@@ -40,7 +41,7 @@ def informer_of(client: Client, namespace: str, metrics: Metrics, **options: Any
         LEASES,
         project,
         key=lambda view: view.name,
-        namespace=namespace,
+        scope=Scope(namespace),
         rng=Random(1),
         metrics=metrics,
         **options,

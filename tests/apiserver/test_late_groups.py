@@ -29,6 +29,7 @@ from hack.install import Installation
 from kube import errors
 from kube.client import Client, Page, WatchEvent, Watching
 from kube.resources import PODGROUPS, PODS, QUEUES, Resource
+from kube.scope import Scope
 from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.manifests import Object, card_pod, in_group, podgroup, queue
 from tests.fakes.apiserver import background
@@ -127,7 +128,7 @@ class World:
     async def lifted(self) -> dict[str, Counter[str]]:
         """By queue and gang, how many members have no gate; of all that is stored now."""
         found: dict[str, Counter[str]] = {name: Counter() for name in self.queues}
-        async for page in self.client.list(PODS, self.namespace):
+        async for page in self.client.list(PODS, Scope(self.namespace)):
             for pod in page.items:
                 name = pod["metadata"]["annotations"][names.QUEUE_NAME_ANNOTATION]
                 if not pod["spec"].get("schedulingGates"):

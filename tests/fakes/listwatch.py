@@ -7,6 +7,7 @@ from typing import Any
 
 from kube.client import Page, WatchEvent, Watching
 from kube.resources import Resource
+from kube.scope import ALL, Scope
 
 Json = dict[str, Any]
 Words = list[str]
@@ -56,10 +57,8 @@ class ScriptedSource:
     async def list(
         self,
         resource: Resource,
-        namespace: str | None = None,
+        scope: Scope = ALL,
         *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
         limit: int = 500,
     ) -> AsyncGenerator[Page]:
         count = sum(kind == "list" for kind, _, _ in self.calls) + 1

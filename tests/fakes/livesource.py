@@ -7,6 +7,7 @@ from typing import Any
 from kube import errors
 from kube.client import Page, WatchEvent, Watching
 from kube.resources import Resource
+from kube.scope import ALL, Scope
 
 Json = dict[str, Any]
 
@@ -56,9 +57,9 @@ class LiveSource:
             raise errors.NotFound(404)
         return found
 
-    async def list(self, resource: Resource, namespace: str | None = None, **_: Any) -> AsyncGenerator[Page]:
+    async def list(self, resource: Resource, scope: Scope = ALL, **_: Any) -> AsyncGenerator[Page]:
         await self._answered(60.0)
-        assert namespace is None
+        assert scope == ALL
         self.lists += 1
         yield Page(list(self._objects.get(str(resource), {}).values()), str(self._version))
 

@@ -13,6 +13,7 @@ from kube.client import JsonPatch, Page, PatchType
 from kube.events import EventRecorder, Reference
 from kube.metrics import Metrics
 from kube.resources import PODS, Resource
+from kube.scope import ALL, Scope
 
 Json = dict[str, Any]
 
@@ -74,14 +75,13 @@ class Sink:
     async def list(
         self,
         resource: Resource,
-        namespace: str | None = None,
+        scope: Scope = ALL,
         *,
-        field_selector: str | None = None,
         limit: int = 250,
         timeout_s: float = 5.0,
     ) -> AsyncGenerator[Page]:
-        assert (namespace, bool(resource), timeout_s) == (None, True, 5.0)
-        self.selectors.append(field_selector)
+        assert (scope.namespace, bool(resource), timeout_s) == (None, True, 5.0)
+        self.selectors.append(scope.field_selector)
         if self.list_fails is not None:
             raise self.list_fails
         for first in range(0, len(self.stored), limit):

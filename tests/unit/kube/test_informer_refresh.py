@@ -9,6 +9,7 @@ import pytest
 from kube.client import Page, WatchEvent, Watching
 from kube.informer import Informer
 from kube.resources import NODES, Resource
+from kube.scope import ALL, Scope
 
 
 class Source:
@@ -18,10 +19,10 @@ class Source:
         self.objects: list[str] = ["a"]
         self.lists = 0
 
-    async def list(self, resource: Resource, namespace: str | None = None, **_: Any) -> AsyncGenerator[Page]:
+    async def list(self, resource: Resource, scope: Scope = ALL, **_: Any) -> AsyncGenerator[Page]:
         self.lists += 1
         await asyncio.sleep(0)
-        assert namespace is None
+        assert scope == ALL
         yield Page([{"metadata": {"name": name, "uid": name}} for name in self.objects], str(self.lists))
 
     async def watch(self, resource: Resource, _: Watching) -> AsyncGenerator[WatchEvent]:
