@@ -3,6 +3,9 @@
 Volcano's scheduler tries `status.nominatedNodeName` before it looks at other nodes. For which node a pod is nominated stands in
 its record since its lift; here it gets into the status, right after the lift, and again in each term. Should the scheduler have
 given a member the place of another one meanwhile, the other one is nominated for the place that is left.
+
+A room is booked on the node for which a pod is nominated from the moment on that this is decided: as a lift it is in the books
+while it is written, so that nobody else is given the room. What is refused for good is given back.
 """
 
 import logging
@@ -11,9 +14,9 @@ from typing import Final
 
 from controller.caches import Caches
 from core import names
-from core.mgpu.ask import mgpu_ask
 from core.mgpu.destination import gives_way, nominated_for, task_of
 from core.objects import Pod
+from core.plan.stuck import place_gone, takes_now
 from core.stage import Stage
 from kube import errors
 from kube.calls import Patcher
@@ -41,8 +44,6 @@ class Nominations:
         self._client = client
         self._caches = caches
         self._term: Term | None = None
-        self._moves: dict[Key, str] = {}
-        """Who is to be nominated for another node than the one on record, and for which."""
         self._queue: WorkQueue[Key] = WorkQueue(
             self._work, slots=SLOTS, per_lane=PER_NAMESPACE, lane=lambda key: key[0]
         )
@@ -60,35 +61,32 @@ class Nominations:
         finally:
             self._term = None
             self._queue.clear()
-            self._moves.clear()
 
     def move(self, pod: Pod, node: str) -> None:
-        """Has a pod nominated for another node than the one on record."""
+        """Has a pod nominated for another node than the one on record. Its room is booked there at once."""
         if self._term is not None:
-            self._moves[pod.namespace, pod.uid] = node
+            self._caches.ledger.move_room(pod.uid, node)
             self._queue.add((pod.namespace, pod.uid))
+            self._caches.notify()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if self._term is None:
             return
-        if old is not None and (new is None or new.uid != old.uid or new.bound):
-            self._moves.pop((old.namespace, old.uid), None)
         if new is None or not nominated_for(new):
             return
         before = old if old is not None and old.uid == new.uid else None
         if not new.bound and (before is None or nominated_for(before) != nominated_for(new)):
-            self._moves.pop((new.namespace, new.uid), None)
             self._queue.add((new.namespace, new.uid))
         elif new.bound and before is not None and not before.bound and new.node_name != nominated_for(new):
             self._change_places(new)
 
     def _change_places(self, bound: Pod) -> None:
-        """Has the one who loses its place to this pod nominated for the place that this one has left."""
-        task, ask = task_of(bound), mgpu_ask(bound)
-        for uid, entry in self._caches.ledger.led_to(bound.node_name).items():
-            key = entry.pod.namespace, uid
-            if key not in self._moves and entry.demand.mgpu == ask and gives_way(entry.pod, task):
-                self.move(entry.pod, nominated_for(bound))
+        """Has the one who loses its place to this pod nominated for the place that this one has left, if that is enough for it."""
+        ledger, task, left = self._caches.ledger, task_of(bound), nominated_for(bound)
+        for entry in tuple(ledger.led_to(bound.node_name).values()):
+            pod = entry.pod
+            if gives_way(pod, task) and place_gone(ledger, pod) and takes_now(ledger, pod, left):
+                self.move(pod, left)
                 return
 
     async def _work(self, key: Key) -> float | None:
@@ -99,15 +97,15 @@ class Nominations:
             return None
         if self._term is None or not self._term.valid():
             return AGAIN_S
-        place = self._moves.get(key)
+        place = ledger.moving_to(pod.uid)
         try:
-            if place is None:
+            if not place:
                 await self._patch(pod, {"status": {"nominatedNodeName": nominated_for(pod)}}, "status")
             else:
                 await self._patch(pod, {"metadata": {"annotations": {names.NOMINATED_ANNOTATION: place}}})
         except (errors.NotFound, errors.Conflict):
             # It is gone, or another one by now.
-            self._moves.pop(key, None)
+            self._stays(pod, place)
         except (
             errors.Throttled,
             errors.Unauthorized,
@@ -118,12 +116,18 @@ class Nominations:
         except errors.ApiError as error:
             if error.status == HTTPStatus.REQUEST_TIMEOUT:
                 return max(AGAIN_S, errors.retry_after_s(error))
-            self._moves.pop(key, None)
+            self._stays(pod, place)
             _LOG.warning(
                 "pod not nominated for the node of its room; its scheduler may try others first",
                 extra={"pod": pod.key, "node": place or nominated_for(pod), "error": errors.describe(error)},
             )
         return None
+
+    def _stays(self, pod: Pod, place: str) -> None:
+        """The move to this node was refused for good; another one that was decided meanwhile stands."""
+        if place and self._caches.ledger.moving_to(pod.uid) == place:
+            self._caches.ledger.keep_room(pod.uid)
+            self._caches.notify()
 
     async def _patch(self, pod: Pod, change: Json, subresource: str | None = None) -> None:
         body = {**change, "metadata": {**change.get("metadata", {}), "uid": pod.uid}}

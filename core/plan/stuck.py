@@ -6,15 +6,15 @@ from typing import Final
 from core import reasons
 from core.affinity import admits
 from core.mgpu.ask import MgpuAsk, mgpu_ask
-from core.mgpu.destination import booked_on, have_room, led_to, nominated_for
+from core.mgpu.destination import have_room, led_to, nominated_for
 from core.mgpu.filter import fits, mismatch
 from core.mgpu.node import NodeModel, NodeState, canonical, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
 from core.objects.taints import untolerated
 from core.plan.node_load import EVERYBODY, NodeLoad, requests_of
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.queues.promises import promised_on, shared_on
 from core.steps import Steps
 
 NAMED: Final = 5
@@ -53,11 +53,17 @@ def nodes_with_room(ledger: Ledger, pod: Pod, but: str) -> Steps[list[str]]:
         return found
     for name in [name for name in ledger.nodes if name != but]:
         yield
-        if name in ledger.nodes and not _closed(ledger, pod, ask, name, EVERYBODY):
+        if name in ledger.nodes and takes_now(ledger, pod, name):
             found.append(name)
             if len(found) > NAMED:
                 break
     return found
+
+
+def takes_now(ledger: Ledger, pod: Pod, node: str) -> bool:
+    """Whether this node would take the pod now, as it is, and all that were promised room there."""
+    ask = mgpu_ask(pod)
+    return isinstance(ask, MgpuAsk) and not _closed(ledger, pod, ask, node, EVERYBODY)
 
 
 def room_gone_notice(queue: str, why: str) -> tuple[str, str]:
@@ -84,7 +90,8 @@ def _listed(names: Sequence[str]) -> str:
 def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int) -> str:
     """Why a node does not take the pod; empty where it does.
 
-    Of the CPU and the like that pods on the node have, that of this priority and higher ones counts.
+    Of the CPU and the like that pods on the node have, that of this priority and higher ones counts. Where room is booked for
+    the pod others may have taken of it: then it has what they leave after those who come before it and have theirs there too.
     """
     node = ledger.nodes.get(name)
     if node is None:
@@ -100,20 +107,27 @@ def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int) ->
     state = canonical(occupancy(model, on_node, ledger.settings.mgpu).state)
     if fits(ask, model, state, ledger.settings) is not None:
         return "has no room on its cards"
-    booked = name in booked_on(pod)
+    expected = _expected_before(ledger, pod, name)
     load = NodeLoad(node, lambda: _others_on(ledger, pod, name))
-    if not booked:
-        for uid, entry in ledger.led_to(name).items():
-            if uid != pod.uid:
-                load.expect(entry.pod)
+    for other in expected:
+        load.expect(other.pod)
     requests = requests_of(pod)
     if not load.shows(requests):
         return "does not show all devices that the pod asks for"
     short = load.short_of(requests, priority)
     if short:
         return f"has not enough {short} left"
-    promised = [] if booked else [*promised_on(ledger, name, but=pod), *shared_on(ledger, name, pod)]
+    promised = [found for other in expected if (found := other.demand.mgpu) is not None]
     return "" if _beside(ask, promised, model, state, ledger) else "has promised its room to others"
+
+
+def _expected_before(ledger: Ledger, pod: Pod, name: str) -> list[Entry]:
+    """Whose room on the node counts before the pod has any there: everybody's, or of those with whom it is booked there the older ones."""
+    booked = ledger.led_to(name)
+    own = booked.get(pod.uid)
+    return [
+        each for uid, each in booked.items() if uid != pod.uid and (own is None or each.order < own.order)
+    ]
 
 
 def _others_on(ledger: Ledger, pod: Pod, name: str) -> list[Pod]:

@@ -98,6 +98,10 @@ class Books:
         """A pod as a decision under way has left it; None where there is none, or the watch has shown its outcome."""
         return self._states.assumed.get(uid)
 
+    def moving_to(self, uid: str) -> str:
+        """The node to which the room of a pod is being moved; empty where none is."""
+        return self._states.moving.get(uid, "")
+
     def observed(self, uid: str) -> Pod | None:
         """A pod as the cluster has it, whatever was decided meanwhile."""
         return self._states.observed.get(uid)

@@ -111,7 +111,7 @@ class Ledger(Books):
             return
         self.touched.note(uid)
         unnamed = self.naming.as_it_is(uid)
-        observed = self._states.see(self.naming.named(unnamed)) if unnamed is not None else self.observed(uid)
+        observed = self._states.see(self.naming.named(unnamed)) if unnamed is not None else self.pod(uid)
         if observed is not None:
             self._book(observed)
         else:
@@ -128,13 +128,31 @@ class Ledger(Books):
         self._forget_these([pod.uid for pod in assumed if self.assumed(pod.uid) is pod])
 
     def forget_all(self) -> None:
-        """Takes every assumption back: the time of leading is over. Many pods stay booked by them until `settle`."""
-        self._forget_these(tuple(self._states.assumed))
+        """Takes every assumption and every move back: the time of leading is over. Many pods stay booked by them until `settle`."""
+        moving = tuple(self._states.moving)
+        self._states.moving.clear()
+        self._forget_these((*self._states.assumed, *moving))
 
     def _forget_these(self, uids: Collection[str]) -> None:
         for uid in uids:
-            del self._states.assumed[uid]
+            self._states.assumed.pop(uid, None)
         self._backlog.put(uids)
+
+    def move_room(self, uid: str, node: str) -> None:
+        """Books the room of a pod on another node than the one that it was nominated for; it is to be nominated for this one."""
+        self._states.moving[uid] = node
+        self._book_moved(uid)
+
+    def keep_room(self, uid: str) -> None:
+        """Takes a move back: the pod stays nominated for the node that it was; nothing where none is under way."""
+        if self._states.moving.pop(uid, None) is not None:
+            self._book_moved(uid)
+
+    def _book_moved(self, uid: str) -> None:
+        pod = self.pod(uid)
+        if pod is not None:
+            self._touch(uid)
+            self._book(pod)
 
     def fix_queue(self, pod: Pod) -> str:
         """From now on a pod that was let in without a record charges the queue that it does now, whatever changes."""

@@ -9,7 +9,11 @@ import pytest
 
 from controller.nominations import AGAIN_S, Nominations
 from core import names
+from core.plan.decision import Lift
+from core.plan.lift import Planner
+from core.plan.stuck import nodes_with_room
 from core.settings import Settings
+from core.steps import finish
 from kube import errors
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
@@ -97,7 +101,7 @@ async def test_who_loses_its_place_to_a_member_of_its_task_gets_that_one_s() -> 
         assert await world.written() == [status("b", "m0")]
 
 
-async def test_places_are_changed_among_equals_alone() -> None:
+async def test_who_still_has_room_beside_it_keeps_its_place() -> None:
     world = World(member("a", "m0"), member("less", "m1", core=10), member("other", "m1", task="v"))
     async with world.leading():
         await world.written()
@@ -111,6 +115,116 @@ async def test_who_goes_where_it_was_nominated_for_takes_nobody_s_place() -> Non
         await world.written()
         world.shows(member("a", "m1").bound_to("m1"))
         assert await world.written() == []
+
+
+async def test_who_asks_for_more_than_the_place_that_is_left_has_is_not_sent_there() -> None:
+    """It is looked for another node for it, see StrandedPods."""
+    world = World(member("a", "m0"), member("more", "m1", core=90), member("half", "m0", core=20, task="v"))
+    async with world.leading():
+        await world.written()
+        world.shows(member("a", "m0").bound_to("m1"))
+        assert await world.written() == []
+
+
+async def test_who_asks_for_less_than_the_one_that_has_its_place_gets_that_one_s() -> None:
+    world = World(member("a", "m0"), member("less", "m1", core=40))
+    async with world.leading():
+        await world.written()
+        world.shows(member("a", "m0").bound_to("m1"))
+        place = {"annotations": {names.NOMINATED_ANNOTATION: "m0"}, "uid": "uid-ml-less"}
+        assert await world.written() == [("less", None, {"metadata": place})]
+
+
+def room(world: World, pod: PodBuilder) -> list[str]:
+    """The nodes that would take a pod of the task, by the books."""
+    return sorted(finish(nodes_with_room(world.caches.ledger, pod.view(), but="")))
+
+
+async def test_a_move_is_in_the_books_from_the_moment_on_that_it_is_decided() -> None:
+    """Whoever looks for room before it is written finds the place that it has left, and not the one that it is given."""
+    world, other = World(member("a", "m0"), member("b", "m1")), member("c")
+    async with world.leading():
+        assert room(world, other) == ["m2"]
+        world.nominations.move(member("a", "m0").view(), "m2")
+        assert room(world, other) == ["m0"]
+        assert lifted(world, other) == "m0"
+
+
+def lifted(world: World, pod: PodBuilder) -> str:
+    """For which node a member is nominated that is lifted now."""
+    world.shows(pod)
+    (lift,) = (each for each in Planner(world.caches.ledger).decide("q") if isinstance(each, Lift))
+    return lift.records[names.NOMINATED_ANNOTATION]
+
+
+async def test_two_moves_at_once_take_no_room_twice() -> None:
+    """Of two that come to the places of others one gets the place that is left."""
+    world = World(member("a", "m0"), member("b", "m1"), member("c", "m2"))
+    async with world.leading():
+        await world.written()
+        # One after the other, with nothing shown in between of what is written for the first one.
+        world.shows(member("a", "m0").bound_to("m1"))
+        assert room(world, member("d")) == []
+        world.shows(member("c", "m2").bound_to("m0"))
+        moved = [(name, body["metadata"].get("annotations")) for name, _, body in await world.written()]
+        assert moved == [("b", {names.NOMINATED_ANNOTATION: "m2"})]
+
+
+async def test_a_move_stays_booked_whatever_else_is_seen_of_the_pod_until_it_is_seen_itself() -> None:
+    world, other = World(member("a", "m0")), member("c")
+    async with world.leading():
+        world.nominations.move(member("a", "m0").view(), "m2")
+        world.shows(member("a", "m0").label("seen", "again"))
+        assert room(world, other) == ["m0", "m1"]
+        world.shows(member("a", "m2"))
+        world.shows(member("a", "m1"))
+        assert room(world, other) == ["m0", "m2"], "what is seen later counts"
+
+
+@pytest.mark.parametrize("error", [FORBIDDEN, GONE])
+async def test_a_move_that_is_refused_for_good_is_given_back(error: errors.KubeError) -> None:
+    world, other = World(member("a", "m0")), member("c")
+    async with world.leading():
+        await world.written()
+        world.writer.answers.append(error)
+        world.nominations.move(member("a", "m0").view(), "m2")
+        assert room(world, other) == ["m0", "m1"]
+        assert len(await world.written()) == 1
+        assert room(world, other) == ["m1", "m2"]
+        assert await world.written(60 * AGAIN_S) == []
+
+
+async def test_a_move_of_which_nobody_knows_whether_it_was_stored_stays_booked_and_is_tried_again() -> None:
+    world, other = World(member("a", "m0")), member("c")
+    async with world.leading():
+        await world.written()
+        world.writer.answers.append(BROKEN)
+        world.nominations.move(member("a", "m0").view(), "m2")
+        first = await world.written(AGAIN_S / 2)
+        assert room(world, other) == ["m0", "m1"]
+        assert await world.written(AGAIN_S) == first
+
+
+async def test_a_move_that_was_decided_while_another_one_was_refused_stands() -> None:
+    world, other = World(member("a", "m0")), member("c")
+    async with world.leading():
+        await world.written()
+        world.writer.answers.append(GONE)
+        world.nominations.move(member("a", "m0").view(), "m2")
+        await asyncio.sleep(world.writer.latency_s("a") / 2)
+        world.nominations.move(member("a", "m0").view(), "m1")
+        places = [body["metadata"]["annotations"] for _, _, body in await world.written()]
+        assert places == [{names.NOMINATED_ANNOTATION: "m2"}, {names.NOMINATED_ANNOTATION: "m1"}]
+        assert room(world, other) == ["m0", "m2"]
+
+
+async def test_at_the_end_of_a_term_no_move_is_left_in_the_books() -> None:
+    world, other = World(member("a", "m0")), member("c")
+    async with world.leading():
+        world.nominations.move(member("a", "m0").view(), "m2")
+    world.caches.give_back()
+    await world.caches.settled()
+    assert room(world, other) == ["m1", "m2"]
 
 
 @pytest.mark.parametrize("error", [BROKEN, TIMED_OUT])

@@ -10,6 +10,7 @@ from controller import stranded as module
 from controller.announcements import ASTRAY_S, Announcements
 from controller.stranded import AGAIN_S, DENIALS, SETTLE_S, StrandedPods
 from core import reasons
+from core.objects import Pod
 from tests.builders import a_node, a_pod
 from tests.builders.objects import NodeBuilder, PodBuilder
 from tests.unit.controller.cluster import caches, show
@@ -30,6 +31,15 @@ class World:
         self.watch = StrandedPods(
             self.caches, self.announcements, lambda pod, node: self.nominated.append((pod.name, node))
         )
+
+    def books_moves(self) -> None:
+        """From now on the books have what is nominated, as they have where it is written."""
+
+        def move(pod: Pod, node: str) -> None:
+            self.nominated.append((pod.name, node))
+            self.caches.ledger.move_room(pod.uid, node)
+
+        self.watch._nominate = move
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -187,19 +197,76 @@ async def test_it_is_not_nominated_for_a_node_without_cpu_for_it() -> None:
     assert world.nominated == [("nominated", "m3")]
 
 
-async def test_who_lost_the_cpu_of_its_place_is_nominated_anew_after_three_refusals() -> None:
-    """No node changes when pods without shares are bound there; the scheduler sends it where its sums have room."""
+async def test_who_lost_the_cpu_of_its_place_is_nominated_anew() -> None:
+    """No node changes when pods without shares are bound there, and no bind need be refused."""
     pod = NOMINATED.request("cpu", 2)
     world = World(pod, nodes=(M1.allocatable("cpu", 8), M2.cordoned(), a_node("m3").mgpu(1, memory=16384)))
     async with world.running():
+        show(world.caches.pods, "ml/some", a_pod("some").request("cpu", 6).bound_to("m1").view())
         await world.later()
-        show(world.caches.pods, "ml/cpu", a_pod("cpu").request("cpu", 7).bound_to("m1").view())
-        world.deny(pod, DENIALS - 1, node="m2")
-        await world.later()
-        assert world.nominated == []
-        world.deny(pod, node="m2")
+        assert world.nominated == [], "there is enough left"
+        show(world.caches.pods, "ml/cpu", a_pod("cpu").request("cpu", 1).bound_to("m1").view())
         await world.later()
     assert world.nominated == [("nominated", "m3")]
+
+
+def mate(name: str, node: str, *, core: int = 60, created: str = "2024-01-01T00:00:00Z") -> PodBuilder:
+    pod = a_pod(name).mgpu(core=core, memory=2048).in_group("g").task("w").created(created)
+    return pod.nominated_for(node)
+
+
+async def test_who_lost_its_place_to_a_member_with_another_ask_is_nominated_anew() -> None:
+    """The scheduler may give a place to any member of the task. No node changes, and no bind need be refused."""
+    more = mate("more", "m2", core=80)
+    world = World(NOMINATED, more)
+    async with world.running():
+        assert await world.later() == []
+        show(world.caches.pods, "ml/more", more.bound_to("m1").view())
+        await asyncio.sleep(SETTLE_S + 0.1)
+    assert world.nominated == [("nominated", "m2")]
+
+
+async def test_of_two_on_a_node_that_has_room_for_one_now_the_younger_one_is_nominated_anew() -> None:
+    """Each of them would find room there by itself."""
+    old = mate("old", "m1", core=40)
+    young = mate("young", "m1", core=40, created="2024-01-01T00:00:01Z")
+    third = mate("third", "m2", core=50)
+    world = World(old, young, third)
+    async with world.running():
+        assert await world.later() == []
+        assert world.nominated == []
+        show(world.caches.pods, "ml/third", third.bound_to("m1").view())
+        await asyncio.sleep(SETTLE_S + 0.1)
+    assert world.nominated == [("young", "m2")]
+
+
+async def test_who_finds_no_other_place_is_nominated_as_soon_as_somebody_leaves_one() -> None:
+    """Well before it is looked for one again in any case."""
+    more, full = mate("more", "m1", core=80), a_pod("full").mgpu(core=90, memory=1024).bound_to("m2")
+    world = World(NOMINATED, full, more)
+    async with world.running():
+        show(world.caches.pods, "ml/more", more.bound_to("m1").view())
+        await world.later()
+        assert world.nominated == []
+        show(world.caches.pods, "ml/full", None)
+        await asyncio.sleep(SETTLE_S + 0.1)
+    assert world.nominated == [("nominated", "m2")]
+
+
+async def test_two_that_lost_their_places_at_once_are_not_nominated_for_the_same_room() -> None:
+    """The room of the first one is booked when the second one looks for one, though nothing has been written yet."""
+    first, second = mate("first", "m1"), mate("second", "m2")
+    world = World(first, second, nodes=(M1, M2, a_node("m3").mgpu(1, memory=16384)))
+    world.books_moves()
+    async with world.running():
+        show(world.caches.nodes, "m1", M1.cordoned().view())
+        show(world.caches.nodes, "m2", M2.cordoned().view())
+        await world.later()
+        assert len(world.nominated) == 1
+        show(world.caches.nodes, "m4", a_node("m4").mgpu(1, memory=16384).view())
+        await world.later()
+    assert sorted(node for _, node in world.nominated) == ["m3", "m4"]
+    assert sorted(name for name, _ in world.nominated) == ["first", "second"]
 
 
 @pytest.mark.parametrize("denied", ["m1", "m2"])
