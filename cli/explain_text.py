@@ -84,6 +84,12 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
     if "position" in report:
         yield from _position(report["position"])
     yield from _quota(report)
+    for resource, one in report.get("capability", {}).items():
+        text = (
+            f"{resource}: pods of the queue hold {one['used']}, and its spec.capability allows {one['limit']}; "
+            "both quotas hold, so Volcano's own keeps the pod until pods end"
+        )
+        yield from _wrapped("Capability", text)
     yield from _held(report)
     for card, stock in report.get("stock", {}).items():
         closed = milli(stock["onClosedNodes"])

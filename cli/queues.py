@@ -66,7 +66,9 @@ def run(options: argparse.Namespace) -> int:
 def _print(options: argparse.Namespace) -> None:
     from cli import books
     from cli.state import QUEUE
+    from core.display.contradiction import contradiction
     from core.queues.access import access_of
+    from core.queues.narrowed import narrowed
 
     settings, state = cluster.read(options, needs=(QUEUE,))
     ledger = books.of(state, settings)
@@ -77,6 +79,9 @@ def _print(options: argparse.Namespace) -> None:
             text = output.printable(ledger.devices.malformed(name))
             print(f"warning: queue {name}: its device quota cannot be read: {text}", file=sys.stderr)
     for name, queue in sorted(ledger.queues.items()):
+        for found in narrowed(queue, ledger.inventory.resources_of) if settings.features.cards else ():
+            text = output.printable(contradiction(found))
+            print(f"warning: queue {name}: spec.capability {text}", file=sys.stderr)
         for annotation, problem in access_of(queue).problems:
             text = output.printable(problem)
             print(f"warning: queue {name}: {annotation} admits nobody: {text}", file=sys.stderr)

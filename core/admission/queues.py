@@ -4,7 +4,7 @@ A bad card quota that is stored all the same counts as no cards at all, and a ba
 queue with one brings a whole team to a halt, as does one that nobody is admitted to by mistake; but it must not keep anybody from editing, closing or finalising that queue.
 """
 
-from core.admission import card_quota, levels, limits, queue_access, queue_deletion, shapes
+from core.admission import capability, card_quota, levels, limits, queue_access, queue_deletion, shapes
 from core.admission.request import DELETE, AdmissionRequest
 from core.admission.view import Context
 from core.dra import rules as dra_rules
@@ -23,6 +23,7 @@ def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
         return
     levels.judge(request, context, found)
     card_quota.judge(request, context, found)
+    found.hints += capability.hints(request, context)
     if settings.features.dra:
         hierarchy = settings.dra.hierarchy
         found += dra_rules.judge(

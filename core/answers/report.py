@@ -11,6 +11,7 @@ from core.answers.stock import Stock
 from core.quantity import render_amounts
 from core.queues.amounts import total
 from core.queues.ledger import Ledger
+from core.queues.narrowed import narrowed
 
 Sees = Callable[[str], bool]
 """Whether pods of a namespace may be named."""
@@ -65,6 +66,7 @@ def of_queue(
     report: dict[str, Any] = {}
     if found.place is not None:
         report["position"] = _position(found.place, sees)
+    report |= _capability(found, ledger)
     if found.hold is None:
         return report
     report["together"] = found.together
@@ -84,6 +86,21 @@ def of_queue(
         rest = [one for one in found.holders if not sees(one.pod.namespace)] + named[len(shown) :]
         report["heldByOthers"] = _together(rest)
     return report
+
+
+def _capability(found: Explanation, ledger: Ledger) -> dict[str, Any]:
+    """Of a pod that is let in and has no node: what Volcano's own quota keeps from it, which is below the card quota."""
+    entry = found.entry
+    queue, asked = ledger.queues.get(entry.queue), entry.demand.card
+    if found.decision != "reserved" or queue is None or asked is None:
+        return {}
+    sums = ledger.sums(entry.queue)
+    kept = {}
+    for one in narrowed(queue, ledger.inventory.resources_of):
+        used = sum(sums.used(card) for card in ledger.inventory.cards_of(one.resource))
+        if one.resource == asked.resource and used > one.milli:
+            kept[one.resource] = render_amounts({"limit": one.milli, "used": used}, zero=True)
+    return {"capability": kept} if kept else {}
 
 
 def of_nodes(found: Explanation) -> dict[str, Any]:

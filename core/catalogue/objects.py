@@ -87,6 +87,11 @@ ROWS: Final = (
         "set cards.hierarchy, or give each queue below a quota of its own",
     ),
     Reason(
+        reasons.CAPABILITY_BELOW_QUOTA,
+        "spec.capability has less of a card's resource than the card quota has cards, and Volcano's own quota holds as well",
+        "leave the card's resource out of spec.capability, or raise it to the cards of the quota",
+    ),
+    Reason(
         reasons.DEVICE_QUOTA_PRUNED,
         "the API server dropped spec.dra, since its definition of Queue does not have the field",
         "put the same JSON into the annotation volcano.sh/dra.quota, or set dra.queueCRD to extend and apply again",

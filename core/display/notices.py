@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core import reasons
+from core.display.contradiction import contradiction
 from core.display.twofold import told, twofold
 from core.dra.limits import NO_LIMITS, pruned
 from core.objects import Queue
@@ -12,6 +13,7 @@ from core.quantity import render_milli
 from core.queues.access import access_of
 from core.queues.account import NOTHING
 from core.queues.ledger import Ledger
+from core.queues.narrowed import narrowed
 from core.queues.numbers import go_float
 from core.queues.overuse import Overuse, overuse
 
@@ -47,6 +49,7 @@ def queue_notices(ledger: Ledger, name: str) -> list[Notice]:
     if ledger.settings.features.dra and pruned(ledger.queues[name]):
         notices.append(Notice(reasons.DEVICE_QUOTA_PRUNED, _PRUNED, ""))
     notices += _counted_twice(ledger, name)
+    notices += _narrowed(ledger, name)
     return notices
 
 
@@ -66,6 +69,14 @@ def _counted_twice(ledger: Ledger, name: str) -> Iterator[Notice]:
         more = f" and {len(pairs) - _PAIRS} more pairs" if len(pairs) > _PAIRS else ""
         text = f"{', '.join(pairs[:_PAIRS])}{more} may be the same devices; claims are not counted by the card quota"
         yield Notice(reasons.DEVICES_COUNTED_TWICE, f"Queue <{name}>: {text}", ", ".join(pairs))
+
+
+def _narrowed(ledger: Ledger, name: str) -> Iterator[Notice]:
+    """A capability for the resource of cards that is smaller than their quota."""
+    if ledger.settings.features.cards:
+        for found in narrowed(ledger.queues[name], ledger.inventory.resources_of):
+            text = f"Queue <{name}>: spec.capability {contradiction(found)}"
+            yield Notice(reasons.CAPABILITY_BELOW_QUOTA, text, text)
 
 
 def _unreadable(cards: str, devices: str) -> Iterator[Notice]:

@@ -48,8 +48,10 @@ class Choice:
         if not narrowed.alternatives:
             return confined.excludes(balance.queue, asked.expression)
         card = yield from self._chosen(entry, narrowed, balance)
-        if isinstance(card, str) or confined.by == "uniform":
+        if isinstance(card, str):
             return card
+        if confined.by == "uniform":
+            return confined.told(card) if len(narrowed.alternatives) < len(asked.alternatives) else card
         free = yield from self._chosen(entry, asked, balance)
         waits = confined.by == "single" and isinstance(free, str)
         return confined.exhausted(balance.queue, card) if waits else free

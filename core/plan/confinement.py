@@ -33,6 +33,14 @@ class Confinement:
         )
         return Refusal(reasons.MIXED_CARDS, text)
 
+    def told(self, why: Refusal) -> Refusal:
+        """Why a pod waits though it accepts other cards as well, which may be free: `why` with the setting that says so."""
+        text = (
+            f"{why.message.removesuffix('.')}; other cards do not count, as the pods of this group have {named(self.cards)} "
+            "and with cards.multiCardJob: uniform all get one card"
+        )
+        return replace(why, message=text)
+
     def exhausted(self, queue: str, why: Refusal) -> Refusal:
         """Why a pod waits that another card would serve; `why` none of these does."""
         text = (

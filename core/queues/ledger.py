@@ -319,6 +319,8 @@ class Ledger(Books):
             for uids in self._weights.relearn(self.inventory):
                 self._backlog.put(uids)
             self._backlog.put(self.naming.relearn())
+            # What there is to say about a queue may hang on which resource a card is.
+            self.wakeups.publish(*self.queues)
         if change.recarded:
             self._backlog.put(self.occupants.on(name))
         # New room may let in any pod that waits for room, whatever its queue.

@@ -112,6 +112,23 @@ def test_what_the_scheduler_says_of_one_without_a_node_is_told(run: Run) -> None
     assert "Scheduler     Unschedulable: 0/4 nodes are available" in told(run, state, "stuck")
 
 
+def test_a_pod_that_volcanos_own_quota_keeps_is_told_so(run: Run) -> None:
+    """The card quota has two, the capability one: one runs, the other holds quota and gets no node."""
+    queue = QUEUE % ("team", '{"NVIDIA-H200": 2}')
+    narrow = (
+        f"{queue.rstrip().removesuffix('---').rstrip()}\nspec: {{capability: {{nvidia.com/gpu: 1}}}}\n---\n"
+    )
+    stuck = (POD % ("stuck", "NVIDIA-H200", "team", "")).replace("name: stuck", "name: stuck\n  uid: u1")
+    runs = POD % ("one", "NVIDIA-H200", "team", "nodeName: n1")
+    said = told(run, NODE % ("n1", 8) + narrow + runs + stuck, "stuck")
+    assert "Capability    nvidia.com/gpu: pods of the queue hold 2, and its spec.capability allows 1;" in said
+    assert "Capability" not in told(run, NODE % ("n1", 8) + narrow + stuck, "stuck")
+    assert "Capability" not in told(run, NODE % ("n1", 8) + queue + runs + stuck, "stuck")
+    warned = run("queues", "--state", "-", stdin=NODE % ("n1", 8) + narrow)
+    assert warned.err.startswith("warning: queue team: spec.capability allows 1 of nvidia.com/gpu, and")
+    assert run("queues", "--state", "-", stdin=NODE % ("n1", 8) + queue).err == ""
+
+
 def test_a_card_that_no_node_has_gets_the_one_that_is_meant(run: Run) -> None:
     state = FULL.replace(": 2}", ": 3}") + POD % ("typo", "NVIDIA-H2OO", "team", GATED)
     report = explained(run, state, "typo")

@@ -125,6 +125,22 @@ def test_later_members_get_the_card_of_the_first_or_wait() -> None:
     assert "<B>" in decisions["m3"].why.message
 
 
+def test_of_an_elastic_job_the_part_that_one_card_serves_runs_and_the_rest_is_told_why() -> None:
+    """Two of four, with two A and two B: B is free and accepted, and the setting leaves the job nothing but A."""
+    four = [*THREE, member("m3")]
+    group = gang(2).owned_by("Job", "j", api_version="batch.volcano.sh/v1alpha1")
+    decisions = decide(books(group, {"A": 2, "B": 2}), *four)
+    assert cards(decisions) == {"m0": "A", "m1": "A"}
+    for name in ("m2", "m3"):
+        hold = decisions[name]
+        assert isinstance(hold, Hold)
+        assert hold.why.code == reasons.INSUFFICIENT_SCALAR_QUOTA
+        assert hold.why.message.startswith("Queue <q> has insufficient <A|B> quota: requested <1000>")
+        assert hold.why.message.endswith(
+            "; other cards do not count, as the pods of this group have <A> and with cards.multiCardJob: uniform all get one card"
+        )
+
+
 def test_an_unfinished_gang_is_finished_with_the_card_that_it_began_with() -> None:
     lifted = a_pod("first").gpu(1).card("A|B").in_group("g").assigned({"B": 1})
     ledger = books(gang(3), {"A": 3, "B": 3})
