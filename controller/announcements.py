@@ -7,7 +7,7 @@ from core import reasons
 from core.cards.alarms import Alarm
 from core.cards.assigned import read_assigned
 from core.catalogue.notes import event_note
-from core.display.notices import Notice
+from core.display.notices import QueueNotice
 from core.names import ASSIGNED_ANNOTATION, CHARGED_QUEUE_ANNOTATION
 from core.objects import Group, Node, Pod, Queue
 from core.plan.decision import Hold, Lift
@@ -151,7 +151,7 @@ class Announcements:
         """Takes that back as long as it has not been said."""
         self._sayings.unsay(pod.uid, _TERMINATION)
 
-    def about_queue(self, queue: Queue, notices: Iterable[Notice]) -> None:
+    def about_queue(self, queue: Queue, notices: Iterable[QueueNotice]) -> None:
         """Says what is wrong with a queue; what is not any more may be said again later."""
         current = {notice.reason: notice for notice in notices}
         over = [topic for topic in self._sayings.topics(queue.uid) if topic not in current]

@@ -12,7 +12,7 @@ from controller.metrics import Metrics
 from core import reasons
 from core.mgpu.node import model_of
 from core.mgpu.occupancy import Irregular
-from core.mgpu.repair import Findings, Notice, Repair, examine
+from core.mgpu.repair import Examination, NodeNotice, Repair, examine
 from core.names import FIELD_MANAGER
 from core.objects import Node, Pod
 from core.settings import Settings
@@ -154,11 +154,11 @@ class Repairer:
         for uid in repairs:
             self._writes.add((name, uid))
 
-    def _examine(self, name: str) -> Findings:
+    def _examine(self, name: str) -> Examination:
         ledger = self._caches.ledger
         node = ledger.nodes.get(name)
         if node is None:
-            return Findings()
+            return Examination()
         return examine(node, ledger.pods_on(name), self._observed, self._caches.records, self._settings)
 
     def _observed(self, pod: Pod) -> Pod | None:
@@ -174,7 +174,7 @@ class Repairer:
         else:
             self._kinds.pop(node, None)
 
-    def _say(self, name: str, notices: list[Notice]) -> None:
+    def _say(self, name: str, notices: list[NodeNotice]) -> None:
         """Says what has not been said since it has been so."""
         said = self._said.pop(name, set())
         for notice in notices:

@@ -25,7 +25,7 @@ _PRUNED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class QueueNotice:
     """Something to be said about a queue; `news` is the part of it that makes it worth saying again when it changes."""
 
     reason: str
@@ -33,7 +33,7 @@ class Notice:
     news: str
 
 
-def queue_notices(ledger: Ledger, name: str) -> list[Notice]:
+def queue_notices(ledger: Ledger, name: str) -> list[QueueNotice]:
     """What there is to say about a queue now; nothing about one that does not exist."""
     limits = ledger.limits.get(name)
     if limits is None:
@@ -47,13 +47,13 @@ def queue_notices(ledger: Ledger, name: str) -> list[Notice]:
     if cards or devices:
         notices.append(_exceeded(name, cards, devices))
     if ledger.settings.features.dra and pruned(ledger.queues[name]):
-        notices.append(Notice(reasons.DEVICE_QUOTA_PRUNED, _PRUNED, ""))
+        notices.append(QueueNotice(reasons.DEVICE_QUOTA_PRUNED, _PRUNED, ""))
     notices += _counted_twice(ledger, name)
     notices += _narrowed(ledger, name)
     return notices
 
 
-def _counted_twice(ledger: Ledger, name: str) -> Iterator[Notice]:
+def _counted_twice(ledger: Ledger, name: str) -> Iterator[QueueNotice]:
     """Cards of the queue whose devices its pods may have by claims as well, beyond its card quota."""
     if not (ledger.settings.features.dra and ledger.devices.book.classes):
         return
@@ -68,38 +68,38 @@ def _counted_twice(ledger: Ledger, name: str) -> Iterator[Notice]:
         pairs = [f"<{card}> and {said}" for card, said in found]
         more = f" and {len(pairs) - _PAIRS} more pairs" if len(pairs) > _PAIRS else ""
         text = f"{', '.join(pairs[:_PAIRS])}{more} may be the same devices; claims are not counted by the card quota"
-        yield Notice(reasons.DEVICES_COUNTED_TWICE, f"Queue <{name}>: {text}", ", ".join(pairs))
+        yield QueueNotice(reasons.DEVICES_COUNTED_TWICE, f"Queue <{name}>: {text}", ", ".join(pairs))
 
 
-def _narrowed(ledger: Ledger, name: str) -> Iterator[Notice]:
+def _narrowed(ledger: Ledger, name: str) -> Iterator[QueueNotice]:
     """A capability for the resource of cards that is smaller than their quota."""
     if ledger.settings.features.cards:
         for found in narrowed(ledger.queues[name], ledger.inventory.resources_of):
             text = f"Queue <{name}>: spec.capability {contradiction(found)}"
-            yield Notice(reasons.CAPABILITY_BELOW_QUOTA, text, text)
+            yield QueueNotice(reasons.CAPABILITY_BELOW_QUOTA, text, text)
 
 
-def _unreadable(cards: str, devices: str) -> Iterator[Notice]:
+def _unreadable(cards: str, devices: str) -> Iterator[QueueNotice]:
     if cards:
-        yield Notice(
+        yield QueueNotice(
             reasons.CARD_QUOTA_MALFORMED, f"card quota cannot be read, the queue has no cards: {cards}", cards
         )
     if devices:
         text = f"device quota cannot be read, the DeviceClasses that it may be about are closed: {devices}"
-        yield Notice(reasons.DEVICE_QUOTA_MALFORMED, text, devices)
+        yield QueueNotice(reasons.DEVICE_QUOTA_MALFORMED, text, devices)
 
 
-def _unreadable_access(queue: Queue) -> Iterator[Notice]:
+def _unreadable_access(queue: Queue) -> Iterator[QueueNotice]:
     problems = [
         f"{annotation} cannot be read, it admits nobody: {why}"
         for annotation, why in access_of(queue).problems
     ]
     if problems:
         text = "; ".join(problems)
-        yield Notice(reasons.QUEUE_ACCESS_MALFORMED, text, text)
+        yield QueueNotice(reasons.QUEUE_ACCESS_MALFORMED, text, text)
 
 
-def _exceeded(queue: str, cards: Sequence[Overuse], devices: Sequence[Overuse]) -> Notice:
+def _exceeded(queue: str, cards: Sequence[Overuse], devices: Sequence[Overuse]) -> QueueNotice:
     """Told when a quota is cut, not again with every pod that ends afterwards."""
     told = [
         f"<{one.key}> used <{go_float(one.used)}>, but capability is <{go_float(one.quota)}>" for one in cards
@@ -107,4 +107,4 @@ def _exceeded(queue: str, cards: Sequence[Overuse], devices: Sequence[Overuse]) 
     told += [f"{one.key} used {render_milli(one.used)}, limit {render_milli(one.quota)}" for one in devices]
     message = f"Queue <{queue}> uses more than its quota: {'; '.join(told)}; nothing is evicted, nothing more is lifted"
     cuts = ", ".join(f"{one.key}={one.quota}" for one in (*cards, *devices))
-    return Notice(reasons.QUOTA_EXCEEDED, message, cuts)
+    return QueueNotice(reasons.QUOTA_EXCEEDED, message, cuts)

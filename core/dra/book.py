@@ -16,7 +16,7 @@ from core.dra.charges import Charges, DeviceAccount
 from core.dra.check import device_shortfall
 from core.dra.cost import Cost, cost_of
 from core.dra.extended import Candidates
-from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
+from core.dra.limits import NO_LIMITS, DeviceLimits, device_limits_of
 from core.dra.wants import ClaimSource, Known, Wants, claim_keys, references, template_keys, wants_of
 from core.hierarchy import Chain, QueueTree
 from core.index import Index
@@ -274,7 +274,7 @@ class DeviceBook:
 
         `moved`: that it has one, where somebody else keeps the tree.
         """
-        old, new = self.limits.get(queue.name), limits_of(queue)
+        old, new = self.limits.get(queue.name), device_limits_of(queue)
         self.limits[queue.name] = NO_LIMITS if new == NO_LIMITS else new
         if self._keeps_tree:
             moved = self._tree.put(queue.name, queue.parent)

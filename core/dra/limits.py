@@ -38,7 +38,7 @@ def pruned(queue: Queue) -> bool:
     return queue.sent_dra and not stored
 
 
-def limits_of(queue: Queue) -> DeviceLimits:
+def device_limits_of(queue: Queue) -> DeviceLimits:
     """The limits of a stored queue; of places that differ the smaller limit counts. Never raises."""
     carriers = carriers_of(queue)
     bounds: dict[DeviceKey, int] = {}

@@ -21,7 +21,7 @@ from core.dra.carriers import (
     device_keys,
     read_carriers,
 )
-from core.dra.limits import limits_of
+from core.dra.limits import device_limits_of
 from core.hierarchy import Chain, chain_of
 from core.objects import Queue
 from core.objects import raw as read
@@ -177,7 +177,7 @@ def _hints(carriers: Sequence[Carrier], device_classes: Container[str] | None) -
 
 def _above(carriers: Sequence[Carrier], above: Sequence[Queue]) -> Iterator[Hint]:
     """Limits beyond what the nearest queue above allows that limits the same."""
-    limits = [(queue.name, limits_of(queue).bounds) for queue in above]
+    limits = [(queue.name, device_limits_of(queue).bounds) for queue in above]
     for key, bound in _bounds(carriers, CAPABILITY).items():
         name, limit = next(
             ((name, bounds[key]) for name, bounds in limits if key in bounds), ("", bound.amount)

@@ -14,7 +14,7 @@ from core.objects import Group, Pod, group
 from core.objects import raw as read
 from core.queues.amounts import Amounts, is_card, total
 from core.queues.check import balance_of, chain_problem, group_balance
-from core.queues.enqueue import GroupRequest, declared_request
+from core.queues.group_request import GroupRequest, declared_request
 from core.queues.ledger import Ledger
 from core.queues.usage import card_resources
 from core.refusal import Refusal

@@ -11,7 +11,7 @@ from core.mgpu.first_fit import Doubt, first_fit
 from core.mgpu.node import NodeModel, NodeState, after, idle_card
 from core.mgpu.numbering import Pool, number_cards
 from core.mgpu.score import Policy, combination
-from core.mgpu.search import UNLIMITED, Goal, Load, Outcome, Problem, Slot, solve
+from core.mgpu.search import UNLIMITED, Goal, Load, Problem, Slot, Solution, solve
 from core.mgpu.shares import FULL_CARD
 from core.settings import MgpuSettings
 
@@ -126,7 +126,7 @@ class _Task:
     pools: tuple[Pool, ...]
     """By lowest number; no less idle cards than whole cards are needed."""
 
-    def search(self, goal: Goal, weight: int, budget: int) -> tuple[tuple[tuple[int, Load], ...], Outcome]:
+    def search(self, goal: Goal, weight: int, budget: int) -> tuple[tuple[tuple[int, Load], ...], Solution]:
         """The shared containers in the order of the search, and what it came to."""
         size = max(self.model.memory, 1)
         by_size = sorted(self.shared, key=lambda entry: _size(entry[1], size, weight), reverse=True)

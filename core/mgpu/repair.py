@@ -68,7 +68,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class NodeNotice:
     """Something that is wrong and stays so. `pod` is None for what concerns the node as a whole.
 
     `topic` stays the same while the thing does, though the message may change.
@@ -81,11 +81,11 @@ class Notice:
 
 
 @dataclass(slots=True)
-class Findings:
+class Examination:
     """All that is wrong on one node: what can be mended, what is to be said, and the kinds of irregularities."""
 
     repairs: list[Repair] = field(default_factory=list)
-    notices: list[Notice] = field(default_factory=list)
+    notices: list[NodeNotice] = field(default_factory=list)
     kinds: list[Irregular] = field(default_factory=list)
 
 
@@ -95,13 +95,13 @@ def examine(
     observed: Callable[[Pod], Pod | None],
     book: RecordBook,
     settings: Settings,
-) -> Findings:
+) -> Examination:
     """Looks at every pod that occupies the node. `booked` are the pods as the books have them, binds under way too.
 
     `observed` gives the state of such a pod in the cluster, None when it is not bound there yet. A pod that is being
     deleted gets no record any more: nothing of it will start.
     """
-    found, model = Findings(), model_of(node)
+    found, model = Examination(), model_of(node)
     pods = [pod for pod in booked if counts(pod)]
     if not pods:
         return found
@@ -135,7 +135,7 @@ class _Look:
     model: NodeModel
     occupied: Occupancy
     settings: Settings
-    found: Findings
+    found: Examination
 
     def unmarked(self, pod: Pod) -> bool:
         """Whether the pod has its cards, but the node agent, which looks for the marker, will not find them."""
@@ -147,7 +147,7 @@ class _Look:
         obstacle = self._obstacle(pod, held)
         if obstacle:
             message = f"bound to node {self.node.name} without a complete record of its cards; {obstacle}"
-            notice = Notice(reasons.MGPU_RECORD_MISSING, f"{pod.uid} unrecorded", message, pod)
+            notice = NodeNotice(reasons.MGPU_RECORD_MISSING, f"{pod.uid} unrecorded", message, pod)
             self.found.notices.append(notice)
         else:
             cards = {**records.recorded(pod), **(held or {})}
@@ -182,4 +182,4 @@ class _Look:
                 )
                 where = f"container {show(irregularity.container)}: " if irregularity.container else ""
                 message = f"{where}{irregularity.detail}"
-                self.found.notices.append(Notice(reasons.MGPU_RECORD_IRREGULAR, topic, message, pod))
+                self.found.notices.append(NodeNotice(reasons.MGPU_RECORD_IRREGULAR, topic, message, pod))

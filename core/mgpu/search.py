@@ -67,7 +67,7 @@ Choice = tuple[tuple[Slot, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Solution:
     """`choices` are parallel to the loads; None when nothing was found.
 
     `complete`: the budget was enough, so the choices are the best there are, or None means that there are none.
@@ -79,7 +79,7 @@ class Outcome:
 
 
 @lru_cache(maxsize=8192)
-def solve(problem: Problem) -> Outcome:
+def solve(problem: Problem) -> Solution:
     """The best arrangement within the budget. Equal problems are solved once: most nodes share few states."""
     return _Search(problem).run()
 
@@ -136,13 +136,13 @@ class _Search:
         self._best_cost: int | None = None
         self._best: tuple[Choice, ...] | None = None
 
-    def run(self) -> Outcome:
+    def run(self) -> Solution:
         """Explore until all is seen, the budget is used up, or, for `any`, something is found."""
         root = tuple(sorted(slot for slot, count in self._problem.slots for _ in range(count)))
         if not self._loads:
-            return Outcome((), complete=True, steps=0)
+            return Solution((), complete=True, steps=0)
         if not self._promising(0, root, 0):
-            return Outcome(None, complete=True, steps=0)
+            return Solution(None, complete=True, steps=0)
         stack = [self._children(0, root, 0)]
         path: list[Choice] = []
         steps = 0
@@ -155,7 +155,7 @@ class _Search:
                 continue
             steps += 1
             if steps > self._problem.budget:
-                return Outcome(self._best, complete=False, steps=steps)
+                return Solution(self._best, complete=False, steps=steps)
             choice, state, cost = child
             position = len(stack)
             if position == len(self._loads):
@@ -168,7 +168,7 @@ class _Search:
                 if self._promising(position, state, cost):
                     path.append(choice)
                     stack.append(self._children(position, state, cost))
-        return Outcome(self._best, complete=True, steps=steps)
+        return Solution(self._best, complete=True, steps=steps)
 
     def _promising(self, position: int, state: _State, cost: int) -> bool:
         """Whether the loads from `position` on may fit, and may end better than the best answer so far."""

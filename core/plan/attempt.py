@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from core.plan.gang import Member, Outcome, assign, one_of_each
+from core.plan.gang import Assignment, Member, assign, one_of_each
 from core.plan.scarcity import Means
 from core.plan.task_nodes import TaskNodes
 from core.plan.trial import LedgerTrial
@@ -47,7 +47,7 @@ class Attempt:
         """How many have to be in for any of them to be of use."""
         return self.progress.counted + self.wanted
 
-    def search(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[Outcome]:
+    def search(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[Assignment]:
         """What comes of one way; what was chosen stays booked."""
         # Where it is certain that they do not fit, it is only to be told how far they got.
         budget = one_of_each(members) if self.means.lacking else None

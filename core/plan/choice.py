@@ -10,7 +10,7 @@ from core.plan.admitted import AdmittedNodes
 from core.plan.confinement import Confinement
 from core.plan.pools import CardPools
 from core.plan.room import Destination, ShareRoom
-from core.plan.stock import CardStock
+from core.plan.stock import FreeCards
 from core.queues.check import Balance
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
@@ -25,7 +25,7 @@ class Choice:
         self._ledger = ledger
         admitted = AdmittedNodes(ledger)
         self._room = ShareRoom(ledger, admitted)
-        self._stock = CardStock(ledger, admitted)
+        self._stock = FreeCards(ledger, admitted)
         self._pools = CardPools(ledger)
 
     def choose(

@@ -2,7 +2,7 @@
 
 from core.plan.units import Unit
 from core.queues.check import Balance, group_balance
-from core.queues.enqueue import declared_request
+from core.queues.group_request import declared_request
 from core.queues.ledger import Ledger
 from core.queues.usage import card_resources
 from core.refusal import Refusal

@@ -57,7 +57,7 @@ class Trial(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Assignment:
     """The choice, empty where there is none; `exhausted` when the budget ended the search before it was certain."""
 
     chosen: tuple[Chosen, ...] = ()
@@ -71,7 +71,7 @@ def assign(
     trial: Trial,
     *,
     budget: int | None = None,
-) -> Steps[Outcome]:
+) -> Steps[Assignment]:
     """Chooses `wanted` members, at least `wanted_tasks` of each task, so that all fit together.
 
     Earlier members come first, but members without a choice before all others: nothing else can serve them. What was
@@ -83,7 +83,7 @@ def assign(
         sorted(members, key=lambda member: len(member.alternatives) > 1), wanted_tasks, trial, budget
     )
     complete = yield from search.run(wanted)
-    return Outcome(tuple(search.chosen) if complete else (), exhausted=search.steps > budget)
+    return Assignment(tuple(search.chosen) if complete else (), exhausted=search.steps > budget)
 
 
 def one_of_each(members: Sequence[Member]) -> int:

@@ -51,7 +51,7 @@ class _Pool:
         return -self._heap[0][0] if self._heap else _CLOSED
 
 
-class CardStock:
+class FreeCards:
     """What is free in the cluster; what is assumed counts as reserved.
 
     Free cards are kept node by node, and summed up for each card and for all pods that are admitted to the same nodes; a

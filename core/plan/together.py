@@ -12,7 +12,7 @@ from core.plan.attempt import Attempt
 from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.declared import declared_shortfall
-from core.plan.gang import Member, Outcome
+from core.plan.gang import Assignment, Member
 from core.plan.one_card import HeldCards, held_cards, one_card_missing, ways
 from core.plan.scarcity import Means, means_of
 from core.plan.task_nodes import (
@@ -190,7 +190,7 @@ class Gangs:
         attempt: Attempt,
         trial: LedgerTrial,
         nodes: dict[str, TaskNodes],
-    ) -> Steps[Outcome]:
+    ) -> Steps[Assignment]:
         """What comes of one way; what was chosen stays booked, each task of Volcano's scheduler on one node if it can be.
 
         `nodes` are those that the trial looks at. Of a task that no node of those which were found for it takes whole each
@@ -237,7 +237,7 @@ class Gangs:
     def _searched(
         self, unit: Unit, ready: Sequence[Entry], attempt: Attempt, held: HeldCards
     ) -> Steps[list[Lift] | Verdict]:
-        ledger, outcome, exhausted = self._ledger, Outcome(), False
+        ledger, outcome, exhausted = self._ledger, Assignment(), False
         wanted, means = attempt.wanted, attempt.means
         lifts: list[Lift] | None = None
 
@@ -286,7 +286,7 @@ class Gangs:
 
 
 def _lifts(
-    trial: LedgerTrial, outcome: Outcome, ready: Sequence[Entry], held: HeldCards
+    trial: LedgerTrial, outcome: Assignment, ready: Sequence[Entry], held: HeldCards
 ) -> Steps[list[Lift]]:
     entries = {entry.pod.uid: entry for entry in ready}
     found: list[Lift] = []

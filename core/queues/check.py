@@ -10,8 +10,8 @@ from core.cards.ask import CardAsk
 from core.queues.amounts import CPU_AND_MEMORY, Amounts
 from core.queues.ceiling import Ceiling
 from core.queues.cpu_memory import cpu_memory_shortfall
-from core.queues.enqueue import GroupBalance
 from core.queues.entry import Entry
+from core.queues.group_request import GroupBalance
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
 from core.queues.shortfall import card_shortage, share_shortage

@@ -13,7 +13,7 @@ from core.dra.amounts import DeviceKey, most, nano, render, total
 from core.dra.book import DeviceBook
 from core.dra.carriers import read_carriers
 from core.dra.cost import cost_of
-from core.dra.limits import limits_of
+from core.dra.limits import device_limits_of
 from core.objects import Claim, ClaimTemplate, Pod, Queue
 from core.quantity import parse
 from core.settings import DraSettings
@@ -257,7 +257,7 @@ class Books(Followed):
             before = {name: dict(self.book.used(name)) for name in QUEUES}
             self.book.put_pod(pod, Stage.RESERVED, queue)
             for name, view in self.cluster.queues.items():
-                for key, bound in limits_of(view).bounds.items():
+                for key, bound in device_limits_of(view).bounds.items():
                     amount = self.book.used(name).get(key, 0)
                     assert amount <= max(bound, before[name].get(key, 0)), (name, key)
             self.book.put_pod(pod, stage, queue)
@@ -333,7 +333,7 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 @given(json_values, st.text(max_size=20) | st.sampled_from(['{"capability": {}}', "{", "[]"]))
 def test_no_stored_quota_makes_the_reader_raise_or_open_what_it_cannot_read(dra: Any, text: str) -> None:
     queue = replace(a_queue("q").annotation("volcano.sh/dra.quota", text).view(), spec_dra=dra)
-    found = limits_of(queue)
+    found = device_limits_of(queue)
     spec, annotation, _ = read_carriers(dra, text, {})
     assert bool(found.malformed) == bool(spec.malformed or annotation.malformed)
     assert found.malformed == "" or found.unreadable or found.closed

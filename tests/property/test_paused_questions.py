@@ -13,7 +13,7 @@ from core.mgpu.filter import fits
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.room import ShareRoom
-from core.plan.stock import CardStock
+from core.plan.stock import FreeCards
 from core.queues import occupants
 from core.queues.entry import ShareKey
 from core.queues.ledger import Ledger
@@ -140,14 +140,14 @@ def test_admitted_nodes_are_those_of_the_moment(before: list[Change], during: li
 def test_stock_is_that_of_the_moment(before: list[Change], during: list[Change]) -> None:
     ledger = started(before)
     nodes = paused_everywhere(AdmittedNodes(ledger))
-    stock, left = CardStock(ledger, nodes), iter(during)
+    stock, left = FreeCards(ledger, nodes), iter(during)
     stock._counted.step = 1
     for pod in (*PODS, *PODS):
         rules = rules_of(pod)
         for card in "AB":
             for milli in (1000, 2000, 3000):
                 asked = answer(ledger, lambda: stock.available(rules, card, milli), left, nothing)  # noqa: B023
-                fresh = CardStock(ledger, AdmittedNodes(ledger))
+                fresh = FreeCards(ledger, AdmittedNodes(ledger))
                 assert (
                     asked
                     is finish(fresh.available(rules, card, milli))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from core import reasons
-from core.display.notices import Notice
+from core.display.notices import QueueNotice
 from tests.fakes.apiserver import background
 from tests.unit.controller.announcing import (
     H200,
@@ -62,8 +62,8 @@ async def test_events_about_what_does_not_exist_any_more_are_not_remembered() ->
 async def test_a_new_leader_says_of_a_queue_what_is_news_alone() -> None:
     """That less is used is none, a quota that was cut is, and so is what was right in between."""
     text = "Queue <q> uses more than its quota: <A> used <4000>, but capability is <1000>; nothing is evicted"
-    less = Notice(reasons.QUOTA_EXCEEDED, text.replace("4000", "3000"), "A=1000")
-    cut = Notice(reasons.QUOTA_EXCEEDED, text.replace("<1000>", "<0>"), "A=0")
+    less = QueueNotice(reasons.QUOTA_EXCEEDED, text.replace("4000", "3000"), "A=1000")
+    cut = QueueNotice(reasons.QUOTA_EXCEEDED, text.replace("<1000>", "<0>"), "A=0")
     for notices, expected in (([less], 0), ([cut], 1), ([less, less], 0), ([], 0)):
         world = World()
         past = stored(("Queue q", reasons.QUOTA_EXCEEDED, text), "ReadQuota")

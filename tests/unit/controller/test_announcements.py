@@ -8,7 +8,7 @@ import pytest
 from controller.announcements import Announcements
 from core import reasons
 from core.affinity import NodeRequirement
-from core.display.notices import Notice
+from core.display.notices import QueueNotice
 from core.plan.decision import Hold, Lift
 from tests.builders import a_group, a_pod
 from tests.builders.objects import GroupBuilder
@@ -234,11 +234,11 @@ async def test_a_queue_is_told_what_is_news_and_again_after_it_was_right() -> No
     recorder, queue = Recorder(), QUEUE.view()
     announcements = Announcements(recorder)
     for notices in (
-        [Notice(OVER, "first!", "1")],
-        [Notice(OVER, "same news in other words", "1")],
-        [Notice(OVER, "second", "2"), Notice(MALFORMED, "beside", "1")],
+        [QueueNotice(OVER, "first!", "1")],
+        [QueueNotice(OVER, "same news in other words", "1")],
+        [QueueNotice(OVER, "second", "2"), QueueNotice(MALFORMED, "beside", "1")],
         [],
-        [Notice(OVER, "third", "2")],
+        [QueueNotice(OVER, "third", "2")],
     ):
         announcements.about_queue(queue, notices)
     waits = "Wait until pods end, delete some, or raise the queue's quota."
@@ -249,7 +249,7 @@ async def test_a_queue_is_told_what_is_news_and_again_after_it_was_right() -> No
         f"third. {waits}",
     ]
     announcements.gone(queue.uid)
-    announcements.about_queue(queue, [Notice(OVER, "of another queue under the name", "2")])
+    announcements.about_queue(queue, [QueueNotice(OVER, "of another queue under the name", "2")])
     assert len(recorder.emitted) == 5
 
 
@@ -257,7 +257,7 @@ async def test_nothing_is_said_by_a_replica_that_does_not_lead() -> None:
     world = World(NODE, QUEUE, POD)
     next_leader(world, Records())
     world.passes()
-    world.announcements.about_queue(QUEUE.view(), [Notice(OVER, "text", "1")])
+    world.announcements.about_queue(QUEUE.view(), [QueueNotice(OVER, "text", "1")])
     await asyncio.sleep(100)
     assert world.recorder.emitted == []
 

@@ -12,7 +12,7 @@ from controller.caches import Caches
 from controller.extender_votes import VoteNotes
 from controller.process import _exists, _forget_what_goes
 from core import reasons
-from core.display.notices import Notice
+from core.display.notices import QueueNotice
 from core.extender.enqueue import REJECT, Vote
 from core.plan.decision import Hold
 from core.refusal import Refusal
@@ -65,7 +65,7 @@ class World:
         pod, group = POD.view(), GROUP.view()
         self.announcements.held(Hold(pod, "q", Refusal(reasons.GANG_INCOMPLETE, "text"), group=group))
         self.notes.told(Vote(REJECT, group, Refusal(reasons.QUEUE_NOT_FOUND, "text")))
-        self.announcements.about_queue(QUEUE.view(), [Notice(reasons.QUOTA_EXCEEDED, "text", "1")])
+        self.announcements.about_queue(QUEUE.view(), [QueueNotice(reasons.QUOTA_EXCEEDED, "text", "1")])
         node = Reference.of(NODES, "n", uid=NODE.view().uid)
         self.recorder.emit(node, "Warning", reasons.MGPU_RECORD_IRREGULAR, "text", "Repair")
 

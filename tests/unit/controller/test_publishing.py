@@ -13,7 +13,7 @@ from controller.announcements import Announcements
 from controller.metrics import Metrics
 from controller.publishing import Publisher
 from core import reasons
-from core.display.notices import Notice, queue_notices
+from core.display.notices import QueueNotice, queue_notices
 from core.queues.ledger import Ledger
 from kube import errors
 from kube.lease import Term
@@ -211,7 +211,7 @@ async def test_changes_of_one_burst_are_written_together_and_only_what_changed_i
 ) -> None:
     world, looked = World(), list[str]()
 
-    def notices(ledger: Ledger, name: str) -> list[Notice]:
+    def notices(ledger: Ledger, name: str) -> list[QueueNotice]:
         looked.append(name)
         return queue_notices(ledger, name)
 

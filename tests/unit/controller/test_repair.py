@@ -8,7 +8,7 @@ import pytest
 from controller import repair
 from core import reasons
 from core.mgpu import records
-from core.mgpu.repair import Findings, examine
+from core.mgpu.repair import Examination, examine
 from core.objects import Node
 from core.settings import Settings
 from kube import errors
@@ -163,7 +163,7 @@ async def test_a_node_is_looked_at_once_for_a_burst_and_others_not_at_all(
     for number in range(50):
         world.without(node=f"n{number}")
 
-    def examined(node: Node, *rest: Any) -> Findings:
+    def examined(node: Node, *rest: Any) -> Examination:
         looked.append(node.name)
         return examine(node, *rest)
 

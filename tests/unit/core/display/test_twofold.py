@@ -3,7 +3,7 @@
 import pytest
 
 from core import reasons
-from core.display.notices import Notice, queue_notices
+from core.display.notices import QueueNotice, queue_notices
 from core.objects import DeviceClass, device_class
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -13,7 +13,7 @@ from tests.builders.objects import QueueBuilder
 CARDS = a_queue("q").cards({"A": 4})
 
 
-def notices(queue: QueueBuilder, *classes: DeviceClass, dra: bool = True) -> list[Notice]:
+def notices(queue: QueueBuilder, *classes: DeviceClass, dra: bool = True) -> list[QueueNotice]:
     ledger = Ledger(Settings.model_validate({"features": {"dra": dra}}))
     ledger.put_node(a_node("n").card("A", 8).view())
     for each in classes:

@@ -9,7 +9,7 @@ import pytest
 from core import names, reasons
 from core.dra.amounts import Amounts, DeviceKey, nano, render, thousandths
 from core.dra.check import device_shortfall
-from core.dra.limits import NO_LIMITS, DeviceLimits, limits_of
+from core.dra.limits import NO_LIMITS, DeviceLimits, device_limits_of
 from core.quantity import parse
 from core.refusal import Refusal
 from tests.builders import a_queue
@@ -34,7 +34,7 @@ def check(
     queue: QueueBuilder, used: Amounts, needed: Amounts, *, deny_unlisted: bool = False
 ) -> Refusal | None:
     return device_shortfall(
-        "q", limits_of(queue.view()), lambda key: used.get(key, 0), needed, deny_unlisted=deny_unlisted
+        "q", device_limits_of(queue.view()), lambda key: used.get(key, 0), needed, deny_unlisted=deny_unlisted
     )
 
 
@@ -166,7 +166,7 @@ def test_a_count_by_resource_name_is_rounded_up() -> None:
     queue = a_queue("q").put(
         "spec", "capability", value={"deviceclass/nvidia-h100": "1500m", "deviceclass/": 1}
     )
-    assert limits_of(queue.view()).bounds == amounts(h100=2)
+    assert device_limits_of(queue.view()).bounds == amounts(h100=2)
 
 
 # -- what is stored and cannot be read -----------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_what_cannot_be_read_closes_what_it_may_be_about(queue: QueueBuilder, cl
         else:
             assert shortfall is None
         assert check(queue, {}, {}) is None
-    assert bool(limits_of(queue.view()).malformed) is bool(closed)
+    assert bool(device_limits_of(queue.view()).malformed) is bool(closed)
 
 
 def test_of_two_places_that_differ_the_smaller_limit_counts() -> None:
@@ -209,11 +209,11 @@ def test_of_two_places_that_differ_the_smaller_limit_counts() -> None:
         .annotation(names.DRA_QUOTA_ANNOTATION, json.dumps({"capability": {HAMI: {"count": 9}}}))
         .put("spec", "capability", f"cores.deviceclass/{HAMI}", value=4)
     )
-    assert limits_of(queue.view()).bounds == amounts(hami=8, cores=4)
+    assert device_limits_of(queue.view()).bounds == amounts(hami=8, cores=4)
 
 
 def test_no_quota_is_no_limit() -> None:
-    assert limits_of(a_queue("q").capability(cpu=4).view()) == NO_LIMITS == DeviceLimits()
+    assert device_limits_of(a_queue("q").capability(cpu=4).view()) == NO_LIMITS == DeviceLimits()
 
 
 # -- keys and numbers ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from core.mgpu import records
 from core.mgpu.booked import RecordBook
 from core.mgpu.node import Card, NodeState, model_of
 from core.mgpu.occupancy import Irregular, occupancy
-from core.mgpu.repair import Findings, Repair, examine
+from core.mgpu.repair import Examination, Repair, examine
 from core.objects import Pod
 from core.settings import Settings
 from tests.builders import a_node, a_pod
@@ -51,17 +51,17 @@ class Books:
         self.book.assign(repair.pod, repair.cards)
         self.booked[repair.pod.uid] = self.book.as_booked(repair.pod)
 
-    def examine(self) -> Findings:
+    def examine(self) -> Examination:
         pods = list(self.booked.values())
         return examine(self.node, pods, lambda pod: self.observed.get(pod.uid), self.book, self.settings)
 
 
-def mended(found: Findings) -> list[tuple[str, str, dict[str, tuple[int, ...]]]]:
+def mended(found: Examination) -> list[tuple[str, str, dict[str, tuple[int, ...]]]]:
     assert found.notices == []
     return [(repair.pod.name, repair.reason, dict(repair.cards)) for repair in found.repairs]
 
 
-def said(found: Findings) -> list[tuple[str, str]]:
+def said(found: Examination) -> list[tuple[str, str]]:
     assert found.repairs == []
     return [(notice.pod.name if notice.pod else "", notice.reason) for notice in found.notices]
 

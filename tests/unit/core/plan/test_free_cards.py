@@ -9,7 +9,7 @@ import pytest
 from core.affinity import rules_of
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
-from core.plan.stock import CardStock
+from core.plan.stock import FreeCards
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
@@ -41,7 +41,7 @@ def taken_back(ledger: Ledger) -> None:
     ledger.forget(OTHER.view().uid)
 
 
-def free(stock: CardStock) -> int:
+def free(stock: FreeCards) -> int:
     """The cards that a pod which may run anywhere finds free."""
     found = (
         cards for cards in range(1, 9) if finish(stock.available(rules_of(ANYWHERE), "A100", cards * 1000))
@@ -62,15 +62,15 @@ CHANGES: dict[str, tuple[Change, int]] = {
 @pytest.mark.parametrize(("change", "cards"), CHANGES.values(), ids=CHANGES)
 def test_a_change_on_the_node_is_seen(change: Change, cards: int) -> None:
     ledger = started()
-    stock = CardStock(ledger, AdmittedNodes(ledger))
+    stock = FreeCards(ledger, AdmittedNodes(ledger))
     assert free(stock) == 6
     change(ledger)
-    assert free(stock) == free(CardStock(ledger, AdmittedNodes(ledger))) == cards
+    assert free(stock) == free(FreeCards(ledger, AdmittedNodes(ledger))) == cards
 
 
 def test_a_grant_that_is_taken_back_is_seen() -> None:
     ledger = started()
-    stock = CardStock(ledger, AdmittedNodes(ledger))
+    stock = FreeCards(ledger, AdmittedNodes(ledger))
     granted(ledger)
     assert free(stock) == 3
     taken_back(ledger)
@@ -79,7 +79,7 @@ def test_a_grant_that_is_taken_back_is_seen() -> None:
 
 def test_a_second_node_is_seen() -> None:
     ledger = started()
-    stock = CardStock(ledger, AdmittedNodes(ledger))
+    stock = FreeCards(ledger, AdmittedNodes(ledger))
     assert free(stock) == 6
     ledger.put_node(a_node("larger").card("A100", 8).view())
     assert free(stock) == 8
@@ -87,7 +87,7 @@ def test_a_second_node_is_seen() -> None:
 
 def test_nodes_that_are_gone_are_forgotten() -> None:
     ledger = Ledger(Settings())
-    stock = CardStock(ledger, AdmittedNodes(ledger))
+    stock = FreeCards(ledger, AdmittedNodes(ledger))
     for number in range(20):
         ledger.put_node(a_node(f"n{number}").card("A100", 8).view())
         assert free(stock) == 8
@@ -97,7 +97,7 @@ def test_nodes_that_are_gone_are_forgotten() -> None:
 
 def test_what_one_pod_may_use_says_nothing_about_another() -> None:
     ledger = started()
-    stock = CardStock(ledger, AdmittedNodes(ledger))
+    stock = FreeCards(ledger, AdmittedNodes(ledger))
 
     def available(pod: Pod) -> bool:
         return finish(stock.available(rules_of(pod), "A100", 3000))
@@ -131,7 +131,7 @@ class Asked:
             self.ledger.put_pod(on(number))
         self.pods = [EITHER.uid(f"either-{number}").view() for number in range(WAITING)]
         self.nodes = AdmittedNodes(self.ledger)
-        self.stock = CardStock(self.ledger, self.nodes)
+        self.stock = FreeCards(self.ledger, self.nodes)
 
     def found(self) -> set[tuple[bool, ...]]:
         """What all pods are told: whether there is room on A, and on B."""
@@ -170,7 +170,7 @@ def test_nodes_are_counted_in_steps() -> None:
 
 def test_whether_any_node_is_admitted_does_not_depend_on_its_state() -> None:
     ledger = started()
-    stock = CardStock(ledger, AdmittedNodes(ledger))
+    stock = FreeCards(ledger, AdmittedNodes(ledger))
     elsewhere = rules_of(OTHER.selects("zone", "a").view())
     assert not finish(stock.admits_any(elsewhere, "A100"))
     ledger.put_node(NODE.label("zone", "a").cordoned().view())

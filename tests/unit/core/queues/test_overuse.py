@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from core import reasons
-from core.display.notices import Notice, queue_notices
+from core.display.notices import QueueNotice, queue_notices
 from core.names import MGPU_CORE
 from core.queues.account import Account
 from core.queues.ledger import Ledger
@@ -63,7 +63,7 @@ def ledger_with(running: int, queue: QueueBuilder) -> Ledger:
 
 def test_the_notice_names_card_use_and_quota() -> None:
     assert queue_notices(ledger_with(3, QUEUE), "q") == [
-        Notice(
+        QueueNotice(
             reasons.QUOTA_EXCEEDED,
             "Queue <q> uses more than its quota: <A> used <3000>, but capability is <2000>; "
             "nothing is evicted, nothing more is lifted",

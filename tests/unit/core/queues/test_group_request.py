@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.queues.enqueue import GroupBalance, GroupRequest, declared_request
+from core.queues.group_request import GroupBalance, GroupRequest, declared_request
 from core.queues.limits import limits_of
 from core.refusal import Refusal
 from core.settings import Settings
