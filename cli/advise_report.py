@@ -11,7 +11,7 @@ from core.quantity import milli
 
 if TYPE_CHECKING:
     from cli.applied import Outcome
-    from core.answers.fitting import Fit
+    from core.answers.fitting import Fit, Need
     from core.queues.ledger import Ledger
     from core.settings import Settings
 
@@ -42,9 +42,10 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
         "queue": name,
         "exists": name in ledger.queues,
         "pods": len(wanted),
-        "quota": {need.key: _need(need.now, need.needed) for need in found.needs},
+        "quota": {need.key: _need(need) for need in found.needs if need.queue == name},
+        **_above(found, name),
         "least": found.least,
-        "commands": _commands(found) if name in ledger.queues else [],
+        "commands": _commands(found, ledger),
         **_manifest(found, ledger, name),
         "stock": _beyond_stock(found, ledger),
         "refused": can_run_report.refusals(outcome),
@@ -61,13 +62,23 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
     }
 
 
-def _need(now: int | None, needed: int) -> dict[str, str]:
-    amounts = {"needed": needed, "by": needed - (now or 0), **({} if now is None else {"now": now})}
-    return output.amounts(amounts, zero=True)
+def _need(need: "Need") -> dict[str, str]:
+    amounts = {"needed": need.needed, "by": need.needed - (need.now or 0)}
+    return output.amounts({**amounts, **({} if need.now is None else {"now": need.now})}, zero=True)
 
 
-def _commands(found: "Fit") -> list[str]:
-    return list(dict.fromkeys(need.command for need in found.needs if need.command))
+def _above(found: "Fit", name: str) -> dict[str, Any]:
+    """What the queues above need, whose limits hold for this one as well."""
+    above: dict[str, dict[str, dict[str, str]]] = {}
+    for need in found.needs:
+        if need.queue != name:
+            above.setdefault(need.queue, {})[need.key] = _need(need)
+    return {"above": above} if above else {}
+
+
+def _commands(found: "Fit", ledger: "Ledger") -> list[str]:
+    commands = [need.command for need in found.needs if need.command and need.queue in ledger.queues]
+    return list(dict.fromkeys(commands))
 
 
 def _manifest(found: "Fit", ledger: "Ledger", name: str) -> dict[str, Any]:
@@ -75,7 +86,7 @@ def _manifest(found: "Fit", ledger: "Ledger", name: str) -> dict[str, Any]:
     from core import names
     from core.quantity import render_milli
 
-    changed = found.changed
+    changed = found.changed.get(name)
     if changed is None or name in ledger.queues:
         return {}
     metadata: dict[str, Any] = {"name": name}
@@ -95,17 +106,16 @@ def _manifest(found: "Fit", ledger: "Ledger", name: str) -> dict[str, Any]:
 
 
 def _beyond_stock(found: "Fit", ledger: "Ledger") -> dict[str, str]:
-    """The cards of which the queue would have more than the nodes have."""
+    """The cards of which a queue would have more than the nodes have."""
+    needed: dict[str, int] = {}
+    for need in found.needs:
+        if ledger.inventory.resources_of(need.key):
+            needed[need.key] = max(need.needed, needed.get(need.key, 0))
     have = {
-        need.key: sum(
-            ledger.inventory.on_node(node)[need.key].milli for node in ledger.inventory.nodes_with(need.key)
-        )
-        for need in found.needs
-        if ledger.inventory.resources_of(need.key)
+        card: sum(ledger.inventory.on_node(node)[card].milli for node in ledger.inventory.nodes_with(card))
+        for card in needed
     }
-    short = {
-        need.key: have[need.key] for need in found.needs if have.get(need.key, need.needed) < need.needed
-    }
+    short = {card: have[card] for card, milli in needed.items() if have[card] < milli}
     return output.amounts(short, zero=True)
 
 
@@ -122,12 +132,14 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     pods = f"{report['pods']} pod{'' if report['pods'] == 1 else 's'}"
     if not report["pods"]:
         yield f"Queue {name}: no pod waits"
-    elif report["quota"]:
+    elif report["quota"] or "above" in report:
         there = "" if report["exists"] else ", which does not exist yet,"
         who = pods if not waits else f"{report['pods'] - len(waits)} of {pods}"
         least = "" if report["least"] else " at most"
         yield f"Queue {name}{there} needs{least} this quota for {who}, with those before them in line served first:"
-        yield from map(_row, report["quota"].items())
+        yield from (_row(key, need) for key, need in report["quota"].items())
+        for above, quota in report.get("above", {}).items():
+            yield from (_row(key, need, f" in queue {above} above") for key, need in quota.items())
         yield from (f"  {command}" for command in report["commands"])
         if "manifest" in report:
             yield "  kubectl create -f - <<'END'"
@@ -138,12 +150,11 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield from _rest(report)
 
 
-def _row(item: tuple[str, Mapping[str, str]]) -> str:
+def _row(key: str, need: Mapping[str, str], where: str = "") -> str:
     from core.answers.words import amount
 
-    key, need = item
     shown = {part: amount(key, milli(text)) for part, text in need.items()}
-    return f"  {key}: {shown['needed']}" + (
+    return f"  {key}{where}: {shown['needed']}" + (
         f" instead of {shown['now']} ({shown['by']} more)" if "now" in shown else ""
     )
 

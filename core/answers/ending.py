@@ -37,7 +37,7 @@ def end_pods(case: Case) -> Found | None:
     if best is None:
         return None
     change = case.change.without(*(pod.uid for pod in best))
-    return Found(_step(best), change, None)
+    return Found((_step(best),), change, None)
 
 
 def leave_line(case: Case) -> Found | None:
@@ -54,7 +54,7 @@ def leave_line(case: Case) -> Found | None:
     what = f"Pod {behind.key}" if group is None else f"PodGroup {group.key} ({counted(len(members), 'pod')})"
     text = f"take {what} out of the line, which stands before it in a first in, first out queue"
     step = Step("leave", text, pods=tuple(pod.key for pod in members))
-    return Found(step, change, case.outcome(change))
+    return Found((step,), change, case.outcome(change))
 
 
 def _groups(case: Case) -> list[list[Pod]]:

@@ -53,7 +53,8 @@ def _renamed(case: Case, pod: Pod, card: str) -> Found:
     change = case.change.pod(*changed)
     rest = f", on all {counted(len(alike), 'pod')} of the group" if len(alike) > 1 else ""
     text = f"name {card} instead of {pod.card_name}: {names.CARD_NAME_ANNOTATION}={card}{rest}"
-    return Found(Step("card", text, object=f"Pod {pod.key}", key=card), change, case.outcome(change))
+    step = Step("card", text, object=f"Pod {pod.key}", key=card)
+    return Found((step,), change, case.outcome(change))
 
 
 def take_gates(case: Case) -> Found | None:
@@ -70,7 +71,8 @@ def take_gates(case: Case) -> Found | None:
     where = "" if len(gated) == 1 else f" of {counted(len(gated), 'pod')} of the group"
     text = f"whoever put them there takes away the gates {listed(gates)}{where}"
     pods = tuple(one.key for one in gated.values())
-    return Found(Step("gate", text, object=f"Pod {obstacle.key}", pods=pods), change, case.outcome(change))
+    step = Step("gate", text, object=f"Pod {obstacle.key}", pods=pods)
+    return Found((step,), change, case.outcome(change))
 
 
 def mend_queue(case: Case) -> Found | None:
@@ -95,7 +97,7 @@ def mend_queue(case: Case) -> Found | None:
         case _:
             return None
     change = case.change.queue(made)
-    return Found(step, change, case.outcome(change))
+    return Found((step,), change, case.outcome(change))
 
 
 def _first_quota(entry: Entry) -> str | None:
@@ -137,7 +139,7 @@ def mend_group(case: Case) -> Found | None:
     else:
         return None
     change = case.change.group(made)
-    return Found(step, change, case.outcome(change))
+    return Found((step,), change, case.outcome(change))
 
 
 def _may_start(ledger: Ledger, pod: Pod) -> bool:

@@ -1,13 +1,15 @@
 """The smallest quota that would let a waiting pod in, those before it in line served first as ever."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import gcd
 from typing import Final
 
 from core import reasons
 from core.answers.quota import command, with_limit
 from core.answers.remedy import Case, Found, Step
-from core.answers.shortage import Figure, shortest_for
+from core.answers.shortage import Figure, levels_of, limits_for, shortest_for
+from core.answers.whatif import Change
 from core.answers.words import amount, whole
 from core.objects import Queue
 from core.plan.decision import Hold
@@ -33,17 +35,38 @@ QUOTA: Final = frozenset(
 _ONE_BY_ONE: Final = 24
 _MOST_SUMS: Final = 1 << 16
 _KEYS: Final = 4
+_SWEEPS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A limit that may be raised, and by how much, the least first; in thousandths."""
+
+    figure: Figure
+    amounts: tuple[int, ...]
+
+
+Raise = tuple[int, ...]
+"""By how much each limit of a search is raised."""
 
 
 def raise_quota(case: Case) -> Found | None:
-    """More of one key of the queue, or of one above it whose limit holds as well.
+    """More of one key of the queue, or of those above it whose limits hold as well; of several keys where one is not enough.
 
     Of several cards that would do, the one that takes the least more.
     """
     if case.hold.why.code not in QUOTA:
         return None
-    found = [one for key in _short(case)[:_KEYS] if (one := _raised(case, key)) is not None]
-    return min(found, key=lambda one: (one.hold is not None, one.step.amount), default=None)
+    short = _short(case)[:_KEYS]
+    choices = [[key] for key in short]
+    found = [one for keys in choices if (one := _raised(case, keys)) is not None]
+    if len(short) > 1 and not any(one.hold is None for one in found):
+        found += [one for one in (_raised(case, short),) if one is not None]
+    return min(found, key=_size, default=None)
+
+
+def _size(found: Found) -> tuple[bool, int, int]:
+    return found.hold is not None, len(found.steps), sum(step.amount for step in found.steps)
 
 
 def _short(case: Case) -> list[str]:
@@ -73,33 +96,25 @@ def _together(ledger: Ledger, entry: Entry) -> list[Entry]:
     return [entry]
 
 
-def _raised(case: Case, key: str) -> Found | None:
-    """The smallest raise of a key that lifts the pod; where none does, the smallest after which it is not for want of it."""
-    whatif = case.whatif
-    with whatif.made(case.change):
+def _raised(case: Case, keys: Sequence[str]) -> Found | None:
+    """The smallest raise of these keys that lifts the pod; where none does, the smallest after which it is not for want of them."""
+    ledger = case.whatif.ledger
+    with case.whatif.made(case.change):
         entry = case.current
-        now = next((one for one in shortest_for(whatif.ledger, [case.obstacle]) if one.key == key), None)
-        queue = whatif.ledger.queues.get(entry.queue if now is None else now.queue)
-        sums = _sums(whatif.ledger, entry, key, entry.queue if now is None else now.queue)
-    if queue is None or now is None or now.limit is None:
-        return None
-    amounts = [total for total in (now.used + some - now.limit for some in sums) if total > 0]
-    tried: dict[int, Hold | None] = {}
-
-    def lifts(more: int) -> bool:
-        if more not in tried:
-            changed = with_limit(queue, key, now.limit + more if now.limit is not None else more)
-            tried[more] = case.hold if changed is None else case.outcome(case.change.queue(changed))
-        return tried[more] is None
-
-    best = _first(amounts, lifts)
+        figures = limits_for(ledger, _together(ledger, case.obstacle))
+        limits = [_limit(ledger, entry, one) for one in figures if one.key in keys]
+        queues = {one.queue: ledger.queues[one.queue] for one in figures if one.queue in ledger.queues}
+    search = _Search(case, [one for one in limits if one.figure.queue in queues], queues)
+    best = search.least(lambda hold: hold is None)
     if best is None:
-        past = (more for more, hold in sorted(tried.items()) if hold is not None and _past(hold, case.hold))
-        best = next(past, None)
-    changed = None if best is None else with_limit(queue, key, now.limit + best)
-    if best is None or changed is None:
-        return None
-    return Found(_step(queue, changed, now, best), case.change.queue(changed), tried[best])
+        best = search.least(lambda hold: hold is None or _past(hold, case.hold))
+    return None if best is None else search.found(best)
+
+
+def _limit(ledger: Ledger, entry: Entry, figure: Figure) -> _Limit:
+    sums = _sums(ledger, entry, figure.key, figure.queue)
+    left = (figure.limit or 0) - figure.used
+    return _Limit(figure, tuple(more for some in sums if (more := some - left) > 0))
 
 
 def _past(hold: Hold, before: Hold) -> bool:
@@ -107,20 +122,100 @@ def _past(hold: Hold, before: Hold) -> bool:
     return hold.why.code != before.why.code or hold.behind != before.behind
 
 
-def _step(queue: Queue, changed: Queue, now: Figure, more: int) -> Step:
+class _Search:
+    """Looks for the least raise of several limits together: of none of them less would do, the others being so."""
+
+    def __init__(self, case: Case, limits: Sequence[_Limit], queues: dict[str, Queue]) -> None:
+        self._case = case
+        self._limits = limits
+        self._queues = queues
+        self._nothing = (0,) * len(limits)
+        self._tried: dict[Raise, Hold | None] = {self._nothing: case.hold}
+
+    def least(self, good: Callable[[Hold | None], bool]) -> Raise | None:
+        """The raise after which something good is said: of all limits ample, and each then as low as can be. Raises SpentError."""
+        best = tuple(one.amounts[-1] if one.amounts else 0 for one in self._limits)
+        if len(self._limits) == 1 or not good(self._outcome(best)):
+            # With less others may be kept out that take what is ample: room on the nodes, for one.
+            places = range(len(self._limits))
+            alone = (
+                self._lowest(self._nothing, place, self._limits[place].amounts, good) for place in places
+            )
+            return next((one for one in alone if one is not None), None)
+        for _ in range(_SWEEPS):
+            before = best
+            for place, limit in enumerate(self._limits):
+                lower = [more for more in (0, *limit.amounts) if more < best[place]]
+                best = self._lowest(best, place, lower, good) or best
+            if best == before:
+                break
+        return best
+
+    def _lowest(
+        self, base: Raise, place: int, amounts: Sequence[int], good: Callable[[Hold | None], bool]
+    ) -> Raise | None:
+        """With the least of these amounts for one limit that will do."""
+
+        def does(more: int) -> bool:
+            return good(self._outcome((*base[:place], more, *base[place + 1 :])))
+
+        found = _first(amounts, does)
+        return None if found is None else (*base[:place], found, *base[place + 1 :])
+
+    def _outcome(self, by: Raise) -> Hold | None:
+        if by not in self._tried:
+            change = self._change(by)
+            self._tried[by] = self._case.hold if change is None else self._case.outcome(change)
+        return self._tried[by]
+
+    def _change(self, by: Raise) -> Change | None:
+        """None where a limit has no place."""
+        queues = dict(self._queues)
+        change = self._case.change
+        for limit, more in zip(self._limits, by, strict=True):
+            figure = limit.figure
+            if not more:
+                continue
+            changed = with_limit(queues[figure.queue], figure.key, (figure.limit or 0) + more)
+            if changed is None:
+                return None
+            queues[figure.queue] = changed
+            change = change.queue(changed)
+        return change
+
+    def found(self, by: Raise) -> Found | None:
+        """The steps of a raise, the lowest queue first."""
+        change = self._change(by)
+        if change is None:
+            return None
+        own = self._case.target.queue
+        steps = [
+            _step(
+                change.queues[limit.figure.queue],
+                limit.figure,
+                more,
+                below="" if limit.figure.queue == own else own,
+            )
+            for limit, more in zip(self._limits, by, strict=True)
+            if more
+        ]
+        return Found(tuple(steps), change, self._tried[by])
+
+
+def _step(changed: Queue, now: Figure, more: int, below: str) -> Step:
     limit = (now.limit or 0) + more
     if not ("deviceclass/" in now.key or now.key in (CPU, MEMORY)):
         limit = whole(limit)
     told = f"{amount(now.key, now.limit or 0)} -> {amount(now.key, limit)}"
-    text = f"raise the quota of queue {queue.name} for {now.key} by {amount(now.key, more)} ({told})"
+    who = f"queue {changed.name}{f' (above {below})' if below else ''}"
     return Step(
         "raise",
-        text,
-        object=f"Queue {queue.name}",
+        f"raise the quota of {who} for {now.key} by {amount(now.key, more)} ({told})",
+        object=f"Queue {changed.name}",
         key=now.key,
         amount=more,
         total=limit,
-        command=command(queue.name, now.key, changed),
+        command=command(changed.name, now.key, changed),
     )
 
 
@@ -149,7 +244,7 @@ def _sums(ledger: Ledger, entry: Entry, key: str, level: str) -> list[int]:
     in other queues below it may take as well, whoever comes first.
     """
     others = [
-        name for name in ledger.accounts if name != entry.queue and level in ledger.with_those_above(name)
+        name for name in ledger.accounts if name != entry.queue and level in levels_of(ledger, name, key)
     ]
     asks: list[int] = []
     for queue in [*others, entry.queue]:

@@ -76,9 +76,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A step, the whole change with it, and why the pod waits then; None when it does not."""
+    """Steps that go together, the whole change with them, and why the pod waits then; None when it does not."""
 
-    step: Step
+    steps: tuple[Step, ...]
     change: Change
     hold: Hold | None
 
@@ -109,11 +109,11 @@ def remedies(
 
 def _followed(case: Case, finders: tuple[Finder, ...]) -> Remedy | None:
     steps: list[Step] = []
-    while len(steps) < _MOST_STEPS:
+    for _ in range(_MOST_STEPS):
         found = next(_steps(case, finders), None)
         if found is None or found.change == case.change:
             return None
-        steps.append(found.step)
+        steps += found.steps
         if found.hold is None:
             return Remedy(tuple(steps), found.change)
         case = case.after(found.change, found.hold)

@@ -41,11 +41,37 @@ def figures_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
 
 
 def shortest_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
-    """The same, each of the queue that lacks most of it: their own, or one above whose limit holds as well."""
-    found = figures_for(ledger, entries)
+    """The figures of these pods together, each of the queue that lacks most of it: their own, or one above whose limit holds as well."""
+    return [max(at_each, key=lambda one: one.missing) for at_each in _at_each_level(ledger, entries).values()]
+
+
+def limits_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
+    """The same, one for each limit that holds: those of their own queue and of all above it, from the lowest on."""
+    levels = _at_each_level(ledger, entries)
+    return [one for at_each in levels.values() for one in at_each if one.limit is not None]
+
+
+def levels_of(ledger: Ledger, queue: str, key: str) -> Sequence[str]:
+    """The queue, and those above it whose limit of this key holds for it as well."""
+    return ledger.devices.levels(queue) if _is_device(key) else ledger.with_those_above(queue)
+
+
+def _is_device(key: str) -> bool:
+    return "deviceclass/" in key
+
+
+def _at_each_level(ledger: Ledger, entries: list[Entry]) -> dict[str, list[Figure]]:
+    """By key, the figure of their own queue first; of the queues above those that limit it."""
+    found = {figure.key: [figure] for figure in figures_for(ledger, entries)}
     balance = balance_of(ledger, entries[0].queue) if entries else None
     for level in balance.above if balance is not None else ():
-        found = [max(one, _at(level, one), key=lambda each: each.missing) for one in found]
+        for key, (own, *_) in found.items():
+            limit = None if _is_device(key) else _at(level, own)
+            found[key] += [] if limit is None else [limit]
+    for key, figures in found.items():
+        if _is_device(key):
+            above = levels_of(ledger, figures[0].queue, key)[1:]
+            figures += [one for name in above if (one := _devices_at(ledger, name, figures[0])) is not None]
     return found
 
 
@@ -55,14 +81,21 @@ def shortest_level(queue: str, figures: Sequence[Figure]) -> str:
     return most.queue if most is not None and most.missing else queue
 
 
-def _at(level: Ceiling, figure: Figure) -> Figure:
+def _at(level: Ceiling, figure: Figure) -> Figure | None:
     if figure.key in CPU_AND_MEMORY:
         limit, used = level.cpu_memory.get(figure.key), level.cpu_memory_used(figure.key)
     elif figure.key in MGPU_RESOURCES:
         limit, used = level.limits.shares.get(figure.key), level.used(figure.key)
     else:
         limit, used = level.limit(figure.key), level.used(figure.key)
-    return figure if limit is None else Figure(figure.key, figure.asked, used, limit, level.queue)
+    return None if limit is None else Figure(figure.key, figure.asked, used, limit, level.queue)
+
+
+def _devices_at(ledger: Ledger, queue: str, figure: Figure) -> Figure | None:
+    key, devices = figure.key, ledger.devices
+    limit = devices.quota(queue).get(key)
+    used = devices.allocated(queue).get(key, 0) + devices.reserved(queue).get(key, 0)
+    return None if limit is None else Figure(key, figure.asked, used, limit, queue)
 
 
 def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
@@ -79,7 +112,7 @@ def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
             limit = balance.cpu_memory.get(key) if balance is not None else None
             if limit is not None and balance is not None and any(entry.demand.card for entry in entries):
                 figures.append(Figure(key, milli, balance.cpu_memory_used(key), limit))
-        elif "deviceclass/" in key:
+        elif _is_device(key):
             figures.append(Figure(key, milli, used.get(key, 0), quota.get(key)))
         elif balance is None:
             figures.append(Figure(key, milli, ledger.used(queue, key), None))

@@ -1,6 +1,6 @@
 """The device quota of all queues as a part of the ledger: what its changes touch and wake, and its figures by name."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
 from core import reasons
 from core.dra.amounts import thousandths
@@ -25,6 +25,7 @@ class Devices:
 
     def __init__(self, settings: Settings, tree: QueueTree, changed: Callable[[Effect], None]) -> None:
         self.book = DeviceBook(settings.dra, tree)
+        self._tree = tree if settings.dra.hierarchy else None
         self._on = settings.features.dra
         self._served = True
         self._changed = changed
@@ -137,6 +138,10 @@ class Devices:
     def kind(self, pod: Pod) -> Hashable:
         """What decides about the claims of a pod; those of an equal kind are interchangeable."""
         return self.book.kind(pod) if self._on else ()
+
+    def levels(self, queue: str) -> Sequence[str]:
+        """The queue, and the queues above it whose device quotas hold for it."""
+        return self._tree.chain(queue).queues if self._tree is not None else (queue,)
 
     # -- figures by the names in resource lists, in thousandths, rounded up -------------------------------------
 

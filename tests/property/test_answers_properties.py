@@ -1,5 +1,6 @@
 """What `explain` says would help is true: applied to a cluster as it is, and nothing else, it lifts the pod."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from core import names
 from core.answers.explain import explain
 from core.answers.fitting import fit
 from core.answers.quota import with_limit
+from core.answers.raising import QUOTA
 from core.answers.whatif import Change
 from core.answers.would_run import verdicts
 from core.objects import Group, Node, Pod, Queue
@@ -17,7 +19,9 @@ from core.plan import offline
 from core.queues.intake import books_of
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.settings.model import CardSettings
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.objects import QueueBuilder
 from tests.builders.pods import GPU, PodBuilder
 
 _CARDS = ("A", "B")
@@ -31,6 +35,8 @@ class World:
     queues: tuple[Queue, ...]
     groups: tuple[Group, ...]
     pods: tuple[Pod, ...]
+    hierarchy: bool = False
+    """Whether the limits of queues hold for all below them."""
 
     def changed(self, change: Change) -> "World":
         """As somebody who follows the advice leaves it."""
@@ -41,7 +47,8 @@ class World:
 
     def ledger(self) -> Ledger:
         """Books that have taken in all of it, and nothing before."""
-        return books_of(Settings(), [*self.nodes, *self.queues, *self.groups, *self.pods])
+        found = Settings(cards=CardSettings(hierarchy=self.hierarchy))
+        return books_of(found, [*self.nodes, *self.queues, *self.groups, *self.pods])
 
     def decision(self, pod: Pod) -> str:
         """What the leader would do with a pod."""
@@ -77,7 +84,17 @@ def pods(draw: st.DrawFn, number: int) -> PodBuilder:
 
 
 @st.composite
+def levels(draw: st.DrawFn, name: str) -> QueueBuilder:
+    """A queue above others; a card that it does not list is not limited by it."""
+    listed = draw(st.sampled_from(((), ("A",), ("A",), ("B",), ("A", "B"))))
+    queue = a_queue(name).cards({card: draw(st.integers(0, 8)) for card in listed})
+    return queue.shares(core=draw(st.integers(0, 150))) if draw(st.integers(0, 3)) == 0 else queue
+
+
+@st.composite
 def worlds(draw: st.DrawFn) -> World:
+    """A queue with pods, and another one beside it; in every other world both are in a tree whose limits hold."""
+    tree = draw(st.booleans())
     count = draw(st.integers(2, 9))
     made = [draw(pods(number)) for number in range(count)]
     queue = a_queue("q").cards({"A": draw(st.integers(0, 6)), "B": draw(st.integers(0, 3))})
@@ -88,6 +105,10 @@ def worlds(draw: st.DrawFn) -> World:
     if draw(st.integers(0, 5)) == 0:
         queue = queue.used_by("others")
     other = a_queue("r").cards({"A": 2}).state(draw(st.sampled_from(("Open", "Closed"))))
+    above = list[QueueBuilder]()
+    if tree:
+        queue, other = queue.child_of("p"), other.child_of("p")
+        above = [draw(levels("p")).child_of("top"), draw(levels("top"))]
     nodes = (
         a_node("n-A").card("A", draw(st.integers(2, 8))),
         a_node("n-B").card("B", 4),
@@ -96,9 +117,10 @@ def worlds(draw: st.DrawFn) -> World:
     groups = [a_group(name).in_queue("q").min_member(draw(st.integers(1, 4))) for name in ("g", "h")]
     return World(
         tuple(node.view() for node in nodes),
-        (queue.view(), other.view()),
+        tuple(one.view() for one in (queue, other, *above)),
         tuple(group.view() for group in groups),
         tuple(pod.view() for pod in made),
+        hierarchy=tree,
     )
 
 
@@ -127,7 +149,7 @@ def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> Non
 @settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), st.data())
 def test_a_raise_is_the_smallest_one(world: World, data: st.DataObject) -> None:
-    """Of a remedy that is a raise of one card alone: with any less the pod still waits."""
+    """Of a remedy that raises nothing but cards, of one queue or of several: with any less of any of them the pod still waits."""
     held = waiting(world)
     if not held:
         return
@@ -135,14 +157,40 @@ def test_a_raise_is_the_smallest_one(world: World, data: st.DataObject) -> None:
     found = explain(world.ledger(), pod.uid)
     assert found is not None
     for remedy in found.remedies:
-        step = remedy.steps[0]
-        if len(remedy.steps) > 1 or step.action != "raise" or step.key not in _CARDS:
+        if any(step.action != "raise" or step.key not in _CARDS for step in remedy.steps):
             continue
-        queue = next(queue for queue in world.queues if f"Queue {queue.name}" == step.object)
-        for total in range(step.total - step.amount, step.total, 1000):
-            less = with_limit(queue, step.key, total)
-            assert less is not None
-            assert world.changed(Change.none().queue(less)).decision(pod) != "lift", (step.text, total)
+        event(f"{len(remedy.steps)} raised together")
+        for step in remedy.steps:
+            queue = remedy.change.queues[step.object.removeprefix("Queue ")]
+            for total in range(step.total - step.amount, step.total, 1000):
+                less = with_limit(queue, step.key, total)
+                assert less is not None
+                changed = world.changed(remedy.change.queue(less))
+                assert changed.decision(pod) != "lift", (step.text, total)
+
+
+@settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), st.data())
+def test_where_more_quota_alone_would_do_a_raise_is_found(world: World, data: st.DataObject) -> None:
+    """Of one queue, or of every queue that is short, up to the root: for the pod itself, and for all that wait in its queue."""
+    ample = Change.none()
+    for queue in world.queues:
+        cards = json.dumps(dict.fromkeys(_CARDS, 100))
+        more = replace(queue, card_quota=cards, capability=dict.fromkeys(queue.capability, 10**9))
+        ample = ample.queue(more)
+    held = waiting(world)
+    helped = [pod for pod in held if world.changed(ample).decision(pod) == "lift"]
+    if not helped:
+        return
+    pod = data.draw(st.sampled_from(helped))
+    found = explain(world.ledger(), pod.uid)
+    assert found is not None
+    assert found.hold is not None
+    if found.hold.why.code not in QUOTA or found.hold.behind is not None:
+        return
+    raises = [one for one in found.remedies if {step.action for step in one.steps} == {"raise"}]
+    event(f"{min(len(one.steps) for one in raises) if raises else 0} raised")
+    assert raises, found.hold.why.message
 
 
 @settings(max_examples=30, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
@@ -167,13 +215,12 @@ def test_the_quota_that_is_advised_lets_in_all_but_those_it_names(world: World) 
     after = offline.plan(world.changed(found.change).ledger(), world.pods)
     held = {pod.uid for pod in wanted if after.pods[pod.key].decision == "hold"}
     assert held == set(found.holds)
-    advised = found.changed
-    if advised is None or not found.least:
+    if not found.changed or not found.least:
         return
     for need in [one for one in found.needs if one.key in _CARDS]:
-        less = with_limit(advised, need.key, need.needed - 1000)
+        less = with_limit(found.changed[need.queue], need.key, need.needed - 1000)
         assert less is not None
-        changed = offline.plan(world.changed(Change.none().queue(less)).ledger(), world.pods)
+        changed = offline.plan(world.changed(found.change.queue(less)).ledger(), world.pods)
         assert held < {pod.uid for pod in wanted if changed.pods[pod.key].decision == "hold"}, need
 
 
