@@ -63,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
         for line in can_run_text.notes(outcome):
             print(output.printable(line), file=sys.stderr)
         print(advise_report.render(report))
-    return _REFUSED if report["refused"] else _WAITS if report["waits"] or report["noNode"] else 0
+    waits = report["never"] or report["waits"] or report["noNode"]
+    return _REFUSED if report["refused"] else _WAITS if waits else 0
 
 
 def _manifests(options: argparse.Namespace) -> list[applied.Manifest]:

@@ -12,6 +12,7 @@ from core.quantity import milli
 if TYPE_CHECKING:
     from cli.applied import Outcome
     from core.answers.fitting import Fit, Need
+    from core.objects import Pod
     from core.queues.ledger import Ledger
     from core.settings import Settings
 
@@ -35,13 +36,15 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
             f"there is no queue {output.printable(name)}, and no pod waits for it",
             "`cardquota queues -o name` lists the queues; --fits FILE asks what a new one would need",
         )
-    found = fit(ledger, name, [pod.uid for pod in wanted])
+    never = _never(ledger, wanted)
+    found = fit(ledger, name, [pod.uid for pod in wanted if pod.key not in never])
+    wanted = [pod for pod in wanted if pod.key not in never]
     tolerations = can_run_report.tolerations(outcome.state)
     seats = verdicts(ledger, wanted, tolerations, found.change)
     return {
         "queue": name,
         "exists": name in ledger.queues,
-        "pods": len(wanted),
+        "pods": len(wanted) + len(never),
         "quota": {need.key: _need(need) for need in found.needs if need.queue == name},
         **_above(found, name),
         "least": found.least,
@@ -49,6 +52,7 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
         **_manifest(found, ledger, name),
         "stock": _beyond_stock(found, ledger),
         "refused": can_run_report.refusals(outcome),
+        "never": [{"pod": key, "message": why} for key, why in never.items()],
         "waits": [
             {"pod": verdict.pod.key, **output.why(verdict.hold.why)}
             for verdict in seats
@@ -60,6 +64,15 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
             if verdict.hold is None and verdict.seat.problem
         ],
     }
+
+
+def _never(ledger: "Ledger", wanted: Sequence["Pod"]) -> dict[str, str]:
+    """The pods that no node could ever hold, and why: no quota is asked for them."""
+    from core.answers.stock import beyond_nodes
+
+    entries = [entry for pod in wanted if (entry := ledger.entry(pod.uid)) is not None]
+    found = {entry.pod.key: beyond_nodes(ledger, entry) for entry in entries}
+    return {key: beyond.why for key, beyond in found.items() if beyond is not None}
 
 
 def _need(need: "Need") -> dict[str, str]:
@@ -129,12 +142,14 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     if report["refused"] and not report["pods"]:
         return
     name, waits = report["queue"], report["waits"]
-    pods = f"{report['pods']} pod{'' if report['pods'] == 1 else 's'}"
+    could = report["pods"] - len(report["never"])
+    pods = f"{could} pod{'' if could == 1 else 's'}"
+    yield from _pods("can never run, whatever the quota", report["never"])
     if not report["pods"]:
         yield f"Queue {name}: no pod waits"
     elif report["quota"] or "above" in report:
         there = "" if report["exists"] else ", which does not exist yet,"
-        who = pods if not waits else f"{report['pods'] - len(waits)} of {pods}"
+        who = pods if not waits else f"{could - len(waits)} of {pods}"
         least = "" if report["least"] else " at most"
         yield f"Queue {name}{there} needs{least} this quota for {who}, with those before them in line served first:"
         yield from (_row(key, need) for key, need in report["quota"].items())
@@ -145,7 +160,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
             yield "  kubectl create -f - <<'END'"
             yield f"  {json.dumps(report['manifest'])}"
             yield "  END"
-    elif not waits:
+    elif could and not waits:
         yield f"Queue {name}: its quota is enough for {pods}"
     yield from _rest(report)
 
@@ -163,13 +178,13 @@ def _rest(report: Mapping[str, Any]) -> Iterator[str]:
     """What quota does not help against."""
     for card, have in report["stock"].items():
         yield f"  The nodes have {have} {card} in all."
-    yield from _pods("wait even so; no quota of this queue helps", report["waits"])
-    yield from _pods("are let in then, and find no node now", report["noNode"])
+    yield from _pods("would wait even so, for no quota helps", report["waits"])
+    yield from _pods("would be let in then, and find no node now", report["noNode"])
 
 
 def _pods(what: str, found: Sequence[Mapping[str, str]]) -> Iterator[str]:
     if found:
-        yield f"{len(found)} of them {what}:"
+        yield f"{len(found)} pod{'' if len(found) == 1 else 's'} {what}:"
     alike: dict[str, list[str]] = {}
     for one in found:
         reason = f"{one['reason']}: " if "reason" in one else ""

@@ -9,6 +9,7 @@ from core.quantity import milli
 from core.queues.attribution import Source
 
 _MOST: Final = 5
+_LINE: Final = 110
 _WIDTH: Final = 14
 _FROM: Final = {
     Source.RECORD: "on record since it was let in",
@@ -48,9 +49,15 @@ def of_pod(report: Mapping[str, Any]) -> Iterator[str]:
     decision = report["decision"]
     if decision == "hold" and "reason" not in report:
         yield f"Pod {report['pod']} waits in queue {report['queue']}: its turn has not come yet"
+    elif "beyondNodes" in report:
+        stands = f"waits in queue {report['queue']}" if decision == "hold" else _STANDS[decision]
+        told = f"Pod {report['pod']} {stands} and can never run: {report['beyondNodes']}"
+        yield from textwrap.wrap(told, _LINE, subsequent_indent="  ")
+        if decision == "hold":
+            yield from _indented(f"{report['reason']}: {report['message']}")
     elif decision == "hold":
         yield f"Pod {report['pod']} waits in queue {report['queue']}: {report['reason']}"
-        yield from textwrap.wrap(report["message"], 110, initial_indent="  ", subsequent_indent="  ")
+        yield from _indented(report["message"])
     else:
         yield f"Pod {report['pod']} {_STANDS[decision]}"
     facts = list(_facts(report))
@@ -105,8 +112,6 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _wrapped("May start", _start(report["start"]))
     if report.get("startUnknown"):
         yield from _wrapped("May start", f"nobody can say: {report['startUnknown']}")
-    if "beyondNodes" in report:
-        yield from _wrapped("", report["beyondNodes"])
     for name, fit in report.get("nodes", {}).items():
         why = "; ".join(reason["message"] for reason in fit["reasons"])
         yield from _wrapped("Node", f"{name}: {'fits' if fit['fits'] else why}")
@@ -216,7 +221,11 @@ def since_row(report: Mapping[str, Any]) -> str:
 
 def wrapped(first: str, text: str) -> list[str]:
     """A long text behind its first words, the lines below it as far to the right."""
-    return textwrap.wrap(text, 110, initial_indent=first, subsequent_indent=" " * len(first))
+    return textwrap.wrap(text, _LINE, initial_indent=first, subsequent_indent=" " * len(first))
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(text, _LINE, initial_indent="  ", subsequent_indent="  ")
 
 
 def _wrapped(name: str, text: str) -> list[str]:

@@ -22,7 +22,7 @@ def start(state: "State", ledger: "Ledger", found: "Explanation", now: int | Non
     from core.answers.estimate import cards_waited_for, silence, start_among
 
     cards = cards_waited_for(found)
-    if not cards:
+    if not cards or found.beyond_nodes is not None:
         return {}
     ends = {card: list(_ended(state, ledger, found.entry.queue, card)) for card in cards}
     range_of = start_among(found, ends, present(state) if now is None else now)

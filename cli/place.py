@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the nodes. A pod that is not there is wrong input."""
     from cli import books
     from cli.state import NODE, POD
+    from core.answers.stock import beyond_nodes
     from core.plan.place import place
 
     settings, state = cluster.read(options, needs=(NODE, POD))
@@ -63,15 +64,22 @@ def run(options: argparse.Namespace) -> int:
     chosen = selection.of_nodes(options, state, {name: _node(found) for name, found in places.items()})
     chosen.tell()
     nodes = chosen.shown
+    entry = ledger.entry(pod.uid)
+    beyond = beyond_nodes(ledger, entry) if entry is not None else None
     gate = _gate(ledger, pod)
     if options.output in {"json", "yaml"}:
-        report = {"pod": key, **({} if gate is None else {"gate": gate}), "nodes": nodes}
+        never = {} if beyond is None else {"beyondNodes": beyond.why}
+        report = {"pod": key, **never, **({} if gate is None else {"gate": gate}), "nodes": nodes}
         output.print_document(options.output, report)
     elif options.output == "name":
         output.print_names((name for name, node in nodes.items() if node["fits"]), "node")
     else:
+        if beyond is not None:
+            print(output.printable(f"Pod {key} can never run: {beyond.why}"))
         if gate is not None:
-            print(f"Pod {output.printable(key)} {_told(gate)}\n")
+            print(f"Pod {output.printable(key)} {_told(gate)}")
+        if beyond is not None or gate is not None:
+            print()
         print(output.table(_HEADER, [_row(name, node) for name, node in nodes.items()]))
     return 0
 

@@ -12,7 +12,7 @@ from core.answers.mending import correct_card, mend_group, mend_queue, name_anot
 from core.answers.raising import QUOTA, raise_quota
 from core.answers.remedy import Finder, Remedy, remedies
 from core.answers.shortage import Figure, counted, shortest_for, shortest_level
-from core.answers.stock import Stock, beyond_nodes, stock_of
+from core.answers.stock import Beyond, Stock, beyond_nodes, stock_of
 from core.answers.whatif import Change, WhatIf
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
@@ -52,8 +52,8 @@ class Explanation:
     figures: tuple[Figure, ...]
     holders: tuple[Holder, ...]
     stock: tuple[Stock, ...]
-    beyond_nodes: str
-    """What is said where no node could ever hold the pod."""
+    beyond_nodes: Beyond | None
+    """Set where no node could ever hold the pod."""
     remedies: tuple[Remedy, ...]
     all_tried: bool
     """Whether everything was tried that might help."""
@@ -129,7 +129,10 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         hold = holds.get(uid)
         holders = tuple(_holders(ledger, now, hold, figures))
         stock = tuple(stock_of(ledger, now))
+    beyond = beyond_nodes(ledger, entry)
     found, complete = remedies(whatif, entry, hold, ROUTES) if hold is not None else ([], True)
+    if beyond is not None:
+        found = [one for one in found if _finds_a_node(whatif, uid, one)]
     return Explanation(
         entry=entry,
         source=ledger.queue_source(entry.pod),
@@ -141,10 +144,17 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         figures=figures,
         holders=holders,
         stock=stock,
-        beyond_nodes=beyond_nodes(entry, stock),
+        beyond_nodes=beyond,
         remedies=tuple(found),
         all_tried=complete,
     )
+
+
+def _finds_a_node(whatif: WhatIf, uid: str, remedy: Remedy) -> bool:
+    """Whether some node could hold the pod after this."""
+    with whatif.made(remedy.change):
+        entry = whatif.ledger.entry(uid)
+        return entry is not None and beyond_nodes(whatif.ledger, entry) is None
 
 
 def _together(ledger: Ledger, entry: Entry) -> list[Entry]:

@@ -7,6 +7,7 @@ from typing import Final
 from core import names, reasons
 from core.answers.quota import card_quota
 from core.answers.remedy import Case, Found, Step
+from core.answers.stock import could_hold
 from core.answers.words import counted, listed
 from core.cards.expression import is_excessive, split
 from core.objects import Group, Pod, Queue, group, queue
@@ -18,14 +19,17 @@ _CARDS: Final = 8
 
 
 def name_another_card(case: Case) -> Found | None:
-    """A card of the queue's quota that the pod does not name, for it and all members of its group that name the same."""
+    """A card of the queue's quota that the pod does not name and some node could serve it with, for all members that name the same."""
     if case.hold.behind is not None or not case.target.pod.card_name:
         return None
     ledger, pod = case.whatif.ledger, case.target.pod
-    limits = ledger.limits.get(case.target.queue)
-    named = set(split(pod.card_name))
+    limits, asked = ledger.limits.get(case.target.queue), case.target.demand.card
+    named, least = set(split(pod.card_name)), asked.milli if asked is not None else 0
     others = [] if limits is None else [card for card, milli in sorted(limits.cards.items()) if milli > 0]
-    for card in [card for card in others if card not in named and ledger.inventory.nodes_with(card)][:_CARDS]:
+    served = [
+        card for card in others if ledger.inventory.nodes_with(card) and could_hold(ledger, card, least)
+    ]
+    for card in [card for card in served if card not in named][:_CARDS]:
         found = _renamed(case, pod, card)
         if found.hold is None:
             return found

@@ -56,7 +56,7 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
         figures=tuple(figures),
         holders=tuple(holders),
         stock=tuple(stock),
-        beyond_nodes=beyond_nodes(entry, stock),
+        beyond_nodes=beyond_nodes(ledger, entry),
         remedies=(),
         all_tried=False,
     )

@@ -106,8 +106,11 @@ def _capability(found: Explanation, ledger: Ledger) -> dict[str, Any]:
 def of_nodes(found: Explanation) -> dict[str, Any]:
     """What nodes have of the cards that would do."""
     report: dict[str, Any] = {}
-    if found.beyond_nodes:
-        report["beyondNodes"] = found.beyond_nodes
+    if found.beyond_nodes is not None:
+        report["beyondNodes"] = found.beyond_nodes.why
+        if found.hold is not None:
+            # More quota, which the reason asks for, would let the pod in for nothing.
+            report["remedy"] = found.beyond_nodes.remedy
     if found.stock:
         report["stock"] = {one.card: _stock(one) for one in found.stock}
     return report

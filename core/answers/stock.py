@@ -1,6 +1,5 @@
 """What the nodes have of the cards that a pod asks for."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,13 +70,40 @@ def _stock(ledger: Ledger, card: str) -> Steps[Stock]:
     return Stock(card, len(names), total, free, largest, most, best, ledger.reserved(card), closed)
 
 
-def beyond_nodes(entry: Entry, found: Sequence[Stock]) -> str:
-    """What is said where no node that there is could ever hold what a pod asks for; empty where one could."""
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """That no node that there is could ever hold a pod: why, and what would help."""
+
+    why: str
+    remedy: str
+
+
+def beyond_nodes(ledger: Ledger, entry: Entry) -> Beyond | None:
+    """What is said where no node that there is could ever hold what a pod asks for, were it empty and open; None where one could."""
     asked = entry.demand.card
-    if asked is None or not found or any(one.largest >= asked.milli or one.closed for one in found):
-        return ""
-    largest = max(found, key=lambda one: one.largest)
-    return (
-        f"no node has {amount(largest.card, asked.milli)} {asked.expression}: the largest has "
-        f"{amount(largest.card, largest.largest)} {largest.card}; let in, the pod would find no node"
+    if (
+        asked is None
+        or entry.pod.bound
+        or any(could_hold(ledger, card, asked.milli) for card in asked.alternatives)
+    ):
+        return None
+    have, card = max((_largest(ledger, card), card) for card in asked.alternatives)
+    wanted, most = amount(card, asked.milli), amount(card, have)
+    vain = "let in now, the pod would find no node"
+    if not have:
+        return Beyond(f"no node has {asked.expression}", f"add a node that has {wanted}; {vain}")
+    which = "" if card == asked.expression else f" {card}"
+    return Beyond(
+        f"no node has {wanted} {asked.expression}: the largest has {most}{which}",
+        f"ask for at most {most} {card} in one pod, or add a node that has {wanted}; {vain}",
     )
+
+
+def could_hold(ledger: Ledger, card: str, milli: int) -> bool:
+    """Whether a node has so much of a card, or a pool may bring one."""
+    return ledger.inventory.pool_of(card) is not None or _largest(ledger, card) >= milli
+
+
+def _largest(ledger: Ledger, card: str) -> int:
+    inventory = ledger.inventory
+    return max((inventory.on_node(name)[card].milli for name in inventory.nodes_with(card)), default=0)

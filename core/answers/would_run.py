@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.answers.room import Nodes, Seat, Seeker
+from core.answers.stock import beyond_nodes
 from core.answers.whatif import Change, WhatIf
 from core.objects import Pod
 from core.objects.taints import Tolerations
@@ -56,7 +57,7 @@ def verdicts(
             verdict.pod.uid: verdict
             for verdict in _decided(ledger, pods, tolerations, Nodes(ledger, empty=True))
         }
-    return [_compared(verdict, alone.get(verdict.pod.uid)) for verdict in found]
+    return [_compared(ledger, verdict, alone.get(verdict.pod.uid)) for verdict in found]
 
 
 def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
@@ -70,10 +71,15 @@ def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
     ]
 
 
-def _compared(verdict: Verdict, alone: Verdict | None) -> Verdict:
+def _compared(ledger: Ledger, verdict: Verdict, alone: Verdict | None) -> Verdict:
     if verdict.runs or alone is None or alone.runs:
         return verdict
-    never = alone.hold.why.message if alone.hold is not None else alone.seat.problem
+    entry = ledger.entry(verdict.pod.uid)
+    beyond = beyond_nodes(ledger, entry) if entry is not None else None
+    if beyond is not None:
+        never = beyond.why
+    else:
+        never = alone.hold.why.message if alone.hold is not None else alone.seat.problem
     return Verdict(verdict.pod, verdict.queue, verdict.cards, verdict.hold, verdict.seat, never)
 
 

@@ -1,0 +1,108 @@
+"""What no node could ever hold is said before anything else, and quota is not advised for it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import Run
+from tests.unit.cli.objects import GATED, NODE, POD, QUEUE
+
+CLUSTER = NODE % ("n1", 8) + QUEUE % ("team", '{"NVIDIA-H200": 2}')
+RUNNING = POD % ("one", "NVIDIA-H200", "team", "nodeName: n1")
+
+
+def pod(name: str, count: int, card: str = "NVIDIA-H200", field: str = GATED) -> str:
+    return (POD % (name, card, "team", field)).replace("nvidia.com/gpu: 1", f"nvidia.com/gpu: {count}")
+
+
+def told(run: Run, state: str, *arguments: object) -> str:
+    return run(*arguments, "--state", "-", stdin=state).out
+
+
+def reported(run: Run, state: str, *arguments: object) -> Any:
+    return json.loads(run(*arguments, "--state", "-", "-o", "json", stdin=state).out)
+
+
+NEVER = "no node has 12 NVIDIA-H200: the largest has 8"
+
+
+def test_explain_says_it_first_and_advises_what_helps(run: Run) -> None:
+    text = told(run, CLUSTER + RUNNING + pod("huge", 12), "explain", "huge")
+    assert text.splitlines()[0] == f"Pod default/huge waits in queue team and can never run: {NEVER}"
+    assert text.splitlines()[1].startswith("  InsufficientScalarQuota: Queue <team> has insufficient")
+    assert text.endswith(
+        "\nWhat would help: ask for at most 8 NVIDIA-H200 in one pod, or add a node that has 12; "
+        "let in now, the pod would find no node\n"
+    )
+    assert "annotate queue" not in text
+    assert "May start" not in text
+    report = reported(run, CLUSTER + RUNNING + pod("huge", 12), "explain", "huge")
+    assert report["help"] == []
+    assert report["beyondNodes"] == NEVER
+    assert report["remedy"].startswith("ask for at most 8 NVIDIA-H200 in one pod")
+
+
+def test_what_some_node_could_hold_is_not_beyond_them(run: Run) -> None:
+    """One that takes no pods now, a choice of which one card would do, a pool that may bring any node."""
+    larger = (NODE % ("n2", 16)).replace("status:", "spec: {unschedulable: true}\nstatus:", 1)
+    assert "can never run" not in told(run, CLUSTER + larger + pod("p", 12), "explain", "p")
+    other = (NODE % ("n2", 16)).replace("NVIDIA-H200", "NVIDIA-A100")
+    choice = pod("p", 12, "NVIDIA-H200|NVIDIA-A100")
+    assert "can never run" not in told(run, CLUSTER + other + choice, "explain", "p")
+    assert "can never run" in told(run, CLUSTER + choice, "explain", "p")
+
+
+def test_nor_is_what_a_pool_may_bring(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "pools.yaml"
+    pool = {"labels": {"pool": "h200"}, "resource": "nvidia.com/gpu"}
+    file.write_text(json.dumps({"cards": {"pools": {"NVIDIA-H200": pool}}}), "utf-8")
+    text = told(run, CLUSTER + pod("p", 12), "explain", "p", "--config", file)
+    assert "raise the quota" in text
+    assert "can never run" not in text
+
+
+def test_another_card_is_advised_only_where_a_node_could_hold_the_pod(run: Run) -> None:
+    quota = QUEUE % ("team", '{"NVIDIA-H200": 2, "NVIDIA-A100": 20, "NVIDIA-B200": 20}')
+    small = (NODE % ("n2", 8)).replace("NVIDIA-H200", "NVIDIA-A100")
+    large = (NODE % ("n3", 16)).replace("NVIDIA-H200", "NVIDIA-B200")
+    state = NODE % ("n1", 8) + quota + pod("huge", 12)
+    assert reported(run, state + small, "explain", "huge")["help"] == []
+    (remedy,) = reported(run, state + small + large, "explain", "huge")["help"]
+    assert [(step["action"], step["key"]) for step in remedy["steps"]] == [("card", "NVIDIA-B200")]
+
+
+def test_place_says_it_first(run: Run) -> None:
+    state = CLUSTER + RUNNING + pod("huge", 12)
+    assert told(run, state, "place", "huge").splitlines()[0] == f"Pod default/huge can never run: {NEVER}"
+    assert reported(run, state, "place", "huge")["beyondNodes"] == NEVER
+    assert "beyondNodes" not in reported(run, state + pod("p", 1), "place", "p")
+
+
+def test_advise_asks_no_quota_for_it(run: Run) -> None:
+    state = CLUSTER + RUNNING + pod("huge", 12)
+    outcome = run("advise", "team", "--state", "-", stdin=state)
+    assert (outcome.status, outcome.out) == (
+        3,
+        f"1 pod can never run, whatever the quota:\n  default/huge: {NEVER}\n",
+    )
+    report = reported(run, state + pod("w0", 1) + pod("w1", 1), "advise", "team")
+    assert [one["pod"] for one in report["never"]] == ["default/huge"]
+    assert report["pods"] == 3
+
+
+def test_can_run_says_it_of_each_object(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(pod("huge", 12, field=""), "utf-8")
+    outcome = run("can-run", file, "--state", "-", "-o", "json", stdin=CLUSTER)
+    report = json.loads(outcome.out)
+    assert (outcome.status, report["ever"]) == (3, False)
+    assert report["objects"][0]["never"] == NEVER
+
+
+@pytest.mark.parametrize("field", ["", "nodeName: n1"])
+def test_of_one_that_was_let_in_it_is_said_until_it_has_a_node(run: Run, field: str) -> None:
+    stored = pod("p", 12, field=field).replace("name: p", "name: p\n  uid: u1")
+    text = told(run, CLUSTER + stored, "explain", "p")
+    assert ("can never run" in text) == (not field)
