@@ -80,8 +80,8 @@ def run(options: argparse.Namespace) -> int:
         render = _github if options.output == "github" else _text
         for finding in findings:
             print(render(finding))
-    if options.output == "text" and objects:
-        print(_summary(objects, known=options.state is not None), file=sys.stderr)
+    # Of nothing as well: what made the manifests may have failed without a word.
+    print(_summary(objects, known=options.state is not None), file=sys.stderr)
     return 1 if any(finding.severity == "error" for finding in findings) else 0
 
 

@@ -6,6 +6,10 @@ import pytest
 
 from tests.unit.cli.conftest import Run
 
+NOTHING_JUDGED = (
+    "judged: 0; nodes, queues and namespaces of the cluster are not known: --state FILE has them judged too"
+)
+
 
 def write(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "cardquota.yaml"
@@ -18,7 +22,8 @@ def write(tmp_path: Path, text: str) -> Path:
 )
 def test_yaml_json_and_nothing_are_settings(run: Run, tmp_path: Path, text: str) -> None:
     outcome = run("check", "--config", write(tmp_path, text), "-")
-    assert (outcome.status, outcome.err) == (0, "")
+    assert (outcome.status, outcome.out) == (0, "")
+    assert outcome.err.splitlines() == [NOTHING_JUDGED]
 
 
 def test_every_mistake_is_named_with_its_path(run: Run, tmp_path: Path) -> None:
