@@ -168,6 +168,9 @@ def _key(raw: Raw) -> str:
 
 EMPTY: Final = State()
 
+TO_WRITE_ONE: Final = (
+    "write one with `cardquota dump -o FILE`, or with kubectl get nodes,pods,queues,podgroups -A -o json"
+)
 _SLOW: Final = 1_000_000
 """Bytes of YAML that take about two seconds."""
 
@@ -188,17 +191,26 @@ class _Item:
 
 
 def load(name: str) -> State:
-    """The state in a file, `-` for standard input. Raises InputError, with the line where there is one."""
+    """The state in a file, `-` for standard input. Raises InputError, with the line where there is one.
+
+    One without any object is an error: it is what a command leaves that has failed, and no cluster is without nodes and namespaces.
+    """
     source, content = inputs.label(name), inputs.read_bytes(name)
     found = parse(source, content)
-    if not found.raw and not any(documents.read(source, inputs.decode(source, content))):
-        # What a command leaves that has failed. An empty List, on the other hand, says that there is nothing.
-        raise InputError(source, "is empty; `cardquota dump` writes what is read", remedy="")
+    if not found.raw:
+        raise _nothing_in(source, content)
     return found
 
 
+def _nothing_in(source: str, content: bytes) -> InputError:
+    every = documents.read(source, inputs.decode(source, content))
+    skipped = sorted({found.kind for document in every for found in manifests.objects(document)})
+    others = f" of the kinds that are read, only {', '.join(skipped)}" if skipped else ""
+    return InputError(source, f"there is no object in it{others}", remedy=TO_WRITE_ONE)
+
+
 def parse(source: str, content: bytes) -> State:
-    """The state in a YAML or JSON stream; no object at all is fine. Raises InputError."""
+    """The state in a YAML or JSON stream, which may hold no object at all. Raises InputError."""
     try:
         quick = build([orjson.loads(content)], source)
     except (orjson.JSONDecodeError, InputError):

@@ -55,5 +55,7 @@ spec:
   containers: [{name: c}]
 ---
 """
+BARE = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}'
+"""A cluster before anything is in it."""
 NO_OBJECTS = '{"apiVersion": "v1", "kind": "List", "items": []}'
 GATED = "schedulingGates: [{name: cardquota.io/quota}]"

@@ -97,6 +97,36 @@ def test_a_state_that_is_none(run: Run, tmp_path: Path, command: str, name: str)
     complains(run(command, "--state", path), where=str(path))
 
 
+NOTHING: dict[str, bytes] = {
+    "no byte": b"",
+    "blanks": b" \n\n",
+    "a comment": b"# nothing\n",
+    "empty documents": b"---\n---\n",
+    "null": b"null",
+    "a byte order mark": b"\xef\xbb\xbf",
+    "an empty list": b'{"apiVersion": "v1", "kind": "List", "items": []}',
+    "a list without items": b"apiVersion: v1\nkind: PodList\nitems:\n",
+    "lists in a list": b'{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "List", "items": []}]}',
+    "another kind": b"apiVersion: v1\nkind: Service\nmetadata: {name: s}\n",
+}
+"""What holds nothing that is read."""
+WITH_A_STATE = (
+    *((command,) for command in (*READERS, "report", "verify", "review", "serve")),
+    *((command, "x") for command in ("explain", "place", "advise")),
+    *((command, "-") for command in ("check", "can-run")),
+)
+
+
+@pytest.mark.parametrize("arguments", WITH_A_STATE)
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_state_without_objects(run: Run, tmp_path: Path, arguments: tuple[str, ...], name: str) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(NOTHING[name])
+    outcome = run(*arguments, "--state", path, stdin=yaml_of(POD))
+    complains(outcome, where=f"{path}: there is no object in it")
+    assert outcome.status == 2
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_manifest_that_is_none_is_a_finding_with_its_line(run: Run, tmp_path: Path, name: str) -> None:
     path = tmp_path / "manifest.yaml"

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from cli.output import table
+from cli.state import TO_WRITE_ONE
 from tests.unit.cli.conftest import Run, spawn
-from tests.unit.cli.objects import CPU_POD, GATED, NO_OBJECTS, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
+from tests.unit.cli.objects import BARE, CPU_POD, GATED, NO_OBJECTS, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
 
 STATE = (
     NODE % ("n1", 8)
@@ -145,17 +146,29 @@ def test_text_shows_pods_that_ask_and_queues(run: Run) -> None:
     assert outcome.out == f"{pods}\n\n{queues}\n"
 
 
-def test_a_cluster_without_objects_gives_an_empty_plan(run: Run) -> None:
-    assert planned(run, NO_OBJECTS) == {"cards": {}, "queues": {}, "pods": {}, "events": []}
-    assert run("plan", "--state", "-", stdin=NO_OBJECTS).status == 0
-
-
-@pytest.mark.parametrize("stdin", ["", " \n", "---\n---\n", "# nothing\n"])
-def test_no_input_is_an_error(run: Run, stdin: str) -> None:
+@pytest.mark.parametrize(
+    "stdin",
+    ["", " \n", "---\n---\n", "# nothing\n", "null", NO_OBJECTS, NO_OBJECTS.replace("[]", "null")],
+)
+def test_a_state_without_objects_is_an_error(run: Run, stdin: str) -> None:
     """What a command leaves behind that has failed."""
     outcome = run("plan", "--state", "-", stdin=stdin)
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err == "error: <stdin>: is empty; `cardquota dump` writes what is read\n"
+    assert outcome.err.splitlines() == ["error: <stdin>: there is no object in it", f"try: {TO_WRITE_ONE}"]
+
+
+def test_a_state_of_other_kinds_alone_is_told_by_them(run: Run) -> None:
+    other = "apiVersion: v1\nkind: %s\nmetadata: {name: x}\n---\n"
+    outcome = run("plan", "--state", "-", stdin=other % "Service" + other % "Event" + other % "Event")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.splitlines() == [
+        "error: <stdin>: there is no object in it of the kinds that are read, only Event, Service",
+        f"try: {TO_WRITE_ONE}",
+    ]
+
+
+def test_a_cluster_before_anything_is_in_it_has_an_empty_plan(run: Run) -> None:
+    assert planned(run, BARE) == {"cards": {}, "queues": {}, "pods": {}, "events": []}
 
 
 def test_settings_count(run: Run, tmp_path: Path) -> None:

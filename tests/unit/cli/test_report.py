@@ -14,6 +14,7 @@ from core.usage.checkpoint import Listed, Scribe
 from core.usage.sums import DAY_S, Series, What
 from core.usage.tally import Tally
 from tests.unit.cli.conftest import Run
+from tests.unit.cli.objects import BARE
 
 DAY = 20_770
 NOON = DAY * DAY_S + DAY_S // 2
@@ -88,7 +89,7 @@ def test_json_by_card(run: Run, state: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ({"apiVersion": "v1", "kind": "List", "items": []}, "is not there"),
+        (json.loads(BARE), "is not there"),
         (config_map({}, {}), "is empty"),
         (config_map({"usage.json": "{"}, {}), "usage.json is missing or cannot be read"),
         (config_map({"usage.json": '{"version": 7}'}, {}), "version 7 is not known"),

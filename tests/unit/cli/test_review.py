@@ -9,6 +9,7 @@ import pytest
 
 from cli.review import DEFAULT_CONTROLLER
 from tests.unit.cli.conftest import Run, spawn
+from tests.unit.cli.objects import BARE
 
 GATE = {"name": "cardquota.io/quota"}
 
@@ -96,7 +97,7 @@ def test_kinds_without_rules_are_allowed(run: Run) -> None:
 
 def test_a_state_makes_the_nodes_cards_known(run: Run, tmp_path: Path) -> None:
     state = tmp_path / "state.json"
-    state.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
+    state.write_text(BARE)
     assert "warnings" not in answer(run("review", stdin=review(pod())).out)
     assert "NVIDIA-H200" in str(answer(run("review", "--state", state, stdin=review(pod())).out)["warnings"])
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 import pytest
 
 from tests.unit.cli.conftest import ROOT, Run
-from tests.unit.cli.objects import GATED, NO_OBJECTS, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
+from tests.unit.cli.objects import BARE, GATED, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
 
 STATE = (
     NODE % ("n1", 8)
@@ -161,7 +161,7 @@ def test_a_port_in_use_is_an_error_without_traceback(tmp_path: Path) -> None:
             str(taken.getsockname()[1]),
         ]
         done = subprocess.run(
-            command, input=NO_OBJECTS.encode(), capture_output=True, timeout=60, cwd=ROOT, check=False
+            command, input=BARE.encode(), capture_output=True, timeout=60, cwd=ROOT, check=False
         )
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"error: ")

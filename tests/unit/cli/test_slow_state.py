@@ -6,6 +6,7 @@ import pytest
 
 from cli import state
 from tests.unit.cli.conftest import Run
+from tests.unit.cli.objects import BARE
 
 OBJECT = "apiVersion: v1\nkind: Namespace\nmetadata: {name: one}\n---\n"
 
@@ -25,5 +26,5 @@ def test_the_reader_of_much_yaml_is_told_what_is_faster(
 def test_much_json_is_read_without_a_word(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_SLOW", 10)
     path = tmp_path / "state.json"
-    path.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
+    path.write_text(BARE)
     assert run("queues", "--state", path).err == ""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.conftest import Run, spawn
-from tests.unit.cli.objects import GATED, NO_OBJECTS, NODE, POD, QUEUE
+from tests.unit.cli.objects import BARE, GATED, NODE, POD, QUEUE
 
 STATE = (
     NODE % ("n1", 8)
@@ -130,7 +130,7 @@ def test_cards_adds_up_the_nodes(run: Run, state: Path) -> None:
 def test_cards_of_the_settings_are_shown_before_any_node_has_one(run: Run, tmp_path: Path) -> None:
     config = tmp_path / "cardquota.yaml"
     config.write_text("cards: {resources: {Ascend910: huawei.com/Ascend910}}\n")
-    outcome = run("cards", "--state", "-", "--config", config, stdin=NO_OBJECTS)
+    outcome = run("cards", "--state", "-", "--config", config, stdin=BARE)
     assert outcome.out.splitlines()[1].split() == ["Ascend910", "huawei.com/Ascend910", "0", "0"]
 
 
@@ -197,10 +197,10 @@ def test_cards_that_claims_may_also_be_made_for_are_told(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["queues", "cards"])
-def test_nothing_is_an_empty_table(run: Run, command: str) -> None:
-    outcome = run(command, "--state", "-", stdin=NO_OBJECTS)
+def test_a_cluster_before_anything_is_in_it_is_an_empty_table(run: Run, command: str) -> None:
+    outcome = run(command, "--state", "-", stdin=BARE)
     assert (outcome.status, len(outcome.out.splitlines())) == (0, 1)
-    assert run(command, "--state", "-", "-o", "json", stdin=NO_OBJECTS).out == "{}\n"
+    assert run(command, "--state", "-", "-o", "json", stdin=BARE).out == "{}\n"
 
 
 @pytest.mark.parametrize("command", ["queues", "cards"])
