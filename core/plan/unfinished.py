@@ -2,10 +2,11 @@
 
 Two gangs of four, three members of each let in and quota for six: neither can start, neither lets the other one start, and both
 come before everything else. One of them has to give back what it holds. The same goes for members that were let in one by one
-while nobody knew of their PodGroup, but these come before nobody.
+while nobody knew of their PodGroup, and where a task is short of the members that it has to have (`minTaskMember`); but these
+come before nobody.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,7 +36,8 @@ _IN_ONE_STEP: Final = 100
 class Unfinished:
     """A gang of which fewer members are in than have to be, and that holds something or waits for more.
 
-    `recorded` says whether so many were let in together; else it is the minimum of its PodGroup.
+    `recorded` says whether so many were let in together; else it is the minimum of its PodGroup, or those `of_tasks` that have a
+    minimum of their own.
     """
 
     group: Group
@@ -45,6 +47,7 @@ class Unfinished:
     unbound: Sequence[Pod]
     """The members that hold quota and have no node."""
     recorded: bool
+    of_tasks: Mapping[str, int]
 
     @property
     def rank(self) -> tuple[int, int, str]:
@@ -112,6 +115,7 @@ class _Seen:
                 max(progress.missing, sum(progress.missing_tasks.values())),
                 unbound,
                 recorded=progress.unfinished,
+                of_tasks=progress.missing_tasks,
             )
 
 
@@ -277,10 +281,11 @@ def unfinished_notice(gang: Unfinished, settings: ReservationSettings) -> tuple[
             "The gang comes before all others, and lacks",
         )
     else:
-        members, place = (
-            f"{all_in} members that have to start together",
-            "They were let in one by one, and lack",
-        )
+        members = f"{all_in} members that have to start together"
+        place = "They were let in one by one, and lack"
+        if gang.of_tasks:
+            lost = ", ".join(f"{count} of task {task}" for task, count in sorted(gang.of_tasks.items()))
+            place = f"It does not start without {lost}, and lacks"
     return reasons.GANG_UNFINISHED, (
         f"Queue <{gang.queue}>: of {members} {gang.counted} are in, for more than {after_s} s; {len(gang.unbound)} hold quota "
         f"and have no node. {place} {gang.lacking} (the events of those that wait say why); {then}"

@@ -64,7 +64,7 @@ class Unit:
         progress = self.progress
         return (
             progress is not None
-            and not progress.minimum.alone
+            and not progress.minimum.first_is_any
             and (progress.missing > 0 or bool(progress.missing_tasks))
         )
 

@@ -22,8 +22,13 @@ class Minimum:
 
     @property
     def alone(self) -> bool:
-        """Whether every pod is looked at by itself."""
+        """Whether no member needs another one."""
         return self.members <= 1
+
+    @property
+    def first_is_any(self) -> bool:
+        """Whether every pod is looked at by itself: none has to be in before another one."""
+        return self.alone and not self.tasks
 
 
 def minimum_of(group: Group | None) -> Minimum:
@@ -70,9 +75,10 @@ class Progress:
     That is on record. A minimum that is raised afterwards makes no group unfinished: it would come before all others.
     """
     short: bool
-    """Whether it is unfinished, or fewer than its minimum were let in one by one and some of them have no node.
+    """Whether it is unfinished, or cannot start all the same, and some that were let in have no node.
 
-    One by one were those that were let in while nobody knew of their PodGroup, or by a version without such records.
+    It cannot when fewer than its minimum were let in one by one, while nobody knew of their PodGroup or by a version without
+    such records; and when a task that has a minimum of its own has lost members to it, and others are in beyond theirs.
     """
     missing: int
     """Members to lift until the minimum is reached; of an unfinished group until as many are in as were let in together."""
@@ -164,13 +170,14 @@ class Tally:
         """How far the group is."""
         counted, let_in = self.counted.total(), min(minimum.members, max(self.together, default=0))
         unfinished = not minimum.alone and self.live > 0 and counted < let_in
-        alone = self.unbound > 0 and not self.together and counted < minimum.members
+        alone = not self.together and counted < minimum.members
         missing = max(0, (let_in if unfinished else minimum.members) - counted)
         tasks = {
             task: wanted - self.counted[task]
             for task, wanted in minimum.tasks.items()
             if wanted > self.counted[task]
         }
+        cannot_start = (alone and not minimum.alone) or (counted >= minimum.members and bool(tasks))
         if unfinished and sum(tasks.values()) > missing:
             tasks = {}
         return Progress(
@@ -178,7 +185,7 @@ class Tally:
             counted=counted,
             admitted=self.live > 0,
             unfinished=unfinished,
-            short=unfinished or (alone and not minimum.alone),
+            short=unfinished or (self.unbound > 0 and cannot_start),
             missing=missing,
             missing_tasks=tasks,
             possible=self.waiting.total() >= missing

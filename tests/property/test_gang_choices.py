@@ -1,13 +1,15 @@
 """Gangs with choices, tasks and members above the minimum, that restart, lose members and wait for their PodGroups.
 
 Whatever the watches show late, whichever writes fail and however quotas change: once all is at rest no gang holds quota in part,
-none waits that one card for each task could serve, and with `multiCardTask: single` no task has two cards.
+without the members that its tasks have to have among them, none waits that one card for each task could serve, and with
+`multiCardTask: single` no task has two cards.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -16,7 +18,7 @@ from core.objects import Group, Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.plan.unfinished import UnfinishedGangs
-from core.queues.group_minimum import Progress, counts
+from core.queues.group_minimum import counts
 from core.queues.ledger import Ledger
 from core.settings import ReservationSettings, Settings
 from core.steps import finish
@@ -28,6 +30,8 @@ AFTER_S, SECOND = 1, 10**6
 GIVES_BACK = ReservationSettings(unfinished_after_s=AFTER_S)
 
 members = st.lists(st.tuples(st.sampled_from("vw"), st.sampled_from(CHOICES)), min_size=1, max_size=5)
+minimums = st.dictionaries(st.sampled_from("vw"), st.integers(1, 3))
+"""`minTaskMember`."""
 quotas = st.fixed_dictionaries({"A": st.integers(0, 6), "B": st.integers(0, 6)})
 
 
@@ -76,11 +80,18 @@ class Choices(RuleBasedStateMachine):
     # -- what users and owners do --------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.specs) < 4)
-    @rule(minimum=st.integers(1, 4), of=members, priority=st.integers(0, 2), late=st.booleans())
-    def create(self, minimum: int, of: list[tuple[str, str]], priority: int, late: bool) -> None:
+    @rule(
+        minimum=st.integers(1, 4), tasks=minimums, of=members, priority=st.integers(0, 2), late=st.booleans()
+    )
+    def create(
+        self, minimum: int, tasks: dict[str, int], of: list[tuple[str, str]], priority: int, late: bool
+    ) -> None:
         """A PodGroup, maybe later, and its pods; they may be fewer than the minimum, or more."""
         name = f"g{len(self.specs)}"
-        self.specs[name] = a_group(name).in_queue("q").min_member(minimum).view()
+        built = a_group(name).in_queue("q").min_member(minimum)
+        for task, count in tasks.items():
+            built = built.min_task(task, count)
+        self.specs[name] = built.view()
         if not late:
             self.group_comes(name)
         for task, choice in of:
@@ -190,7 +201,7 @@ class Choices(RuleBasedStateMachine):
         free = Counter(STOCK)
         free.subtract(_card(pod) for pod in self.stored.values() if pod.bound)
         for name, group in self.groups.items():
-            if self.members_in(name) < group.min_member:
+            if not self.may_start(name, group):
                 continue
             for pod in [pod for pod in self.of(name) if not pod.gated and not pod.bound]:
                 if free[_card(pod)] > 0:
@@ -224,9 +235,8 @@ class Choices(RuleBasedStateMachine):
         self.the_watch_of_pods_shows(len(self.unseen))
 
     def check(self, name: str, group: Group) -> None:
-        progress = self.ledger.groups.progress(group)
         unbound = [pod for pod in self.of(name) if not pod.gated and not pod.bound]
-        assert self.members_in(name) >= group.min_member or not unbound, f"{name} holds quota in part"
+        assert self.may_start(name, group) or not unbound, f"{name} holds quota in part"
         waiting = [self.wanted[pod.uid] for pod in self.of(name) if pod.gated]
         held = self.held(name)
         if self.single and group.min_member > 1:
@@ -235,7 +245,7 @@ class Choices(RuleBasedStateMachine):
             )
         confined = held if self.single and group.min_member > 1 else {}
         left = {card: self.left(card) for card in STOCK}
-        assert not one_card_each_serves(waiting, progress, confined, left), (
+        assert not one_card_each_serves(waiting, self.lacking(name, group), confined, left), (
             f"{name} waits, and one card for each task would serve it: {waiting}, {left}"
         )
 
@@ -255,26 +265,53 @@ class Choices(RuleBasedStateMachine):
     def of(self, name: str) -> list[Pod]:
         return [pod for pod in self.stored.values() if pod.group_name == name]
 
-    def members_in(self, name: str) -> int:
-        return sum(counts(pod, self.ledger.stages) for pod in self.of(name))
+    def members_in(self, name: str) -> Counter[str]:
+        """How many of each task."""
+        return Counter(pod.task for pod in self.of(name) if counts(pod, self.ledger.stages))
+
+    def lacking(self, name: str, group: Group) -> "Lacking":
+        """What the group lacks to start, by what its PodGroup says."""
+        has, tasks = self.members_in(name), group.min_task_member
+        if sum(tasks.values()) > group.min_member:
+            tasks = {}  # as Volcano has it
+        return Lacking(
+            max(0, group.min_member - has.total()),
+            {task: count - has[task] for task, count in tasks.items() if count > has[task]},
+        )
+
+    def may_start(self, name: str, group: Group) -> bool:
+        """Whether Volcano's scheduler would begin with the members that are in."""
+        lacking = self.lacking(name, group)
+        return not (lacking.members or lacking.of_tasks)
+
+
+class Lacking(NamedTuple):
+    """Members in all, and those of tasks among them."""
+
+    members: int
+    of_tasks: Mapping[str, int]
 
 
 def one_card_each_serves(
     waiting: Iterable[Member],
-    progress: Progress,
+    lacking: Lacking,
     confined: Mapping[tuple[str, str], set[str]],
     left: Mapping[str, int],
 ) -> bool:
     """Whether what the group lacks, or one more where it lacks nothing, fits with one card for each task and choice."""
     asks = Counter((member.task, member.choice) for member in waiting)
-    lacking = max(1, progress.missing)
+    wanted = max(1, lacking.members, sum(lacking.of_tasks.values()))
     cards = [sorted(confined.get(ask, ask[1].split("|"))) for ask in asks]
     for chosen in product(*cards):
-        by_card = Counter[str]()
-        for (_, count), card in zip(asks.items(), chosen, strict=True):
-            by_card[card] += count
-        if sum(min(count, left[card]) for card, count in by_card.items()) >= lacking:
-            return True
+        for numbers in product(*(range(count + 1) for count in asks.values())):
+            by_card, by_task = Counter[str](), Counter[str]()
+            for (task, _), card, number in zip(asks, chosen, numbers, strict=True):
+                by_card[card] += number
+                by_task[task] += number
+            fits = all(number <= left[card] for card, number in by_card.items())
+            begins = all(by_task[task] >= number for task, number in lacking.of_tasks.items())
+            if fits and begins and sum(numbers) >= wanted:
+                return True
     return False
 
 

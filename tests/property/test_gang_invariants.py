@@ -1,5 +1,6 @@
 """No gang is left partial once writes go through, whatever was refused and whenever the controller restarted."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -43,18 +44,24 @@ class Gangs(RuleBasedStateMachine):
 
     @rule(
         minimum=st.integers(0, 4),
-        choices=st.lists(st.sampled_from(CHOICES), min_size=1, max_size=4),
+        tasks=st.dictionaries(st.sampled_from("vw"), st.integers(1, 3)),
+        members=st.lists(st.tuples(st.sampled_from("vw"), st.sampled_from(CHOICES)), min_size=1, max_size=4),
         priority=st.integers(0, 2),
     )
-    def create(self, minimum: int, choices: list[str], priority: int) -> None:
+    def create(
+        self, minimum: int, tasks: dict[str, int], members: list[tuple[str, str]], priority: int
+    ) -> None:
         """A PodGroup and its pods; fewer pods than the minimum are possible."""
         name = f"g{len(self.groups)}"
-        group = a_group(name).in_queue("q").min_member(minimum).view()
+        built = a_group(name).in_queue("q").min_member(minimum)
+        for task, count in tasks.items():
+            built = built.min_task(task, count)
+        group = built.view()
         self.groups[name] = group
         self.ledger.put_group(group)
-        for number, choice in enumerate(choices):
-            pod = a_pod(f"{name}-{number}").gpu(1).card(choice).in_group(name).gated().priority(priority)
-            self.store(pod.view())
+        for number, (task, choice) in enumerate(members):
+            pod = a_pod(f"{name}-{number}").gpu(1).card(choice).in_group(name).task(task).gated()
+            self.store(pod.priority(priority).view())
 
     def store(self, pod: Pod) -> None:
         self.stored[pod.uid] = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
@@ -97,10 +104,17 @@ class Gangs(RuleBasedStateMachine):
         used = {card: self.ledger.used("q", card) // 1000 for card in QUOTA}
         assert all(used[card] <= QUOTA[card] for card in QUOTA), used
         for name, group in self.groups.items():
-            started = sum(
-                counts(pod, self.ledger.stages) for pod in self.stored.values() if pod.group_name == name
+            started = Counter(
+                pod.task
+                for pod in self.stored.values()
+                if pod.group_name == name and counts(pod, self.ledger.stages)
             )
-            assert started == 0 or started >= group.min_member, (name, started, group.min_member)
+            if not started:
+                continue
+            assert started.total() >= group.min_member, (name, started, group.min_member)
+            tasks = group.min_task_member
+            if sum(tasks.values()) <= group.min_member:
+                assert all(started[task] >= count for task, count in tasks.items()), (name, started, tasks)
 
 
 TestGangs = Gangs.TestCase
