@@ -127,9 +127,16 @@ class Answers:
     async def _asked(self, request: web.Request) -> web.StreamResponse:
         if request.can_read_body:
             return Answer.error(HTTPStatus.BAD_REQUEST, "a question has no body").response
-        return (await self._in_turn(self._of(request))).response
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return (await self._of(request)).response
+        except TimeoutError:
+            return _BUSY.response
+        except KubeError as error:
+            return _unjudged(error).response
 
     async def _in_turn(self, answer: Awaitable[Answer]) -> Answer:
+        """The answer, unless others take all turns; whoever has not shown a token that counts is not among them."""
         if self._inside >= AT_A_TIME + WAITING:
             _close(answer)
             return _BUSY
@@ -140,8 +147,7 @@ class Answers:
         except TimeoutError:
             return _BUSY
         except KubeError as error:
-            _LOG.warning("a caller could not be judged", extra={"error": str(error)})
-            return _UNJUDGED
+            return _unjudged(error)
         finally:
             _close(answer)
             self._inside -= 1
@@ -151,14 +157,16 @@ class Answers:
         if not token:
             return _WHO
         try:
-            caller = await self._knowledge.callers.of_token(token)
+            caller = await self._knowledge.callers.of_token(token, request.remote or "")
         except BusyError:
             return _BUSY
         if caller is None:
             return _STRANGER
         if not self._allowance(caller).take(asyncio.get_running_loop().time()):
             return _TOO_OFTEN
-        question = request.match_info["question"]
+        return await self._in_turn(self._answer(caller, request.match_info["question"]))
+
+    async def _answer(self, caller: Caller, question: str) -> Answer:
         if self._leads():
             return await self._here(caller, question)
         body = orjson.dumps({"caller": caller.shown, "question": question})
@@ -204,6 +212,11 @@ _NOBODY: Final = Answer.error(HTTPStatus.SERVICE_UNAVAILABLE, "no replica leads 
 _QUESTIONS: Final = Answer.error(
     HTTPStatus.NOT_FOUND, f"what is answered: {ANSWERS_ROOT}pods/NAMESPACE/NAME and {ANSWERS_ROOT}books"
 )
+
+
+def _unjudged(error: KubeError) -> Answer:
+    _LOG.warning("a caller could not be judged", extra={"error": str(error)})
+    return _UNJUDGED
 
 
 def _token(request: web.Request) -> str:

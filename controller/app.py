@@ -100,6 +100,8 @@ class _Peers:
     ) -> web.StreamResponse:
         if request.path.startswith(_LEADERS) and not self._is_peer(request):
             return web.Response(status=403, text="a client certificate of the controller is required\n")
+        if request.path.startswith(_LEADERS):
+            doors.prove(request)
         return await handler(request)
 
     def _is_peer(self, request: web.Request) -> bool:

@@ -7,14 +7,20 @@ NetworkPolicy's business.
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Final
 
 from aiohttp import web
 
 from controller.extender import KUBE_PATHS
+from kube.handshakes import Turns
 from kube.serving import Server, application
 
 _FINISH_S = 5.0
 """Longer than the scheduler waits for an answer."""
+STRANGERS_PER_S: Final = 20.0
+"""TLS handshakes that strangers get at each of these ports: a scheduler keeps a connection or two, and people ask seldom."""
+KNOWN_PER_S: Final = 50.0
+"""Those of addresses that were served there: whoever wants more of them takes the time of binds."""
 
 
 Routes = Callable[[web.Application], None]
@@ -30,7 +36,8 @@ async def listening(
         return
     app = application()
     routes(app)
-    server = Server(app, host, port, tls, name=name, finish_s=_FINISH_S)
+    handshakes = Turns(strangers_per_s=STRANGERS_PER_S, known_per_s=KNOWN_PER_S)
+    server = Server(app, host, port, tls, name=name, finish_s=_FINISH_S, handshakes=handshakes)
     await server.start()
     try:
         yield

@@ -1,18 +1,20 @@
 """Who calls and what the caller may see: the API server is asked, by TokenReview and SubjectAccessReview.
 
 Nothing is decided here. What the API server said is remembered for some seconds, so that somebody who asks again and again
-costs it nothing more; a right that was taken away is seen after that time.
+costs it nothing more; a right that was taken away is seen after that time. Of tokens that it has said nothing about it is asked
+so many in a second, those from each address in its turn: whoever makes tokens up waits for others, and they do not for him.
 """
 
 import asyncio
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Self, TypeVar
 
 from core.objects import raw as read
 from kube.client import Client
+from kube.handshakes import Turns
 from kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
 
 REMEMBERED_S: Final = 10.0
@@ -22,7 +24,11 @@ TOKENS: Final = 1024
 RIGHTS: Final = 8192
 """Of so many questions about rights."""
 NEW_TOKENS_PER_S: Final = 20.0
-"""Tokens that nothing is remembered of, good or bad, are asked about so often at most."""
+"""Tokens that nothing is remembered of, good or bad, are asked about so often at most, and as often from known addresses."""
+_WAIT_S: Final = 4.0
+"""How long one waits for its turn."""
+WAIT_OF_ONE: Final = 40
+"""So many of an address wait at a time; that many have their turn meanwhile, if there is nobody else."""
 _TIMEOUT_S: Final = 5.0
 
 K = TypeVar("K", bound=Hashable)
@@ -135,22 +141,44 @@ class Callers:
         self._clock = clock
         self._known: Recent[bytes, tuple[Caller | None]] = Recent(TOKENS, REMEMBERED_S)
         self._rights: Recent[tuple[Caller, Right], bool] = Recent(RIGHTS, REMEMBERED_S)
-        self._new = Allowance(per_s, 2 * per_s)
+        self._turns = Turns(strangers_per_s=per_s, known_per_s=per_s)
+        self._waiting: Counter[str] = Counter()
 
-    async def of_token(self, token: str) -> Caller | None:
-        """Whose token it is; None where the API server would not let it in.
+    async def of_token(self, token: str, address: str = "") -> Caller | None:
+        """Whose token it is; None where the API server would not let it in. `address` is where it came from.
 
-        Raises BusyError while too many unknown ones come, and KubeError where the API server gives no answer.
+        Raises BusyError while too many unknown ones come from there, or everywhere from too many addresses, and KubeError
+        where the API server gives no answer.
         """
         # Whoever reads this memory is not to find tokens in it.
         key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         found = self._known.get(key, self._now())
         if found is None:
-            if not self._new.take(self._now()):
-                raise BusyError
+            await self._turn(address)
             found = (await self._review(token),)
             self._known.put(key, found, self._now())
+        if found[0] is not None:
+            # Nobody there needs to wait for those who have nothing to show; that they may, too, is what turns are for.
+            self._turns.know(address)
         return found[0]
+
+    async def _turn(self, address: str) -> None:
+        """Returns when a token from there may be asked about."""
+        if self._waiting[address] >= WAIT_OF_ONE:
+            raise BusyError
+        turn = asyncio.Event()
+        self._waiting[address] += 1
+        take_back = self._turns.wait(address, turn.set)
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                await turn.wait()
+        except TimeoutError:
+            raise BusyError from None
+        finally:
+            take_back()
+            self._waiting[address] -= 1
+            if not self._waiting[address]:
+                del self._waiting[address]
 
     async def may(self, caller: Caller, right: Right) -> bool:
         """Whether the caller has a right. Raises KubeError."""

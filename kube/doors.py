@@ -5,36 +5,35 @@ all places are taken, the newcomer gets one of those who have proven nothing: to
 
 asyncio tells a server of a TLS connection when its handshake is done, and until then nobody counts it. Where a handshake fails,
 it leaves all that belongs to the connection to the garbage collector, some 100 KiB that are found after minutes. So handshakes
-are begun here, in a connection that has its place already, and not faster than `kube.handshakes` has it.
+are begun here, in a connection that has its place already, and not faster than `kube.handshakes` has it. What is sent afterwards is
+passed on in the order of `kube.hearing`.
 """
 
 import asyncio
 import ssl
-from asyncio import sslproto
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final, cast
 
 from aiohttp import web
 
+from kube import hearing
 from kube.handshakes import Turns
 from kube.metrics import DEFAULT, Metrics
+from kube.threshold import Entrant, Threshold
 
 CONNECTIONS: Final = 1000
 """Of all clients of one port together. An API server opens as many as it has reviews under way, some hundred at most."""
 CONNECTIONS_OF_ONE: Final = 800
 """Of one address, so that a single one does not keep all others out."""
-HANDSHAKE_S: Final = 5.0
-"""How long a TLS handshake may take."""
 HEADERS_S: Final = 10.0
 """How long it may take from there until the headers of the first request are complete."""
 IDLE_S: Final = 100.0
 """How long a connection is kept without a request; API servers themselves give one up after 90 s."""
+READ: Final = 32 * 1024
+"""Bytes that are read at a time; of TLS connections as much."""
 LINGER_S: Final = 1.0
 """How long is read, and thrown away, what a client still sends when it has its answer."""
-
-TLS_BUFFER: Final = 32 * 1024
-"""Bytes that each TLS connection has for what it reads, from its handshake on; a TLS record has up to 16 KiB."""
 
 _END: Final = b"\r\n\r\n"
 
@@ -67,6 +66,7 @@ class Doors:
         self._of_one = of_one
         self.headers_s = headers_s
         self.turns = turns or Turns()
+        self.hearing = hearing.shared()
         self._new = _Crowd()
         self._proven = _Crowd()
         self._silent = metrics.connections_refused.labels(name, "silent")
@@ -75,7 +75,7 @@ class Doors:
     def __call__(self) -> asyncio.Protocol:
         """The protocol of a connection that is coming."""
         door = _Door(self, self._inner)
-        return door if self._tls is None else _Threshold(door, self._tls)
+        return door if self._tls is None else Threshold(door, self._tls)
 
     @property
     def open(self) -> int:
@@ -163,7 +163,7 @@ class _Crowd:
         return next(iter(theirs), None)
 
 
-class _Door(asyncio.Protocol):
+class _Door(Entrant):
     """One connection: passes everything on, once there is something to pass on."""
 
     def __init__(self, doors: Doors, inner: Factory) -> None:
@@ -175,6 +175,10 @@ class _Door(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._seen: bytes | None = b""
         """The last bytes of headers that are not complete yet; None once the first ones were."""
+        self._unheard: list[bytes] = []
+        """What has come and waits to be passed on; nothing more is read meanwhile."""
+        self._paused = False
+        self._trusted = False
 
     def arrive(self, transport: asyncio.BaseTransport) -> None:
         """Takes its place; before its handshake, where there is one."""
@@ -190,6 +194,7 @@ class _Door(asyncio.Protocol):
     def depart(self) -> None:
         """Gives its place up."""
         self._doors.leave(self)
+        self._doors.hearing.take_back(self.address, self._hear)
         self._no_deadline()
         self._transport = None
 
@@ -198,6 +203,8 @@ class _Door(asyncio.Protocol):
         if self._transport is None:
             self.arrive(transport)
         self._transport = transport
+        # What is read at a time waits here to be heard, on each connection. There is no parameter for it.
+        cast("Any", transport).max_size = READ
         self._inner = self._make_inner()
         self._inner.connection_made(transport)
         loop = asyncio.get_running_loop()
@@ -205,8 +212,9 @@ class _Door(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.depart()
-        if self._inner is not None:
-            self._inner.connection_lost(exc)
+        inner, self._inner = self._inner, None
+        if inner is not None:
+            inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._seen is not None:
@@ -214,6 +222,25 @@ class _Door(asyncio.Protocol):
             if _END in self._seen:
                 self._seen = None
                 self._no_deadline()
+        waits = bool(self._unheard)
+        self._unheard.append(data)
+        if self._trusted and not waits:
+            self._hear()
+        elif not waits:
+            self._doors.hearing.ask(self.address, self._hear)
+        if self._unheard and self._transport is not None:
+            # Each time, for who is behind the door may have resumed. Were that to wait itself, nothing would have come.
+            self._transport.pause_reading()
+            self._paused = True
+
+    def _hear(self) -> None:
+        data, self._unheard = b"".join(self._unheard), []
+        if self._paused and self._transport is not None:
+            self._transport.resume_reading()
+        self._paused = False
+        self._pass_on(data)
+
+    def _pass_on(self, data: bytes) -> None:
         if self._inner is not None:
             self._inner.data_received(data)
 
@@ -230,6 +257,10 @@ class _Door(asyncio.Protocol):
 
     def prove(self) -> None:
         self._doors.prove(self)
+
+    def trust(self) -> None:
+        """From now on it waits for nobody to be heard."""
+        self._trusted = True
 
     @property
     def is_in(self) -> bool:
@@ -255,80 +286,12 @@ class _Door(asyncio.Protocol):
             self._deadline = None
 
 
-class _Threshold(asyncio.Protocol):
-    """Where a TLS connection comes in: from here it has a place, and waits for its turn to show who it is."""
-
-    def __init__(self, door: _Door, context: ssl.SSLContext) -> None:
-        self._door = door
-        self._context = context
-        self._transport: asyncio.Transport | None = None
-        self._take_back: Callable[[], None] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        # What it sends stays with the kernel until it is its turn; to take it in already would cost as much as the handshake.
-        transport.pause_reading()
-        self._door.arrive(transport)
-        self._take_back = self._door.wait(self._begin)
-
-    def connection_lost(self, _exc: Exception | None) -> None:
-        if self._take_back is not None:
-            self._take_back()
-        self._door.depart()
-
-    def _begin(self) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        tls = _Tls(self._door, self._context)
-        transport.set_protocol(tls)
-        tls.connection_made(transport)
-        transport.resume_reading()
-
-
-class _Tls(sslproto.SSLProtocol):
-    """The handshake, and what is encrypted afterwards, as asyncio does it, with nobody who waits for the end of the handshake.
-
-    The exception that tells of a failure would hold its frames, those the connection, and the last of them the exception.
-    """
-
-    def __init__(self, door: _Door, context: ssl.SSLContext) -> None:
-        loop = asyncio.get_running_loop()
-        super().__init__(
-            loop,
-            door,
-            context,
-            None,  # type: ignore[arg-type]  # nobody waits
-            server_side=True,
-            ssl_handshake_timeout=HANDSHAKE_S,  # type: ignore[arg-type]  # a float is as good
-            ssl_shutdown_timeout=HANDSHAKE_S,
-        )
-        self._door = door
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        self._door.depart()
-
-    def _fatal_error(self, exc: BaseException, message: str = "Fatal error on transport") -> None:
-        super()._fatal_error(exc, message)
-        exc.__traceback__ = None
-
-
-def keep_tls_small() -> None:
-    """Has every TLS connection of this process begin with `TLS_BUFFER`.
-
-    asyncio allocates 256 KiB for each, those of clients that never end their handshake too: a thousand take 256 MiB, where the
-    allocator does not give them untouched pages. It has no parameter for it.
-    """
-    sslproto.SSLProtocol.max_size = TLS_BUFFER
-
-
 def prove(request: web.Request) -> None:
-    """The connection of this request belongs to somebody who has to be let in here."""
+    """The connection of this request belongs to somebody who has to be let in, and to be heard, here."""
     door = _of(request)
     if door is not None:
         door.prove()
+        door.trust()
 
 
 def answered(request: web.Request, response: web.StreamResponse) -> None:
@@ -343,6 +306,14 @@ def answered(request: web.Request, response: web.StreamResponse) -> None:
         door.prove()
     elif HTTPStatus.BAD_REQUEST <= response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         close_after(response)
+
+
+def more_was_asked(request: web.Request) -> bool:
+    """Whether the client has sent more requests before this one is answered: so that one turn is worth many of them.
+
+    No API server, scheduler, probe or scraper does, and a client has to put up with a connection that is closed.
+    """
+    return bool(request.protocol._messages)  # noqa: SLF001 - there is no other way to know
 
 
 def close_after(response: web.StreamResponse) -> None:

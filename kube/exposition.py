@@ -48,23 +48,43 @@ class LongFamily(Metric, ABC):
 
 
 class Page:
-    """The page of one registry. One is made at a time; whoever asks meanwhile waits."""
+    """The page of one registry. One is made at a time; whoever asks meanwhile waits, and gets the next one with all others.
+
+    So however many ask, each waits for two of them to be made.
+    """
 
     def __init__(self, registry: CollectorRegistry, turns: Turns | None = None) -> None:
         self._registry = registry
         self._turns = turns or Turns()
         self._making = asyncio.Lock()
+        self._next: dict[str, _Next] = {}
+        """By format, those that are not begun yet."""
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answers in the format (text or OpenMetrics) that the scraper asks for."""
         accepted = _ESCAPING.sub("escaping=underscores", request.headers.get("Accept", ""))
         encode, content_type = choose_encoder(accepted)
-        return await answers.in_parts(request, await self.made(encode), {"Content-Type": content_type})
+        return await answers.in_parts(
+            request, await self.made(encode, content_type), {"Content-Type": content_type}
+        )
 
-    async def made(self, encode: Encoder) -> list[bytes]:
+    async def made(self, encode: Encoder, content_type: str = "") -> list[bytes]:
         """The page in parts. It shows what there is while it is made, so its series may differ by some milliseconds."""
+        page = self._next.setdefault(content_type, _Next())
         async with self._making:
-            return await self._turns.finish(_page(self._registry, encode))
+            if page.parts is None:
+                # Whoever comes from here on might miss what has just happened: it gets another one.
+                if self._next.get(content_type) is page:
+                    del self._next[content_type]
+                page.parts = await self._turns.finish(_page(self._registry, encode))
+        return page.parts
+
+
+class _Next:
+    """A page that somebody waits for."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] | None = None
 
 
 def _page(registry: Collector, encode: Encoder) -> Steps[list[bytes]]:

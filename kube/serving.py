@@ -10,7 +10,8 @@ import ssl
 
 from aiohttp import web
 
-from kube import doors
+from kube import doors, threshold
+from kube.handshakes import Turns
 from kube.health import Health
 
 _LOG = logging.getLogger(__name__)
@@ -36,12 +37,14 @@ class _Site(web.TCPSite):
         name: str,
         *,
         reuse_port: bool,
+        handshakes: Turns | None,
     ) -> None:
         super().__init__(runner, host, port, ssl_context=tls)
         self._wanted = (host, port)
         self._tls = tls
         self._shared = reuse_port or None
         self._called = name
+        self._handshakes = handshakes
         self._entrance: doors.Doors | None = None
 
     async def start(self) -> None:
@@ -49,8 +52,8 @@ class _Site(web.TCPSite):
         inner = self._runner.server
         assert inner is not None, "the runner is set up"
         host, port = self._wanted
-        doors.keep_tls_small()
-        self._entrance = doors.Doors(inner, tls=self._tls, name=self._called)
+        threshold.keep_tls_small()
+        self._entrance = doors.Doors(inner, tls=self._tls, name=self._called, turns=self._handshakes)
         self._server = await asyncio.get_running_loop().create_server(
             self._entrance, host, port, reuse_port=self._shared
         )
@@ -66,6 +69,7 @@ class Server:
 
     With `health`, stopping makes it fail readiness first. `finish_s` is the time that open requests are given once the
     port is closed; it has to exceed the time-out of whoever calls. A handler that goes on after it is cancelled.
+    `handshakes` is the pace of TLS handshakes, where it is not the usual one.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class Server:
         health: Health | None = None,
         finish_s: float = 30.0,
         reuse_port: bool = False,
+        handshakes: Turns | None = None,
     ) -> None:
         self._app = app
         self._host = host
@@ -88,6 +93,7 @@ class Server:
         self._health = health
         self._finish_s = finish_s
         self._reuse_port = reuse_port
+        self._handshakes = handshakes
         self._runner: web.AppRunner | None = None
         self._port: int | None = None
         self._draining = False
@@ -112,7 +118,13 @@ class Server:
         )
         await runner.setup()
         site = _Site(
-            runner, self._host, self._wanted_port, self._ssl_context, self._name, reuse_port=self._reuse_port
+            runner,
+            self._host,
+            self._wanted_port,
+            self._ssl_context,
+            self._name,
+            reuse_port=self._reuse_port,
+            handshakes=self._handshakes,
         )
         try:
             await site.start()
@@ -144,5 +156,5 @@ class Server:
 
     async def _answered(self, request: web.Request, response: web.StreamResponse) -> None:
         doors.answered(request, response)
-        if self._draining:
+        if self._draining or doors.more_was_asked(request):
             doors.close_after(response)

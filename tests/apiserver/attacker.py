@@ -1,17 +1,23 @@
-"""`python -m tests.apiserver.attacker SECONDS PORT=PATH[,tls]...`: somebody on the pod network who means to wear ports out.
+"""`python -m tests.apiserver.attacker SECONDS TARGET...`: somebody on the pod network who means to wear ports out.
 
 From each of three addresses of its own, on every port named, all at once: bodies of 63 MiB, bodies that are announced and come
-byte by byte, and 500 connections that are held, half of them with headers that never end, half after a question that nobody
-serves; and TLS handshakes that are begun and left, which cost the other side a signature each, and nothing here. A process of its
-own, for it takes all the time that it gets.
+byte by byte, and 500 connections that are held, half of them with headers that never end, half for questions that are not
+answered, with tokens that nobody knows; and TLS handshakes that are begun and left, which cost the other side a signature each,
+and nothing here. Where a port is given with a question that is served, that is asked in place of all this: the connections that
+are let in for it are kept, and many such questions at a time sent on each without end. A process of its own, for it takes all
+the time that it gets.
 """
 
 import asyncio
+import json
 import logging
+import secrets
 import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Self
 
 ADDRESSES = ("127.0.0.66", "127.0.0.67", "127.0.0.68")
 CONNECTIONS = 500
@@ -20,19 +26,40 @@ LARGE = 63 * 2**20
 _SLOW = 10
 _LARGE = 2
 _BEGUN = 100
+_KEPT = 20
+_TOGETHER = 30
 _ERRORS = (OSError, EOFError, ssl.SSLError, TimeoutError)
 
 
-class Target:
-    """One port and a path there, and the address to go there from."""
+@dataclass(frozen=True)
+class Port:
+    """What is attacked: a port, a path there, and the text of a whole request that is served, if it is to be kept busy with that."""
 
-    def __init__(self, text: str, address: str) -> None:
+    number: int
+    path: str
+    tls: bool = False
+    served: str = ""
+
+    @property
+    def text(self) -> str:
+        """As an argument of this program."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """What `text` has made."""
+        return cls(**json.loads(text))
+
+
+class Target:
+    """One port, and the address to go there from."""
+
+    def __init__(self, port: Port, address: str) -> None:
         self._address = address
-        port, _, rest = text.partition("=")
-        self.path, _, tls = rest.partition(",")
-        self.port = int(port)
+        self.port, self.path = port.number, port.path
+        self.served = port.served.encode()
         self.tls: ssl.SSLContext | None = None
-        if tls:
+        if port.tls:
             self.tls = ssl.create_default_context()
             self.tls.check_hostname, self.tls.verify_mode = False, ssl.CERT_NONE
 
@@ -53,12 +80,15 @@ class Target:
         return f"{head}Content-Length: {length}\r\n\r\n".encode()
 
 
-async def _again_and_again(target: Target, attempt: object) -> None:
+Attempt = Callable[[Target, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def _again_and_again(target: Target, attempt: Attempt) -> None:
     while True:
         with suppress(*_ERRORS):
             reader, writer = await target.connect()
             try:
-                await attempt(target, reader, writer)  # type: ignore[operator]
+                await attempt(target, reader, writer)
             finally:
                 writer.close()
         await asyncio.sleep(0.05)
@@ -86,9 +116,17 @@ async def _held(_target: Target, reader: asyncio.StreamReader, writer: asyncio.S
 
 
 async def _asked(target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(f"GET /nowhere{target.path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-    while await reader.read(2**10):
-        pass
+    while not reader.at_eof():
+        token = f"Authorization: Bearer {secrets.token_urlsafe(12)}"
+        writer.write(f"GET {target.path} HTTP/1.1\r\nHost: x\r\n{token}\r\n\r\n".encode())
+        await reader.read(2**12)
+
+
+async def _kept(target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(target.served)
+    while await reader.read(2**16):
+        writer.write(target.served * _TOGETHER)
+        await writer.drain()
 
 
 def _hello() -> bytes:
@@ -112,24 +150,31 @@ async def _begun(target: Target) -> None:
             writer.transport.abort()
 
 
+def _waves(target: Target) -> tuple[tuple[Attempt, int], ...]:
+    """What is done on a port, and by how many at a time."""
+    if target.served:
+        return ((_kept, _KEPT),)
+    return (_large, _LARGE), (_slow, _SLOW), (_held, CONNECTIONS // 2), (_asked, CONNECTIONS // 2)
+
+
 async def _attack(seconds: float, targets: Sequence[Target]) -> None:
-    waves = ((_large, _LARGE), (_slow, _SLOW), (_held, CONNECTIONS // 2), (_asked, CONNECTIONS // 2))
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
             for target in targets:
-                for _ in range(_BEGUN if target.tls else 0):
+                for _ in range(_BEGUN if target.tls and not target.served else 0):
                     tasks.create_task(_begun(target))
-                for attempt, count in waves:
+                for attempt, count in _waves(target):
                     for _ in range(count):
                         tasks.create_task(_again_and_again(target, attempt))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Attack for so long."""
-    seconds, *targets = arguments
+    seconds, *texts = arguments
     # A connection that the other side has closed is no news here.
     logging.disable()
-    asyncio.run(_attack(float(seconds), [Target(text, address) for address in ADDRESSES for text in targets]))
+    ports = [Port.parse(text) for text in texts]
+    asyncio.run(_attack(float(seconds), [Target(port, address) for address in ADDRESSES for port in ports]))
     return 0
 
 

@@ -1,9 +1,10 @@
 """Both processes with every port of theirs under attack from the pod network: they stay small, and binds are answered."""
 
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,17 +15,37 @@ from core import reasons
 from hack.controlplane import ControlPlane, ManagedProcess, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
+from tests.apiserver.attacker import Port
 from tests.apiserver.cluster import Cluster, samples, unique
+from tests.apiserver.honest import BOOKS, OTHER, Honest, readers, token
 from tests.apiserver.manifests import binding, share_pod
 from tests.apiserver.test_binding import CARD_MIB, NOBODY, record, records, refused
 from tests.apiserver.trusting import HOOK, Kept
 
 ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "tests" / "data" / "extender"
 SECONDS = 150
 """How long the attack would go on; it is ended when all binds are answered."""
 MOST_MIB = 400
 ANSWERED_S = 2.0
 """Every bind, though attacker and API server share the machine's cores with those attacked."""
+TOLD_S = 5.0
+"""Everybody who asks the leader in order, tokens and rights looked up."""
+REQUEST = {
+    "uid": "u",
+    "kind": {"group": "", "version": "v1", "kind": "Pod"},
+    "resource": {"group": "", "version": "v1", "resource": "pods"},
+    "operation": "CREATE",
+    "userInfo": {"username": "somebody"},
+    "namespace": "default",
+    "name": "p",
+    "object": {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "none"}]},
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +64,9 @@ def memory_mib(process: ManagedProcess) -> float:
 
 
 @contextmanager
-def under_attack(*targets: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "tests.apiserver.attacker", str(SECONDS), *targets]
+def under_attack(targets: Sequence[Port]) -> Iterator[subprocess.Popen[bytes]]:
+    texts = [target.text for target in targets]
+    command = [sys.executable, "-m", "tests.apiserver.attacker", str(SECONDS), *texts]
     with subprocess.Popen(command, cwd=ROOT) as attacker:
         try:
             yield attacker
@@ -52,51 +74,114 @@ def under_attack(*targets: str) -> Iterator[subprocess.Popen[bytes]]:
             attacker.kill()
 
 
-@pytest.mark.timeout(240)
-def test_binds_are_answered_and_memory_is_bounded(
-    cluster: Cluster, installation: Installation, control_plane: ControlPlane
-) -> None:
-    """The attacker has three addresses and more connections than a port takes, with as many handshakes as that gives.
+def ports(installation: Installation, plane: ControlPlane) -> dict[str, int]:
+    """Where what is served; both processes have one for metrics and probes, too."""
+    entries = Kept(plane, installation).entries()
+    urls = {
+        "webhook": next(client["url"] for name, client in entries.items() if name != HOOK),
+        "hook": installation.controller_url(0),
+        "kube": installation.kube_extender_url(0),
+        "volcano": installation.extender_url(0),
+        "answers": installation.answers_url(0),
+        "webhook metrics": f"http://{installation.metrics_address('webhook')}",
+        "controller metrics": f"http://{installation.metrics_address('controller')}",
+    }
+    return {name: urlsplit(url).port or 0 for name, url in urls.items()}
 
-    It knows every path but the one of the hook.
+
+def strangers(found: dict[str, int]) -> list[Port]:
+    """Every port, asked for what it does not answer: the attacker knows every path but the one of the hook, and no token."""
+    return [
+        Port(found["webhook"], "/mutate/pods", tls=True),
+        Port(found["hook"], "/mutate/bindings", tls=True),
+        Port(found["kube"], "/kube/filter", tls=True),
+        Port(found["volcano"], "/volcano/jobEnqueueable"),
+        Port(found["answers"], BOOKS, tls=True),
+        Port(found["webhook metrics"], "/nothing"),
+        Port(found["controller metrics"], "/nothing"),
+    ]
+
+
+def customers(found: dict[str, int], shown: str) -> list[Port]:
+    """Every port where anybody is served, or anybody with a token, asked for just that; at the hook's nobody is."""
+    review = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": REQUEST})
+    kube, volcano = (
+        (RECORDED / f"{name}.json").read_text("utf-8")
+        for name in ("kube-scheduler-filter", "volcano-jobEnqueueable")
+    )
+    return [
+        Port(found["webhook"], "", tls=True, served=request("POST /mutate/pods", review)),
+        Port(found["kube"], "", tls=True, served=request("POST /kube/filter", kube)),
+        Port(found["volcano"], "", served=request("POST /volcano/jobEnqueueable", volcano)),
+        Port(found["answers"], "", tls=True, served=request(f"GET {BOOKS}", token=shown)),
+        *(
+            Port(found[f"{process} metrics"], "", served=request(f"GET {path}"))
+            for process in ("webhook", "controller")
+            for path in ("/metrics", "/healthz")
+        ),
+    ]
+
+
+def request(line: str, body: str = "", token: str = "") -> str:
+    """The whole text of it."""
+    head = [f"{line} HTTP/1.1", "Host: x"]
+    if token:
+        head.append(f"Authorization: Bearer {token}")
+    if body:
+        head += ["Content-Type: application/json", f"Content-Length: {len(body.encode())}"]
+    return "\r\n".join([*head, "", body])
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("who", ["strangers", "customers"])
+def test_binds_are_answered_and_memory_is_bounded(
+    cluster: Cluster, installation: Installation, control_plane: ControlPlane, who: str
+) -> None:
+    """By an attacker with three addresses: who has more connections than a port takes, and as many handshakes as that gives;
+
+    or who asks what is served there, and keeps the connections that are let in for it busy with that.
     """
     node = unique("mgpu")
     cluster.add_nodes(mgpu_node(node, cards=2, memory_mib=CARD_MIB))
     names = [f"p{number:02}" for number in range(40)]
     cluster.create(*[share_pod(name, 100, schedulerName=NOBODY) for name in names])
-    entries = Kept(control_plane, installation).entries()
-    webhook = next(urlsplit(client["url"]).port for name, client in entries.items() if name != HOOK)
-    controller = urlsplit(installation.controller_url(0)).port
-    schedulers = urlsplit(installation.kube_extender_url(0)).port
-    volcano = urlsplit(installation.extender_url(0)).port
-    targets = (
-        f"{webhook}=/mutate/pods,tls",
-        f"{controller}=/mutate/bindings,tls",
-        f"{schedulers}=/kube/filter,tls",
-        f"{volcano}=/volcano/jobEnqueueable",
-    )
     taken: list[float] = []
-    with under_attack(*targets) as attacker:
-        wait_for(
-            "the attack has begun",
-            lambda: samples(installation.metrics("controller"), "cardquota_connections_refused_total") > 20,
-            60,
+    processes = (*installation.controller_processes, *installation.webhook_processes)
+    found = ports(installation, control_plane)
+    with readers(control_plane, cluster.namespace):
+        honest = Honest(control_plane, installation, cluster.namespace, 60)
+        targets = (
+            strangers(found)
+            if who == "strangers"
+            else customers(found, token(control_plane, cluster.namespace, OTHER))
         )
-        for number, name in enumerate(names):
-            began = time.monotonic()
-            answer = cluster.bind(binding(name, node))
-            taken.append(time.monotonic() - began)
-            if number < 2:
-                answer.expect(201)
-                assert records(cluster.pod(name)) == record(number)
-            else:
-                refused(answer, 409, reasons.MGPU_NO_ROOM)
-            time.sleep(0.2)
-        assert attacker.poll() is None, "the attack went on for as long as there were binds"
-        processes = (*installation.controller_processes, *installation.webhook_processes)
-        peaks = {process.name: memory_mib(process) for process in processes}
+        with under_attack(targets) as attacker:
+            wait_for("the attack has begun", lambda: begun(installation, who), 60)
+            with honest:
+                for number, name in enumerate(names):
+                    began = time.monotonic()
+                    answer = cluster.bind(binding(name, node))
+                    taken.append(time.monotonic() - began)
+                    if number < 2:
+                        answer.expect(201)
+                        assert records(cluster.pod(name)) == record(number)
+                    else:
+                        refused(answer, 409, reasons.MGPU_NO_ROOM)
+                    time.sleep(0.2)
+            assert attacker.poll() is None, "the attack went on for as long as there were binds"
+            peaks = {process.name: memory_mib(process) for process in processes}
     assert len(taken) == len(names)
     assert max(taken) < ANSWERED_S, sorted(taken)
     assert max(peaks.values()) < MOST_MIB, peaks
+    assert len(honest.taken) > 3, honest.taken
+    assert max(honest.taken) < TOLD_S, honest.taken
     for process in processes:
         assert process.running
+
+
+def begun(installation: Installation, who: str) -> bool:
+    """Whether places are taken from those who came first, or anybody is served in masses."""
+    shown = installation.metrics("controller")
+    if who == "strangers":
+        return samples(shown, "cardquota_connections_refused_total") > 20
+    return samples(shown, "cardquota_extender_requests_total") > 1000

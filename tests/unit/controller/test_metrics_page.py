@@ -1,14 +1,16 @@
 """The metrics page of a large cluster: made in slices, word for word what prometheus_client makes of it in one go."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from controller.device_series import DeviceSeries
 from controller.metrics import QueueSeries
@@ -82,6 +84,35 @@ def cut(ledger: Ledger, late: list[Pod]) -> None:
 def drop(ledger: Ledger, _: list[Pod]) -> None:
     ledger.drop_queue("q")
     ledger.drop_pod("bound")
+
+
+class Collected(Collector):
+    """Counts how often the registry is looked through."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def collect(self) -> Iterator[Metric]:
+        self.times += 1
+        yield Metric("pages", "Pages.", "gauge")
+
+
+async def test_however_many_ask_each_waits_for_two_pages_and_sees_what_had_happened_when_it_asked() -> None:
+    """Whoever asks without end makes no scraper wait for a page for each of his questions."""
+    shown, collected = Shown(queues=200), Collected()
+    shown.registry.register(collected)
+    collected.times = 0
+    first = asyncio.create_task(shown.page())
+    await asyncio.sleep(0)
+    assert not first.done(), "it is under way"
+    shown.ledger.put_queue(a_queue("later").cards({"A": 4}).view())
+    pages = await asyncio.gather(*(shown.page() for _ in range(50)))
+    assert all('queue_name="later"' in page for page in pages)
+    assert collected.times == 2
+    await first
+    shown.ledger.put_queue(a_queue("last").cards({"A": 4}).view())
+    assert 'queue_name="last"' in await shown.page()
+    assert collected.times == 3
 
 
 @pytest.mark.parametrize("accepted", ACCEPTED.values(), ids=ACCEPTED)

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from kube import doors, pki
+from kube import pki, threshold
 from kube.doors import Doors
 from kube.metrics import Metrics
 from kube.serving import Server, application
@@ -141,7 +141,7 @@ async def test_headers_that_come_byte_by_byte_but_in_time_are_fine() -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "HANDSHAKE_S", 0.3)
+    monkeypatch.setattr(threshold, "HANDSHAKE_S", 0.3)
 
 
 @pytest.mark.usefixtures("quick")
@@ -177,4 +177,4 @@ async def test_a_tls_connection_begins_small(monkeypatch: pytest.MonkeyPatch) ->
     server = Server(application(), "127.0.0.1", 0)
     await server.start()
     await server.stop()
-    assert sslproto.SSLProtocol.max_size == doors.TLS_BUFFER
+    assert sslproto.SSLProtocol.max_size == threshold.TLS_BUFFER

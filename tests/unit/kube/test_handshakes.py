@@ -1,6 +1,7 @@
 """Connections that never get through their TLS handshake: they take places as all others do, and give way as all others do."""
 
 import asyncio
+import gc
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from kube import doors, pki
+from kube import doors, pki, threshold
 from kube.doors import Doors
 from kube.handshakes import STRANGERS_PER_S as STRANGERS
 from kube.handshakes import Turns
@@ -122,8 +123,29 @@ async def test_who_does_speak_tls_gets_in_and_keeps_its_place(monkeypatch: pytes
         await until(lambda: opened.open == 1)
 
 
+async def test_what_has_ended_leaves_nothing_to_the_garbage_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Which comes after minutes; until then whoever opens and closes connections would fill the memory."""
+    gc.collect()
+    gc.disable()
+    try:
+        async with port(monkeypatch) as opened:
+            for _ in range(20):
+                async with aiohttp.ClientSession() as session:
+                    assert await opened.ask(session) == "here"
+            await until(lambda: opened.open == 0)
+            await until(lambda: not left_over())
+    finally:
+        gc.enable()
+
+
+def left_over() -> list[object]:
+    return [each for each in gc.get_objects() if isinstance(each, doors._Door | threshold.Threshold)]
+
+
 async def test_a_handshake_that_was_given_up_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "HANDSHAKE_S", 0.2)
+    monkeypatch.setattr(threshold, "HANDSHAKE_S", 0.2)
     async with port(monkeypatch) as opened:
         lines = [await opened.connect(OTHERS[0], HELLO) for _ in range(3)]
         await until(lambda: opened.open == 3)
@@ -157,13 +179,13 @@ async def test_a_flood_of_strangers_gets_the_handshakes_of_its_pace_and_no_more(
 ) -> None:
     """Each costs the process a signature, and whoever floods it nothing."""
     begun: list[float] = []
-    constructor = doors._Tls.__init__
+    constructor = threshold._Tls.__init__
 
-    def counted(tls: doors._Tls, door: doors._Door, context: ssl.SSLContext) -> None:
+    def counted(tls: threshold._Tls, door: doors._Door, context: ssl.SSLContext) -> None:
         begun.append(asyncio.get_running_loop().time())
         constructor(tls, door, context)
 
-    monkeypatch.setattr(doors._Tls, "__init__", counted)
+    monkeypatch.setattr(threshold._Tls, "__init__", counted)
     monkeypatch.setitem(globals(), "PLACES", 10 * STRANGERS_PER_S)
     async with port(monkeypatch, Turns()) as opened:
         lines = [await opened.connect(OTHERS[number % 2], HELLO) for number in range(3 * STRANGERS_PER_S)]
