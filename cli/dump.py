@@ -2,12 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cli import cluster
+from cli import cluster, output
 from cli.errors import CommandError
+from core import names
 
 _DESCRIPTION = """\
 Writes every object that decisions look at as one JSON List: nodes, namespaces, queues, pods, PodGroups, Volcano Jobs, and
@@ -44,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
     objects = cluster.objects(options)
     content = orjson.dumps(
-        {"apiVersion": "v1", "kind": "List", "items": [shareable(raw) for raw in objects]},
+        listed([shareable(raw) for raw in objects], time.time()),
         option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
     )
     if options.output is None:
@@ -60,6 +62,12 @@ def run(options: argparse.Namespace) -> int:
         ) from error
     print(f"{options.output}: {len(objects)} objects", file=sys.stderr)
     return 0
+
+
+def listed(objects: Sequence[Mapping[str, Any]], now: float) -> dict[str, Any]:
+    """The List of objects that were read `now`, in seconds since 1970; a file by itself does not know when it was written."""
+    metadata = {"annotations": {names.READ_AT_ANNOTATION: output.moment(int(now))}}
+    return {"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": list(objects)}
 
 
 def shareable(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def explained(
 def of_pod(
     state: "State", settings: "Settings", ledger: "Ledger", pod: "Pod", now: int | None = None
 ) -> dict[str, Any]:
-    """Everything on one pod; `now` in microseconds since 1970, the last moment of the state where it is not given."""
+    """Everything on one pod; `now` in microseconds since 1970, what the state itself says where it is not given."""
     from cli import history
     from core.answers.explain import explain
     from core.answers.report import of_explanation

@@ -215,8 +215,9 @@ def queue_row(report: Mapping[str, Any]) -> str:
 
 
 def since_row(report: Mapping[str, Any]) -> str:
-    """Since when the pod waits."""
-    return row("Waits since", f"{report['since']} ({_span(report['waitedSeconds'])})")
+    """Since when the pod waits, and how long that is where the present is known."""
+    waited = f" ({_span(report['waitedSeconds'])})" if "waitedSeconds" in report else ""
+    return row("Waits since", f"{report['since']}{waited}")
 
 
 def wrapped(first: str, text: str) -> list[str]:

@@ -16,7 +16,7 @@ Raw = Mapping[str, Any]
 def start(state: "State", ledger: "Ledger", found: "Explanation", now: int | None) -> dict[str, Any]:
     """When a pod may start, in the shape of a report, or why nothing is said; empty where it waits for no card of its queue.
 
-    `now` is in microseconds since 1970; without it the last moment of the state, which a file was written at or soon after.
+    `now` is in microseconds since 1970; without it when the state was read, or the last moment that it speaks of.
     """
     from cli import output
     from core.answers.estimate import cards_waited_for, silence, start_among
@@ -25,7 +25,7 @@ def start(state: "State", ledger: "Ledger", found: "Explanation", now: int | Non
     if not cards or found.beyond_nodes is not None:
         return {}
     ends = {card: list(_ended(state, ledger, found.entry.queue, card)) for card in cards}
-    range_of = start_among(found, ends, present(state) if now is None else now)
+    range_of = start_among(found, ends, last_moment(state) if now is None else now)
     if range_of is None:
         return {"startUnknown": silence(found, ends)}
     latest = {} if range_of.latest is None else {"latestSeconds": range_of.latest // 1_000_000}
@@ -46,7 +46,7 @@ def start(state: "State", ledger: "Ledger", found: "Explanation", now: int | Non
 
 
 def since(state: "State", pod: "Pod", now: int | None) -> dict[str, Any]:
-    """Since when a pod waits, and for how long; nothing of one that nobody has stored yet."""
+    """Since when a pod waits, and for how long where the present is known; nothing of one that nobody has stored yet."""
     from cli.state import POD
     from core.objects import raw as read
 
@@ -56,12 +56,15 @@ def since(state: "State", pod: "Pod", now: int | None) -> dict[str, Any]:
     at = read.timestamp(created)
     if not at:
         return {}
-    seconds = max(0, (present(state) if now is None else now) - at) // 1_000_000
-    return {"since": created, "waitedSeconds": seconds}
+    present = now or state.read_at
+    waited = {"waitedSeconds": max(0, present - at) // 1_000_000} if present else {}
+    return {"since": created, **waited}
 
 
-def present(state: "State") -> int:
-    """The last moment that anything in the state speaks of, in microseconds since 1970; 0 where nothing does."""
+def last_moment(state: "State") -> int:
+    """When the state was read, or else the last moment that anything in it speaks of, in microseconds since 1970; 0 for none."""
+    if state.read_at:
+        return state.read_at
     # What is only about to be created has its time from nowhere else.
     stored = (raw for objects in state.raw.values() for raw in objects.values())
     return max((moment for raw in stored for moment in _moments(raw)), default=0)

@@ -23,7 +23,7 @@ from cli import documents, inputs, manifests
 from cli.documents import LEAF, Document, place_of
 from cli.errors import InputError
 from cli.manifests import Found
-from core import workloads
+from core import names, workloads
 from core.objects import (
     Claim,
     ClaimTemplate,
@@ -112,6 +112,8 @@ class State:
     """The same objects with their stand-ins, as an API server would show them."""
     warnings: tuple[str, ...] = ()
     """What the reader should tell the user: one line each."""
+    read_at: int = 0
+    """When `cardquota dump` read the cluster, in microseconds since 1970; 0 where a file does not say."""
     refused: Mapping[str, Refusal] = field(default_factory=dict)
     """New pods that admission refuses, by key: the code of the first reason, and the whole message."""
 
@@ -136,7 +138,11 @@ class State:
             for key, raw in found.items()
         ]
         return replace(
-            _build(items), claims_served=self.claims_served, pods_of=self.pods_of, warnings=self.warnings
+            _build(items),
+            claims_served=self.claims_served,
+            pods_of=self.pods_of,
+            warnings=self.warnings,
+            read_at=self.read_at,
         )
 
     def as_stored(self, besides: Collection[tuple[ObjectKind, str]] = ()) -> "State":
@@ -212,7 +218,8 @@ def _nothing_in(source: str, content: bytes) -> InputError:
 def parse(source: str, content: bytes) -> State:
     """The state in a YAML or JSON stream, which may hold no object at all. Raises InputError."""
     try:
-        quick = build([orjson.loads(content)], source)
+        value = orjson.loads(content)
+        quick = replace(build([value], source), read_at=_read_at([value]))
     except (orjson.JSONDecodeError, InputError):
         quick = None
     if quick is not None and not quick.warnings:
@@ -222,7 +229,14 @@ def parse(source: str, content: bytes) -> State:
         told = f"reading {source}: {len(content) / 10**6:.0f} MB of YAML; `cardquota dump` writes JSON, which is read far faster"
         print(told, file=sys.stderr)
     # The quick way is for large dumps in JSON; it knows no lines, so what is wrong is told by the thorough way.
-    return _build(_items(documents.read(source, inputs.decode(source, content))))
+    every = list(documents.read(source, inputs.decode(source, content)))
+    return replace(_build(_items(every)), read_at=_read_at(one.value for one in every))
+
+
+def _read_at(values: Iterable[Any]) -> int:
+    """When the lists among these were read that say so; the last of these moments."""
+    found = (read.texts(value, "metadata", "annotations").get(names.READ_AT_ANNOTATION) for value in values)
+    return max(map(read.timestamp, found), default=0)
 
 
 def build(objects: Iterable[Any], source: str) -> State:

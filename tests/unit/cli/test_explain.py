@@ -4,7 +4,9 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
+from cli import dump
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.objects import CPU_POD, GATED, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
 
@@ -283,15 +285,26 @@ def test_a_quota_that_is_too_small_gives_no_start(run: Run) -> None:
     assert report["startUnknown"] == "the quota is too small for it, however long it waits"
 
 
-def test_since_when_it_waits(run: Run) -> None:
-    created = 'creationTimestamp: "2026-01-01T00:00:00Z"'
-    state = FULL + (POD % ("old", "NVIDIA-H200", "team", GATED)).replace(
-        "metadata:\n", f"metadata:\n  {created}\n"
-    )
-    state += ENDED % (1, "other", 3)
-    report = explained(run, state, "old")
-    assert (report["since"], report["waitedSeconds"]) == ("2026-01-01T00:00:00Z", 3 * 3600)
-    assert "Waits since   2026-01-01T00:00:00Z (3 h)" in told(run, state, "old")
+OLD = FULL + (POD % ("old", "NVIDIA-H200", "team", GATED)).replace(
+    "metadata:\n", 'metadata:\n  creationTimestamp: "2026-01-01T00:00:00Z"\n'
+)
+
+
+def test_how_long_it_waits_is_told_by_when_the_cluster_was_read(run: Run) -> None:
+    """Of a dump, in either notation, with what was appended to it."""
+    objects = [json.loads(json.dumps(one, default=str)) for one in yaml.safe_load_all(OLD) if one is not None]
+    dumped = json.dumps(dump.listed(objects, 1_767_225_600 + 3 * 3600))
+    for state in (dumped, f"{dumped}\n---\n{NODE % ('n2', 8)}"):
+        report = explained(run, state, "old")
+        assert (report["since"], report["waitedSeconds"]) == ("2026-01-01T00:00:00Z", 3 * 3600)
+        assert "Waits since   2026-01-01T00:00:00Z (3 h)\n" in told(run, state, "old")
+
+
+def test_of_a_file_that_does_not_say_when_it_was_read_only_since_when(run: Run) -> None:
+    """However young other objects are: nobody knows how much later it is read."""
+    state = OLD + ENDED % (1, "other", 3)
+    assert "waitedSeconds" not in explained(run, state, "old")
+    assert "Waits since   2026-01-01T00:00:00Z\n" in told(run, state, "old")
     assert "since" not in explained(run, WAITING, "second")
 
 
