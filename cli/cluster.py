@@ -113,19 +113,20 @@ def default_namespace(options: argparse.Namespace) -> str:
 
 def served(options: argparse.Namespace) -> "tuple[Settings, State | None]":
     """As `offline`, but without `--state` the settings are those of the live cluster."""
-    from cli import live
-
     if options.state is not None or options.config is not None:
         return offline(options)
-    return settings_of(_state(live.settings(options.kubeconfig, options.context)), live=True), None
+    return settings_of(installed(options), live=True), None
 
 
 def usage(options: argparse.Namespace) -> "State":
     """The state that the arguments name; of a live cluster nothing but the installation. Raises CommandError."""
+    return installed(options) if options.state is None else from_file(options.state)
+
+
+def installed(options: argparse.Namespace) -> "State":
+    """Of the live cluster nothing but the installation. Raises UnavailableError."""
     from cli import live
 
-    if options.state is not None:
-        return from_file(options.state)
     return _state(live.settings(options.kubeconfig, options.context))
 
 

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cli import cluster, output
+from cli import cluster, leader_books, output
 from cli.errors import CommandError
 from core import names
 
 _DESCRIPTION = """\
 Writes every object that decisions look at as one JSON List: nodes, namespaces, queues, pods, PodGroups, Volcano Jobs, and
-DeviceClasses, claims and their templates, as far as the cluster has them. Commands, arguments, environment and volumes of
+DeviceClasses, claims and their templates, as far as the cluster has them, the settings of the installation, and what the
+leader itself says of its books (`verify --state` compares them with the pods). Commands, arguments, environment and volumes of
 containers are left out, and so are the manifests that kubectl keeps in annotations. For --state, and for a bug report.
 """
 _EPILOG = """\
@@ -44,11 +45,19 @@ def run(options: argparse.Namespace) -> int:
     """Writes the file; it is there whole or not at all."""
     import orjson
 
+    # Asked before and after the pods are read: where the figures differ nobody knows which of them the pods are held against.
+    books, missing = leader_books.asked(options)
     objects = cluster.objects(options)
+    if books:
+        before = books
+        books, missing = leader_books.asked(options)
+        objects = [*objects, leader_books.marked(books, before)] if books else objects
     content = orjson.dumps(
         listed([shareable(raw) for raw in objects], time.time()),
         option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
     )
+    if missing:
+        print(f"warning: without the leader's own view: {output.printable(missing)}", file=sys.stderr)
     if options.output is None:
         sys.stdout.buffer.write(content)
         return 0
@@ -60,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(
             f"{options.output}: {error.strerror or error}", "name a file that can be written, or leave out -o"
         ) from error
-    print(f"{options.output}: {len(objects)} objects", file=sys.stderr)
+    told = f"{len(objects) - 1} objects and the leader's books" if books else f"{len(objects)} objects"
+    print(f"{options.output}: {told}", file=sys.stderr)
     return 0
 
 

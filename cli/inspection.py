@@ -91,7 +91,11 @@ def books(kubeconfig: Path | None, context: str | None, home: str, leader: str) 
     async def again() -> Inspection:
         found = Inspection()
         async with await Client.connect(kubeconfig, context) as client:
-            found.pods = await _listed(client, resources.PODS, home, installation.SELECTOR)
+            try:
+                found.pods = await _listed(client, resources.PODS, home, installation.SELECTOR)
+            except Forbidden as error:
+                # They are needed for the metrics alone.
+                found.withheld["versions"] = str(error)
             await _books(client, home, leader, found)
         return found
 
@@ -159,7 +163,7 @@ async def _page(client: Client, home: str, leader: str, found: Inspection) -> No
     """The leader's page of metrics, by way of the API server, which knows who may see it."""
     holder = next((name for name in _names(found.pods) if leader.startswith(name)), "")
     if not holder:
-        found.page_failure = "no pod has the name that is in the Lease"
+        found.page_failure = found.withheld.get("versions", "no pod has the name that is in the Lease")
         return
     pod = resources.PODS.path(home, f"http:{holder}:{_METRICS_PORT}", "proxy")
     try:

@@ -67,12 +67,17 @@ def namespace_of(raw: Mapping[str, Any]) -> str:
     return read.text(read.mapping(raw, "metadata"), "namespace")
 
 
+def holder_of(lease: Mapping[str, Any]) -> str:
+    """Who holds a Lease."""
+    return read.text(read.mapping(lease, "spec"), "holderIdentity")
+
+
 def leaderless(lease: Mapping[str, Any] | None, now: datetime) -> str:
     """Why nobody leads by this Lease, None for one that does not exist; empty when somebody does."""
     if lease is None:
         return f"there is no Lease {NAME}"
     spec = read.mapping(lease, "spec")
-    holder = read.text(spec, "holderIdentity")
+    holder = holder_of(lease)
     if not holder:
         return f"Lease {NAME} is held by nobody"
     renewed = _EPOCH + timedelta(microseconds=read.timestamp(spec.get("renewTime")))

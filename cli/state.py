@@ -65,10 +65,13 @@ JOB: Final = ObjectKind.of(kinds.JOB)
 CLAIM: Final = ObjectKind.of(kinds.CLAIM)
 CONFIG_MAP: Final = ObjectKind("", "ConfigMap")
 LEASE: Final = ObjectKind("coordination.k8s.io", "Lease")
+BOOKS: Final = ObjectKind("cardquota.io", "LeaderBooks")
+"""What the leader has told, in a dump; see leader_books."""
 
 _NAMESPACED: Final = {
     CONFIG_MAP: True,
     LEASE: True,
+    BOOKS: True,
     **{ObjectKind.of(row): row.namespaced for row in KINDS},
     **{ObjectKind(*kind): workloads.KINDS[kind].namespaced for kind in sorted(workloads.KINDS)},
 }

@@ -20,7 +20,7 @@ with the leader's own figures; and looks whether the installation is whole: webh
 policies, what becomes of a pod with a card (a dry run: nothing is created), leader, versions. One line for each. Nothing is changed.
 
 Needs the rights to read what it looks at, and to create pods in your namespace for the dry run; what it may not see it says. With
---state only status and records are compared with the pods.
+--state only status, records and the leader's figures that `cardquota dump` wrote down are compared with the pods.
 """
 _EPILOG = """\
 examples:
@@ -68,11 +68,12 @@ def _entry(verdict: "Verdict") -> dict[str, str]:
 
 def _offline(options: argparse.Namespace) -> "list[Verdict]":
     """Of the state as it stands: what is new in it uses nothing yet."""
-    from cli import soundness
+    from cli import leader_books, soundness
 
     settings, state = cluster.offline(options)
     assert state is not None
-    return soundness.of(state, settings)
+    own = None if state.pods_of else soundness.figures(state, settings)
+    return [*leader_books.of_state(state, own), *soundness.of(state, settings)]
 
 
 def _live(options: argparse.Namespace) -> "list[Verdict]":
@@ -84,7 +85,7 @@ def _live(options: argparse.Namespace) -> "list[Verdict]":
     homes = installation.found(state)
     lease = next(iter(state.complete.get(LEASE, ())), None)
     home = homes[0].namespace if homes else installation.USUAL_NAMESPACE
-    leader = "" if lease is None else wholeness.holder_of(lease)
+    leader = "" if lease is None else installation.holder_of(lease)
     found = inspection.read(options.kubeconfig, options.context, home, settings, leader)
 
     def books(found: "Inspection", state: "State") -> "list[Verdict]":

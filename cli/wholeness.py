@@ -6,16 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from cli import installation, output, usage
+from cli import installation, leader_books, output, usage
 from cli.errors import UnavailableError
 from cli.inspection import Inspection
 from cli.state import LEASE, State
 from cli.verdicts import Verdict, verdicts
 from core import names
 from core.objects import raw as read
-from core.quantity import QuantityError, milli, render_milli
 from core.settings import Settings
 from kube import pki
 
@@ -28,7 +25,7 @@ BUNDLES: Final = "certificates"
 POLICIES: Final = "policies"
 ADMISSION: Final = "admission"
 VERSIONS: Final = "versions"
-BOOKS: Final = "leader's books"
+BOOKS: Final = leader_books.CHECK
 USAGE: Final = "usage over time"
 
 _ENTRIES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -47,8 +44,6 @@ _POLICIES: Final = (
 _PROTECTION: Final = "protection.pods.cardquota.io"
 _VERSION_LABEL: Final = "app.kubernetes.io/version"
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
-_ALLOCATED: Final = "volcano_queue_card_allocated"
-_DRIFT: Final = "cardquota_ledger_drift"
 
 
 def of_state(state: State) -> list[Verdict]:
@@ -66,7 +61,7 @@ def of_state(state: State) -> list[Verdict]:
     elif lease is None:
         leads = Verdict(LEADER, "unknown", "the Lease may not be read")
     else:
-        leads = Verdict(LEADER, "ok", f"{holder_of(lease)} leads")
+        leads = Verdict(LEADER, "ok", f"{installation.holder_of(lease)} leads")
     return [*told, leads, _usage(state)]
 
 
@@ -84,11 +79,6 @@ def _usage(state: State) -> Verdict:
         )
     written, source = found
     return Verdict(USAGE, "ok", f"{source}, until {output.moment(written.through)}")
-
-
-def holder_of(lease: Raw) -> str:
-    """Who holds a Lease."""
-    return read.text(read.mapping(lease, "spec"), "holderIdentity")
 
 
 def of(found: Inspection, settings: Settings) -> list[Verdict]:
@@ -234,52 +224,13 @@ def _version(pod: Raw) -> str:
 
 
 def books(found: Inspection, own: Mapping[tuple[str, str], int] | None) -> list[Verdict]:
-    """The leader's own figures, as it tells them or as its metrics show them, against `own`.
-
-    Those are what is in use by queue and key, counted here, in thousandths; None where that cannot be counted.
-    """
-    if found.books:
-        return _told(found.books, own)
-    if found.page is None:
-        why = f"{found.books_failure}; its metrics: {found.page_failure}"
-        return [Verdict(BOOKS, "unknown", f"the leader cannot be asked: {why}")]
-    theirs: dict[tuple[str, str], int] = {}
-    drift = 0.0
+    """The leader's own figures, as it tells them or as its metrics show them, against `own`, see leader_books.compared."""
+    if not found.books and found.page is None:
+        return [Verdict(BOOKS, "unknown", f"the leader cannot be asked: {leader_books.not_asked(found)}")]
     try:
-        for family in text_string_to_metric_families(found.page):
-            for sample in family.samples:
-                if sample.name == _ALLOCATED:
-                    theirs[sample.labels["queue_name"], sample.labels["card"]] = round(sample.value * 1000)
-                elif sample.name == _DRIFT:
-                    drift += sample.value
-    except (ValueError, KeyError) as error:
-        return [Verdict(BOOKS, "unknown", f"the leader's metrics cannot be read: {error}")]
-    # They show cards alone.
-    shown = None if own is None else {key: milli for key, milli in own.items() if key in theirs}
-    return _compared(theirs, shown, round(drift), len(theirs))
-
-
-def _told(answer: Raw, own: Mapping[tuple[str, str], int] | None) -> list[Verdict]:
-    """By what the leader answers: cards, shares and devices."""
-    theirs: dict[tuple[str, str], int] = {}
-    for queue, parts in read.mapping(answer, "queues").items():
-        for key, amount in read.mapping(parts, "allocated").items():
-            try:
-                theirs[queue, key] = milli(amount)
-            except QuantityError:
-                return [Verdict(BOOKS, "unknown", f"queue {queue}: {key} is {amount!r}, which is no amount")]
-    drift = answer.get("drift")
-    return _compared(theirs, own, drift if isinstance(drift, int) else 0, len(theirs))
-
-
-def _compared(
-    theirs: Mapping[tuple[str, str], int], own: Mapping[tuple[str, str], int] | None, drift: int, count: int
-) -> list[Verdict]:
-    wrong = [f"its own audit has found {drift} places that are wrong"] if drift else []
-    for queue, key in sorted(theirs.keys() | own.keys()) if own is not None else ():
-        has, counted = theirs.get((queue, key), 0), (own or {}).get((queue, key), 0)
-        if has != counted:
-            wrong.append(
-                f"queue {queue}: {render_milli(has)} of {key}, and its pods use {render_milli(counted)}"
-            )
-    return verdicts(BOOKS, wrong, f"{count} figures agree with the pods")
+        theirs = (
+            leader_books.of_answer(found.books) if found.books else leader_books.of_metrics(found.page or "")
+        )
+    except leader_books.BooksError as error:
+        return [Verdict(BOOKS, "unknown", str(error))]
+    return leader_books.compared(theirs, own)

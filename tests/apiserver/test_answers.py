@@ -236,3 +236,64 @@ def test_without_a_token_it_is_said_why_the_leader_was_not_asked(
     assert status == 0
     assert "note: the leader was not asked: your kubeconfig shows no token" in err
     assert "InsufficientScalarQuota" in out
+
+
+@pytest.mark.usefixtures("forwarded", "full")
+def test_a_dump_holds_what_the_leader_says_and_no_token(
+    control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    admin, path = control_plane.admin_kubeconfig, tmp_path / "state.json"
+
+    def checks() -> dict[str, dict[str, str]]:
+        _, out, _ = run(capsys, "verify", "--state", str(path), "-o", "json")
+        return {one["check"]: one for one in json.loads(out)["checks"]}
+
+    def agree() -> bool:
+        # The pods of other tests may just be on their way out.
+        status, _, err = run(capsys, "dump", "-o", str(path), "--kubeconfig", str(admin))
+        assert status == 0, err
+        return "and the leader's books" in err and checks()["leader's books"]["result"] == "ok"
+
+    wait_for("a dump with the leader's books", agree)
+    text = path.read_text("utf-8")
+    assert json.loads(admin.read_text("utf-8"))["users"][0]["user"]["token"] not in text
+    dumped = json.loads(text)
+    (books,) = (one for one in dumped["items"] if one["kind"] == "LeaderBooks")
+    assert books["status"]["source"] == "answer"
+    (name,) = (name for name, one in books["status"]["queues"].items() if one["waiting"])
+    ((card, used),) = books["status"]["queues"][name]["allocated"].items()
+    assert used == "2"
+    books["status"]["queues"][name]["allocated"][card] = "3"
+    path.write_text(json.dumps(dumped), "utf-8")
+    assert checks()["leader's books"] == {
+        "check": "leader's books",
+        "result": "wrong",
+        "found": f"queue {name}: 3 of {card}, and its pods use 2",
+    }
+
+
+def test_whoever_may_not_ask_the_leader_is_told_what_the_dump_lacks(
+    control_plane: ControlPlane,
+    installation: Installation,
+    cluster: Cluster,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    cluster.create_queue(queue(unique("q"), "{}"))
+    path, bea = tmp_path / "state.json", unique("bea")
+    kubeconfig = control_plane.service_account_kubeconfig(cluster.namespace, bea, create=True)
+    reads = bound("ClusterRole", "cardquota-queue-reader", cluster.namespace, bea)
+    made = control_plane.api.path_of(control_plane.apply(reads)[0])
+
+    def told() -> str:
+        # The API server takes up a binding a moment after it was made.
+        status, _, err = run(capsys, "dump", "-o", str(path), "--kubeconfig", str(kubeconfig))
+        return err if status == 0 else ""
+
+    said = wait_for("rights to the queues", told)
+    (why,) = (line for line in said.splitlines() if "the leader's own view" in line)
+    assert why.startswith("warning: without the leader's own view: ")
+    assert "services" in why
+    assert "forbidden" in why
+    assert "LeaderBooks" not in path.read_text("utf-8")
+    control_plane.api.delete(made).expect()

@@ -1,14 +1,15 @@
 """`cardquota dump`: what the other commands read, and nothing that is its owner's business."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli import cluster
+from cli import cluster, leader_books
 from cli.dump import shareable
-from tests.unit.cli.conftest import Run
+from tests.unit.cli.conftest import Outcome, Run
 
 SECRET = "s3cret"
 LAST_APPLIED = {"kubectl.kubernetes.io/last-applied-configuration": SECRET, "kept": "x"}
@@ -73,20 +74,123 @@ def test_whatever_an_object_holds_nothing_breaks(raw: dict[str, Any]) -> None:
     assert shareable(raw) == raw
 
 
-def test_it_is_read_by_the_other_commands(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "objects", lambda _options: [POD])
-    path = tmp_path / "state.json"
-    outcome = run("dump", "-o", path)
-    assert (outcome.status, outcome.out, outcome.err) == (0, "", f"{path}: 1 objects\n")
-    assert [file.name for file in tmp_path.iterdir()] == ["state.json"]
-    pods = json.loads(run("plan", "--state", path, "-o", "json").out)["pods"]
-    assert list(pods) == ["default/p"]
+QUEUE = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "q", "annotations": {"volcano.sh/card.quota": '{"A": 4}'}},
+    "spec": {},
+}
 
 
-def test_a_place_that_cannot_be_written_is_told(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def books(**allocated: str) -> tuple[dict[str, Any], str]:
+    """What the leader tells of queue q."""
+    status = {"source": "answer", "leader": "c-0", "queues": {"q": {"allocated": allocated}}, "drift": 0}
+    head = {"apiVersion": "cardquota.io/v1", "kind": "LeaderBooks"}
+    return head | {"metadata": {"name": "cardquota", "namespace": "cardquota-system"}, "status": status}, ""
+
+
+class Live:
+    """A cluster with these objects, whose leader answers so, one time after the other."""
+
+    def __init__(self, run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._run, self.path, self._patch = run, path, monkeypatch
+
+    def dump(self, *told: tuple[dict[str, Any], str], objects: Sequence[object] = (POD, QUEUE)) -> Outcome:
+        answers = iter(told)
+        self._patch.setattr(cluster, "objects", lambda _options: list(objects))
+        self._patch.setattr(leader_books, "asked", lambda _options: next(answers))
+        return self._run("dump", "-o", self.path)
+
+    def verify(self) -> tuple[int, list[tuple[str, str]]]:
+        """Exit status, and what is said of the leader's books."""
+        outcome = self._run("verify", "--state", self.path, "-o", "json")
+        checks = json.loads(outcome.out)["checks"]
+        said = [(one["result"], one["found"]) for one in checks if one["check"] == "leader's books"]
+        return outcome.status, said
+
+
+@pytest.fixture
+def live(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Live:
+    return Live(run, tmp_path / "state.json", monkeypatch)
+
+
+NOBODY: tuple[dict[str, Any], str] = ({}, "nobody leads: there is no Lease cardquota")
+
+
+def test_it_is_read_by_the_other_commands(run: Run, live: Live) -> None:
+    outcome = live.dump(books(), books())
+    assert (outcome.status, outcome.out) == (0, "")
+    assert outcome.err == f"{live.path}: 2 objects and the leader's books\n"
+    assert [file.name for file in live.path.parent.iterdir()] == ["state.json"]
+    report = run("plan", "--state", live.path, "-o", "json")
+    assert list(json.loads(report.out)["pods"]) == ["default/p"]
+    assert report.err == ""
+
+
+def test_books_that_agree_with_the_pods(live: Live) -> None:
+    live.dump(books(), books())
+    assert live.verify() == (0, [("ok", "0 figures agree with the pods")])
+
+
+def test_books_that_do_not_agree_are_found_in_the_dump(live: Live) -> None:
+    live.dump(books(A="2"), books(A="2"))
+    assert live.verify() == (1, [("wrong", "queue q: 2 of A, and its pods use 0")])
+
+
+def test_what_changed_while_the_pods_were_read_is_held_against_nobody(live: Live) -> None:
+    live.dump(books(A="1"), books(A="2"))
+    assert live.verify() == (0, [("unknown", "they changed while the pods were read: queue q")])
+
+
+@pytest.mark.parametrize("told", [(NOBODY,), (books(A="1"), NOBODY)])
+def test_that_the_leader_told_nothing_is_said(
+    live: Live, told: tuple[tuple[dict[str, Any], str], ...]
 ) -> None:
-    monkeypatch.setattr(cluster, "objects", lambda _options: [POD])
-    outcome = run("dump", "-o", tmp_path / "missing" / "state.json")
+    outcome = live.dump(*told)
+    assert outcome.status == 0
+    assert outcome.err.splitlines() == [
+        "warning: without the leader's own view: nobody leads: there is no Lease cardquota",
+        f"{live.path}: 2 objects",
+    ]
+    assert live.verify() == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ({}, ("ok", "0 figures agree with the pods")),
+        ({"queues": 3, "drift": "x", "changing": [3]}, ("ok", "0 figures agree with the pods")),
+        ({"queues": {"q": {"allocated": {"A": []}}}}, ("unknown", "queue q: A is [], which is no amount")),
+        ({"queues": {}, "drift": 2}, ("wrong", "its own audit has found 2 places that are wrong")),
+    ],
+)
+def test_whatever_a_file_says_of_the_books(live: Live, status: dict[str, Any], said: tuple[str, str]) -> None:
+    edited = {**books()[0], "status": status}
+    live.path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [QUEUE, edited]}))
+    assert live.verify() == (int(said[0] == "wrong"), [said])
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("answer", ("wrong", "queue q: 0 of A, and its pods use 2")),
+        ("metrics", ("ok", "0 figures agree with the pods")),
+    ],
+)
+def test_metrics_know_nothing_of_keys_that_they_do_not_show(
+    live: Live, source: str, said: tuple[str, str]
+) -> None:
+    told = books()[0]
+    told["status"]["source"] = source
+    pod = json.loads(json.dumps(POD))
+    pod["metadata"]["annotations"] = {"volcano.sh/card.name": "A", "scheduling.volcano.sh/queue-name": "q"}
+    pod["spec"]["nodeName"] = "n"
+    live.dump((told, ""), (told, ""), objects=[pod, QUEUE])
+    assert live.verify()[1] == [said]
+
+
+def test_a_place_that_cannot_be_written_is_told(run: Run, live: Live, tmp_path: Path) -> None:
+    live.path = tmp_path / "missing" / "state.json"
+    outcome = live.dump(NOBODY)
     assert outcome.status == 2
-    assert outcome.err.startswith("error: ")
+    assert outcome.err.splitlines()[-2].startswith("error: ")
