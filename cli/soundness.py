@@ -23,6 +23,16 @@ from core.steps import finish
 STATUS: Final = "queue status"
 RECORDS: Final = "records"
 
+_BESIDE_THE_QUEUE: Final = (
+    names.ASSIGNED_ANNOTATION,
+    names.CLAIMS_ANNOTATION,
+    names.GANG_ANNOTATION,
+    names.LIFTED_ANNOTATION,
+    names.NODE_ANNOTATION,
+    names.NOMINATED_ANNOTATION,
+)
+"""Records that nobody writes without that of the queue. Indexes of GPUs are none of these: node agents of others write them, too."""
+
 
 def of(state: State, settings: Settings) -> list[Verdict]:
     """What is said of the books of a state."""
@@ -81,7 +91,12 @@ def _as_it_is(pod: Pod) -> Pod | None:
 def _record(ledger: Ledger, pod: Pod) -> Iterator[str]:
     queue = pod.annotations.get(names.CHARGED_QUEUE_ANNOTATION)
     if queue is not None and queue not in ledger.queues:
-        yield f"{names.CHARGED_QUEUE_ANNOTATION} names queue {queue}, which does not exist"
+        gone = f"{names.CHARGED_QUEUE_ANNOTATION} names queue {queue}, which does not exist"
+        yield f"{gone}: create it, or delete the pod"
+    beside = [name for name in _BESIDE_THE_QUEUE if name in pod.annotations]
+    if queue is None and beside:
+        told = f"has {', '.join(beside)} and no {names.CHARGED_QUEUE_ANNOTATION}"
+        yield f"{told}: until a leader writes it the queue may change under the pod; see that one leads"
     text = pod.annotations.get(names.ASSIGNED_ANNOTATION)
     if text is None:
         return

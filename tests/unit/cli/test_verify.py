@@ -67,6 +67,9 @@ def test_a_status_key_that_was_edited(run: Run, tmp_path: Path, allocated: dict[
 
 
 SHARE = a_pod("share").mgpu(core=50, memory=1024).in_queue("q").charged("q").bound_to("m")
+UNCHARGED = a_pod("runs").gpu(2).card("A").in_queue("q").assigned({"A": 2}).bound_to("n1")
+WAITS = a_pod("runs").gpu(2).card("A").in_queue("q").assigned({"A": 2}).gated()
+STAMPED = "until a leader writes it the queue may change under the pod; see that one leads"
 MGPU = a_node("m").label("vke.node.gpu.schedule", "mgpu").mgpu(2, memory=8192)
 
 
@@ -76,15 +79,46 @@ MGPU = a_node("m").label("vke.node.gpu.schedule", "mgpu").mgpu(2, memory=8192)
         (RUNS.assigned({"A": 1}), "cardquota.io/assigned says 1 of A, and the pod asks for 2"),
         (RUNS.assigned({"B": 2}), "cardquota.io/assigned says 2 of B, and the pod names A"),
         (RUNS.annotation("cardquota.io/assigned", "x"), "cardquota.io/assigned cannot be read: x"),
-        (RUNS.charged("z"), "cardquota.io/queue names queue z, which does not exist"),
+        (
+            RUNS.charged("z"),
+            "cardquota.io/queue names queue z, which does not exist: create it, or delete the pod",
+        ),
+        (UNCHARGED, "has cardquota.io/assigned and no cardquota.io/queue: " + STAMPED),
+        (UNCHARGED.in_queue("z"), "has cardquota.io/assigned and no cardquota.io/queue: " + STAMPED),
+        (
+            UNCHARGED.annotation("cardquota.io/gang", "1").annotation("cardquota.io/node", "n1"),
+            "has cardquota.io/assigned, cardquota.io/gang, cardquota.io/node and no cardquota.io/queue: "
+            + STAMPED,
+        ),
         (SHARE, "bound to node m without a complete record of its cards"),
     ],
-    ids=["count", "card", "garbage", "queue", "no cards of a share"],
+    ids=[
+        "count",
+        "card",
+        "garbage",
+        "a queue that is gone",
+        "no queue",
+        "no queue, and none that it could be",
+        "several records",
+        "no cards of a share",
+    ],
 )
 def test_a_record_that_was_edited(run: Run, tmp_path: Path, pod: PodBuilder, told: str) -> None:
     outcome = verify(run, tmp_path, QUEUE.build(), MGPU.build(), pod.build())
     assert outcome.status == 1
     assert any(told in line and line.startswith("pod ml/") for line in wrong(outcome)), wrong(outcome)
+
+
+@pytest.mark.parametrize("pod", [WAITS, UNCHARGED.phase("Succeeded")], ids=["waits", "ended"])
+def test_who_holds_nothing_needs_no_queue_on_record(run: Run, tmp_path: Path, pod: PodBuilder) -> None:
+    assert not [
+        line for line in wrong(verify(run, tmp_path, QUEUE.build(), pod.build())) if "pod" in line[:4]
+    ]
+
+
+def test_a_pod_from_before_the_installation_has_no_record_to_miss(run: Run, tmp_path: Path) -> None:
+    before = a_pod("runs").gpu(2).card("A").in_queue("q").bound_to("n1")
+    assert verify(run, tmp_path, QUEUE.build(), before.build()).status == 0
 
 
 # -- healthy states --------------------------------------------------------------------------------------------------
