@@ -29,8 +29,8 @@ SECONDS = 150
 MOST_MIB = 400
 ANSWERED_S = 2.0
 """Every bind, though attacker and API server share the machine's cores with those attacked."""
-TOLD_S = 5.0
-"""Everybody who asks the leader in order, tokens and rights looked up."""
+TOLD_S = 10.0
+"""Everybody who asks the leader in order, from the first attempt on, token and rights looked up: as long as `explain` waits."""
 REQUEST = {
     "uid": "u",
     "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -181,7 +181,10 @@ def test_binds_are_answered_and_memory_is_bounded(
 
 def begun(installation: Installation, who: str) -> bool:
     """Whether places are taken from those who came first, or anybody is served in masses."""
-    shown = installation.metrics("controller")
+    try:
+        shown = installation.metrics("controller")
+    except OSError:  # the scraper has less patience than others have
+        return False
     if who == "strangers":
         return samples(shown, "cardquota_connections_refused_total") > 20
     return samples(shown, "cardquota_extender_requests_total") > 1000
