@@ -176,7 +176,7 @@ class _Door(Entrant):
         self._seen: bytes | None = b""
         """The last bytes of headers that are not complete yet; None once the first ones were."""
         self._unheard: list[bytes] = []
-        """What has come and waits to be passed on; nothing more is read meanwhile."""
+        """What has come and waits to be passed on; after a second piece nothing more is read meanwhile."""
         self._paused = False
         self._trusted = False
 
@@ -224,14 +224,15 @@ class _Door(Entrant):
                 self._no_deadline()
         waits = bool(self._unheard)
         self._unheard.append(data)
-        if self._trusted and not waits:
-            self._hear()
-        elif not waits:
-            self._doors.hearing.ask(self.address, self._hear)
-        if self._unheard and self._transport is not None:
-            # Each time, for who is behind the door may have resumed. Were that to wait itself, nothing would have come.
+        if waits and self._transport is not None:
+            # Whoever has asked a short question sends nothing more. Each time, for who is behind the door may have resumed; were
+            # that to wait itself, nothing would have come.
             self._transport.pause_reading()
             self._paused = True
+        elif self._trusted:
+            self._hear()
+        else:
+            self._doors.hearing.ask(self.address, self._hear)
 
     def _hear(self) -> None:
         data, self._unheard = b"".join(self._unheard), []
