@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from core.refusal import Refusal
 
 _GAP = 3
+_MARKS = frozenset({"Mn", "Me"})
+_WIDE = frozenset({"W", "F"})
 EMPTY = "<none>"
 """What a cell without content shows."""
 
@@ -73,12 +76,23 @@ def as_written(key: str, text: str) -> str:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Left-aligned columns, three blanks apart; the last one is not padded. Control characters are escaped."""
     cells = [list(header), *([_cell(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip_longest(*cells, fillvalue="")]
+    widths = [max(map(_width, column)) for column in zip_longest(*cells, fillvalue="")]
     lines = (
-        "".join(cell.ljust(width + _GAP) for cell, width in zip(row, widths, strict=False)).rstrip()
+        "".join(cell + " " * (width + _GAP - _width(cell)) for cell, width in zip(row, widths, strict=False))
         for row in cells
     )
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _width(text: str) -> int:
+    """The columns of a terminal that a text takes: two for each wide letter, none for marks on the letter before."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.category(letter) in _MARKS:
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in _WIDE else 1
 
 
 def _cell(text: str) -> str:

@@ -16,6 +16,31 @@ def test_columns_are_aligned_and_nothing_trails() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("cell", "columns"),
+    [
+        ("q", 1),
+        ("队列", 4),
+        ("ﾃﾞ", 2),
+        ("\uff21", 2),
+        ("é", 1),
+        ("e\u0301", 1),
+        ("か\u3099", 2),
+        ("\u200b", 6),  # written out as \\u200b
+        ("🙂", 2),
+    ],
+)
+def test_columns_stand_below_each_other_whatever_is_written_in_them(cell: str, columns: int) -> None:
+    """A terminal gives two columns to some letters, and none to those that go on top of the one before."""
+    table = output.table(("NAME", "NOTE"), [(cell, "x"), ("plain-name", "y")])
+    wide, plain = table.splitlines()[1:]
+    assert plain == "plain-name   y"
+    assert wide == f"{output.printable(cell)}{' ' * (len('plain-name') - columns)}   x"
+    header, row = output.table(("N", "M"), [(cell * 3, "x")]).splitlines()
+    assert header == f"N{' ' * (columns * 3 - 1)}   M"
+    assert row == f"{output.printable(cell * 3)}   x"
+
+
 def test_a_table_without_rows_is_its_header() -> None:
     assert output.table(("A", "B"), []) == "A   B"
 
