@@ -49,12 +49,14 @@ def run(options: argparse.Namespace) -> int:
     from cli import advise_report, can_run_text
     from cli.state import NODE, POD, QUEUE
 
-    given = [] if options.fits is None else _manifests(options)
+    namespace = "" if options.fits is None else cluster.default_namespace(options)
+    read = [] if options.fits is None else applied.read(options.fits, recursive=options.recursive)
     settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
     if state.hidden:
         raise UnavailableError(
             f"what others hold decides, and without the right to list {state.hidden} it is not known"
         )
+    given = applied.placed(read, namespace=namespace, queue=options.queue, settings=settings)
     outcome = applied.apply(state, given, settings)
     report = advise_report.advised(outcome, settings, options.queue, of_manifests=options.fits is not None)
     if options.output != "text":
@@ -65,12 +67,3 @@ def run(options: argparse.Namespace) -> int:
         print(advise_report.render(report))
     waits = report["never"] or report["waits"] or report["noNode"]
     return _REFUSED if report["refused"] else _WAITS if waits else 0
-
-
-def _manifests(options: argparse.Namespace) -> list[applied.Manifest]:
-    return applied.load(
-        options.fits,
-        recursive=options.recursive,
-        namespace=cluster.default_namespace(options),
-        queue=options.queue,
-    )

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cli import documents, inputs, manifests
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from core.objects import Pod
     from core.settings import Settings
     from core.violations import Findings
+    from core.workloads import Kinds
 
 Raw = Mapping[str, Any]
 
@@ -78,13 +79,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_recursive(parser)
 
 
-def load(names: Sequence[str], *, recursive: bool, namespace: str, queue: str | None) -> list[Manifest]:
-    """The objects in files, in this namespace where they name none, charging this queue if one is given.
-
-    Raises InputError for what is no object, and where there is none at all.
-    """
+def read(names: Sequence[str], *, recursive: bool) -> list[Manifest]:
+    """The objects in files as they stand. Raises InputError for what is no object, and where there is none at all."""
     found = [
-        Manifest(source, _placed(source, one, namespace, queue))
+        Manifest(source, _given(source, one))
         for source, one in _read(inputs.manifests(names, recursive=recursive))
     ]
     if not found:
@@ -93,6 +91,16 @@ def load(names: Sequence[str], *, recursive: bool, namespace: str, queue: str | 
             where, "holds no Kubernetes object", remedy="give the manifests that you would apply"
         )
     return found
+
+
+def placed(
+    given: Sequence[Manifest], *, namespace: str, queue: str | None, settings: "Settings"
+) -> list[Manifest]:
+    """The objects in this namespace where they name none, charging this queue if one is given."""
+    from core.workloads import kinds_with
+
+    kinds = kinds_with(settings.workloads)
+    return [replace(one, found=_placed(one.found, namespace, queue, settings, kinds)) for one in given]
 
 
 def _read(names: Iterator[str]) -> Iterator[tuple[str, manifests.Found]]:
@@ -108,8 +116,8 @@ def _read(names: Iterator[str]) -> Iterator[tuple[str, manifests.Found]]:
                 yield source, found
 
 
-def _placed(source: str, found: manifests.Found, namespace: str, queue: str | None) -> manifests.Found:
-    """The object as it would be created. Raises InputError for one without name, or whose parts have the wrong type."""
+def _given(source: str, found: manifests.Found) -> manifests.Found:
+    """The object as it is created. Raises InputError for one without name, or whose parts have the wrong type."""
     raw = found.raw
     for part in ("metadata", "spec"):
         if raw.get(part) is not None and not isinstance(raw[part], dict):
@@ -119,42 +127,68 @@ def _placed(source: str, found: manifests.Found, namespace: str, queue: str | No
     if not any(isinstance(metadata.get(key), str) and metadata[key] for key in ("name", "generateName")):
         line = documents.place_of(found.place, "metadata").line
         raise InputError(source, f"a {found.kind} needs metadata.name", line)
-    if _namespaced(found) and not metadata.get("namespace"):
-        metadata["namespace"] = namespace
     given = {key: value for key, value in raw.items() if key != "status"} | {"metadata": metadata}
-    return found._replace(raw=given if queue is None else _charging(found, given, queue))
+    return found._replace(raw=given)
 
 
-def _namespaced(found: manifests.Found) -> bool:
+def _placed(
+    found: manifests.Found, namespace: str, queue: str | None, settings: "Settings", kinds: "Kinds"
+) -> manifests.Found:
     from cli.state import ObjectKind, is_namespaced
 
-    return is_namespaced(ObjectKind(found.group, found.kind))
+    raw = found.raw
+    if is_namespaced(ObjectKind(found.group, found.kind), settings) and not raw["metadata"].get("namespace"):
+        raw = {**raw, "metadata": {**raw["metadata"], "namespace": namespace}}
+    return found._replace(raw=raw if queue is None else _charging(found, raw, queue, kinds))
 
 
-def _charging(found: manifests.Found, raw: Raw, queue: str) -> dict[str, Any]:
+def _charging(found: manifests.Found, raw: Raw, queue: str, kinds: "Kinds") -> dict[str, Any]:
     """The object with another queue, wherever objects of its kind name theirs."""
     from core import names
     from core.objects import raw as read
-    from core.workloads import KINDS
 
     result = dict(raw)
-    if found.kind == "PodGroup" or (found.group, found.kind) == ("batch.volcano.sh", "Job"):
+    if found.kind == "PodGroup":
         return {**result, "spec": {**read.mapping(raw, "spec"), "queue": queue}}
-    path: tuple[str, ...]
-    if (found.group, found.kind) == ("", "Pod"):
-        path = ()
-    elif (found.group, found.kind) == _CRON_JOB:
-        path = ("spec", "jobTemplate", "spec", "template")
-    elif (found.group, found.kind) in KINDS:
-        path = ("spec", "template")
-    else:
-        return result
-    inner: Any = result
-    for key in (*path, "metadata", "annotations"):
-        inner[key] = dict(read.mapping(inner, key))
-        inner = inner[key]
-    inner[names.QUEUE_NAME_ANNOTATION] = queue
+    row = kinds.get((found.group, found.kind))
+    if row is not None and row.queue:
+        *path, last = row.queue.split(".")
+        inner: Any = result
+        for key in path:
+            inner[key] = dict(read.mapping(inner, key))
+            inner = inner[key]
+        inner[last] = queue
+    elif row is not None or (found.group, found.kind) == ("", "Pod"):
+        for place in ("",) if row is None else row.templates:
+            _annotate(result, place.split(".") if place else [], names.QUEUE_NAME_ANNOTATION, queue)
     return result
+
+
+def _annotate(raw: Any, path: list[str], key: str, value: str) -> None:
+    """Writes an annotation on the templates at a path, in copies of what leads there."""
+    from core.objects import raw as read
+
+    if not path:
+        raw["metadata"] = dict(read.mapping(raw, "metadata"))
+        raw["metadata"]["annotations"] = {**read.mapping(raw, "metadata", "annotations"), key: value}
+        return
+    step, rest = path[0], path[1:]
+    name = step.removesuffix("[]").removesuffix("{}")
+    held = raw.get(name)
+    if step.endswith("[]") and isinstance(held, list):
+        raw[name] = [dict(one) if isinstance(one, dict) else one for one in held]
+        inner = raw[name]
+    elif step.endswith("{}") and isinstance(held, dict):
+        raw[name] = {one: dict(part) if isinstance(part, dict) else part for one, part in held.items()}
+        inner = raw[name].values()
+    elif isinstance(held, dict):
+        raw[name] = dict(held)
+        inner = (raw[name],)
+    else:
+        return
+    for one in inner:
+        if isinstance(one, dict):
+            _annotate(one, rest, key, value)
 
 
 # -- onto a cluster -----------------------------------------------------------------------------------------------
@@ -167,17 +201,18 @@ def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Ou
     from cli.creation import as_created
     from cli.state import POD, is_known
     from core.admission import Context
+    from core.workloads import kinds_with
 
     bundle = Bundle(Context(views.of(state, settings), settings), [one.found for one in given])
     findings = [(one, bundle.judge(one.found)) for one in given]
     accepted = [one for one, said in findings if not said.violations]
-    gone, replaced = _there_already(state, accepted)
+    gone, replaced = _there_already(state, accepted, kinds_with(settings.workloads))
     stored = state.as_stored(gone)
     more: dict[ObjectKind, dict[str, Raw]] = {}
     skipped = []
     for one in accepted:
         kind, raw = _created(one)
-        if not is_known(kind):
+        if not is_known(kind, settings):
             skipped.append(one.display)
             continue
         old = stored.raw.get(kind, {}).get(one.key)
@@ -211,18 +246,17 @@ def _updated(raw: Raw, old: Raw) -> Raw:
 
 
 def _there_already(
-    state: "State", given: Sequence[Manifest]
+    state: "State", given: Sequence[Manifest], kinds: "Kinds"
 ) -> tuple[set[tuple["ObjectKind", str]], tuple[str, ...]]:
     """The pods, and the workloads with their pods, that would have to be deleted first, and how these are called."""
     from cli.state import POD, ObjectKind
     from cli.targets import Target, belongs
-    from core.workloads import KINDS
 
     gone: set[tuple[ObjectKind, str]] = set()
     names = []
     for one in given:
         kind = ObjectKind(one.found.group, one.found.kind)
-        if (kind != POD and kind not in KINDS) or kind == _CRON_JOB:
+        if (kind != POD and kind not in kinds) or kind == _CRON_JOB:
             continue
         namespace, _, name = one.key.partition("/")
         target = Target(kind.kind, namespace, name)

@@ -50,17 +50,14 @@ def run(options: argparse.Namespace) -> int:
     from cli.can_run_report import judged
     from cli.state import NODE, POD, QUEUE
 
-    given = applied.load(
-        options.files,
-        recursive=options.recursive,
-        namespace=cluster.default_namespace(options),
-        queue=options.queue,
-    )
+    namespace = cluster.default_namespace(options)
+    read = applied.read(options.files, recursive=options.recursive)
     settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
     if state.hidden:
         raise UnavailableError(
             f"what others hold decides, and without the right to list {state.hidden} it is not known"
         )
+    given = applied.placed(read, namespace=namespace, queue=options.queue, settings=settings)
     outcome = applied.apply(state, given, settings)
     report = judged(outcome, settings)
     if options.output != "text":

@@ -12,6 +12,7 @@ from cli.errors import InputError
 
 if TYPE_CHECKING:
     from core.admission import Context
+    from core.settings import Settings
     from core.violations import Findings, Hint
 
 _QUEUE = ("scheduling.volcano.sh", "Queue")
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         for finding in findings:
             print(render(finding))
     # Of nothing as well: what made the manifests may have failed without a word.
-    print(_summary(objects, known=options.state is not None), file=sys.stderr)
+    print(_summary(objects, settings, known=options.state is not None), file=sys.stderr)
     return 1 if any(finding.severity == "error" for finding in findings) else 0
 
 
@@ -102,11 +103,13 @@ class Bundle:
     """What is known of the cluster, and of the queues that are to be applied together with what uses them."""
 
     def __init__(self, context: "Context", objects: Iterable[manifests.Found]) -> None:
+        from core.admission import rules_of
         from core.objects import queue
 
         known = context.view.queues
         self.cluster = context
         self.offline = known is None
+        self.rules = rules_of(context.settings)
         found = (queue.project(one.raw) for one in objects if (one.group, one.kind) == _QUEUE)
         queues = {**(known or {}), **{one.name: one for one in found if one.name}}
         self.context = replace(context, view=replace(context.view, queues=queues)) if queues else context
@@ -119,7 +122,7 @@ class Bundle:
 
         settings = self.cluster.settings
         guesses = near_misses.hints(found.group, found.kind, found.raw, settings, offline=self.offline)
-        request = admission.creation_of(found.raw)
+        request = admission.creation_of(found.raw, self.rules)
         if request is None:
             return Findings(hints=guesses)
         findings = admission.judge(request, self.context)
@@ -163,11 +166,12 @@ def _in_document(document: documents.Document) -> Iterator[Finding | tuple[str, 
             yield document.source, found
 
 
-def _summary(objects: Sequence[manifests.Found], *, known: bool) -> str:
+def _summary(objects: Sequence[manifests.Found], settings: "Settings", *, known: bool) -> str:
     """What was looked at, what was not, and how to have it judged too."""
     from core import admission
 
-    kinds = Counter(found.kind for found in objects if admission.creation_of(found.raw) is None)
+    rules = admission.rules_of(settings)
+    kinds = Counter(found.kind for found in objects if admission.creation_of(found.raw, rules) is None)
     skipped = ", ".join(f"{count} {output.printable(kind)}" for kind, count in sorted(kinds.items()))
     judged = len(objects) - sum(kinds.values())
     told = f"judged: {judged}" + (f"; of other kinds, skipped: {skipped}" if skipped else "")
@@ -181,7 +185,7 @@ def _summary(objects: Sequence[manifests.Found], *, known: bool) -> str:
 def _in_object(source: str, found: manifests.Found, bundle: Bundle) -> Iterator[Finding]:
     from core import admission
 
-    request = admission.creation_of(found.raw)
+    request = admission.creation_of(found.raw, bundle.rules)
     display = "" if request is None else request.display
     findings = bundle.judge(found)
     for violation in findings.violations:

@@ -82,7 +82,7 @@ def created(state: "State", settings: "Settings") -> "State":
     """The state with what is new in it created; what admission would refuse goes to standard error. Raises InputError."""
     from cli.creation import as_created
 
-    found = as_created(state, settings)
+    found = as_created(state.knowing(settings), settings)
     for key, why in found.refused.items():
         print(
             f"warning: pod {output.printable(key)} would be refused: {output.printable(why.message)}",

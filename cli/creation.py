@@ -13,6 +13,7 @@ from cli.errors import InputError
 if TYPE_CHECKING:
     from cli.state import ObjectKind, State
     from core.settings import Settings
+    from core.workloads import Kinds, Workload
 
 Raw = Mapping[str, Any]
 
@@ -25,8 +26,9 @@ MOST_PODS: Final = 100_000
 def as_created(state: "State", settings: "Settings") -> "State":
     """The state with everything that is new in it created. What admission refuses is in `refused`. Raises InputError."""
     from cli.state import GROUP, POD
+    from core.workloads import kinds_with
 
-    made = list(_made(state))
+    made = list(_made(state, kinds_with(settings.workloads)))
     pods = {key: raw for key, raw in state.raw.get(POD, {}).items() if _is_new(raw)}
     if not made and not pods:
         return state
@@ -62,19 +64,19 @@ def _is_unseen(raw: Raw) -> bool:
 # -- workloads ---------------------------------------------------------------------------------------------------
 
 
-def _made(state: "State") -> Iterator[tuple["ObjectKind", str, Raw]]:
-    """The pods, and the PodGroups of Volcano Jobs, that new workloads make. Raises InputError for too many."""
-    from core.workloads import KINDS, pod_sets
+def _made(state: "State", kinds: "Kinds") -> Iterator[tuple["ObjectKind", str, Raw]]:
+    """The pods, and the PodGroups of Volcano Jobs and their like, that new workloads make. Raises InputError for too many."""
+    from core.workloads import pod_sets
 
     owners = {(pod.namespace, pod.owner.kind, pod.owner.name) for pod in state.pods if pod.owner is not None}
     total = 0
     for kind, objects in state.raw.items():
-        for key, raw in objects.items() if kind in KINDS else ():
+        for key, raw in objects.items() if kind in kinds else ():
             namespace, _, name = key.partition("/")
             if not _is_unseen(raw) or (namespace, kind.kind, name) in owners:
                 continue
             nodes = _nodes_of(state, raw) if kind.kind == "DaemonSet" else []
-            sets = pod_sets(kind.group, kind.kind, raw, nodes=len(nodes))
+            sets = pod_sets(kind.group, kind.kind, raw, nodes=len(nodes), kinds=kinds)
             total += sum(one.count for one in sets)
             if total > MOST_PODS:
                 raise InputError(
@@ -82,13 +84,13 @@ def _made(state: "State") -> Iterator[tuple["ObjectKind", str, Raw]]:
                     f"{kind.kind} {key} and those before it make more than {MOST_PODS:,} pods",
                     remedy="ask about fewer at a time",
                 )
-            yield from _made_by(state, kind, key, raw, sets, nodes)
+            yield from _made_by(state, kinds[kind], key, raw, sets, nodes)
 
 
 def _made_by(
-    state: "State", kind: "ObjectKind", key: str, raw: Raw, sets: list[Any], nodes: list[str]
+    state: "State", row: "Workload", key: str, raw: Raw, sets: list[Any], nodes: list[str]
 ) -> Iterator[tuple["ObjectKind", str, Raw]]:
-    from cli.state import GROUP, JOB, POD
+    from cli.state import GROUP, POD
     from core import names
     from core.objects import raw as read
 
@@ -96,15 +98,19 @@ def _made_by(
     taken = state.raw.get(POD, {})
     annotations: dict[str, str] = {}
     spec: dict[str, str] = {}
-    if kind == JOB:
+    if row.queue:
         scheduler = read.text(read.mapping(raw, "spec"), "schedulerName")
-        annotations, spec = {names.GROUP_NAME_ANNOTATION: name}, {"schedulerName": scheduler or "volcano"}
-        yield GROUP, key, _group(key, raw, sets)
+        spec = {"schedulerName": scheduler or "volcano"}
+    if row.gang and sets:
+        annotations = {names.GROUP_NAME_ANNOTATION: name}
+        yield GROUP, key, _group(key, row, raw, sets)
+    elif row.queue_of(raw):
+        annotations = {names.QUEUE_NAME_ANNOTATION: row.queue_of(raw)}
     owner = {
         "apiVersion": raw["apiVersion"],
-        "kind": kind.kind,
+        "kind": row.kind,
         "name": name,
-        "uid": f"{kind.kind.lower()}/{key}",
+        "uid": f"{row.kind.lower()}/{key}",
         "controller": True,
     }
     number = 0
@@ -170,13 +176,13 @@ def _pod(metadata: Raw, spec: Raw) -> Raw:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _group(key: str, job: Raw, sets: list[Any]) -> Raw:
-    """The PodGroup that Volcano makes for a job; without minAvailable all of its pods start together."""
+def _group(key: str, row: "Workload", job: Raw, sets: list[Any]) -> Raw:
+    """The PodGroup that Volcano makes for a job, or others for their like; without minAvailable all of its pods start together."""
     from core import names
     from core.objects import raw as read
 
     namespace, _, name = key.partition("/")
-    spec, annotations = read.mapping(job, "spec"), read.texts(job, "metadata", "annotations")
+    annotations = read.texts(job, "metadata", "annotations")
     request = annotations.get(names.CARD_REQUEST_ANNOTATION)
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -187,17 +193,17 @@ def _group(key: str, job: Raw, sets: list[Any]) -> Raw:
             "annotations": {} if request is None else {names.CARD_REQUEST_ANNOTATION: request},
             "ownerReferences": [
                 {
-                    "apiVersion": "batch.volcano.sh/v1alpha1",
-                    "kind": "Job",
+                    "apiVersion": job["apiVersion"],
+                    "kind": row.kind,
                     "name": name,
-                    "uid": f"job/{key}",
+                    "uid": f"{row.kind.lower()}/{key}",
                     "controller": True,
                 }
             ],
         },
         "spec": {
-            "queue": read.text(spec, "queue") or "default",
-            "minMember": read.integer(spec, "minAvailable", sum(one.count for one in sets)),
+            "queue": row.queue_of(job) or "default",
+            "minMember": row.gang_of(job, sum(one.count for one in sets)),
         },
     }
 

@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if options.namespace is None and "/" in options.target:
         options.namespace = target.namespace
     settings, state = cluster.read(options, needs=(POD,))
+    target = targets.resolved(target, settings)
     now = time.time_ns() // 1000 if options.state is None else None
     pods = targets.pods_of(state, target)
     if state.hidden:

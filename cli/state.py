@@ -40,6 +40,7 @@ from core.objects import (
 from core.objects import raw as read
 from core.objects.kinds import KINDS, Kind, View
 from core.refusal import Refusal
+from core.settings import Settings
 
 Raw = Mapping[str, Any]
 
@@ -77,14 +78,20 @@ _NAMESPACED: Final = {
 }
 
 
-def is_known(kind: ObjectKind) -> bool:
+def is_known(kind: ObjectKind, settings: Settings) -> bool:
     """Whether objects of the kind are read."""
-    return kind in _NAMESPACED
+    return kind in _NAMESPACED or kind in _added(settings)
 
 
-def is_namespaced(kind: ObjectKind) -> bool:
+def _added(settings: Settings) -> frozenset[ObjectKind]:
+    """The kinds that the setting `workloads` adds; objects outside of namespaces make no pods."""
+    rows = workloads.added(settings.workloads)
+    return frozenset(ObjectKind(row.group, row.kind) for row in rows if row.namespaced)
+
+
+def is_namespaced(kind: ObjectKind, settings: Settings) -> bool:
     """Whether objects of the kind are read, and are in a namespace."""
-    return _NAMESPACED.get(kind, False)
+    return _NAMESPACED.get(kind, kind in _added(settings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,8 @@ class State:
     """What the reader should tell the user: one line each."""
     read_at: int = 0
     """When `cardquota dump` read the cluster, in microseconds since 1970; 0 where a file does not say."""
+    unread: tuple["_Unread", ...] = field(default=(), compare=False)
+    """Objects of kinds that are read only where settings name them."""
     refused: Mapping[str, Refusal] = field(default_factory=dict)
     """New pods that admission refuses, by key: the code of the first reason, and the whole message."""
 
@@ -132,6 +141,16 @@ class State:
         for row in KINDS:
             yield from getattr(self, row.collection)
 
+    def knowing(self, settings: Settings) -> "State":
+        """The state with the objects of the kinds that the setting `workloads` adds. Raises InputError."""
+        added = _added(settings)
+        found = [one for one in self.unread if one.kind in added]
+        more: dict[ObjectKind, dict[str, Raw]] = {}
+        for one in found:
+            item = _item(one.source, one.found, one.kind)
+            more.setdefault(item.kind, {})[item.key] = item.raw
+        return self.extended(more) if more else self
+
     def extended(self, more: Mapping[ObjectKind, Mapping[str, Raw]]) -> "State":
         """The state with more PodGroups and pods, younger than all that is there; what is there already is moved behind."""
         items = [
@@ -146,6 +165,7 @@ class State:
             pods_of=self.pods_of,
             warnings=self.warnings,
             read_at=self.read_at,
+            unread=self.unread,
         )
 
     def as_stored(self, besides: Collection[tuple[ObjectKind, str]] = ()) -> "State":
@@ -153,7 +173,11 @@ class State:
         raw: dict[ObjectKind, dict[str, Raw]] = {}
         for kind, objects in self.complete.items():
             for one in objects:
-                key = _key(one) if _NAMESPACED[kind] else read.text(read.mapping(one, "metadata"), "name")
+                key = (
+                    _key(one)
+                    if _NAMESPACED.get(kind, True)
+                    else read.text(read.mapping(one, "metadata"), "name")
+                )
                 if (kind, key) not in besides:
                     raw.setdefault(kind, {})[key] = one
         return replace(self, raw=raw, refused={})
@@ -199,6 +223,15 @@ class _Item:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """One object of a kind that nothing is known of without settings."""
+
+    kind: ObjectKind
+    found: Found
+    source: str
+
+
 def load(name: str) -> State:
     """The state in a file, `-` for standard input. Raises InputError, with the line where there is one.
 
@@ -233,7 +266,7 @@ def parse(source: str, content: bytes) -> State:
         print(told, file=sys.stderr)
     # The quick way is for large dumps in JSON; it knows no lines, so what is wrong is told by the thorough way.
     every = list(documents.read(source, inputs.decode(source, content)))
-    return replace(_build(_items(every)), read_at=_read_at(one.value for one in every))
+    return replace(_read(every), read_at=_read_at(one.value for one in every))
 
 
 def _read_at(values: Iterable[Any]) -> int:
@@ -244,14 +277,19 @@ def _read_at(values: Iterable[Any]) -> int:
 
 def build(objects: Iterable[Any], source: str) -> State:
     """The state of objects or lists at hand, for instance those of a live cluster. Raises InputError."""
-    return _build(_items(Document(source, 0, raw, LEAF) for raw in objects))
+    return _read(Document(source, 0, raw, LEAF) for raw in objects)
+
+
+def _read(documents: Iterable[Document]) -> State:
+    unread: list[_Unread] = []
+    return replace(_build(_items(documents, unread)), unread=tuple(unread))
 
 
 # -- one object after the other ---------------------------------------------------------------------------------
 
 
-def _items(documents: Iterable[Document]) -> Iterator[_Item]:
-    """The objects of the kinds that are read."""
+def _items(documents: Iterable[Document], unread: list[_Unread]) -> Iterator[_Item]:
+    """The objects of the kinds that are read; others go to `unread`."""
     for document in documents:
         for duplicate in document.duplicates:
             raise InputError(document.source, f"{duplicate.path} is given twice", duplicate.line)
@@ -261,6 +299,8 @@ def _items(documents: Iterable[Document]) -> Iterator[_Item]:
             kind = ObjectKind(found.group, found.kind)
             if kind in _NAMESPACED:
                 yield _item(document.source, found, kind)
+            else:
+                unread.append(_Unread(kind, found, document.source))
 
 
 def _item(source: str, found: Found, kind: ObjectKind) -> _Item:
@@ -277,12 +317,13 @@ def _item(source: str, found: Found, kind: ObjectKind) -> _Item:
         if not isinstance(metadata.get(part, ""), str | None):
             raise wrong(f"metadata.{part} must be a text", "metadata", part)
     name = read.text(metadata, "name")
-    if not name and kind in workloads.KINDS:
+    if not name and (kind in workloads.KINDS or kind not in _NAMESPACED):
         # Whoever applies it gets a name; here it needs one for its pods.
         name = read.text(metadata, "generateName").rstrip("-")
     if not name:
         raise wrong(f"a {kind.kind} needs metadata.name", "metadata", "name")
-    key = f"{read.text(metadata, 'namespace') or 'default'}/{name}" if _NAMESPACED[kind] else name
+    namespaced = _NAMESPACED.get(kind, True)
+    key = f"{read.text(metadata, 'namespace') or 'default'}/{name}" if namespaced else name
     return _Item(kind, key, found.raw, source, found.place.line)
 
 
@@ -352,7 +393,7 @@ class _Completion:
         """The object with namespace, uid and creation time; what it had stays."""
         metadata = read.mapping(raw, "metadata")
         filled = dict(metadata)
-        if _NAMESPACED[kind]:
+        if _NAMESPACED.get(kind, True):
             filled["namespace"] = key.partition("/")[0]
         if not metadata.get("uid"):
             filled["uid"] = self._uids.get((kind, key)) or f"{kind.kind.lower()}/{key}"

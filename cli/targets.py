@@ -9,6 +9,7 @@ from cli.errors import CommandError
 if TYPE_CHECKING:
     from cli.state import State
     from core.objects import Pod
+    from core.settings import Settings
 
 _PATTERN: Final = "[KIND/][NAMESPACE/]NAME"
 _KINDS: Final = {
@@ -42,10 +43,8 @@ def parse(text: str, given: str | None, default: Callable[[], str]) -> Target:
     if kind is not None and len(parts) > 1:
         parts = parts[1:]
     elif kind is None and len(parts) == 3:
-        known = ", ".join(sorted(set(_KINDS.values())))
-        raise CommandError(
-            f"{output.printable(parts[0])} is no kind that can be explained; those that can: {known}"
-        )
+        # Perhaps one of the table of workloads, which settings add to: `resolved` tells.
+        kind, parts = parts[0], parts[1:]
     kind = kind or "Pod"
     if len(parts) > 2 or not all(parts):
         raise CommandError(
@@ -59,6 +58,24 @@ def parse(text: str, given: str | None, default: Callable[[], str]) -> Target:
             )
         return Target(kind, *parts)
     return Target(kind, given or default(), parts[0])
+
+
+def resolved(target: Target, settings: "Settings") -> Target:
+    """The target with its kind as objects have it. Raises CommandError for one that nobody knows."""
+    from core.workloads import kinds_with
+
+    if target.kind in _KINDS.values():
+        return target
+    rows = kinds_with(settings.workloads).values()
+    named = target.kind.lower().partition(".")[0]
+    found = next((row.kind for row in rows if named in (row.kind.lower(), row.resource)), None)
+    if found is None:
+        own = sorted(set(_KINDS.values()))
+        known = ", ".join([*own, *sorted({row.kind for row in rows}.difference(own))])
+        raise CommandError(
+            f"{output.printable(target.kind)} is no kind that can be explained; those that can: {known}"
+        )
+    return target._replace(kind=found)
 
 
 def pods_of(state: "State", target: Target) -> list["Pod"]:

@@ -1,16 +1,20 @@
 """The table of the kinds of workloads: where their pod templates stand, and how many pods of each their controllers make.
 
-The webhook, `check`, `plan` and the chart's rules all go by it, and `docs/workloads.md` is generated from it. In each row of a
-kind that is not Kubernetes' own is where its schema was looked up.
+The webhook, `check`, `plan` and the chart's rules all go by it, and `docs/workloads.md` is generated from it. The setting
+`workloads` adds rows: who has settings goes by `kinds_with`. In each row of a kind that is not Kubernetes' own is where its schema was looked up.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from core import workload_readers
+from core.objects import raw as read
 from core.pod_sets import Maker, PodSet, Raw, at, joined, none, number, once
+from core.settings.workload import WorkloadRow
 
-__all__ = ["KINDS", "TABLE", "PodSet", "Raw", "Workload", "pod_sets"]
+__all__ = ["KINDS", "TABLE", "Kinds", "PodSet", "Raw", "Workload", "added", "kinds_with", "pod_sets"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,16 @@ class Workload:
     """What says how many of its pods start together."""
     namespaced: bool = True
     source: str = ""
+
+    def queue_of(self, raw: Raw) -> str:
+        """The queue that an object of the kind names where the row says; empty where it names none."""
+        *path, last = self.queue.split(".")
+        return read.text(read.mapping(raw, *path), last) if self.queue else ""
+
+    def gang_of(self, raw: Raw, otherwise: int) -> int:
+        """How many pods of an object start together."""
+        *path, last = self.gang.split(".")
+        return read.integer(read.mapping(raw, *path), last, otherwise) if self.gang else otherwise
 
 
 _RAY: Final = "KubeRay, ray.io/v1: headGroupSpec and workerGroupSpecs, each with a template; submitterPodTemplate of a RayJob"
@@ -214,11 +228,41 @@ TABLE: Final = (
         source="Spark operator, sparkoperator.k8s.io/v1beta2: annotations, gpu and template of driver and executor",
     ),
 )
-KINDS: Final = {(row.group, row.kind): row for row in TABLE}
-"""The rows by (group, kind)."""
+Kinds = Mapping[tuple[str, str], Workload]
+"""Rows by (group, kind)."""
+
+KINDS: Final[Kinds] = {(row.group, row.kind): row for row in TABLE}
+"""The rows that need no setting."""
 
 
-def pod_sets(group: str, kind: str, raw: Raw, *, nodes: int) -> list[PodSet]:
-    """What a workload of one of `KINDS` makes in a cluster of so many nodes that it may use; numbers below 0 count as 0."""
-    found = KINDS[group, kind].makes(raw, nodes)
+@cache
+def added(rows: tuple[WorkloadRow, ...]) -> tuple[Workload, ...]:
+    """The rows of the setting `workloads`."""
+    return tuple(map(_added, rows))
+
+
+@cache
+def kinds_with(rows: tuple[WorkloadRow, ...]) -> Kinds:
+    """All rows, those of the setting `workloads` too."""
+    return {**KINDS, **{(row.group, row.kind): row for row in added(rows)}}
+
+
+def _added(row: WorkloadRow) -> Workload:
+    count = number(*row.replicas) if row.replicas else once
+    return Workload(
+        row.group,
+        row.kind,
+        row.resource,
+        row.templates,
+        joined(*(at(path, count) for path in row.templates)),
+        " x ".join(row.replicas) or "1",
+        queue=row.queue,
+        gang=row.gang,
+        namespaced=not row.cluster_scoped,
+    )
+
+
+def pod_sets(group: str, kind: str, raw: Raw, *, nodes: int, kinds: Kinds = KINDS) -> list[PodSet]:
+    """What a workload of one of these kinds makes in a cluster of so many nodes that it may use; numbers below 0 count as 0."""
+    found = kinds[group, kind].makes(raw, nodes)
     return [PodSet(made.template, max(0, made.count), made.task, made.path, made.moved) for made in found]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
-from core.admission import PATHS, AdmissionRequest, ClusterView, Context, Decision, Rule, answer
+from core.admission import AdmissionRequest, ClusterView, Context, Decision, Rule, answer, paths_of
 from core.settings import Settings
 from kube import serving
 from kube.admission.endpoint import add_review_route
@@ -43,7 +43,7 @@ def add_routes(
     `view_source` is called once per request and must be cheap. `controllers` are the user names that may change what
     is protected. The body limit is that of the application.
     """
-    for path, rules in PATHS.items():
+    for path, rules in paths_of(settings).items():
         _add_route(app, path, rules, settings, view_source, controllers, metrics)
 
 

@@ -12,8 +12,10 @@ from core.admission.dispatch import (
     answer,
     creation_of,
     judge,
+    paths_of,
     resource_of,
     review,
+    rules_of,
 )
 from core.admission.request import Add, AdmissionRequest, Decision, Denial
 from core.admission.view import NOTHING_LISTED, ClusterView, Context
@@ -33,6 +35,8 @@ __all__ = [
     "answer",
     "creation_of",
     "judge",
+    "paths_of",
     "resource_of",
     "review",
+    "rules_of",
 ]

@@ -5,6 +5,7 @@ The webhook's routes, `review`, `check` and the offline server all read it, so t
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from core import reasons
@@ -13,8 +14,9 @@ from core.admission.request import ALLOWED, CREATE, DELETE, UPDATE, AdmissionReq
 from core.admission.view import ClusterView, Context
 from core.objects import raw as read
 from core.settings import Settings
+from core.settings.workload import WorkloadRow
 from core.violations import Findings, Violation
-from core.workloads import KINDS
+from core.workloads import KINDS, added
 
 Mutate = Callable[[AdmissionRequest, Context], Decision]
 Judge = Callable[[AdmissionRequest, Context, Findings], None]
@@ -106,30 +108,47 @@ def _others() -> Iterator[Rule]:
 
 
 RULES: Final = (*OWN_RULES, *_others())
+"""All that need no setting."""
 
 
-def _by_path() -> dict[str, tuple[Rule, ...]]:
+def rules_of(settings: Settings) -> tuple[Rule, ...]:
+    """All rules: those for the kinds that the setting `workloads` adds as well."""
+    return _with_added(settings.workloads)
+
+
+@cache
+def _with_added(rows: tuple[WorkloadRow, ...]) -> tuple[Rule, ...]:
+    more = (_workload(row.group, row.resource, row.kind, workloads.with_pod_sets(row)) for row in added(rows))
+    return (*RULES, *more)
+
+
+def paths_of(settings: Settings) -> Mapping[str, tuple[Rule, ...]]:
+    """Every path and its rules, as `rules_of` has them."""
+    return _by_path(rules_of(settings))
+
+
+def _by_path(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:
     """Every path and its rules; a workload is served at `/validate/<resource>` as well."""
     table: dict[str, list[Rule]] = {}
-    for rule in RULES:
+    for rule in rules:
         table.setdefault(rule.path, []).append(rule)
         if rule.path == VALIDATE_WORKLOADS:
             table.setdefault(f"/validate/{rule.resource}", []).append(rule)
     return {path: tuple(rules) for path, rules in table.items()}
 
 
-PATHS: Final[Mapping[str, tuple[Rule, ...]]] = _by_path()
+PATHS: Final[Mapping[str, tuple[Rule, ...]]] = _by_path(RULES)
 
 
-def resource_of(group: str, kind: str) -> str:
+def resource_of(group: str, kind: str, rules: Iterable[Rule] = RULES) -> str:
     """The resource (lower-case plural) of a kind that has rules; empty for any other kind."""
-    return next((rule.resource for rule in RULES if (rule.group, rule.kind) == (group, kind)), "")
+    return next((rule.resource for rule in rules if (rule.group, rule.kind) == (group, kind)), "")
 
 
-def creation_of(raw: Mapping[str, Any]) -> AdmissionRequest | None:
+def creation_of(raw: Mapping[str, Any], rules: Iterable[Rule] = RULES) -> AdmissionRequest | None:
     """The request that would create this object; None when its kind has no rules."""
     group, kind = read.text(raw, "apiVersion").rpartition("/")[0], read.text(raw, "kind")
-    resource = resource_of(group, kind)
+    resource = resource_of(group, kind, rules)
     if not resource:
         return None
     metadata = read.mapping(raw, "metadata")
@@ -145,11 +164,11 @@ def creation_of(raw: Mapping[str, Any]) -> AdmissionRequest | None:
     )
 
 
-def judge(request: AdmissionRequest, context: Context, rules: Iterable[Rule] = RULES) -> Findings:
-    """Everything that the validating ones of these rules find, each thing once."""
+def judge(request: AdmissionRequest, context: Context, rules: Iterable[Rule] | None = None) -> Findings:
+    """Everything that the validating ones of these rules find, each thing once; of all rules where none are given."""
     found = Findings()
     try:
-        for rule in rules:
+        for rule in rules_of(context.settings) if rules is None else rules:
             if rule.judge is not None and rule.applies(request):
                 rule.judge(request, context, found)
     except RecursionError:
@@ -176,14 +195,15 @@ def review(
     settings: Settings,
     *,
     controllers: frozenset[str] = frozenset(),
-    rules: Iterable[Rule] = RULES,
+    rules: Iterable[Rule] | None = None,
 ) -> Decision:
-    """The answer to one request by all rules, as the API server would combine them.
+    """The answer to one request by these rules, or all, as the API server would combine them.
 
     No mutation here changes what the validation looks at, so both judge the object as it came. `controllers` are
     the accounts that may do what is protected. Never raises, whatever JSON the objects hold.
     """
-    context, rules = Context(view, settings, controllers), tuple(rules)
+    context = Context(view, settings, controllers)
+    rules = rules_of(settings) if rules is None else tuple(rules)
     verdict = _verdict(request, judge(request, context, rules))
     if verdict.denial is not None:
         return verdict

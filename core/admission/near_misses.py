@@ -15,7 +15,7 @@ from core.objects import raw as read
 from core.objects.pod_resources import aggregate, extended
 from core.settings import Settings
 from core.violations import Hint, child, show
-from core.workloads import KINDS, pod_sets
+from core.workloads import KINDS, Kinds, kinds_with, pod_sets
 
 _POD_KEYS: Final = (
     names.CARD_NAME_ANNOTATION,
@@ -46,25 +46,27 @@ _QUEUE_SECTIONS: Final = (("capability",), ("deserved",), ("guarantee", "resourc
 
 def hints(group: str, kind: str, raw: Mapping[str, Any], settings: Settings, *, offline: bool) -> list[Hint]:
     """The near misses of one object, the first few. `offline`: no nodes are known, so names have to do for cards."""
-    what = group, kind
+    what, kinds = (group, kind), kinds_with(settings.workloads)
     found = (
-        *_keys(what, raw),
+        *_keys(what, raw, kinds),
         *(_capability(raw) if what == _QUEUE else ()),
         *(
             hint
-            for place, pod in pods_of(group, kind, raw)
+            for place, pod in pods_of(group, kind, raw, kinds)
             for hint in _pod(place, pod, settings, offline=offline)
         ),
     )
     return list(islice(dict.fromkeys(found), _TOLD))
 
 
-def pods_of(group: str, kind: str, raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def pods_of(
+    group: str, kind: str, raw: Mapping[str, Any], kinds: Kinds = KINDS
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(path prefix, pod or template) of every pod that the object is or describes."""
     if (group, kind) == _POD:
         yield "", raw
-    elif (group, kind) in KINDS:
-        for made in pod_sets(group, kind, raw, nodes=0):
+    elif (group, kind) in kinds:
+        for made in pod_sets(group, kind, raw, nodes=0, kinds=kinds):
             # Of parts that stand in several places nobody could say which one is meant.
             if not made.moved:
                 yield f"{made.path}.", made.template
@@ -73,10 +75,10 @@ def pods_of(group: str, kind: str, raw: Mapping[str, Any]) -> Iterator[tuple[str
 # -- keys --------------------------------------------------------------------------------------------------------
 
 
-def _keys(what: tuple[str, str], raw: Mapping[str, Any]) -> Iterator[Hint]:
+def _keys(what: tuple[str, str], raw: Mapping[str, Any], kinds: Kinds) -> Iterator[Hint]:
     """Annotations of the object, and of the pods that it describes."""
     read_here: tuple[str, ...] = _QUEUE_KEYS if what == _QUEUE else _GROUP_KEYS if what in _GROUPS else ()
-    pods = list(pods_of(*what, raw))
+    pods = list(pods_of(*what, raw, kinds))
     if what != _POD:
         yield from _among(raw, "", read_here, pods)
     for prefix, pod in pods:

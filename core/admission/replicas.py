@@ -1,6 +1,7 @@
 """How much of its queue's quota a workload needs with all its pods: more than there is means that some of them wait."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from core import reasons
@@ -13,7 +14,7 @@ from core.objects import job
 from core.objects import raw as read
 from core.objects.draft import Draft
 from core.violations import Hint, show
-from core.workloads import KINDS, pod_sets
+from core.workloads import kinds_with, pod_sets
 
 
 def hints(group: str, kind: str, raw: Mapping[str, Any], context: Context) -> Iterator[Hint]:
@@ -22,12 +23,14 @@ def hints(group: str, kind: str, raw: Mapping[str, Any], context: Context) -> It
     `nodes` of a DaemonSet are not counted. Of a queue that is not in view nothing is said.
     """
     queues = context.view.queues
-    if queues is None or (group, kind) not in KINDS or not context.settings.features.cards:
+    kinds = kinds_with(context.settings.workloads)
+    if queues is None or (group, kind) not in kinds or not context.settings.features.cards:
         return
-    volcano_job = job.project(raw) if group == "batch.volcano.sh" else None
+    named = kinds[group, kind].queue_of(raw)
+    volcano_job = replace(job.project(raw), queue=named) if named or group == "batch.volcano.sh" else None
     namespace = read.text(read.mapping(raw, "metadata"), "namespace")
     needs: dict[tuple[str, str], tuple[int, int]] = {}
-    for made in pod_sets(group, kind, raw, nodes=0):
+    for made in pod_sets(group, kind, raw, nodes=0, kinds=kinds):
         draft = Draft.of(made.template, namespace=namespace, job=volcano_job)
         cards, destination = draft.cards, destination_of(draft, context)
         if not cards or destination is None:

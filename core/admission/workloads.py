@@ -71,14 +71,24 @@ def _judge_made(
     spec = read.mapping(request.object, "spec")
     # Where the queue stands in the spec, it is the spec of a Volcano Job, whose controller hands its scheduler on.
     scheduler = read.text(spec, "schedulerName") or _JOB_SCHEDULER if row.queue else names.DEFAULT_SCHEDULER
-    draft = Draft.of(made.template, f"{made.path}.", namespace=namespace_of(request), scheduler=scheduler)
+    # What names the queue of its pods decides as a Volcano Job does.
+    queue = row.queue_of(request.object)
+    owner = replace(job.project(request.object), queue=queue) if queue else None
+    draft = Draft.of(
+        made.template, f"{made.path}.", namespace=namespace_of(request), scheduler=scheduler, job=owner
+    )
     here = Findings()
     if draft.typed:
         templates.judge(draft, context, here)
     else:
         here.violations += shapes.template(made.template, made.path)
-    found.violations += [replace(each, path=made.place(each.path)) for each in here.violations]
-    found.hints += [replace(each, path=made.place(each.path)) for each in here.hints]
+    found.violations += [replace(each, path=_place(each.path, row, made)) for each in here.violations]
+    found.hints += [replace(each, path=_place(each.path, row, made)) for each in here.hints]
+
+
+def _place(path: str, row: Workload, made: PodSet) -> str:
+    """Where in the object stands what was found; the queue of a Volcano Job is where the row says."""
+    return row.queue if row.queue and path == "spec.queue" else made.place(path)
 
 
 def judge_volcano_job(request: AdmissionRequest, context: Context, found: Findings) -> None:

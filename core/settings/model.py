@@ -25,6 +25,7 @@ from core.settings.values import (
     ResourceNames,
     Seconds,
 )
+from core.settings.workload import WorkloadRows
 
 AtLeastOne = Annotated[StrictInt, Field(ge=1)]
 
@@ -246,5 +247,7 @@ class Settings(Section):
     extender: ExtenderSettings = ExtenderSettings()
     discovery: tuple[DiscoveryRow, ...] = ()
     """Rows that come before those of the table by which cards are found."""
+    workloads: WorkloadRows = ()
+    """Kinds that make pods from templates, beside those of the table of workloads."""
     scheduler_names: Annotated[Names, Field(min_length=1)] = ("volcano", "default-scheduler")
     """Schedulers whose pods are gated."""

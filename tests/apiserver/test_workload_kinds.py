@@ -9,11 +9,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+import yaml
 
 from core import names
-from core.workloads import KINDS, Workload
+from core.settings import parse
+from core.workloads import Workload, kinds_with
 from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
+from hack.pages.workloads import EXAMPLE
 from tests.builders.workloads import SAMPLES, Sample
 
 CARD_NAME = "metadata.annotations[volcano.sh/card.name]"
@@ -29,7 +32,9 @@ def template(card: str) -> dict[str, Any]:
 
 
 def row(sample: Sample) -> Workload:
-    return KINDS[sample.api_version.rpartition("/")[0], sample.kind]
+    return kinds_with(parse({"workloads": OWN})[0].workloads)[
+        sample.api_version.rpartition("/")[0], sample.kind
+    ]
 
 
 def definition(sample: Sample) -> dict[str, Any]:
@@ -60,13 +65,22 @@ def _served(made: dict[str, Any]) -> dict[str, Any]:
 
 
 SERVICE = Sample("InferenceService", "serving.kserve.io/v1beta1", lambda _: {}, (), ())
-KNOWN = (*SAMPLES, SERVICE)
+OWN: list[dict[str, Any]] = yaml.safe_load(EXAMPLE)["workloads"]
+"""A kind that only the values of the chart name."""
+ADDED = Sample(
+    "TrainingJob",
+    "batch.example.com/v1",
+    lambda made: {"queue": "default", "roles": [{"name": "leader", "template": made}]},
+    ("spec.roles[0].template",),
+    (1,),
+)
+KNOWN = (*SAMPLES, SERVICE, ADDED)
 
 
 @pytest.fixture(scope="module")
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
     """The chart with its webhook and without a controller, and the definitions of all kinds."""
-    with Installation(control_plane, controller=0) as installed:
+    with Installation(control_plane, controller=0, values={"workloads": OWN}) as installed:
         for sample in KNOWN:
             control_plane.api.create(definition(sample)).expect(201, 409)
         for sample in KNOWN:

@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
-from core import names
+from core import names, settings
 from core.dra.amounts import DeviceKey
-from core.workloads import TABLE
+from core.workloads import TABLE, added
+from hack.installation import rendering
+from hack.pages.workloads import EXAMPLE
 from tests.chart.conftest import NAMESPACE, Render, Rendered
 
 OWN_NAMESPACES = {"kube-system", "kube-node-lease", NAMESPACE}
@@ -75,18 +78,43 @@ def test_the_webhook_entries(defaults: Rendered) -> None:
     assert found == ENTRIES
 
 
-def test_every_kind_of_the_table_of_workloads_is_sent_and_no_other(defaults: Rendered) -> None:
-    sent = {
+def sent_workloads(rendered: Rendered) -> set[tuple[str, str, bool]]:
+    return {
         (group, resource, rule["scope"] == "Namespaced")
-        for entry in defaults.webhooks().values()
+        for entry in rendered.webhooks().values()
         if entry["clientConfig"]["service"].get("path") == "/validate/workloads"
         for rule in entry["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
+    } - {("scheduling.volcano.sh", "podgroups", True)}
+
+
+def test_every_kind_of_the_table_of_workloads_is_sent_and_no_other(defaults: Rendered) -> None:
+    assert sent_workloads(defaults) == {(row.group, row.resource, row.namespaced) for row in TABLE}
+
+
+def test_kinds_that_the_values_add_are_sent_and_known_to_the_processes(render: Render) -> None:
+    own = yaml.safe_load(EXAMPLE)["workloads"]
+    cluster = {**own[0], "kind": "TrainingPlan", "resource": "trainingplans", "clusterScoped": True}
+    rendered = render({"workloads": [*own, cluster]})
+    assert sent_workloads(rendered) == {
+        *((row.group, row.resource, row.namespaced) for row in TABLE),
+        ("batch.example.com", "trainingjobs", True),
+        ("batch.example.com", "trainingplans", False),
     }
-    assert sent - {("scheduling.volcano.sh", "podgroups", True)} == {
-        (row.group, row.resource, row.namespaced) for row in TABLE
-    }
+    parsed, warnings = settings.parse(rendered.settings())
+    assert [row.resource for row in added(parsed.workloads)] == ["trainingjobs", "trainingplans"]
+    assert warnings == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"group": "nodots"}, {"templates": ["template"]}, {"resource": "Jobs"}, {"queues": "spec.queue"}],
+)
+def test_values_that_add_a_bad_row_are_refused(render: Render, change: dict[str, Any]) -> None:
+    own = yaml.safe_load(EXAMPLE)["workloads"]
+    with pytest.raises(rendering.RenderError, match="workloads"):
+        render({"workloads": [{**own[0], **change}]})
 
 
 def test_entries_call_services_that_exist_and_bring_no_certificate(any_values: Rendered) -> None:
