@@ -44,14 +44,23 @@ def _is_new(raw: Raw) -> bool:
     One that carries our gate has been through admission, whatever was cut away since.
     """
     from core.admission.protection import gated
-    from core.names import is_record
     from core.objects import raw as read
 
     if not _is_unseen(raw) or gated(raw) or read.text(read.mapping(raw, "spec"), "nodeName"):
         return False
     if read.text(read.mapping(raw, "status"), "phase"):
         return False
-    return not any(is_record(key) for key in read.texts(raw, "metadata", "annotations"))
+    return not _was_let_in(read.texts(raw, "metadata", "annotations"))
+
+
+def _was_let_in(annotations: Mapping[str, str]) -> bool:
+    """Whether a lift has left its record. Any other key of ours on a new pod somebody else has written: admission refuses it."""
+    from core import names
+    from core.cards.assigned import read_assigned
+
+    if read_assigned(annotations.get(names.ASSIGNED_ANNOTATION, "")) is not None:
+        return True
+    return any(annotations.get(key) for key in names.LET_IN - {names.ASSIGNED_ANNOTATION})
 
 
 def _is_unseen(raw: Raw) -> bool:

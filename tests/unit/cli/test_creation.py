@@ -60,12 +60,44 @@ def test_it_is_the_last_in_line(run: Run) -> None:
     [
         ("metadata:", "metadata:\n  uid: u1"),
         ("metadata:", 'metadata:\n  creationTimestamp: "2026-01-01T00:00:00Z"'),
-        ("annotations: {", 'annotations: {cardquota.io/assigned: "{}", '),
+        ("annotations: {", """annotations: {cardquota.io/assigned: '{"NVIDIA-H200": 1}', """),
+        ("annotations: {", "annotations: {cardquota.io/queue: team, "),
+        ("annotations: {", 'annotations: {cardquota.io/lifted: "true", '),
     ],
-    ids=["uid", "creation time", "record"],
+    ids=["uid", "creation time", "cards on record", "queue on record", "record of earlier versions"],
 )
 def test_a_pod_that_somebody_has_stored_is_what_it_is(run: Run, trace: tuple[str, str]) -> None:
     assert decisions(run, cluster() + NEW.replace(*trace, 1)) == {"new": "reserved"}
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [
+        "cardquota.io/anything: x",
+        'cardquota.io/assigned: "{}"',
+        "cardquota.io/assigned: rubbish",
+        """cardquota.io/assigned: '{"NVIDIA-H200": -1}'""",
+        'cardquota.io/queue: ""',
+        'cardquota.io/gang: "2"',
+        "cardquota.io/node: n1",
+        'cardquota.io/lifted: ""',
+        'vke.volcengine.com/assumed: "true"',
+        'vke.volcengine.com/gpu-index-container-c: "0"',
+    ],
+)
+def test_a_new_pod_with_keys_of_ours_that_are_no_record_is_refused_as_admission_does(
+    run: Run, stray: str
+) -> None:
+    """It holds nothing: nobody but the controller writes them, and this one has been through no lift."""
+    state = cluster() + NEW.replace("annotations: {", f"annotations: {{{stray}, ", 1)
+    outcome = run("plan", "--state", "-", "-o", "json", stdin=state)
+    found = json.loads(outcome.out)
+    assert (found["pods"]["default/new"]["decision"], found["pods"]["default/new"]["reason"]) == (
+        "ignored",
+        "RecordProtected",
+    )
+    assert found["queues"]["team"]["reserved"] == {}
+    assert "would be refused" in outcome.err
 
 
 @pytest.mark.parametrize(
