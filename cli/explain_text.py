@@ -38,10 +38,21 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     if not report["object"].startswith("Pod "):
         told = ", ".join(f"{count} {_TOLD[decision]}" for decision, count in counts.items())
         yield f"{report['object']}: {told or 'no pods'}"
-    for key, why in report.get("refused", {}).items():
-        yield f"Pod {key} would be refused: {why['reason']}: {why['message']}"
+    yield from refusals(report.get("refused", {}))
     if "pod" in report:
         yield from of_pod(report)
+
+
+def refusals(refused: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """What admission says of new pods, by key; of several of which it says the same once."""
+    alike: dict[str, list[str]] = {}
+    for key, why in refused.items():
+        message = why["message"].removeprefix(f"Pod {key} is refused: ")
+        alike.setdefault(f"{why['reason']}: {message}", []).append(key)
+    for told, keys in alike.items():
+        more = len(keys) - 1
+        others = f" and {more} more pod{'' if more == 1 else 's'}" if more else ""
+        yield f"Pod {keys[0]}{others} would be refused: {told}"
 
 
 def of_pod(report: Mapping[str, Any]) -> Iterator[str]:

@@ -53,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
 
     settings, state = cluster.read(options, needs=(NODE, POD))
     key = options.pod if "/" in options.pod else f"{cluster.default_namespace(options)}/{options.pod}"
+    if key in state.refused:
+        return _refused(options, key, output.why(state.refused[key]))
     pod = next((pod for pod in state.pods if pod.key == key), None)
     if pod is None:
         raise CommandError(
@@ -81,6 +83,18 @@ def run(options: argparse.Namespace) -> int:
         if beyond is not None or gate is not None:
             print()
         print(output.table(_HEADER, [_row(name, node) for name, node in nodes.items()]))
+    return 0
+
+
+def _refused(options: argparse.Namespace, key: str, why: Mapping[str, str]) -> int:
+    """Says what admission says of a new pod: there will be none to place."""
+    from cli import explain_text
+
+    if options.output in {"json", "yaml"}:
+        output.print_document(options.output, {"pod": key, "refused": why, "nodes": {}})
+    elif options.output == "text":
+        for line in explain_text.refusals({key: why}):
+            print(output.printable(line))
     return 0
 
 

@@ -101,6 +101,40 @@ class TestCards:
         assert "gate" not in report
 
 
+REFUSED = (
+    "Pod default/new would be refused: CardNameMalformed: metadata.annotations[volcano.sh/card.name]: "
+    'Invalid value: "A||B": has an empty alternative: | stands between two card names\n'
+)
+
+
+@pytest.mark.parametrize("command", ["place", "explain"])
+def test_a_new_pod_that_admission_refuses_is_answered_with_its_words(run: Run, command: str) -> None:
+    """And no node is shown for it: it will never exist."""
+    state = STATE + POD % ("new", "A||B", "team", "")
+    outcome = run(command, "new", "--state", "-", stdin=state)
+    assert (outcome.status, outcome.out) == (0, REFUSED)
+    report = json.loads(run(command, "new", "--state", "-", "-o", "json", stdin=state).out)
+    if command == "place":
+        assert report["nodes"] == {}
+        assert report["refused"]["reason"] == "CardNameMalformed"
+    else:
+        assert report["refused"]["default/new"]["reason"] == "CardNameMalformed"
+        assert "decision" not in report
+
+
+def test_pods_of_a_workload_that_are_refused_for_the_same_reason_are_told_once(run: Run) -> None:
+    template = {
+        "metadata": {"annotations": {"volcano.sh/card.name": "A||B"}},
+        "spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]},
+    }
+    spec = {"replicas": 3, "template": template}
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "new"}, "spec": spec}
+    outcome = run("explain", "deploy/new", "--state", "-", stdin=STATE + json.dumps(made))
+    assert outcome.out == "Deployment default/new: no pods\n" + REFUSED.replace(
+        "default/new", "default/new-0 and 2 more pods"
+    )
+
+
 def test_what_does_not_apply_is_left_out(run: Run) -> None:
     for node in placed(run, "cpu").values():
         assert node == {"fits": True, "reasons": [], "unresolvable": False}
