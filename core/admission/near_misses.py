@@ -33,6 +33,7 @@ _QUEUE_KEYS: Final = (
     names.NAMESPACE_SELECTOR_ANNOTATION,
 )
 _GROUP_KEYS: Final = (names.CARD_REQUEST_ANNOTATION,)
+_NAMESPACE_KEYS: Final = (names.QUEUE_NAME_ANNOTATION, names.DEFAULT_CARD_ANNOTATION)
 _DOMAINS: Final = frozenset(key.partition("/")[0] for key in (*_POD_KEYS, *_QUEUE_KEYS, *_GROUP_KEYS))
 _TOLD: Final = 20
 _CLOSE: Final = 0.8
@@ -40,7 +41,15 @@ _CLOSE: Final = 0.8
 _POD: Final = ("", "Pod")
 _QUEUE: Final = ("scheduling.volcano.sh", "Queue")
 _JOB: Final = ("batch.volcano.sh", "Job")
-_GROUPS: Final = (_JOB, ("scheduling.volcano.sh", "PodGroup"))
+_GROUP: Final = ("scheduling.volcano.sh", "PodGroup")
+_NAMESPACE: Final = ("", "Namespace")
+_READ: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    _QUEUE: _QUEUE_KEYS,
+    _JOB: _GROUP_KEYS,
+    _GROUP: _GROUP_KEYS,
+    _NAMESPACE: _NAMESPACE_KEYS,
+}
+"""What is read on an object itself that is no pod."""
 _QUEUE_SECTIONS: Final = (("capability",), ("deserved",), ("guarantee", "resource"))
 
 
@@ -77,10 +86,9 @@ def pods_of(
 
 def _keys(what: tuple[str, str], raw: Mapping[str, Any], kinds: Kinds) -> Iterator[Hint]:
     """Annotations of the object, and of the pods that it describes."""
-    read_here: tuple[str, ...] = _QUEUE_KEYS if what == _QUEUE else _GROUP_KEYS if what in _GROUPS else ()
     pods = list(pods_of(*what, raw, kinds))
     if what != _POD:
-        yield from _among(raw, "", read_here, pods)
+        yield from _among(raw, "", _READ.get(what, ()), pods)
     for prefix, pod in pods:
         yield from _among(pod, prefix, _POD_KEYS, [])
 

@@ -1,14 +1,20 @@
 """A page that is followed command by command: its files are written, its commands run, and what they print is what it says."""
 
+import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from hack.controlplane import WaitError, wait_for
+import yaml
 
+from hack.controlplane import ControlPlane, WaitError, wait_for
+
+_ROOT: Final = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# ([\w.-]+\.yaml)\n")
 _ONCE = ("apply", "annotate", "delete", "patch", "set", "label", "create")
@@ -48,6 +54,42 @@ def commands(page: str) -> Iterator[Command]:
                 yield Command(command, tuple(expected))
 
 
+def administrator(plane: ControlPlane, namespace: str, folder: Path) -> dict[str, str]:
+    """An environment with both commands on the PATH, and a kubeconfig of an administrator in a namespace."""
+    config = yaml.safe_load(plane.admin_kubeconfig.read_text("utf-8"))
+    for context in config["contexts"]:
+        context["context"]["namespace"] = namespace
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config), "utf-8")
+    programs = folder / "bin"
+    programs.mkdir()
+    (programs / "kubectl").symlink_to(plane.binary("kubectl"))
+    (programs / "cardquota").write_text(f'#!/bin/sh\nexec {sys.executable} -m cli "$@"\n', "utf-8")
+    (programs / "cardquota").chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "KUBECONFIG": str(kubeconfig),
+        "PYTHONPATH": str(_ROOT),
+    }
+
+
+def run(command: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """Run a command in a folder, as a shell does, and return all that it prints."""
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
+
+
 def follow(page: str, folder: Path, environment: Mapping[str, str]) -> None:
     """Do what the page says in a folder. Raises AssertionError with what was printed where that is not what it says."""
     for name, text in files(page).items():
@@ -57,18 +99,7 @@ def follow(page: str, folder: Path, environment: Mapping[str, str]) -> None:
 
         def right(command: Command = command) -> bool:
             nonlocal printed
-            done = subprocess.run(
-                command.text,
-                shell=True,
-                cwd=folder,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            printed = done.stdout
+            printed = run(command.text, folder, environment)
             return command.matches(printed)
 
         try:

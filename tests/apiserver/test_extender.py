@@ -18,7 +18,7 @@ from hack.install import Installation
 from tests.apiserver.cluster import Cluster, Object, samples, unique
 from tests.apiserver.manifests import pod, share_pod
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "kube-scheduler.yaml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pods-without-gpu" / "kube-scheduler.yaml"
 RECORDED = Path(__file__).parents[1] / "data" / "extender"
 LIMIT = "volcano.sh/crossquota-cpu"
 

@@ -1,17 +1,14 @@
 """docs/quickstart.md is true: followed command by command on a real control plane, it ends as it says."""
 
-import os
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import gpu_node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster
-from tests.apiserver.following import commands, files, follow
+from tests.apiserver.following import administrator, commands, files, follow
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
@@ -19,23 +16,7 @@ PAGE = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
 
 @pytest.fixture
 def environment(control_plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> dict[str, str]:
-    """Both commands on the PATH, and a kubeconfig of an administrator whose namespace is the test's."""
-    config = yaml.safe_load(control_plane.admin_kubeconfig.read_text("utf-8"))
-    for context in config["contexts"]:
-        context["context"]["namespace"] = cluster.namespace
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(config), "utf-8")
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "kubectl").symlink_to(control_plane.binary("kubectl"))
-    (programs / "cardquota").write_text(f'#!/bin/sh\nexec {sys.executable} -m cli "$@"\n', "utf-8")
-    (programs / "cardquota").chmod(0o755)
-    return {
-        **os.environ,
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "KUBECONFIG": str(kubeconfig),
-        "PYTHONPATH": str(ROOT),
-    }
+    return administrator(control_plane, cluster.namespace, tmp_path)
 
 
 def test_the_quick_start_ends_as_it_says(

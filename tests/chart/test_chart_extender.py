@@ -115,7 +115,7 @@ def test_without_crossquota_its_annotations_are_not_sent(render: Render) -> None
 def test_the_kube_scheduler_example_calls_the_service_by_a_name_in_its_certificate(
     defaults: Rendered,
 ) -> None:
-    (extender,) = example("kube-scheduler.yaml")["extenders"]
+    (extender,) = example("pods-without-gpu/kube-scheduler.yaml")["extenders"]
     host = extender["tlsConfig"]["serverName"]
     assert extender["urlPrefix"] == f"https://{host}:8443/kube"
     assert {"name": "kube-extender", "containerPort": 8443} in container_ports(defaults)
@@ -131,7 +131,9 @@ def test_the_kube_scheduler_example_calls_the_service_by_a_name_in_its_certifica
 
 
 def test_the_volcano_example_calls_the_plain_service(defaults: Rendered) -> None:
-    configuration = yaml.safe_load(example("volcano-scheduler.yaml")["data"]["volcano-scheduler.conf"])
+    configuration = yaml.safe_load(
+        example("beside-volcano/volcano-scheduler.yaml")["data"]["volcano-scheduler.conf"]
+    )
     plugins = [plugin for tier in configuration["tiers"] for plugin in tier["plugins"]]
     arguments = next(plugin["arguments"] for plugin in plugins if plugin["name"] == "extender")
     service = defaults.one("Service", "cardquota-extender")["metadata"]
@@ -142,7 +144,9 @@ def test_the_volcano_example_calls_the_plain_service(defaults: Rendered) -> None
 
 
 def test_the_example_for_volcano_starts_gangs_whose_tasks_are_spread_over_several_cards() -> None:
-    configuration = yaml.safe_load(example("volcano-scheduler.yaml")["data"]["volcano-scheduler.conf"])
+    configuration = yaml.safe_load(
+        example("beside-volcano/volcano-scheduler.yaml")["data"]["volcano-scheduler.conf"]
+    )
     assert {each["name"]: each["arguments"] for each in configuration["configurations"]} == {
         action: {"predicateErrorCacheEnable": False}
         for action in ("allocate", "backfill", "preempt", "reclaim")

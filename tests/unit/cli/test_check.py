@@ -104,13 +104,18 @@ def test_warnings_alone_are_no_failure(run: Run) -> None:
 
 @pytest.mark.parametrize(("through", "code"), [("true", "CardQuotaAboveParent"), ("false", "CardQuotaInert")])
 def test_clean_manifests_say_nothing(run: Run, tmp_path: Path, through: str, code: str) -> None:
-    """One of the examples is a tree of queues that share on purpose more than there is: that alone is told."""
+    """Nothing is told of the examples but what those of them that are about it do on purpose."""
     settings = tmp_path / "cardquota.yaml"
     settings.write_text(f"cards: {{hierarchy: {through}}}")
-    outcome = run("check", "--config", settings, ROOT / "examples")
+    outcome = run("check", "--config", settings, "-R", ROOT / "examples")
     assert outcome.status == 0
-    told = {(Path(line.split(":")[0]).name, line.split()[2]) for line in outcome.out.splitlines()}
-    assert told == {("queue-tree.yaml", code)}
+    told = {(Path(line.split(":")[0]).parent.name, line.split()[2]) for line in outcome.out.splitlines()}
+    assert told == {
+        ("autoscaled", "BeyondQuota"),
+        ("gpus-only-by-quota", "CardNameMissing"),
+        ("parts-of-cards", "BeyondQuota"),
+        ("queue-tree", code),
+    }
     assert json.loads(run("check", "-o", "json", "-").out) == {"errors": 0, "warnings": 0, "findings": []}
 
 
@@ -462,6 +467,12 @@ class TestCommonMistakes:
         assert finding["message"].endswith(f"put it into {TEMPLATE}")
         both = a_deployment("{volcano.sh/card.name: A}", "{volcano.sh/card.name: A}", limits=GPU)
         assert lint(run, both) == []
+
+    def test_namespaces(self, run: Run) -> None:
+        """The queue and the card of its pods are read there, and nothing else."""
+        known = "{scheduling.volcano.sh/queue-name: q, cardquota.io/default-card: A, volcano.sh/card.name: A}"
+        text = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: n, annotations: {known}}}\n"
+        assert lint(run, text) == [("KeyUnread", "metadata.annotations[volcano.sh/card.name]")]
 
     def test_queues(self, run: Run) -> None:
         text = (

@@ -87,7 +87,7 @@ def test_start_imports_neither_servers_nor_clients() -> None:
     """A check in an editor must not pay for what only the processes need."""
     code = "import sys; from cli.main import main; main(['check', sys.argv[1]]); print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(ROOT / "examples" / "queue.yaml")],
+        [sys.executable, "-c", code, str(ROOT / "examples" / "set-a-quota" / "queue.yaml")],
         capture_output=True,
         text=True,
         timeout=60,
