@@ -119,6 +119,10 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
         shut = f"; {stock['onClosedNodes']} more on nodes that take no pods now" if closed else ""
         reserved = f"; {stock['reserved']} for pods without a node yet" if milli(stock["reserved"]) else ""
         yield row("Cards", f"{card}: {stock['free']} of {stock['total']} are free{best}{reserved}{shut}")
+    for one in report.get("illLabelled", ()):
+        more = one["nodes"] - 1
+        others = f" and {more} more node{'' if more == 1 else 's'}" if more else ""
+        yield from _wrapped("Passed over", f"node {one['node']}{others}: {one['message']}")
     if "start" in report:
         yield from _wrapped("May start", _start(report["start"]))
     if report.get("startUnknown"):

@@ -7,6 +7,7 @@ from typing import Final
 from core import reasons
 from core.answers.ending import ROOM, end_pods, leave_line
 from core.answers.holders import Holder, holders_of, holders_on_nodes
+from core.answers.ill_labelled import IllLabelled, ill_labelled
 from core.answers.line import Place, place_of, unit_of
 from core.answers.mending import correct_card, mend_group, mend_queue, name_another_card, take_gates
 from core.answers.raising import QUOTA, raise_quota
@@ -54,6 +55,8 @@ class Explanation:
     stock: tuple[Stock, ...]
     beyond_nodes: Beyond | None
     """Set where no node could ever hold the pod."""
+    ill_labelled: tuple[IllLabelled, ...]
+    """Of a pod that waits."""
     remedies: tuple[Remedy, ...]
     all_tried: bool
     """Whether everything was tried that might help."""
@@ -145,6 +148,7 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         holders=holders,
         stock=stock,
         beyond_nodes=beyond,
+        ill_labelled=tuple(ill_labelled(ledger, entry.pod)) if hold is not None else (),
         remedies=tuple(found),
         all_tried=complete,
     )

@@ -8,6 +8,7 @@ from typing import Final
 
 from core.answers.explain import STANDS, Explanation, blamed, together
 from core.answers.holders import holders_in_steps, holders_on_nodes_in_steps
+from core.answers.ill_labelled import ill_labelled_in_steps
 from core.answers.line import place_among, unit_among
 from core.answers.shortage import counted, shortest_for
 from core.answers.stock import beyond_nodes, stock_in_steps
@@ -31,6 +32,8 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
         return None
     units = (yield from units_of(ledger, entry.queue)) if entry.stage is Stage.WAITING else []
     stock = yield from stock_in_steps(ledger, entry)
+    waiting = entry.stage is Stage.WAITING
+    ill = (yield from ill_labelled_in_steps(ledger, entry.pod)) if waiting else []
     entry = ledger.entry(uid)
     if entry is None:
         return None
@@ -57,6 +60,7 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
         holders=tuple(holders),
         stock=tuple(stock),
         beyond_nodes=beyond_nodes(ledger, entry),
+        ill_labelled=tuple(ill),
         remedies=(),
         all_tried=False,
     )

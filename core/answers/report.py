@@ -1,7 +1,7 @@
 """An explanation as JSON: what `explain` prints, and what the leader answers with as far as its asker may know it."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from core.answers.explain import Explanation
 from core.answers.holders import Holder
@@ -12,6 +12,8 @@ from core.quantity import render_amounts
 from core.queues.amounts import total
 from core.queues.ledger import Ledger
 from core.queues.narrowed import narrowed
+
+_MOST_REASONS: Final = 10
 
 Sees = Callable[[str], bool]
 """Whether pods of a namespace may be named."""
@@ -111,6 +113,11 @@ def of_nodes(found: Explanation) -> dict[str, Any]:
         if found.hold is not None:
             # More quota, which the reason asks for, would let the pod in for nothing.
             report["remedy"] = found.beyond_nodes.remedy
+    if found.ill_labelled:
+        report["illLabelled"] = [
+            {"message": one.message, "nodes": len(one.nodes), "node": one.nodes[0]}
+            for one in found.ill_labelled[:_MOST_REASONS]
+        ]
     if found.stock:
         report["stock"] = {one.card: _stock(one) for one in found.stock}
     return report

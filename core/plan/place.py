@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from core import reasons
 from core.cards.discovery import CardStock
 from core.cards.expression import is_excessive, split
+from core.cards.passed_over import passed_over
 from core.cards.preference import preference
 from core.crossquota.book import GuestBook
 from core.crossquota.score import node_score as guest_score
@@ -104,9 +105,9 @@ def _no_card(ledger: Ledger, pod: Pod, node: Node) -> Refusal | None:
     carried = ledger.inventory.on_node(node.name)
     able = [card for card in split(pod.card_name) if card in carried]
     if not able:
-        return Refusal(
-            reasons.CARD_NOT_ON_NODE, f"the node carries no {show(pod.card_name)}", unresolvable=True
-        )
+        notes = passed_over(ledger.inventory, node, split(pod.card_name))
+        told = "; ".join((f"the node carries no {show(pod.card_name)}", *notes))
+        return Refusal(reasons.CARD_NOT_ON_NODE, told, unresolvable=True)
     others = [other for other in ledger.pods_on(node.name) if other.uid != pod.uid]
     best = max((_room(pod, carried[card], others) for card in able), key=lambda room: room.missing)
     if best.missing >= 0:

@@ -106,3 +106,27 @@ def test_of_one_that_was_let_in_it_is_said_until_it_has_a_node(run: Run, field: 
     stored = pod("p", 12, field=field).replace("name: p", "name: p\n  uid: u1")
     text = told(run, CLUSTER + stored, "explain", "p")
     assert ("can never run" in text) == (not field)
+
+
+def test_nodes_that_lack_only_a_label_are_named_to_whoever_waits_for_their_card(run: Run) -> None:
+    """Were it there they would serve the pod: `cards` alone said so before."""
+    short = "".join(
+        (NODE % (name, 8)).replace(', nvidia.com/gpu.memory: "143771"', "") for name in ("n1", "n2")
+    )
+    state = short + QUEUE % ("team", '{"NVIDIA-H200": 2}') + pod("p", 1)
+    note = "label nvidia.com/gpu.memory is missing, NVIDIA-H200 is not recognised"
+    text = " ".join(told(run, state, "explain", "p").split())
+    assert "GetTaskRequestResourceFailed" in text
+    assert "Passed over node n1 and 1 more node: nvidia.com/gpu is offered and gives no card" in text
+    assert note in text
+    (one,) = reported(run, state, "explain", "p")["illLabelled"]
+    assert (one["node"], one["nodes"]) == ("n1", 2)
+    for node in reported(run, state, "place", "p")["nodes"].values():
+        assert note in node["reasons"][0]["message"]
+    assert "illLabelled" not in reported(run, CLUSTER + pod("p", 3), "explain", "p")
+
+
+def test_also_to_one_that_waits_for_quota_of_a_card_that_others_carry(run: Run) -> None:
+    short = (NODE % ("n2", 8)).replace('status:\n  allocatable: {nvidia.com/gpu: "8"}\n', "")
+    text = told(run, CLUSTER + short + pod("p", 3), "explain", "p")
+    assert "Passed over   node n2: labels contradict status.allocatable: NVIDIA-H200 has a label" in text
