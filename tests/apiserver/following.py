@@ -13,11 +13,14 @@ from typing import Final
 import yaml
 
 from hack.controlplane import ControlPlane, WaitError, wait_for
+from hack.install import NAMESPACE
 
 _ROOT: Final = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# ([\w.-]+\.yaml)\n")
 _ONCE = ("apply", "annotate", "delete", "patch", "set", "label", "create")
+_TIMEOUT_S: Final = 60.0
+"""For what a command is to show; an autoscaler looks every 15 seconds."""
 _ANYTHING = "…"
 """In what a page says a command prints: whatever is there, in the line or, alone in one, in any number of lines."""
 
@@ -32,7 +35,8 @@ class Command:
     @property
     def changes(self) -> bool:
         """Whether it changes the cluster, so that it runs once; what another one shows may take a moment to be there."""
-        return any(word in _ONCE for word in shlex.split(self.text))
+        words = shlex.split(self.text)
+        return any(word in _ONCE for word in words) and "--dry-run=server" not in words
 
     def matches(self, printed: str) -> bool:
         lines = [f"{_squeezed(line)}\n" for line in printed.strip().splitlines()]
@@ -84,14 +88,17 @@ def run(command: str, folder: Path, environment: Mapping[str, str]) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=_TIMEOUT_S,
         check=False,
     )
     return done.stdout
 
 
-def follow(page: str, folder: Path, environment: Mapping[str, str]) -> None:
-    """Do what the page says in a folder. Raises AssertionError with what was printed where that is not what it says."""
+def follow(page: str, folder: Path, environment: Mapping[str, str], installed_in: str) -> None:
+    """Do what the page says in a folder. Raises AssertionError with what was printed where that is not what it says.
+
+    The installation has a namespace beside the usual one, of which the page speaks, while an earlier one is leaving that.
+    """
     for name, text in files(page).items():
         (folder / name).write_text(text, "utf-8")
     for command in commands(page):
@@ -99,11 +106,11 @@ def follow(page: str, folder: Path, environment: Mapping[str, str]) -> None:
 
         def right(command: Command = command) -> bool:
             nonlocal printed
-            printed = run(command.text, folder, environment)
+            printed = run(command.text, folder, environment).replace(installed_in, NAMESPACE)
             return command.matches(printed)
 
         try:
-            done = right() if command.changes else wait_for(command.text, right)
+            done = right() if command.changes else wait_for(command.text, right, _TIMEOUT_S)
         except WaitError:
             done = False
         wanted = "\n".join(command.expected)

@@ -78,7 +78,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_a_folder_shows_what_it_says(
-    cluster: Cluster, control_plane: ControlPlane, folder: str, tmp_path: Path
+    cluster: Cluster, control_plane: ControlPlane, installation: Installation, folder: str, tmp_path: Path
 ) -> None:
     for name in CLASSES if folder == "devices" else ():
         cluster.make(
@@ -95,7 +95,7 @@ def test_a_folder_shows_what_it_says(
     shutil.copytree(EXAMPLES / folder, place)
     text = page(folder)
     try:
-        follow(text, place, environment)
+        follow(text, place, environment, installation.namespace)
     finally:
         applied = {name for command in commands(text) for name in _APPLIED.findall(command.text)}
         names = " ".join(f"-f {name}" for name in sorted(applied))

@@ -23,10 +23,9 @@ def test_the_quick_start_ends_as_it_says(
     cluster: Cluster, installation: Installation, environment: dict[str, str], tmp_path: Path
 ) -> None:
     """What it says before, of image, chart and command, is told by the tests of those."""
-    del installation
     cluster.add_nodes(gpu_node("gpu-1", product="NVIDIA-H200", cards=8, memory_mib=143771))
     try:
-        follow(PAGE, tmp_path, environment)
+        follow(PAGE, tmp_path, environment, installation.namespace)
     finally:
         # The page deletes it in the end, if it gets there.
         queue = cluster.api.path("scheduling.volcano.sh/v1beta1", "Queue", name="research")
