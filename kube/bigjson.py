@@ -46,11 +46,11 @@ class JsonError(ValueError):
     """The bytes are no JSON; `str()` says why, and where."""
 
 
-def loads(body: Body) -> Steps[Any]:
+def loads(body: Body, *, most_members: int = MOST_MEMBERS) -> Steps[Any]:
     """The value of a document, as orjson reads it. Raises JsonError."""
     if len(body) <= WHOLE:
         return _parsed(body, 0, len(body))
-    return (yield from _Reader(body).document())
+    return (yield from _Reader(body, most_members).document())
 
 
 def dumps(value: Any) -> Steps[list[bytes]]:
@@ -103,8 +103,9 @@ def _parsed(body: Body, start: int, end: int) -> Any:
 class _Reader:
     """Reads one document. What is read at a place comes with the place behind it."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, most_members: int) -> None:
         self._body = body
+        self._most_members = most_members
         self._depth = 0
         self._members = 0
 
@@ -119,7 +120,7 @@ class _Reader:
 
     def _value(self, at: int) -> Steps[tuple[Any, int]]:
         self._members += 1
-        if self._members > MOST_MEMBERS:
+        if self._members > self._most_members:
             raise JsonError(f"too many values at byte {at}")
         if self._body[at : at + 1] not in (b"{", b"["):
             found = _TEXT.match(self._body, at, at + LONGEST_TEXT) or _BARE.match(self._body, at, at + PIECE)

@@ -16,9 +16,11 @@ import aiohttp
 import orjson
 
 from core import names
-from kube import connection, errors, queries
+from kube import connection, errors, queries, reading
+from kube.bigjson import WHOLE, JsonError
 from kube.lines import LineSplitter
 from kube.metrics import DEFAULT, Metrics
+from kube.reading import Reader
 from kube.resources import Resource
 from kube.scope import ALL, Scope
 from kube.transport import Request, Transport, next_piece, torn_off, within
@@ -84,6 +86,7 @@ class Client:
         self, link: connection.Connection, *, user_agent: str | None = None, metrics: Metrics = DEFAULT
     ) -> None:
         self._transport = Transport(link, user_agent=user_agent or _user_agent(), metrics=metrics)
+        self._reader = Reader()
 
     @classmethod
     async def connect(
@@ -134,17 +137,20 @@ class Client:
     ) -> AsyncGenerator[Page]:
         """The pages of what is meant, each within `timeout_s`; together one consistent state.
 
+        A page has at most `limit` objects, fewer where they are large.
+
         Raises Gone when the server has forgotten that state before the last page was read: what came before is then
         of no use for a watch, list again from the start. NotFound means that there is no such resource: it is raised only
         where discovery says so too, for a server or a proxy that starts up answers 404 as well.
         """
-        query = scope.query | {"limit": str(limit)}
+        query, asked = dict(scope.query), limit
         path = resource.path(scope.namespace)
         while True:
+            query["limit"] = str(asked)
+            request = Request("GET", path, "list", str(resource), within(timeout_s), query=query)
             try:
-                raw = await self._exchange(
-                    Request("GET", path, "list", str(resource), within(timeout_s), query=query)
-                )
+                body = await self._transport.read(request)
+                raw = await self._value(request, body, reading.PAGE_BYTES)
             except errors.NotFound as error:
                 if await self.serves(resource, timeout_s=timeout_s):
                     raise errors.ServerError(
@@ -157,6 +163,7 @@ class Client:
             if not token:
                 return
             query["continue"] = token
+            asked = reading.page_limit(asked, len(body), limit)
 
     async def serves(self, resource: Resource, *, timeout_s: float = 10.0) -> bool:
         """Whether discovery lists the resource in its version. Raises KubeError where that cannot be found out."""
@@ -198,10 +205,10 @@ class Client:
             try:
                 while piece := await next_piece(response, asked.inactivity_s):
                     for line in splitter.feed(piece):
-                        yield _watch_event(line)
+                        yield _watch_event(await self._reader.value(line))
             except errors.TRANSPORT_ERRORS as error:
                 raise request.failed(error) from error
-            except orjson.JSONDecodeError as error:
+            except JsonError as error:
                 raise errors.ConnectionFailed(f"watch {resource}: not JSON") from error
         if piece is not None and splitter.rest:
             raise errors.ConnectionFailed(f"watch {resource}: ended in the middle of an event")
@@ -313,9 +320,12 @@ class Client:
         return (await self._transport.read(request)).decode("utf-8", errors="replace")
 
     async def _exchange(self, request: Request) -> Json:
+        return await self._value(request, await self._transport.read(request))
+
+    async def _value(self, request: Request, body: bytes, whole: int = WHOLE) -> Json:
         try:
-            raw = orjson.loads(await self._transport.read(request))
-        except orjson.JSONDecodeError as error:
+            raw = await self._reader.value(body, whole)
+        except JsonError as error:
             raise request.failed(ValueError("the answer is not JSON")) from error
         if not isinstance(raw, dict):
             raise request.failed(ValueError("the answer is not a JSON object"))
@@ -329,12 +339,11 @@ def _user_agent() -> str:
         return names.FIELD_MANAGER  # run from a source tree
 
 
-def _watch_event(line: bytes) -> WatchEvent:
-    """Raises the error that an ERROR event carries, and JSONDecodeError for what is no event."""
-    raw = orjson.loads(line)
+def _watch_event(raw: object) -> WatchEvent:
+    """Raises the error that an ERROR event carries, and JsonError for what is no event."""
     kind, content = (raw.get("type"), raw.get("object")) if isinstance(raw, dict) else (None, None)
     if not isinstance(kind, str) or not isinstance(content, dict):
-        raise orjson.JSONDecodeError("not a watch event", "", 0)
+        raise JsonError("not a watch event")
     if kind == "ERROR":
         raise errors.from_status(content)
     return WatchEvent(kind, content)

@@ -16,6 +16,7 @@ from core import names
 from hack.bench.pages import in_pages
 from kube import errors
 from kube.client import Json, Page, PatchType, WatchEvent, Watching
+from kube.reading import PAGE_BYTES, Reader
 from kube.resources import EVENTS, LEASES, PODS, SECRETS, Resource
 from kube.scope import ALL, Scope
 
@@ -68,6 +69,7 @@ class Store:
 
     def __init__(self, *, rival: bool = False) -> None:
         self._rival = rival
+        self._reader = Reader()
         self._collections: dict[str, _Collection] = defaultdict(_Collection)
         self._others: dict[tuple[str, str], Json] = {}
         self._version = 1
@@ -139,7 +141,7 @@ class Store:
             collection.listed() if scope.namespace is None or resource is SECRETS else (), limit
         ):
             await asyncio.sleep(LATENCY_S)
-            yield Page(orjson.loads(page)["items"], version)
+            yield Page((await self._reader.value(page, PAGE_BYTES))["items"], version)
         yield Page([], version)
 
     async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
@@ -152,7 +154,7 @@ class Store:
                 version, kind, text = collection.log[position]
                 position += 1
                 if version > since:
-                    yield WatchEvent(kind, orjson.loads(text))
+                    yield WatchEvent(kind, await self._reader.value(text))
             await collection.changed.wait()
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None, **_options: Any) -> Json:
