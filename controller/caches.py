@@ -39,7 +39,9 @@ class Caches:
         ledger = self.ledger
         labels = keys(settings.cross_quota.label_selector)
         self.project_pod = partial(pod.project, labels_kept=labels)
-        self.pods = informer_of(client, kinds.POD, project=self.project_pod)
+        self._listing = Turns()
+        """Of the informers: nine of them, with a slice of each, would keep everybody else waiting for nine."""
+        self.pods = informer_of(client, kinds.POD, project=self.project_pod, turns=self._listing)
         self.nodes = self._followed(client, kinds.NODE)
         self.queues = self._followed(client, kinds.QUEUE)
         self.groups = self._followed(client, kinds.GROUP, ledger.serve_groups)
@@ -219,7 +221,7 @@ class Caches:
         self, client: ListWatch, kind: Kind[V], on_found: Callable[[bool], None] | None = None
     ) -> Informer[V]:
         """An informer whose objects the ledger takes in as they are."""
-        informer = informer_of(client, kind, on_found=on_found)
+        informer = informer_of(client, kind, on_found=on_found, turns=self._listing)
         self._follow(informer, partial(intake.put, self.ledger), partial(intake.drop, self.ledger))
         return informer
 

@@ -19,6 +19,7 @@ from kube.reflector import Listed, ListWatch, Reflector, Removed, Timing, Upsert
 from kube.resources import Resource
 from kube.resources import of as resource_of
 from kube.scope import ALL, Scope
+from kube.turns import Turns
 from kube.versions import BestVersion
 
 _LOG = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Informer(Generic[V]):
         scope: Scope = ALL,
         optional: bool = False,
         timing: Timing | None = None,
+        turns: Turns | None = None,
         rng: Random | None = None,
         metrics: Metrics = DEFAULT,
     ) -> None:
@@ -58,6 +60,7 @@ class Informer(Generic[V]):
             scope=scope,
             optional=optional,
             timing=timing,
+            turns=turns,
             rng=rng,
             metrics=metrics,
         )
@@ -227,11 +230,13 @@ def informer_of(
     *,
     project: Callable[[dict[str, Any]], K] | None = None,
     on_found: Callable[[bool], None] | None = None,
+    turns: Turns | None = None,
     metrics: Metrics = DEFAULT,
 ) -> Informer[K]:
     """An informer of a kind that decisions rest on, in the best version that there is.
 
     `on_found` is told whether one is served, see BestVersion; `project` stands for the projection of the table.
+    Informers with the same `turns` share one slice in each round of the loop.
     """
     if on_found is not None or len(kind.versions) > 1:
         client = BestVersion(client, kind.versions, on_found or (lambda _served: None))
@@ -241,5 +246,6 @@ def informer_of(
         project or kind.project,
         key=kind.key,
         optional=kind.optional,
+        turns=turns,
         metrics=metrics,
     )

@@ -7,7 +7,7 @@ the next attempt has to list again.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from random import Random
@@ -19,13 +19,12 @@ from kube.client import Json, Page, WatchEvent, Watching
 from kube.metrics import DEFAULT, Metrics
 from kube.resources import Resource
 from kube.scope import ALL, Scope
+from kube.turns import Turns
 
 _LOG = logging.getLogger(__name__)
 
-_SLICE_S = 0.005
-"""How long events are handled before others come to their turn: one may take a microsecond, or milliseconds ..."""
 _AT_ONCE = 50
-"""... and no more than so many in any case."""
+"""So many events are handled before others come to their turn, or fewer where they take longer."""
 _SOUGHT_AT_ONCE = 5000
 """So many known objects are looked for in a list before others come to their turn."""
 _ANSWER_CAP_S = 30.0
@@ -124,10 +123,10 @@ class Reflector:
         timing: Timing | None = None,
         rng: Random | None = None,
         metrics: Metrics = DEFAULT,
-        clock: Callable[[], float] | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self._source = source
-        self._clock = clock
+        self._turns = turns or Turns()
         self._resource = resource
         self._scope = scope
         self._optional = optional
@@ -156,10 +155,10 @@ class Reflector:
     async def run(self) -> AsyncGenerator[Event]:
         """The events of all attempts, for ever. Close the generator to stop.
 
-        Gives way to other tasks every few milliseconds, however large a burst is or an event in it.
+        Gives way to other tasks every few milliseconds, however large a burst is or an event in it: those who share their
+        turns have one slice in each round of the loop.
         """
-        clock = self._clock or asyncio.get_running_loop().time
-        count, until = 0, clock() + _SLICE_S
+        count = 0
         while True:
             failure: errors.KubeError | None = None
             try:
@@ -167,9 +166,10 @@ class Reflector:
                     async for event in events:
                         yield event
                         count += 1
-                        if count == _AT_ONCE or clock() >= until:
+                        if self._turns.over() or count == _AT_ONCE:
                             await asyncio.sleep(0)
-                            count, until = 0, clock() + _SLICE_S
+                            self._turns.begin()
+                            count = 0
             except errors.KubeError as error:
                 failure = error
             delay_s = self._pause_after(failure)
@@ -201,7 +201,10 @@ class Reflector:
             async with aclosing(pages):
                 async for page in pages:
                     version = version or page.resource_version
-                    for raw in page.items:
+                    # Each is let go with its event: to free a page of large ones at once would take long.
+                    page.items.reverse()
+                    while page.items:
+                        raw = page.items.pop()
                         seen.add(object_key(raw))
                         for event in self._upsert(raw):
                             yield event

@@ -16,14 +16,15 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SET_ASIDE_S = 0.1
 """While caches are filled no collection looks at more than came in this time."""
 
-_GC_THRESHOLDS = (25_000, 4, 3000)
+_GC_THRESHOLDS = (25_000, 1, 6000)
 """A page of raw objects holds tens of thousands of containers that live for milliseconds. With Python's own 700 the
-collector walks through them again and again: a list costs two to three times as much."""
+collector walks through them again and again: a list costs two to three times as much. What survives is walked through once
+more soon: what one hostile object was read into waited to be walked through in one go with that of the next four."""
 
 _COLLECT_S = 0.1
 """Young objects are looked at this often, whatever the thresholds say. Python counts what comes less what goes: where ten
 thousand pods are booked anew, as much goes as comes, and a collection that waits for the count finds a hundred thousand."""
-_MIDDLE_EVERY = 4
+_MIDDLE_EVERY = 2
 """Every so many times also what survived the times before."""
 
 

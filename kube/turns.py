@@ -32,17 +32,31 @@ class Turns:
         clock = self._clock or loop.time
         while True:
             async with self._turn:
-                if self._until is None:
-                    self._until = clock() + self._slice_s
-                    loop.call_soon(self._new_round)
+                until = self.begin()
                 try:
-                    while clock() < self._until:
+                    while clock() < until:
                         next(steps)
                 except StopIteration as end:
                     value: T = end.value
                     return value
                 # Within the turn, so that nobody else goes on before the loop has served everybody once.
                 await asyncio.sleep(0)
+
+    def over(self) -> bool:
+        """Whether nothing is left of this round's slice: for works that give way by themselves, and ask after each piece.
+
+        So it is where nobody has begun one: nobody knows for how long the piece has taken.
+        """
+        clock = self._clock or asyncio.get_running_loop().time
+        return self._until is None or clock() >= self._until
+
+    def begin(self) -> float:
+        """Begins the slice of this round, unless somebody has. Returns when it ends."""
+        if self._until is None:
+            loop = asyncio.get_running_loop()
+            self._until = (self._clock or loop.time)() + self._slice_s
+            loop.call_soon(self._new_round)
+        return self._until
 
     def _new_round(self) -> None:
         self._until = None

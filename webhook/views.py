@@ -11,6 +11,7 @@ from core.settings import Settings
 from kube import metrics
 from kube.informer import informer_of
 from kube.reflector import ListWatch
+from kube.turns import Turns
 
 
 class LiveViews:
@@ -25,7 +26,7 @@ class LiveViews:
         self._inventory = Inventory.of(settings)
         self._device_classes = DeviceClasses()
         self._classes_served = False
-        follow = partial(informer_of, client, metrics=informer_metrics)
+        follow = partial(informer_of, client, turns=Turns(), metrics=informer_metrics)
         self._nodes = follow(kinds.NODE)
         self._queues = follow(kinds.QUEUE)
         self._namespaces = follow(kinds.NAMESPACE)

@@ -11,6 +11,7 @@ from kube.errors import ConnectionFailed, Forbidden, Gone, NotFound, ServerError
 from kube.metrics import Metrics
 from kube.reflector import Reflector
 from kube.resources import PODS
+from kube.turns import Turns
 from tests.fakes.listwatch import ScriptedSource, Step, added, bookmark, deleted, modified, raw
 
 pytestmark = pytest.mark.looptime
@@ -262,7 +263,7 @@ async def test_a_burst_gives_way_by_what_its_events_cost(event_s: float, togethe
     """Fifty events of a megabyte each are half a second; none of them waits for the network in between."""
     now, turns, said = 0.0, 0, []
     source = ScriptedSource(watches=[[added(f"p{number}", 11 + number) for number in range(200)]])
-    following = Reflector(source, PODS, metrics=Metrics(CollectorRegistry()), clock=lambda: now)
+    following = Reflector(source, PODS, metrics=Metrics(CollectorRegistry()), turns=Turns(0.005, lambda: now))
 
     async def others() -> None:
         nonlocal turns

@@ -148,13 +148,13 @@ def test_a_process_collects_garbage_seldom() -> None:
 
 
 def test_no_collection_but_a_full_one_looks_at_more_than_a_pause_allows() -> None:
-    """Half a million objects take a tenth of a second on a busy machine."""
+    """A hundred thousand objects take 25 ms, and twice that on a busy machine."""
 
     async def main(_stop: asyncio.Event) -> int:
         young, middle, _ = gc.get_threshold()
         return young * (middle + 1)
 
-    assert runtime.run(main) <= 150_000
+    assert runtime.run(main) <= 50_000
 
 
 @pytest.mark.looptime
@@ -175,7 +175,7 @@ async def test_young_objects_are_looked_at_by_time_and_not_only_by_number() -> N
         gc.callbacks.remove(note)
     stop.set()
     assert await running == 0
-    assert seen == [0, 0, 0, 1, 0, 0, 0, 1]
+    assert seen == [0, 1] * 4
 
 
 async def _over(stop: asyncio.Event) -> int:
