@@ -1,5 +1,6 @@
 """What is odd about the cards of the nodes, for whoever looks after them: in the log, as numbers, and as events on nodes."""
 
+import asyncio
 import logging
 from functools import partial
 from typing import Final
@@ -17,6 +18,9 @@ _LOG = logging.getLogger(__name__)
 
 SETTLE_S: Final = 15.0
 """How long a node has to stay as it is before that is said of it: labeller and device plugin do not start together."""
+
+_AT_ONCE: Final = 500
+"""So many nodes are gone through before others come to their turn."""
 
 _ALARMS: Final = (reasons.ACCELERATOR_WITHOUT_CARD, reasons.CARD_LABELS_CONTRADICT)
 
@@ -83,13 +87,18 @@ class NodeWatch:
     async def run(self) -> None:
         """Watches until cancelled; what is wrong already is looked at like what goes wrong now."""
         self._leading = True
-        for node in self._caches.nodes.values():
-            self._node_changed(None, node)
         try:
+            await self._look_at_all()
             await self._looks.run()
         finally:
             self._leading = False
             self._looks.clear()
+
+    async def _look_at_all(self) -> None:
+        for number, name in enumerate(tuple(self._caches.nodes.views), 1):
+            self._node_changed(None, self._caches.nodes.get(name))
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if old is not None and (new is None or new.uid != old.uid):

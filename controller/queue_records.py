@@ -25,7 +25,7 @@ PER_NAMESPACE = 8
 FIRST_S = 10.0
 """The first pass waits so long for records that are missing when leading begins; they are written on afterwards."""
 
-_AT_ONCE = 500
+_AT_ONCE = 200
 """So many pods are looked at before others come to their turn."""
 _TIMEOUT_S = 4.0
 _AGAIN_S = 1.0

@@ -35,6 +35,9 @@ SETTLE_S = 0.01
 SIDE_BY_SIDE = 16
 """Writes of records at a time, and as many again to pods whose last write failed."""
 
+_AT_ONCE = 500
+"""So many nodes are put in line before others come to their turn."""
+
 _REPEAT_FIRST_S = 0.2
 _REPEAT_MAX_S = 60.0
 _TICK_S = 0.01
@@ -95,15 +98,21 @@ class Repairer:
         """
         if self._settings.features.mgpu:
             await self._caches.turns.finish(self._caches.keep_records())
-            for node in self._caches.ledger.nodes:
-                self._looks.add(node)
         self._leading, self._valid = True, term.valid
         try:
+            if self._settings.features.mgpu:
+                await self._look_at_all()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._looks.run(), name="looks at nodes")
                 tasks.create_task(self._writes.run(), name="records")
         finally:
             self._forget()
+
+    async def _look_at_all(self) -> None:
+        for number, node in enumerate(tuple(self._caches.ledger.nodes), 1):
+            self._looks.add(node)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def _forget(self) -> None:
         """Leaves nothing for the next term."""

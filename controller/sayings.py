@@ -22,6 +22,9 @@ LONGEST_S = 30.0
 _TICK_S = 0.001
 """What is due within this time is due: a timer may go off a little early."""
 
+_TAKEN_BACK_AT_ONCE = 500
+"""About so many objects words are taken back before others come to their turn."""
+
 _SLOTS = 16
 """Sayings that come due together and are handed on in one turn of the loop."""
 
@@ -202,9 +205,11 @@ class Sayings:
         finally:
             if self._history is not None:
                 self._open = False
-                for identity, about in tuple(self._about.items()):
-                    for topic in tuple(about.topics):
+                for number, identity in enumerate(tuple(self._about), 1):
+                    for topic in self.topics(identity):
                         self.unsay(identity, topic)
+                    if number % _TAKEN_BACK_AT_ONCE == 0:
+                        await asyncio.sleep(0)
 
     def _topic(self, identity: str, topic: str) -> _Topic | None:
         about = self._about.get(identity)

@@ -138,11 +138,15 @@ class WorkQueue(Generic[K]):
             self._gone(lane)
 
     def clear(self) -> None:
-        """Takes all keys off; what is worked on now goes on."""
-        ready = [key for line in self._ready.values() for key in (*line.fresh, *line.retried)]
-        for key in (*self._later, *ready, *self._busy):
-            self.discard(key)
-        self._timers.clear()
+        """Takes all keys off; what is worked on now goes on. A hundred thousand cost no more than to free them."""
+        for key in self._busy:
+            self._busy[key] = _Job(discarded=True)
+        for held in (self._ready, self._later, self._timers, *self._turns):
+            held.clear()
+        self._retries &= self._busy.keys()
+        self._keys = Counter(map(self._lane, self._busy))
+        self._running = Counter(dict(self._keys))
+        self._failing &= self._keys.keys()
 
     async def run(self) -> None:
         """Works until cancelled; what is under way then is cancelled too. Keys that wait stay for a further run."""

@@ -131,7 +131,10 @@ class Courses:
         they are then.
         """
         self.tally = None
-        for course in self._courses.values():
+        pace = Pace(_IN_A_STEP)
+        for course in tuple(self._courses.values()):
+            if pace.due():
+                yield
             course.joined = False
         tally = Tally.new(now) if base is None else base.tally()
         self._base = base
@@ -139,7 +142,6 @@ class Courses:
         for queue, cards in self._quotas.items():
             for card, milli in cards.items():
                 tally.go_on(self._admitted(Series(queue, card, "", "")), What.QUOTA, milli, tally.through)
-        pace = Pace(_IN_A_STEP)
         for course in tuple(self._courses.values()):
             if pace.due():
                 yield

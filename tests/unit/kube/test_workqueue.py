@@ -7,6 +7,7 @@ import pytest
 
 from kube.workqueue import IDLE, Work, WorkQueue
 from tests.fakes.apiserver import background
+from tests.fakes.counted import calls_of
 
 pytestmark = pytest.mark.looptime
 
@@ -311,3 +312,48 @@ async def test_very_many_keys_that_are_due_together_become_ready_a_part_at_a_tim
     async with background(queue.run()):
         await all_done.wait()
     assert sorted(done) == list(range(3500))
+
+
+@pytest.mark.parametrize("lanes", [1, 50])
+async def test_to_take_all_keys_off_costs_the_same_however_many_they_are(lanes: int) -> None:
+    """The end of leading is one moment, with a hundred thousand records still to be written."""
+
+    async def never(_key: int) -> None:
+        raise AssertionError("nothing is worked on")
+
+    def cleared(keys: int) -> int:
+        queue: WorkQueue[int] = WorkQueue(never, slots=1, lane=lambda key: key % lanes)
+        for key in range(keys):
+            queue.add(key, key % 2)
+        queue._take_due(asyncio.get_running_loop().time())
+        calls = calls_of(queue.clear)
+        assert not queue
+        assert not any(key in queue for key in range(keys))
+        queue.add(1)
+        assert len(queue) == 1
+        return calls
+
+    cleared(100)
+    assert cleared(4000) == cleared(100)
+
+
+async def test_what_is_worked_on_when_all_is_taken_off_is_not_repeated() -> None:
+    desk = Desk()
+    desk.hang("a/1")
+    desk.failing = lambda _: 1.0
+    queue = _queue(desk.work)
+    async with background(queue.run()):
+        for key in ("a/1", "a/2", "b/1"):
+            queue.add(key, 0 if key == "a/1" else 5)
+        await asyncio.sleep(0.1)
+        queue.clear()
+        assert len(queue) == 1
+        desk.gates["a/1"].set()
+        await asyncio.sleep(60)
+        assert desk.begun == ["a/1"]
+        assert not queue
+        desk.failing = lambda _: None
+        queue.add("a/2")
+        await asyncio.sleep(0.1)
+    assert desk.begun == ["a/1", "a/2"]
+    assert not queue
