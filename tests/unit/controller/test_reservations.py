@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller import unfinished
 from controller.announcements import Announcements
 from controller.evictions import BURST, EVERY_S
 from controller.metrics import Metrics
@@ -30,6 +31,12 @@ POD = a_pod("p").gpu(1).card("A").in_queue("q").owned_by("ReplicaSet", "rs").wri
 POD = POD.put("metadata", "resourceVersion", value="7")
 WARN = ReservationSettings(warn_after_s=600)
 EVICT = ReservationSettings(warn_after_s=600, evict_after_s=3600)
+
+
+@pytest.fixture(autouse=True)
+def _gangs_are_looked_at_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are none here: to look each second of a day took most of these tests' time."""
+    monkeypatch.setattr(unfinished, "_LOOK_S", 600.0)
 
 
 class World:
