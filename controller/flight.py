@@ -1,10 +1,21 @@
 """A lift on its way into the API server."""
 
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from core.objects import Pod
 from core.plan.decision import Lift
 from kube import errors
+
+WRITE_TIMEOUT_S = 4.0
+"""So long a write is waited for here, and so long the API server works on it after it has arrived: it is told. Shorter than
+what lies between the renew deadline and the end of the lease, see controller.leading.QUIET_S."""
+
+FAILED_S = 15.0
+"""So long what the API server has answered with 500 may still be stored: its database may have taken in what it gave up
+waiting for."""
+UNANSWERED_S = 2 * WRITE_TIMEOUT_S + FAILED_S
+"""The same of a request without an answer: on its way as long as it is waited for, then worked on for as long again."""
 
 RETRY_FIRST_S = 0.2
 
@@ -29,6 +40,15 @@ class Flight:
     """Why it is not to be written any more."""
     void: bool = False
     """Whether its queue has changed so that the decision does not hold."""
+
+    def keep_open(self, error: errors.KubeError, now: float) -> None:
+        """Notes that a try has failed at this time of the event loop, and may be stored all the same for a while."""
+        answered = isinstance(error, errors.ApiError) and error.status == HTTPStatus.INTERNAL_SERVER_ERROR
+        self.open_until = max(self.open_until, now + (FAILED_S if answered else UNANSWERED_S))
+
+    def open_s(self, now: float) -> float:
+        """For how many seconds more a try may be stored; less than nothing when none can be any more."""
+        return self.open_until - now
 
 
 def key_of(pod: Pod) -> Key:

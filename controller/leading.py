@@ -7,7 +7,7 @@ from controller.auditing import Auditor
 from controller.binding import BindingHook
 from controller.caches import Caches
 from controller.discovery import NodeWatch
-from controller.lift_writing import WRITE_TIMEOUT_S
+from controller.flight import WRITE_TIMEOUT_S
 from controller.lifting import Lifter
 from controller.metrics import QueueSeries
 from controller.nominations import Nominations

@@ -10,7 +10,7 @@ import logging
 from http import HTTPStatus
 
 from controller.caches import Caches
-from controller.flight import Flight, Key, about, key_of
+from controller.flight import WRITE_TIMEOUT_S, Flight, Key, about, key_of
 from controller.lone_lifts import LoneLifts
 from controller.metrics import Metrics
 from core.names import FIELD_MANAGER, GANG_ANNOTATION
@@ -28,19 +28,9 @@ from kube.workqueue import IDLE, WorkQueue
 
 _LOG = logging.getLogger(__name__)
 
-WRITE_TIMEOUT_S = 4.0
-"""So long a write is waited for here, and so long the API server works on it after it has arrived: it is told. Shorter than
-what lies between the renew deadline and the end of the lease, see controller.leading.QUIET_S."""
-
 SLOTS = 16
 """Requests under way at once; more would only queue up in the API server."""
 PER_NAMESPACE = 8
-
-FAILED_S = 15.0
-"""So long what the API server has answered with 500 may still be stored: its database may have taken in what it gave up
-waiting for."""
-UNANSWERED_S = 2 * WRITE_TIMEOUT_S + FAILED_S
-"""The same of a request without an answer: on its way as long as it is waited for, then worked on for as long again."""
 
 _PATIENCE_S = 30.0
 """So long a lift may fail, or wait for its turn behind others that do, before it is given up for now."""
@@ -156,7 +146,7 @@ class LiftWriter:
             self._take_back(key, flight)
             return IDLE
         flight.void = self._planner is not None and not self._planner.stands(flight.lift)
-        if flight.void and self._open_s(flight) <= 0 and not flight.look:
+        if flight.void and flight.open_s(asyncio.get_running_loop().time()) <= 0 and not flight.look:
             self._take_back(key, flight)
             return IDLE
         if flight.look or flight.void:
@@ -220,7 +210,7 @@ class LiftWriter:
     def _unknown(self, flight: Flight, error: errors.KubeError) -> float:
         """Nobody knows whether the patch was stored, or still will be."""
         flight.look = True
-        self._keep_open(flight, error)
+        flight.keep_open(error, asyncio.get_running_loop().time())
         return self._again(flight, error)
 
     async def _refuse(self, key: Key, flight: Flight, error: errors.ApiError) -> float | None:
@@ -253,7 +243,7 @@ class LiftWriter:
             # Nothing has been stored. Should an earlier try be under way still, only one of the two can be.
             flight.look = False
             return flight.delay_s
-        open_s = self._open_s(flight)
+        open_s = flight.open_s(asyncio.get_running_loop().time())
         if open_s > 0:
             return min(open_s, _RETRY_MAX_S)
         if flight.given_up:
@@ -291,14 +281,6 @@ class LiftWriter:
         """Whether the pod is still gated and has changed: then this lift can never be stored."""
         seen = self._caches.ledger.observed(flight.lift.pod.uid)
         return seen is not None and seen.resource_version != flight.lift.pod.resource_version
-
-    def _keep_open(self, flight: Flight, error: errors.KubeError) -> None:
-        answered = isinstance(error, errors.ApiError) and error.status == HTTPStatus.INTERNAL_SERVER_ERROR
-        until = asyncio.get_running_loop().time() + (FAILED_S if answered else UNANSWERED_S)
-        flight.open_until = max(flight.open_until, until)
-
-    def _open_s(self, flight: Flight) -> float:
-        return flight.open_until - asyncio.get_running_loop().time()
 
     # -- how it goes on ----------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller import lift_writing, repair
+from controller import flight, repair
 from controller.announcements import Announcements
 from controller.auditing import Auditor
 from controller.discovery import NodeWatch
@@ -227,6 +227,6 @@ def test_no_write_of_a_former_leader_is_stored_once_the_next_one_lists() -> None
     """Sent at the last moment of its term, and seconds on its way: the API server gives it up as it was told to."""
     durations = Durations()
     last_sent_s, listed_s = durations.renew_deadline_s, durations.lease_s + QUIET_S
-    for timeout_s in (lift_writing.WRITE_TIMEOUT_S, repair.WRITE_TIMEOUT_S):
+    for timeout_s in (flight.WRITE_TIMEOUT_S, repair.WRITE_TIMEOUT_S):
         assert listed_s - (last_sent_s + timeout_s) >= 5
         assert timeout_s < QUIET_S, "a leader that gives the Lease back is followed at once"

@@ -1,85 +1,29 @@
 """The way of a lift into the API server: retried outside its slot, checked before each try, taken back on certainty alone."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from controller.announcements import Announcements
-from controller.caches import Caches
-from controller.lift_writing import FAILED_S, UNANSWERED_S
-from controller.lifting import Lifter
-from controller.metrics import Metrics
+from controller.flight import FAILED_S, UNANSWERED_S
 from core import reasons
 from kube import errors
-from tests.builders import a_node, a_pod, a_queue
-from tests.builders.objects import PodBuilder
-from tests.fakes.apiserver import background
-from tests.unit.controller.cluster import caches, show
-from tests.unit.controller.fakes import Recorder, Writer, term
+from tests.unit.controller.cluster import show
+from tests.unit.controller.lift_world import (
+    BROKEN,
+    CHANGED,
+    CUT,
+    FORBIDDEN,
+    GATEWAY,
+    GONE,
+    SLOW_DOWN,
+    TESTED,
+    World,
+    lifted,
+    pod,
+)
 
 pytestmark = pytest.mark.looptime
-
-CUT = errors.ConnectionFailed("cut")
-BROKEN = errors.ServerError(500, "InternalError", 'failed calling webhook "x.example"', None, None)
-GATEWAY = errors.ServerError(504, "Timeout", "a proxy gave up", None, None)
-SLOW_DOWN = errors.Throttled(429, "TooManyRequests", "slow down", None, 7.0)
-CHANGED = errors.Conflict(409, "Conflict", "changed", None, None)
-TESTED = errors.Invalid(422, "Invalid", "a test failed", None, None)
-GONE = errors.NotFound(404, "NotFound", "gone", None, None)
-FORBIDDEN = errors.Forbidden(403, "Forbidden", "no rights", None, None)
-
-
-def pod(name: str, second: int = 0, *, version: str = "1", namespace: str = "ml") -> PodBuilder:
-    built = a_pod(name, namespace=namespace).gpu(1).card("A").in_queue("q").gated()
-    return built.created(f"2024-01-01T00:00:{second:02}Z").put("metadata", "resourceVersion", value=version)
-
-
-def lifted(name: str, version: str = "2") -> PodBuilder:
-    return a_pod(name).gpu(1).card("A").in_queue("q").put("metadata", "resourceVersion", value=version)
-
-
-class World:
-    """One queue, pods in order of age; the watch shows what the test says, reads find what the test stores."""
-
-    def __init__(self, *pods: PodBuilder, quota: int = 1) -> None:
-        self.caches: Caches = caches([a_node("n").card("A", 500).view()], [each.view() for each in pods])
-        self.shows_queue(quota)
-        self.writer, self.recorder = Writer(), Recorder()
-        for each in pods:
-            self.stores(each)
-        self.metrics = Metrics(CollectorRegistry())
-        self.announcements = Announcements(self.recorder)
-        self.lifter = Lifter(self.writer, self.caches, self.announcements, self.metrics)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.lifter.run(term()))
-        async with background(self.announcements.run()):
-            await asyncio.sleep(0.1)
-            yield
-        task.cancel()
-        await asyncio.wait({task})
-        assert task.cancelled()
-
-    def shows_queue(self, quota: int, state: str = "Open") -> None:
-        show(self.caches.queues, "q", a_queue("q").cards({"A": quota}).state(state).view())
-
-    def shows(self, built: PodBuilder) -> None:
-        show(self.caches.pods, built.view().key, built.view())
-
-    def stores(self, built: PodBuilder) -> None:
-        self.writer.stored[built.view().key] = built.build()
-
-    def names(self) -> list[str]:
-        return [write.name for write in self.writer.writes]
-
-    def used(self) -> int:
-        return self.caches.ledger.used("q", "A") // 1000
 
 
 # -- answers that say nothing ----------------------------------------------------------------------------------
@@ -241,81 +185,6 @@ async def test_a_refused_pod_that_is_lifted_by_somebody_else_is_forgotten() -> N
 # -- reads that are late, and watches that are -------------------------------------------------------------------
 
 
-def answers_late(world: World, seconds: float) -> None:
-    """What is read is what was stored so long before the answer comes."""
-    read = world.writer.get
-
-    async def late(*args: Any, **more: Any) -> Any:
-        answer = await read(*args, **more)
-        await asyncio.sleep(seconds)
-        return answer
-
-    world.writer.get = late  # type: ignore[method-assign]
-
-
-async def test_an_answer_that_is_older_than_the_watch_brings_no_pod_back() -> None:
-    """A pod that was deleted meanwhile held quota for ever."""
-    world = World(pod("a", 1), pod("b", 2))
-    world.writer.answers.append(CUT)
-    answers_late(world, 1.0)
-    async with world.running():
-        world.stores(lifted("a"))
-        await asyncio.sleep(0.5)
-        world.shows(lifted("a"))
-        show(world.caches.pods, "ml/a", None)
-        await asyncio.sleep(10)
-        assert world.caches.ledger.observed("uid-ml-a") is None
-        assert world.names() == ["a", "b"]
-
-
-async def test_an_answer_that_is_older_than_the_watch_unbinds_no_pod() -> None:
-    world = World(pod("a", 1), pod("b", 2))
-    world.writer.answers.append(CUT)
-    answers_late(world, 1.0)
-    async with world.running():
-        world.stores(lifted("a"))
-        await asyncio.sleep(0.5)
-        world.shows(lifted("a", "3").bound_to("n"))
-        await asyncio.sleep(10)
-        assert world.caches.ledger.accounts["q"].allocated == {"A": 1000}
-
-
-async def test_a_late_watch_does_not_undo_what_was_read() -> None:
-    """The stored lift was taken for none, and its card given to another pod."""
-    world = World(pod("a", 1), pod("b", 2))
-    world.writer.answers.extend([CHANGED, CUT])
-    world.stores(pod("a", 1, version="2"))
-    world.writer.latency_s = lambda _name: 0.02
-    async with world.running():
-        world.stores(lifted("a", "3"))
-        await asyncio.sleep(2)
-        world.stores(pod("c", 0))
-        world.shows(pod("c", 0))
-        await asyncio.sleep(1)
-        world.shows(pod("a", 1, version="2"))
-        await asyncio.sleep(5)
-        assert "c" not in world.names()
-        world.shows(lifted("a", "3"))
-        world.shows(lifted("a", "4").terminating())
-        await asyncio.sleep(1)
-        assert "c" in world.names()
-
-
-async def test_a_state_from_before_the_read_does_not_void_a_lift_that_may_be_stored() -> None:
-    world = World(pod("a", 1))
-    world.writer.answers.extend([CHANGED, CUT])
-    world.stores(pod("a", 1, version="3"))
-    world.writer.latency_s = lambda _name: 0.02
-    async with world.running():
-        assert len(world.writer.writes) == 2
-        world.stores(lifted("a", "4"))
-        world.stores(pod("c", 0))
-        world.shows(pod("c", 0))
-        world.shows(pod("a", 1, version="2"))
-        await asyncio.sleep(5)
-        assert "c" not in world.names()
-
-
 @pytest.mark.parametrize(
     "answer", [SLOW_DOWN, errors.Throttled(429, "TooManyRequests", "policy", None, 3600.0)]
 )
@@ -389,46 +258,6 @@ async def test_a_lift_that_is_overtaken_by_its_bind_is_left_to_the_bind() -> Non
 
 
 # -- answers that say what is stored -----------------------------------------------------------------------------
-
-
-async def test_what_the_answer_shows_is_known_before_the_watch_shows_it() -> None:
-    """A scheduler that is faster than our watch binds at once, and the bind finds no gate and reads nothing."""
-    world = World(pod("a", 1))
-    world.writer.answered["a"] = lifted("a").build()
-    async with world.running():
-        latest = world.caches.latest("ml/a")
-        shown = world.caches.pods.get("ml/a")
-        assert latest is not None
-        assert shown is not None
-        assert (latest.gated, shown.gated) == (False, True)
-        assert world.caches.ledger.assumed(latest.uid) is None
-        world.shows(lifted("a"))
-        assert world.used() == 1
-
-
-async def test_an_answer_that_comes_after_the_watch_changes_nothing() -> None:
-    """The pod may even be bound by then."""
-    world = World(pod("a", 1))
-    world.writer.answered["a"] = lifted("a").build()
-    world.writer.latency_s = lambda _name: 1.0
-    async with world.running():
-        world.shows(lifted("a", "3").bound_to("n"))
-        await asyncio.sleep(2)
-        latest = world.caches.latest("ml/a")
-        assert latest is not None
-        assert latest.bound
-        assert [seen.name for seen in world.caches.ledger.pods_on("n")] == ["a"]
-
-
-@pytest.mark.parametrize("answer", [{}, {"metadata": []}, {"metadata": {"name": "a", "namespace": "ml"}}])
-async def test_an_answer_that_is_no_pod_is_left_to_the_watch(answer: dict[str, object]) -> None:
-    world = World(pod("a", 1))
-    world.writer.answered["a"] = answer
-    async with world.running():
-        assert world.used() == 1
-        latest = world.caches.latest("ml/a")
-        assert latest is not None
-        assert latest.gated
 
 
 # -- others ----------------------------------------------------------------------------------------------------
