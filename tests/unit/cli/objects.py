@@ -19,6 +19,11 @@ status:
   capacity: {vke.volcengine.com/mgpu-core: "%d", vke.volcengine.com/mgpu-memory: "%d"}
 ---
 """
+QUEUE_OF_FOUR = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: %s, annotations: {volcano.sh/card.quota: '{"NVIDIA-H200": 4}'}}
+"""
 QUEUE = """\
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue

@@ -1,0 +1,113 @@
+"""Mistakes that are often made, and those of a bundle of manifests: what `cardquota check` says of them."""
+
+import json
+
+import pytest
+
+from tests.unit.cli.conftest import Run
+from tests.unit.cli.objects import QUEUE_OF_FOUR
+
+
+def lint(run: Run, text: str, *arguments: str) -> list[tuple[str, str]]:
+    """(code, path) of every finding."""
+    found = json.loads(run("check", "-", "-o", "json", *arguments, stdin=text).out)["findings"]
+    return [(one["code"], one["path"]) for one in found]
+
+
+def a_deployment(annotations: str = "{}", own: str = "{}", replicas: int = 1, limits: str = "{}") -> str:
+    return (
+        "apiVersion: apps/v1\nkind: Deployment\n"
+        f"metadata: {{name: web, annotations: {own}}}\n"
+        f"spec:\n  replicas: {replicas}\n  template:\n    metadata: {{annotations: {annotations}}}\n"
+        f"    spec: {{containers: [{{name: c, resources: {{limits: {limits}}}}}]}}\n---\n"
+    )
+
+
+GPU = "{nvidia.com/gpu: 1}"
+TEMPLATE = "spec.template.metadata.annotations"
+
+
+class TestCommonMistakes:
+    """Nothing of it is refused by a cluster, and all of it leads to pods that nobody counts or that never start."""
+
+    def test_a_gpu_without_a_card_name(self, run: Run) -> None:
+        assert lint(run, a_deployment(limits=GPU)) == [
+            ("CardNameMissing", f"{TEMPLATE}[volcano.sh/card.name]")
+        ]
+        assert lint(run, a_deployment(limits="{rdma/hca: 1, cpu: 1}")) == []
+
+    def test_a_card_name_without_a_gpu(self, run: Run) -> None:
+        named = "{volcano.sh/card.name: A}"
+        assert lint(run, a_deployment(named)) == [("CardResourceMissing", "spec.template.spec.containers")]
+        assert lint(run, a_deployment(named, limits=GPU)) == []
+        assert lint(run, a_deployment(named, limits="{nvidia.com/gpu: 0}")) == []
+
+    @pytest.mark.parametrize(
+        ("wrong", "right"),
+        [
+            ("volcano.sh/card-name", "volcano.sh/card.name"),
+            ("volcano.sh/cardName", "volcano.sh/card.name"),
+            ("volcano.sh/card.names", "volcano.sh/card.name"),
+            ("scheduling.volcano.sh/queue_names", "scheduling.volcano.sh/queue-name"),
+        ],
+    )
+    def test_a_key_that_is_nearly_right(self, run: Run, wrong: str, right: str) -> None:
+        text = a_deployment(f"{{{wrong}: A}}")
+        (finding,) = json.loads(run("check", "-", "-o", "json", stdin=text).out)["findings"]
+        assert (finding["code"], finding["path"]) == ("KeyUnread", f"{TEMPLATE}[{wrong}]")
+        assert finding["message"] == f"is never read; did you mean {right}?"
+        assert finding["line"] == 7
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            "volcano.sh/preemptable",
+            "example.com/card-name",
+            "volcano.sh/task-index",
+            "scheduling.volcano.sh/group-min-member",
+        ],
+    )
+    def test_keys_of_others_are_left_alone(self, run: Run, other: str) -> None:
+        assert lint(run, a_deployment(f"{{{other}: A}}")) == []
+
+    def test_the_annotation_on_the_workload_instead_of_its_template(self, run: Run) -> None:
+        text = a_deployment(own="{volcano.sh/card.name: A}", limits="{cpu: 1}")
+        (finding,) = json.loads(run("check", "-", "-o", "json", stdin=text).out)["findings"]
+        assert finding["path"] == "metadata.annotations[volcano.sh/card.name]"
+        assert finding["message"].endswith(f"put it into {TEMPLATE}")
+        both = a_deployment("{volcano.sh/card.name: A}", "{volcano.sh/card.name: A}", limits=GPU)
+        assert lint(run, both) == []
+
+    def test_namespaces(self, run: Run) -> None:
+        """The queue and the card of its pods are read there, and nothing else."""
+        known = "{scheduling.volcano.sh/queue-name: q, cardquota.io/default-card: A, volcano.sh/card.name: A}"
+        text = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: n, annotations: {known}}}\n"
+        assert lint(run, text) == [("KeyUnread", "metadata.annotations[volcano.sh/card.name]")]
+
+    def test_queues(self, run: Run) -> None:
+        text = (
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n"
+            "metadata: {name: q, annotations: {volcano.sh/card.quotas: '{}', volcano.sh/card.name: A}}\n"
+            "spec: {capability: {NVIDIA-H200: 4, cpu: 3, nvidia.com/gpu: 2}}\n"
+        )
+        assert lint(run, text) == [
+            ("KeyUnread", "metadata.annotations[volcano.sh/card.quotas]"),
+            ("KeyUnread", "metadata.annotations[volcano.sh/card.name]"),
+            ("KeyUnread", "spec.capability[NVIDIA-H200]"),
+        ]
+
+
+class TestABundle:
+    """A queue that is applied together with its users is there when they come."""
+
+    QUEUE = QUEUE_OF_FOUR % "team"
+
+    def test_its_quota_is_compared_with_all_replicas(self, run: Run) -> None:
+        used = "{volcano.sh/card.name: NVIDIA-H200, scheduling.volcano.sh/queue-name: team}"
+        few, many = (a_deployment(used, replicas=n, limits=GPU) for n in (1, 100))
+        assert lint(run, few + self.QUEUE) == []
+        assert lint(run, many + self.QUEUE) == [("BeyondQuota", "spec")]
+
+    def test_a_queue_that_is_not_in_it_may_be_in_the_cluster(self, run: Run) -> None:
+        used = "{volcano.sh/card.name: A, scheduling.volcano.sh/queue-name: elsewhere}"
+        assert lint(run, a_deployment(used, limits=GPU) + self.QUEUE) == []
