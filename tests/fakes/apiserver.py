@@ -5,7 +5,7 @@ resourceVersions, and knows merge and JSON patches. Every request is recorded; a
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -18,9 +18,10 @@ from kube import connection
 from kube.client import Client
 from kube.metrics import Metrics
 from kube.resources import Resource
+from tests.fakes import patches
+from tests.fakes.faults import Fault
 
 Json = dict[str, Any]
-Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +259,10 @@ class FakeApiServer:
             return status(404, "NotFound", f"{path} not found")
         raw = orjson.loads(orjson.dumps(stored))
         if content_type == "application/json-patch+json":
-            if not _apply_json_patch(raw, patch):
+            if not patches.applied(raw, patch):
                 return status(422, "Invalid", "the server rejected our request")
         else:
-            raw = _merge(raw, patch)
+            raw = patches.merged(raw, patch)
         return _json(self._store(path, raw))
 
     def _remove(self, path: str, options: Json | None) -> web.Response:
@@ -327,45 +328,6 @@ def answer_status(code: int, reason: str, message: str = "") -> Fault:
     return fault
 
 
-def silence(start: bytes = b"") -> Fault:
-    """Headers (of a watch or any answer), perhaps a start, and then nothing until the client goes away."""
-
-    async def fault(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(start)
-        await asyncio.Event().wait()  # until the handler is cancelled, because the client has gone
-        return response
-
-    return fault
-
-
-def no_answer() -> Fault:
-    """Not even headers."""
-
-    async def fault(_request: web.Request) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        return web.Response()
-
-    return fault
-
-
-def stream(*chunks: bytes, cut: bool = False) -> Fault:
-    """These chunks, each written by itself; with `cut` the connection is then broken instead of ended."""
-
-    async def fault(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        for chunk in chunks:
-            await response.write(chunk)
-        if cut:
-            assert request.transport is not None
-            request.transport.abort()
-        return response
-
-    return fault
-
-
 def status(code: int, reason: str, message: str) -> web.Response:
     return _json(_status(code, reason, message), code)
 
@@ -398,42 +360,6 @@ def _belongs(path: str, collection: str) -> bool:
         return True
     head, _, tail = owner.partition("/namespaces/")
     return bool(tail) and f"{head}/{tail.partition('/')[2]}" == collection
-
-
-def _merge(target: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merge(merged.get(key), value)
-    return merged
-
-
-def _apply_json_patch(raw: Json, patch: list[Json]) -> bool:
-    for operation in patch:
-        *parents, last = (
-            part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
-        )
-        try:
-            target: Any = raw
-            for token in parents:
-                target = target[int(token)] if isinstance(target, list) else target[token]
-            key: Any = int(last) if isinstance(target, list) else last
-            if operation["op"] == "test":
-                if target[key] != operation["value"]:
-                    return False
-            elif operation["op"] == "remove":
-                del target[key]
-            elif isinstance(target, list) and operation["op"] == "add":
-                target.insert(key, operation["value"])
-            else:
-                target[key] = operation["value"]
-        except (LookupError, ValueError):
-            return False
-    return True
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from kube import connection, errors
 from kube.client import Client, PatchType, WatchEvent, Watching
 from kube.metrics import Metrics
 from kube.resources import NODES, PODS, SECRETS
-from tests.fakes import apiserver
+from tests.fakes import apiserver, faults
 from tests.fakes.apiserver import FakeApiServer
 
 
@@ -111,9 +111,9 @@ async def test_a_refusal_is_an_error_and_never_a_result(server: FakeApiServer, c
         _ = [page async for page in client.list(PODS)]
 
 
-@pytest.mark.parametrize("fault", [apiserver.no_answer(), apiserver.silence()])
+@pytest.mark.parametrize("fault", [faults.no_answer(), faults.silence()])
 async def test_a_silent_server_costs_the_timeout_and_no_more(
-    server: FakeApiServer, client: Client, fault: apiserver.Fault
+    server: FakeApiServer, client: Client, fault: faults.Fault
 ) -> None:
     """Both before the headers and in the middle of the body."""
     server.fail("get", fault)
@@ -202,7 +202,7 @@ async def test_events_split_anywhere_are_put_together(server: FakeApiServer, cli
     line = orjson.dumps({"type": "ADDED", "object": pod("p", note="größe")}) + b"\n"
     data = line * 3
     cut = data.index(b"\xc3") + 1
-    server.fail("watch", apiserver.stream(data[:7], data[7:cut], data[cut:]))
+    server.fail("watch", faults.stream(data[:7], data[7:cut], data[cut:]))
     assert [event.object["note"] for event in await watch(client)] == ["größe"] * 3
 
 
@@ -220,15 +220,15 @@ async def test_an_old_version_is_gone_by_event_and_by_status(server: FakeApiServ
 @pytest.mark.parametrize(
     "fault",
     [
-        apiserver.stream(b'{"type":"ADDED","object":{}}\n{"type":"AD', cut=True),
-        apiserver.stream(b'{"type":"ADDED","object":{}}\n{"type":"AD'),
-        apiserver.stream(b'{"type":"ADDED"}\n'),
-        apiserver.stream(b"[]\n"),
-        apiserver.stream(b"<html>\n"),
+        faults.stream(b'{"type":"ADDED","object":{}}\n{"type":"AD', cut=True),
+        faults.stream(b'{"type":"ADDED","object":{}}\n{"type":"AD'),
+        faults.stream(b'{"type":"ADDED"}\n'),
+        faults.stream(b"[]\n"),
+        faults.stream(b"<html>\n"),
     ],
 )
 async def test_a_damaged_stream_is_a_connection_failure(
-    server: FakeApiServer, client: Client, fault: apiserver.Fault
+    server: FakeApiServer, client: Client, fault: faults.Fault
 ) -> None:
     """Cut in the middle of a chunk, ended in the middle of a line, or no events at all."""
     server.fail("watch", fault)
@@ -236,9 +236,9 @@ async def test_a_damaged_stream_is_a_connection_failure(
         await watch(client)
 
 
-@pytest.mark.parametrize("fault", [apiserver.silence(), apiserver.silence(b'{"type":"AD')])
+@pytest.mark.parametrize("fault", [faults.silence(), faults.silence(b'{"type":"AD')])
 async def test_a_silent_watch_ends_after_the_inactivity_limit(
-    server: FakeApiServer, client: Client, fault: apiserver.Fault
+    server: FakeApiServer, client: Client, fault: faults.Fault
 ) -> None:
     """As if the server had ended it: a quiet cluster is no failure, and a half-open connection looks like one."""
     server.fail("watch", fault)
@@ -251,7 +251,7 @@ async def test_a_watch_that_is_not_answered_is_a_failure_long_before_its_silence
 ) -> None:
     """Where nobody answers there is nobody; it counts like any request that failed."""
     metrics = Metrics(CollectorRegistry())
-    server.fail("watch", apiserver.no_answer())
+    server.fail("watch", faults.no_answer())
     async with server.client(metrics) as client, asyncio.timeout(2.0):
         with pytest.raises(errors.ConnectionFailed):
             await watch(client, inactivity_s=60.0, answer_s=0.2)
@@ -318,7 +318,7 @@ async def test_requests_are_counted_by_verb_resource_and_code(server: FakeApiSer
         await client.get(NODES, "n")
         with pytest.raises(errors.NotFound):
             await client.get(NODES, "m")
-        server.fail("get", apiserver.no_answer())
+        server.fail("get", faults.no_answer())
         with pytest.raises(errors.ConnectionFailed):
             await client.get(NODES, "n", timeout_s=0.1)
     for code in ("200", "404", "error"):

@@ -15,7 +15,7 @@ from kube.informer import Informer
 from kube.metrics import Metrics
 from kube.reflector import Timing
 from kube.resources import PODS
-from tests.fakes import apiserver
+from tests.fakes import apiserver, faults
 from tests.fakes.apiserver import FakeApiServer, background
 from tests.fakes.listwatch import ScriptedSource, added, bookmark, deleted, modified, raw
 
@@ -251,7 +251,7 @@ async def test_an_informer_survives_everything_a_server_does() -> None:
             server.put(PODS, raw(f"p{number}", 0, node="x"))
         server.fail("list", apiserver.answer_status(410, "Expired"))
         server.fail("list", apiserver.answer(503, b"starting"))
-        server.fail("watch", apiserver.stream(b'{"type":"ADD', cut=True))
+        server.fail("watch", faults.stream(b'{"type":"ADD', cut=True))
         server.fail("watch", apiserver.answer_status(429, "TooManyRequests"))
         informer = informer_of(client)
         async with background(informer.run()):

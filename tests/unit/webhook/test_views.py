@@ -11,7 +11,8 @@ from core.names import QUEUE_NAME_ANNOTATION
 from core.settings import Settings
 from kube.metrics import Metrics
 from kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, QUEUES
-from tests.fakes.apiserver import FakeApiServer, answer_status, background, silence
+from tests.fakes.apiserver import FakeApiServer, answer_status, background
+from tests.fakes.faults import silence
 from tests.unit.core.admission.samples import H200, a_node, a_queue
 from webhook.views import LiveViews
 
