@@ -135,10 +135,13 @@ def _made_by(
             **annotations,
             **({names.TASK_SPEC_ANNOTATION: one.task} if one.task else {}),
         }
-        for _ in range(one.count):
+        for made in range(one.count):
             while f"{namespace}/{name}-{number}" in taken:
                 number += 1
             own = {**metadata, "name": f"{name}-{number}"}
+            if replica := one.replica(made):
+                # Another object below this one controls the pods of each replica.
+                own["ownerReferences"] = [{**owner, "uid": f"{owner['uid']}/{replica}"}]
             pod_spec = {**spec, **read.mapping(template, "spec")}
             if nodes:
                 pod_spec["affinity"] = _only_on(nodes.pop(0), pod_spec)

@@ -39,6 +39,7 @@ from core.objects import (
 )
 from core.objects import raw as read
 from core.objects.kinds import KINDS, Kind, View
+from core.objects.owner import controlling_owner
 from core.refusal import Refusal
 from core.settings import Settings
 
@@ -383,7 +384,7 @@ class _Completion:
             self._created[key] = moment.isoformat(timespec="microseconds")
 
     def _note_owner(self, item: _Item, metadata: Raw) -> None:
-        owner = pod.controlling_owner(metadata)
+        owner = controlling_owner(metadata)
         if owner is not None and owner.uid:
             kind = ObjectKind(owner.api_version.rpartition("/")[0], owner.kind)
             namespace_of_pod = item.key.rpartition("/")[0]

@@ -15,6 +15,7 @@ _PATTERN: Final = "[KIND/][NAMESPACE/]NAME"
 _KINDS: Final = {
     **dict.fromkeys(("pod", "pods", "po"), "Pod"),
     **dict.fromkeys(("podgroup", "podgroups", "pg", "podgroup-v1beta1"), "PodGroup"),
+    **dict.fromkeys(("gang", "gangs"), "gang"),
     **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
     **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
     **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
@@ -102,6 +103,8 @@ def belongs(pod: "Pod", target: Target) -> bool:
             return pod.name == target.name
         case "PodGroup":
             return pod.group_name == target.name
+        case "gang":
+            return pod.gang is not None and pod.gang.name == target.name
         case "Deployment" if pod.deployment == target.name:
             return True
     return pod.owner is not None and (pod.owner.kind, pod.owner.name) == (target.kind, target.name)

@@ -83,13 +83,16 @@ class Announcements:
             self.holds.clear()
 
     def held(self, hold: Hold) -> None:
-        """Says why a pod waits, on the PodGroup too where that waits as a whole, once it has waited for a moment."""
+        """Says why a pod waits, on the PodGroup too where that waits as a whole, once it has waited for a moment.
+
+        A gang without PodGroup has no object of its own: what there is to say of it is said on its members.
+        """
         uid = hold.pod.uid
         self.holds[uid] = hold
         if not hold.announced:
             self._over(uid)
             return
-        if hold.group is not None:
+        if hold.group is not None and hold.group.stored:
             self._groups[uid] = hold.group.uid
             self._hold(_group_reference(hold.group), hold)
         self._hold(_reference(hold.pod), hold)
@@ -109,12 +112,13 @@ class Announcements:
         self._over(lift.pod.uid)
         self.holds.pop(lift.pod.uid, None)
         if lift.spread is not None:
-            regarding = _group_reference(lift.spread.group)
+            group = lift.spread.group
+            regarding = _group_reference(group) if group.stored else _reference(lift.pod)
             # Once of each group, whichever cards they are the next time.
             self._sayings.say(_SPREAD, _saying(regarding, _SPREAD, lift.spread.message, _LIFT, _SPREAD))
-        group = self._groups.pop(lift.pod.uid, None)
-        if group is not None:
-            self._sayings.again(group, _HOLD)
+        waited = self._groups.pop(lift.pod.uid, None)
+        if waited is not None:
+            self._sayings.again(waited, _HOLD)
 
     def uncounted(self, entry: Entry) -> None:
         """Says on a pod that is bound, or may be any moment, that its cards count as none."""
@@ -129,9 +133,11 @@ class Announcements:
         """Says of a pod that it was deleted: that is done, and nobody will say it again."""
         self._recorder.emit(_reference(pod), "Warning", reason, event_note(reason, note), _RESERVATION)
 
-    def unfinished(self, group: Group, reason: str, note: str) -> None:
-        """Says on a PodGroup, once, that it was cut short."""
-        self._sayings.say(reason, _saying(_group_reference(group), reason, note, _RESERVATION, reason))
+    def unfinished(self, group: Group, members: Iterable[Pod], reason: str, note: str) -> None:
+        """Says on a PodGroup, once, that it was cut short; on these members of a gang without one."""
+        regarding = (_group_reference(group),) if group.stored else map(_reference, members)
+        for one in regarding:
+            self._sayings.say(reason, _saying(one, reason, note, _RESERVATION, reason))
 
     def astray(self, pod: Pod, reason: str, note: str, news: str) -> None:
         """Says on an mGPU pod that was let in why it finds no node, if it has been so for a moment."""

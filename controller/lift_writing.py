@@ -313,7 +313,7 @@ class LiftWriter:
         """The lift is not stored and never will be: the pod is decided on again."""
         if self._flights.get(key) is flight:
             del self._flights[key]
-        if flight.lift.pod.group_name:
+        if flight.lift.pod.group_key:
             self._returned.append(flight.lift)
         else:
             self._retract(flight.lift)

@@ -29,6 +29,14 @@ DEFAULT_CARD_ANNOTATION: Final = "cardquota.io/default-card"
 """On namespaces: the card of their pods that ask for one and name none, where `cards.podsWithoutCardName` is `infer`."""
 READ_AT_ANNOTATION: Final = "cardquota.io/read-at"
 """On the List that a dump is: when the cluster was read. A file by itself does not know."""
+GANG_NAME_ANNOTATION: Final = "cardquota.io/gang-name"
+"""On pod templates: the gang that the pods belong to, where no PodGroup says so. Users write it, so it is no record."""
+GANG_SIZE_ANNOTATION: Final = "cardquota.io/gang-size"
+"""How many members of it start together."""
+GANG_KEYS: Final = (GANG_NAME_ANNOTATION, GANG_SIZE_ANNOTATION)
+LEADER_WORKER_GROUP_LABEL: Final = "leaderworkerset.sigs.k8s.io/group-key"
+GROUP_LABELS: Final = (LEADER_WORKER_GROUP_LABEL,)
+"""Labels of pods that are equal for those that belong together, though their controlling owners differ."""
 OWN_PREFIX: Final = "cardquota.io/"
 FIELD_MANAGER: Final = "cardquota"
 ANSWERS_ROOT: Final = "/answers/v1/"
@@ -102,11 +110,18 @@ def records(annotations: Iterable[str]) -> list[str]:
     """Those of the keys that only the controller may write."""
     found = []
     for key in annotations:
-        if key == ASSUMED_ANNOTATION or key.startswith(_RECORDS):
+        if key == ASSUMED_ANNOTATION or (key.startswith(_RECORDS) and key not in GANG_KEYS):
             found.append(key)  # noqa: PERF401 - a comprehension is one more call, with every pod
     return found
 
 
 def is_record(annotation: str) -> bool:
-    """Whether only the controller may write this pod annotation: GPU indexes, `assumed`, everything of ours."""
+    """Whether only the controller may write this pod annotation: GPU indexes, `assumed`, and of ours what users do not write."""
+    if annotation in GANG_KEYS:
+        return False
     return annotation == ASSUMED_ANNOTATION or annotation.startswith(_RECORDS)
+
+
+def is_protected(annotation: str) -> bool:
+    """Whether this annotation of a stored pod changes by the controller alone: its records, and the gang that the pod was made for."""
+    return annotation in GANG_KEYS or is_record(annotation)

@@ -23,6 +23,15 @@ class PodSet:
     task: str = ""
     path: str = "spec.template"
     moved: tuple[tuple[str, str], ...] = ()
+    replicas: tuple[str, int] | None = None
+    """Where it makes the pods of several replicas, of which each is a gang of its own: what they are called, and how many they are."""
+
+    def replica(self, number: int) -> str:
+        """Which replica the pod of this number, from 0, belongs to; empty where there are none."""
+        if self.replicas is None:
+            return ""
+        called, count = self.replicas
+        return f"{called}{number // max(1, self.count // max(1, count))}"
 
     def place(self, path: str) -> str:
         """Where in the object stands what a rule found at a path into the template."""

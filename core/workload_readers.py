@@ -47,9 +47,11 @@ def job_set(raw: Raw, nodes: int) -> Iterator[PodSet]:
     for index, each in enumerate(read.sequence(raw, "spec", "replicatedJobs")):
         job = read.mapping({"job": each}, "job")
         spec = read.mapping(job, "template", "spec")
-        count = 0 if suspended else max(0, read.integer(job, "replicas", 1)) * max(0, _at_once(spec))
+        replicas = max(0, read.integer(job, "replicas", 1))
+        count = 0 if suspended else replicas * max(0, _at_once(spec))
         path = f"spec.replicatedJobs[{index}].template.spec.template"
-        yield PodSet(read.mapping(spec, "template"), count, path=path)
+        each_job = f"{read.text(job, 'name')}-", replicas
+        yield PodSet(read.mapping(spec, "template"), count, path=path, replicas=each_job)
 
 
 def leader_workers(raw: Raw, nodes: int) -> Iterator[PodSet]:
@@ -60,9 +62,10 @@ def leader_workers(raw: Raw, nodes: int) -> Iterator[PodSet]:
     size, place = read.integer(template, "size", 1), "spec.leaderWorkerTemplate"
     leader = read.mapping(template, "leaderTemplate")
     if leader:
-        yield PodSet(leader, groups, path=f"{place}.leaderTemplate")
-    workers = size - 1 if leader else size
-    yield PodSet(read.mapping(template, "workerTemplate"), groups * workers, path=f"{place}.workerTemplate")
+        yield PodSet(leader, groups, path=f"{place}.leaderTemplate", replicas=("", groups))
+    workers = groups * (size - 1 if leader else size)
+    path = f"{place}.workerTemplate"
+    yield PodSet(read.mapping(template, "workerTemplate"), workers, path=path, replicas=("", groups))
 
 
 def served(raw: Raw, nodes: int) -> Iterator[PodSet]:

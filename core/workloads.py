@@ -5,7 +5,7 @@ The webhook, `check`, `plan` and the chart's rules all go by it, and `docs/workl
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -32,6 +32,8 @@ class Workload:
     """Where the queue stands, other than on the template, in its PodGroup or on the namespace."""
     gang: str = ""
     """What says how many of its pods start together."""
+    replica: str = ""
+    """Whose pods are one gang when their template names one; empty for all pods that the object makes."""
     namespaced: bool = True
     source: str = ""
 
@@ -65,8 +67,8 @@ def _ray_places(group: str) -> tuple[str, ...]:
     return f"{group}headGroupSpec.template", f"{group}workerGroupSpecs[].template"
 
 
-def _apps(kind: str, resource: str, pods: str, makes: Maker) -> Workload:
-    return Workload("apps", kind, resource, ("spec.template",), makes, pods)
+def _apps(kind: str, resource: str, pods: str, makes: Maker, replica: str = "") -> Workload:
+    return Workload("apps", kind, resource, ("spec.template",), makes, pods, replica=replica)
 
 
 def _training(kind: str, field: str) -> Workload:
@@ -86,6 +88,7 @@ def _runtime(kind: str, resource: str, *, namespaced: bool) -> Workload:
         (path,),
         at(path, none),
         "none itself, a TrainJob makes them",
+        replica="each Job of the JobSet",
         namespaced=namespaced,
         source=_RUNTIME,
     )
@@ -106,7 +109,7 @@ def _workflow(kind: str, resource: str, *path: str, namespaced: bool = True) -> 
 
 
 TABLE: Final = (
-    _apps("Deployment", "deployments", "replicas", workload_readers.scaled),
+    _apps("Deployment", "deployments", "replicas", workload_readers.scaled, "each ReplicaSet"),
     _apps("ReplicaSet", "replicasets", "replicas", workload_readers.scaled),
     _apps("StatefulSet", "statefulsets", "replicas", workload_readers.scaled),
     _apps("DaemonSet", "daemonsets", "one for each node", workload_readers.one_for_each_node),
@@ -120,6 +123,7 @@ TABLE: Final = (
         ("spec.jobTemplate.spec.template",),
         at("spec.jobTemplate.spec.template", none),
         "none before its hour",
+        replica="each Job",
     ),
     Workload(
         "batch.volcano.sh",
@@ -131,6 +135,7 @@ TABLE: Final = (
         queue="spec.queue",
         gang="spec.minAvailable",
         source=_VOLCANO,
+        replica="its minAvailable counts",
     ),
     Workload(
         "flow.volcano.sh",
@@ -142,6 +147,7 @@ TABLE: Final = (
         queue="spec.queue",
         gang="spec.minAvailable",
         source="Volcano, flow.volcano.sh/v1alpha1: the spec of a JobTemplate is that of a Volcano Job",
+        replica="its minAvailable counts",
     ),
     Workload(
         "ray.io",
@@ -160,6 +166,7 @@ TABLE: Final = (
         _ray("spec.rayClusterSpec.", more=(at("spec.submitterPodTemplate"),)),
         "1 and replicas x numOfHosts, and the submitter",
         source=_RAY,
+        replica="each RayCluster",
     ),
     Workload(
         "ray.io",
@@ -169,6 +176,7 @@ TABLE: Final = (
         _ray("spec.rayClusterConfig."),
         "1 and replicas x numOfHosts",
         source=_RAY,
+        replica="each RayCluster",
     ),
     Workload(
         "jobset.x-k8s.io",
@@ -178,6 +186,7 @@ TABLE: Final = (
         workload_readers.job_set,
         "replicas x parallelism of each job",
         source="kubernetes-sigs/jobset, api/jobset/v1alpha2/jobset_types.go",
+        replica="each Job",
     ),
     Workload(
         "leaderworkerset.x-k8s.io",
@@ -187,6 +196,7 @@ TABLE: Final = (
         workload_readers.leader_workers,
         "replicas x size",
         source="kubernetes-sigs/lws, api/leaderworkerset/v1/leaderworkerset_types.go",
+        replica="each group: a leader and its workers",
     ),
     _training("PyTorchJob", "pytorchReplicaSpecs"),
     _training("TFJob", "tfReplicaSpecs"),
@@ -204,6 +214,7 @@ TABLE: Final = (
         workload_readers.served,
         "minReplicas of each component",
         source="KServe, serving.kserve.io/v1beta1; kserve/kserve issue 3710: annotations of the object go to its pods",
+        replica="each ReplicaSet",
     ),
     _workflow("Workflow", "workflows", "spec"),
     _workflow("WorkflowTemplate", "workflowtemplates", "spec"),
@@ -217,6 +228,7 @@ TABLE: Final = (
         workload_readers.scaled,
         "replicas",
         source="Argo Rollouts, argoproj.io/v1alpha1: the spec of a Deployment",
+        replica="each ReplicaSet",
     ),
     Workload(
         "sparkoperator.k8s.io",
@@ -226,6 +238,7 @@ TABLE: Final = (
         workload_readers.spark,
         "1 and instances",
         source="Spark operator, sparkoperator.k8s.io/v1beta2: annotations, gpu and template of driver and executor",
+        replica="the executors, or the driver",
     ),
 )
 Kinds = Mapping[tuple[str, str], Workload]
@@ -265,4 +278,4 @@ def _added(row: WorkloadRow) -> Workload:
 def pod_sets(group: str, kind: str, raw: Raw, *, nodes: int, kinds: Kinds = KINDS) -> list[PodSet]:
     """What a workload of one of these kinds makes in a cluster of so many nodes that it may use; numbers below 0 count as 0."""
     found = kinds[group, kind].makes(raw, nodes)
-    return [PodSet(made.template, max(0, made.count), made.task, made.path, made.moved) for made in found]
+    return [replace(made, count=max(0, made.count)) for made in found]

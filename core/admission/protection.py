@@ -18,6 +18,7 @@ from core.violations import Violation, child
 _MGPU_INPUTS: Final = (names.MGPU_MULTIPLE_ANNOTATION, names.MGPU_POLICY_KEY)
 _QUEUE_NAMES: Final = (names.QUEUE_NAME_ANNOTATION, names.JOB_QUEUE_ANNOTATION)
 _SETTLED: Final = "is fixed once the quota gate is gone"
+_MADE_FOR: Final = "is fixed on a stored pod, change the pod template and make the pod anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,8 @@ def _inputs(request: AdmissionRequest, change: _Change, *, agent: bool) -> Itera
     fixed: dict[str, str] = {
         **(dict.fromkeys(_MGPU_INPUTS, "is immutable on an mGPU pod") if mgpu else {}),
         **({names.CARD_NAME_ANNOTATION: _SETTLED} if ungated else {}),
+        # Others were told already whether they start together with this one.
+        **dict.fromkeys(names.GANG_KEYS, _MADE_FOR),
         **(dict.fromkeys(_QUEUE_NAMES, _SETTLED) if charged else {}),
         # Volcano sets the group after the pod was created, maybe after the gate is gone.
         **(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from core import names, reasons
-from core.admission import limits, outlook, queue_access
+from core.admission import gangs, limits, outlook, queue_access
 from core.admission.asks import asks_ours
 from core.admission.destination import Destination, destination_of
 from core.admission.request import AdmissionRequest
@@ -32,6 +32,8 @@ def judge(draft: Draft, context: Context, found: Findings) -> None:
     schedules the pods, the queue that they are for is open to their namespace, or not.
     """
     destination = judge_asked(draft, context, found)
+    if not draft.texts.keys().isdisjoint(names.GANG_KEYS):
+        gangs.judge(draft, context, found)
     for key in names.records(draft.annotations)[:TOLD]:
         detail, value = "is set by the controller only, leave it out", draft.annotations[key]
         path = draft.path_of(key)

@@ -51,7 +51,7 @@ def leave_line(case: Case) -> Found | None:
     if any(pod.uid == case.target.pod.uid for pod in members):
         return None
     change = case.change.without(*(pod.uid for pod in members))
-    what = f"Pod {behind.key}" if group is None else f"PodGroup {group.key} ({counted(len(members), 'pod')})"
+    what = f"Pod {behind.key}" if group is None else f"{group.title} ({counted(len(members), 'pod')})"
     text = f"take {what} out of the line, which stands before it in a first in, first out queue"
     step = Step("leave", text, pods=tuple(pod.key for pod in members))
     return Found((step,), change, case.outcome(change))
@@ -134,7 +134,7 @@ def _unlike(pods: list[Pod]) -> list[Pod]:
 def _together(case: Case, pod: Pod) -> bool:
     """Whether a pod belongs to the group that waits: nobody ends a member to let in another one."""
     target = case.target.pod
-    return bool(pod.group_name) and (pod.namespace, pod.group_name) == (target.namespace, target.group_name)
+    return pod.group_key != "" and pod.group_key == target.group_key
 
 
 def _step(pods: list[Pod]) -> Step:

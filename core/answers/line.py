@@ -13,10 +13,10 @@ from core.steps import finish
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who waits in one place: a pod alone, or the waiting members of a PodGroup together."""
+    """Who waits in one place: a pod alone, or the waiting members of a PodGroup or gang together."""
 
     object: str
-    """`Pod namespace/name` or `PodGroup namespace/name`."""
+    """`Pod namespace/name`, `PodGroup namespace/name` or `gang namespace/name`."""
     pods: int
     asks: Mapping[str, int]
     """All of them together, in thousandths by key, as they are charged."""
@@ -72,7 +72,7 @@ def _waiting(unit: Unit, holds: Mapping[str, Hold]) -> Waiting:
     first = unit.entries[0].pod
     reasons = [holds[one.pod.uid].why.code for one in unit.entries if one.pod.uid in holds]
     return Waiting(
-        object=f"Pod {first.key}" if unit.group is None else f"PodGroup {unit.group.key}",
+        object=f"Pod {first.key}" if unit.group is None else unit.group.title,
         pods=len(unit.entries),
         asks=total(entry.charged for entry in unit.entries),
         reason=reasons[0] if reasons else "",

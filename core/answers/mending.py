@@ -125,7 +125,8 @@ def mend_group(case: Case) -> Found | None:
     entry, ledger = case.obstacle, case.whatif.ledger
     pod = entry.pod
     there = ledger.group_of(pod)
-    if case.hold.why.code == reasons.POD_GROUP_NOT_FOUND and there is None and pod.group_name:
+    missing = pod.group_name and ledger.pod_group_of(pod) is None
+    if case.hold.why.code == reasons.POD_GROUP_NOT_FOUND and missing:
         made = _new_group(pod, entry.queue)
         step = Step("group", f"create PodGroup {made.key}", object=f"PodGroup {made.key}")
     elif case.hold.why.code == reasons.GANG_INCOMPLETE and there is not None:
@@ -138,8 +139,11 @@ def mend_group(case: Case) -> Found | None:
             return None
         made = replace(there, min_member=enough, min_task_member={})
         lacks = f", which lacks {counted(lacking, 'member')}" if lacking > 0 else ""
-        text = f"minMember {enough} instead of {there.min_member} in PodGroup {there.key}{lacks}"
-        step = Step("members", text, object=f"PodGroup {there.key}", amount=max(1, lacking) * 1000)
+        size = f"minMember {enough} instead of {there.min_member} in {there.title}"
+        if not there.stored:
+            said = f"{names.GANG_SIZE_ANNOTATION} {enough} instead of {there.min_member}"
+            size = f"{said} in the pod template of {there.title}, whose pods have to be made anew for that"
+        step = Step("members", f"{size}{lacks}", object=there.title, amount=max(1, lacking) * 1000)
     else:
         return None
     change = case.change.group(made)

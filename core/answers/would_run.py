@@ -63,11 +63,11 @@ def verdicts(
 def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
     """Everybody else who holds or wants anything, but for the members of the same groups."""
     uids = {pod.uid for pod in pods}
-    groups = {(pod.namespace, pod.group_name) for pod in pods if pod.group_name}
+    groups = {pod.group_key for pod in pods if pod.group_key}
     return [
         entry.pod.uid
         for entry in ledger.entries()
-        if entry.pod.uid not in uids and (entry.pod.namespace, entry.pod.group_name) not in groups
+        if entry.pod.uid not in uids and entry.pod.group_key not in groups
     ]
 
 

@@ -72,7 +72,7 @@ def obstacle(target: Target, pod: Pod | None) -> Refusal | None:
 
 def grant(target: Target, records: Mapping[str, str]) -> Decision:
     """Lets the bind through with exactly these records; what the Binding brought along under our keys is dropped."""
-    kept = {key: value for key, value in target.annotations.items() if not names.is_record(key)}
+    kept = {key: value for key, value in target.annotations.items() if not names.is_protected(key)}
     wanted = {**kept, **records}
     if wanted == dict(target.annotations):
         return Decision()

@@ -137,6 +137,11 @@ ROWS: Final = (
         "wait for pods to end, or delete some; nothing is evicted",
     ),
     Reason(
+        reasons.GANG_UNREAD,
+        "an annotation that names a gang, or its size, is read by nobody: the other one is missing, a PodGroup says who starts together, or the pod is not held",
+        "give both cardquota.io/gang-name and cardquota.io/gang-size to pods that ask for cards, or leave both out where there is a PodGroup",
+    ),
+    Reason(
         reasons.NODE_NAME_PRESET,
         "spec.nodeName is set at creation",
         "leave spec.nodeName out, use node affinity",

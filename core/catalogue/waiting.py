@@ -56,9 +56,14 @@ ROWS: Final = (
         "wait for who put them there; name gates that wait for ours in gates.waitForUs",
     ),
     Reason(
+        reasons.GANG_MALFORMED,
+        "the annotations that name the gang of the pod, and its size, cannot be read",
+        "mend cardquota.io/gang-name and cardquota.io/gang-size in the pod template, and make the pods anew",
+    ),
+    Reason(
         reasons.GANG_INCOMPLETE,
-        "fewer members than minMember exist",
-        "wait for the missing pods, or lower minMember",
+        "fewer members than minMember, or the size of the gang, exist",
+        "wait for the missing pods, lower minMember, or make the pods anew with a smaller cardquota.io/gang-size",
     ),
     Reason(
         reasons.GANG_SEARCH_GIVEN_UP,

@@ -13,7 +13,7 @@ from core.queues.whole import FEWER, LESS
 
 _AMOUNT: Final = re.compile(
     # Names may be numbers too; they stand behind one of these words.
-    r"(?<!Queue <)(?<!queue )(?<!PodGroup )(?<!DeviceClass )(?<!insufficient <)(?<!of <)(?<!card <)"
+    r"(?<!Queue <)(?<!queue )(?<!PodGroup )(?<!gang )(?<!DeviceClass )(?<!insufficient <)(?<!of <)(?<!card <)"
     r"(?<![\w./-])-?\d+(?:\.\d+)?(?:e[+-]\d+)?(?: ?(?:[KMGTPE]i|[mkMGTPE]))?(?![\w/-]|\.\w)"
 )
 _USED: Final = re.compile(r"\bused <?[^\s,;>]+>?")

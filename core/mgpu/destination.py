@@ -40,7 +40,7 @@ def booked_on(pod: Pod) -> tuple[str, ...]:
 
 def task_of(pod: Pod) -> Task | None:
     """The task that a member of a group belongs to; None for a pod of no group."""
-    return (pod.namespace, pod.group_name, pod.task) if pod.group_name else None
+    return (pod.namespace, group, pod.task) if (group := pod.group_key) else None
 
 
 def gives_way(other: Pod, task: Task | None) -> bool:

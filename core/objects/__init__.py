@@ -8,11 +8,13 @@ object that cannot be read completely must still be counted as far as it can. Ad
 from core.objects.claim import Claim
 from core.objects.claim_template import ClaimTemplate
 from core.objects.device_class import DeviceClass
+from core.objects.gang import Gang
 from core.objects.group import Group
 from core.objects.job import Job
 from core.objects.namespace import Namespace
 from core.objects.node import Node
-from core.objects.pod import ContainerShare, Owner, Pod
+from core.objects.owner import Owner
+from core.objects.pod import ContainerShare, Pod
 from core.objects.queue import Queue
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "ClaimTemplate",
     "ContainerShare",
     "DeviceClass",
+    "Gang",
     "Group",
     "Job",
     "Namespace",

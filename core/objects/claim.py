@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from core import quantity
 from core.objects import raw as read
-from core.objects.pod import Owner, controlling_owner
+from core.objects.owner import Owner, controlling_owner
 from core.violations import show
 
 EXACT_COUNT: Final = "ExactCount"

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from core import names
 from core.objects import raw as read
 from core.objects.job import Job
-from core.objects.pod import Owner, controlling_owner
+from core.objects.owner import Owner, controlling_owner
 from core.objects.pod_resources import aggregate
 from core.quantity import QuantityError, milli, milli_of_text
 

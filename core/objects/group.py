@@ -1,17 +1,21 @@
-"""The Volcano PodGroup: pods that start together, and the queue they charge."""
+"""Pods that start together: the Volcano PodGroup, with the queue they charge, and gangs that only their members know of."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from core import names
 from core.objects import raw as read
-from core.objects.pod import Owner, controlling_owner
+from core.objects.gang import Gang
+from core.objects.owner import Owner, controlling_owner
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A PodGroup. `min_resources` in thousandths, None when the object does not set them."""
+    """A PodGroup, or a gang by the annotations of its members.
+
+    `min_resources` in thousandths, None when the object does not set them.
+    """
 
     namespace: str
     name: str
@@ -24,11 +28,47 @@ class Group:
     min_resources: Mapping[str, int] | None
     card_request: str
     phase: str
+    gang: str = ""
+    """The key of a gang without PodGroup; empty of a PodGroup."""
+    sizes: tuple[int, ...] = ()
+    """Where members of a gang disagree about its size, all that they say; the largest counts."""
 
     @property
     def key(self) -> str:
-        """`namespace/name`."""
-        return f"{self.namespace}/{self.name}"
+        """`namespace/name` of a PodGroup, and the key of a gang."""
+        return self.gang or f"{self.namespace}/{self.name}"
+
+    @property
+    def stored(self) -> bool:
+        """Whether there is an object of it in the cluster, of which something may be said."""
+        return not self.gang
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return f"{'gang' if self.gang else 'PodGroup'} {self.namespace}/{self.name}"
+
+
+def annotated(namespace: str, member: Gang, sizes: Collection[int], created: int) -> Group:
+    """The gang of these members, which say these sizes, since the first of them was `created`; `member` is any of them.
+
+    The largest size counts: so no gang starts in part for one member that says less. It names no queue.
+    """
+    return Group(
+        namespace=namespace,
+        name=member.name,
+        uid=f"gang/{member.key}",
+        created=created,
+        owner=member.owner,
+        queue="",
+        min_member=max(sizes),
+        min_task_member={},
+        min_resources=None,
+        card_request="",
+        phase="",
+        gang=member.key,
+        sizes=tuple(sorted(sizes)) if len(sizes) > 1 else (),
+    )
 
 
 def project(raw: Mapping[str, Any]) -> Group:

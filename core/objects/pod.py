@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from core import names, quantity
 from core.objects import raw as read
+from core.objects.gang import Gang, gang_of
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
+from core.objects.owner import Owner, controlling_owner
 from core.objects.pod_claims import claims_of, generated_claims, implicit_claims
 from core.objects.pod_resources import aggregate, extended, granted_by
 from core.objects.pod_times import ended_at, scheduled_at
@@ -28,22 +30,15 @@ _KEPT_ANNOTATIONS: Final = frozenset(
         names.MGPU_POLICY_KEY,
         names.MGPU_MULTIPLE_ANNOTATION,
         names.MIRROR_POD_ANNOTATION,
+        *names.GANG_KEYS,
     }
 )
+_HELD: Final = names.LET_IN | {names.CARD_NAME_ANNOTATION}
+"""Annotations of which a pod that waits at our gate, or has passed it, has one, unless it asks for something else."""
 _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 """One for all pods: there are as many as pods."""
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 _HAS_RUN: Final = frozenset({"running", "terminated"})
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The controlling owner reference."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +115,9 @@ class Pod:
     """When it got its node, in microseconds since 1970; 0 without one."""
     ended: int = 0
     """When it ended, in microseconds since 1970; 0 unless it has, and where nobody says so."""
+    gang: Gang | None = None
+    """The gang that its own annotations name, of a pod that asks for something of ours; None where a PodGroup decides, or none
+    is named."""
 
     @property
     def key(self) -> str:
@@ -160,6 +158,21 @@ class Pod:
     def group_name(self) -> str:
         """The name of the pod's PodGroup; empty when there is none."""
         return self.annotations.get(names.GROUP_NAME_ANNOTATION, "")
+
+    @property
+    def group_key(self) -> str:
+        """Those with whom the pod starts: the key of its gang, or `namespace/name` of its PodGroup; empty when it starts alone."""
+        if self.gang is not None:
+            return "" if self.gang.problem else self.gang.key
+        name = self.group_name
+        return f"{self.namespace}/{name}" if name else ""
+
+    @property
+    def group_title(self) -> str:
+        """What people call that."""
+        if self.gang is not None:
+            return f"gang {self.namespace}/{self.gang.name}"
+        return f"PodGroup {self.namespace}/{self.group_name}"
 
     @property
     def asks(self) -> bool:
@@ -206,7 +219,9 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         [read.text(gate, "name") for gate in read.sequence(spec, "schedulingGates") if isinstance(gate, dict)]
     )
     rules, affinity = read_rules(spec) if waiting else (ANYWHERE, {})
-    shares = _shares(containers)
+    shares, share_in_init = _shares(containers), bool(_shares(inits))
+    annotations, claims = _annotations(metadata), (*claims_of(spec), *implicit_claims(status))
+    held = bool(shares or share_in_init or claims) or names.GATE in gates or not _HELD.isdisjoint(annotations)
     return Pod(
         namespace=read.text(metadata, "namespace") or "default",
         name=read.text(metadata, "name"),
@@ -218,7 +233,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         grace_s=read.integer(metadata, "deletionGracePeriodSeconds"),
         deadline=read.timestamp(deadline),
         managed=labels.get(names.MANAGED_LABEL) == "true",
-        annotations=_annotations(metadata),
+        annotations=annotations,
         annotated=isinstance(metadata.get("annotations"), dict),
         owner=owner,
         node_name=node_name,
@@ -231,8 +246,8 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         limits=aggregate(spec, "limits"),
         container_count=len(containers),
         shares=shares,
-        share_in_init=bool(_shares(inits)),
-        claims=(*claims_of(spec), *implicit_claims(status)),
+        share_in_init=share_in_init,
+        claims=claims,
         generated_claims=generated_claims(status),
         scheduling_group=read.text(read.mapping(spec, "schedulingGroup"), "podGroupName"),
         node_selector=rules.selector,
@@ -245,6 +260,8 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         ruled_elsewhere=waiting and bool(shares) and ruled_elsewhere(spec, affinity),
         scheduled=scheduled_at(metadata, status) if node_name else 0,
         ended=ended_at(status) if phase in _TERMINAL else 0,
+        # Whom no gate ever held is no member: nobody waits for it, and it waits for nobody.
+        gang=gang_of(metadata, annotations, labels, owner) if held else None,
     )
 
 
@@ -282,22 +299,6 @@ def _annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
         for key, value in read.texts(metadata, "annotations").items()
         if key in _KEPT_ANNOTATIONS or names.is_record(key) or key.startswith(names.CROSSQUOTA_PREFIX)
     }
-
-
-def controlling_owner(metadata: Mapping[str, Any]) -> Owner | None:
-    """The owner reference with `controller: true`."""
-    references = metadata.get("ownerReferences")
-    for reference in references if isinstance(references, list) else ():
-        if isinstance(reference, dict) and reference.get("controller") is True:
-            version, kind = reference.get("apiVersion"), reference.get("kind")
-            name, uid = reference.get("name"), reference.get("uid")
-            return Owner(
-                api_version=version if isinstance(version, str) else "",
-                kind=kind if isinstance(kind, str) else "",
-                name=name if isinstance(name, str) else "",
-                uid=uid if isinstance(uid, str) else "",
-            )
-    return None
 
 
 def _started(status: Mapping[str, Any]) -> bool:

@@ -23,6 +23,7 @@ from core.queues.group_minimum import minimum_of
 from core.queues.ledger import Ledger
 from core.queues.shortfall import (
     card_not_named,
+    gang_malformed,
     queue_closed,
     queue_missing,
     uncountable,
@@ -88,8 +89,10 @@ class Judge:
         closed = self.closed(entry)
         if closed is not None:
             return closed
-        if self._ledger.naming.lacks_card(entry.pod):
-            why: Refusal | None = card_not_named(entry.queue, entry.pod)
+        if entry.pod.gang is not None and entry.pod.gang.problem:
+            why: Refusal | None = gang_malformed(entry.queue, entry.pod.gang.problem)
+        elif self._ledger.naming.lacks_card(entry.pod):
+            why = card_not_named(entry.queue, entry.pod)
         elif entry.pod.uid in self.refused:
             why = Refusal(reasons.LIFT_REFUSED, self.refused[entry.pod.uid])
         elif entry.demand.problem:
@@ -114,7 +117,7 @@ class Judge:
         """Why it is not known yet to which group the pod belongs, and with it to which queue; None when it is."""
         ledger = self._ledger
         if pod.group_name:
-            if ledger.group_of(pod) is not None:
+            if ledger.pod_group_of(pod) is not None:
                 return None
             text = f"PodGroup {pod.namespace}/{pod.group_name} is not there; the pod waits for it"
         elif ledger.groups_served and pod.scheduler_name in ledger.settings.volcano.scheduler_names:

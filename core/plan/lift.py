@@ -92,7 +92,7 @@ class Planner:
             return False
         # What is booked carries the record already; the pod as it is says which queue it would be decided for now. While its
         # PodGroup is away nobody knows, and others of the gang may have been let in by then.
-        known = not seen.group_name or self._ledger.group_of(seen) is not None
+        known = not seen.group_name or self._ledger.pod_group_of(seen) is not None
         if known and self._ledger.attribution(seen).queue != lift.queue:
             return False
         return self._judge.closed(entry) is None and not self._choice.breaks_quota(

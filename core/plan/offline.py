@@ -136,9 +136,9 @@ def _rollouts(ledger: Ledger) -> Rollouts:
 def _pod_events(holds: Iterable[Hold], rollouts: Rollouts) -> Iterable[PlannedEvent]:
     told: set[str] = set()
     for hold in holds:
-        if hold.group is not None and hold.group.key not in told:
+        if hold.group is not None and hold.group.stored and hold.group.key not in told:
             told.add(hold.group.key)
-            yield _event(f"PodGroup {hold.group.key}", hold.why.code, hold.why.message)
+            yield _event(hold.group.title, hold.why.code, hold.why.message)
         if hold.announced:
             yield _event(f"Pod {hold.pod.key}", hold.why.code, hold.why.message)
             note = rollouts.obstacle(hold.pod, hold.why.code)
@@ -151,7 +151,8 @@ def _spread_events(lifts: Iterable[Lift]) -> Iterable[PlannedEvent]:
     for lift in lifts:
         if lift.spread is not None and lift.spread.group.key not in told:
             told.add(lift.spread.group.key)
-            yield _event(f"PodGroup {lift.spread.group.key}", reasons.TASK_SPREAD, lift.spread.message)
+            about = lift.spread.group.title if lift.spread.group.stored else f"Pod {lift.pod.key}"
+            yield _event(about, reasons.TASK_SPREAD, lift.spread.message)
 
 
 def _uncounted_events(ledger: Ledger) -> Iterable[PlannedEvent]:

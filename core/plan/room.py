@@ -140,7 +140,7 @@ class ShareRoom:
         others = [
             pod.key
             for pod in self._nodes.pods_expected(node)
-            if not pod.group_name or (pod.namespace, pod.group_name) != (but.namespace, but.group_name)
+            if not pod.group_key or pod.group_key != but.group_key
         ]
         if not others:
             return ""

@@ -40,7 +40,7 @@ def starts_in_cycles(ledger: Ledger, pod: Pod, together: int) -> bool:
 
 def nodes_of_tasks(ledger: Ledger, pod: Pod) -> Mapping[str, TaskNodes]:
     """For the tasks of the pod's group of which members are on their way, those of a trial that has begun among them."""
-    led = ledger.tasks_led(f"{pod.namespace}/{pod.group_name}")
+    led = ledger.tasks_led(pod.group_key)
     return {task: TaskNodes(tuple(filter(None, nodes)), "" not in nodes) for task, nodes in led.items()}
 
 

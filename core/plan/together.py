@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from core import reasons
+from core import names, reasons
 from core.objects import Group
 from core.plan.attempt import Attempt
 from core.plan.choice import Choice
@@ -38,6 +38,8 @@ _OTHER_NODES: Final = 6
 
 _COPIED_IN_A_STEP: Final = 250
 """Members of which nothing is found out any more."""
+
+_TOLD: Final = 3
 
 _FOR_ROOM: Final = {reasons.NO_FREE_CARD, reasons.AFFINITY_EXCLUDES_CARDS, reasons.MIXED_CARDS}
 
@@ -130,8 +132,8 @@ class Gangs:
         wanted = max(progress.missing, sum(progress.missing_tasks.values()))
         if not progress.possible or len(ready) < wanted:
             text = (
-                f"Queue <{unit.queue}>: PodGroup {group.key} needs {wanted} more members at once, and {len(ready)} can "
-                "be lifted"
+                f"Queue <{unit.queue}>: {group.title} needs {wanted} more members at once, and {len(ready)} can "
+                f"be lifted{self._at_odds(unit, group)}"
             )
             all_held = yield from _hold_all(ready, group, Refusal(reasons.GANG_INCOMPLETE, text))
             return [*held, *all_held]
@@ -141,6 +143,18 @@ class Gangs:
         note(self._ledger, ready, found.obstacles)
         all_held = yield from _hold_all(ready, group, _explained(found, group, wanted))
         return [*held, *all_held]
+
+    def _at_odds(self, unit: Unit, group: Group) -> str:
+        """What the members of a gang without PodGroup disagree about: only a PodGroup says the same for all of them."""
+        text = ""
+        if group.sizes:
+            sizes = ", ".join(map(str, group.sizes))
+            text += f"; its members say {names.GANG_SIZE_ANNOTATION} {sizes}, of which the largest counts"
+        others = sorted(set(self._ledger.queues_with(group.key)) - {unit.queue}) if not group.stored else []
+        if others:
+            named = ", ".join(f"<{queue}>" for queue in others[:_TOLD])
+            text += f"; others of it wait in queue {named}, and one queue has to let in all of them"
+        return text
 
     def _found(
         self,
@@ -317,7 +331,7 @@ def _explained(found: Verdict, group: Group, wanted: int) -> Refusal:
     if found.exhausted:
         code = reasons.GANG_SEARCH_GIVEN_UP
         most = f"{found.most} were found to fit when the search was given up"
-    text = f"{found.shortfall.message.removesuffix('.')}; PodGroup {group.key} needs {wanted} more members at once, {most}"
+    text = f"{found.shortfall.message.removesuffix('.')}; {group.title} needs {wanted} more members at once, {most}"
     return Refusal(code, text)
 
 

@@ -295,7 +295,7 @@ def unfinished_notice(gang: Unfinished, settings: ReservationSettings) -> tuple[
 def given_back_notice(pod: Pod, queue: str, settings: ReservationSettings) -> tuple[str, str]:
     """The code and the words for an event on a member that was deleted."""
     return reasons.GANG_GIVEN_BACK, (
-        f"Queue <{queue}>: deleted, for too few members of PodGroup {pod.namespace}/{pod.group_name} were in for more than "
+        f"Queue <{queue}>: deleted, for too few members of {pod.group_title} were in for more than "
         f"{settings.unfinished_after_s} s, and this one had quota and no node; what its owner creates instead waits for "
         "quota together with the others"
     )

@@ -13,6 +13,7 @@ from core.queues.cpu_memory_book import CpuMemoryBook
 from core.queues.devices import Devices
 from core.queues.entries import Entries
 from core.queues.entry import Entry, ShareKey
+from core.queues.gang_book import GangBook
 from core.queues.group_book import GroupBook
 from core.queues.journal import Journal
 from core.queues.limits import Limits
@@ -48,6 +49,7 @@ class Books:
         self.inventory = self._premises.inventory
         self.occupants = self._premises.occupants
         self.groups = GroupBook(self.stages)
+        self._gangs = GangBook()
         self.nodes_version = 0
         """Grows whenever a node comes, changes or goes, but not with its pods."""
         self.groups_served = False
@@ -169,11 +171,15 @@ class Books:
         return account.line.entries() if account is not None else []
 
     def group_of(self, pod: Pod) -> Group | None:
-        """The PodGroup that a pod names, None while it does not exist."""
+        """Those with whom a pod starts: its gang, or the PodGroup that it names; None while that does not exist."""
         return self._sources.group_of(pod)
 
+    def pod_group_of(self, pod: Pod) -> Group | None:
+        """The PodGroup that a pod names, None while it does not exist."""
+        return self._sources.pod_group_of(pod)
+
     def group(self, key: str) -> Group | None:
-        """The PodGroup `namespace/name`, None while it does not exist."""
+        """The PodGroup `namespace/name`, or the gang of this key; None while it does not exist."""
         return self._sources.group(key)
 
     def as_stored(self, uid: str) -> Pod | None:

@@ -101,8 +101,8 @@ class Entries:
             add(self._reserved, entry.charged, sign)
         if entry.holds_share:
             self._count_share(entry, sign)
-        if entry.stage is Stage.WAITING and pod.group_name:
-            key = f"{pod.namespace}/{pod.group_name}"
+        if entry.stage is Stage.WAITING and pod.group_key:
+            key = pod.group_key
             queues = self._waiting_members.setdefault(key, Counter())
             queues[entry.queue] += sign
             if not queues[entry.queue]:
@@ -112,7 +112,7 @@ class Entries:
 
     def _count_share(self, entry: Entry, sign: int) -> None:
         self.shares_changed.note(entry.share_key)
-        if entry.pod.group_name:
+        if entry.pod.group_key:
             self._count_in_task(entry, sign)
         if sign > 0:
             self.shares[entry.share_key] = entry
@@ -128,7 +128,7 @@ class Entries:
 
     def _count_in_task(self, entry: Entry, sign: int) -> None:
         pod = entry.pod
-        key = f"{pod.namespace}/{pod.group_name}"
+        key = pod.group_key
         tasks = self.shares_of.setdefault(key, {})
         nodes = tasks.setdefault(pod.task, Counter())
         for node in led_to(pod) or ("",):

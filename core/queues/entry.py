@@ -111,8 +111,9 @@ def _wish(pod: Pod, demand: Demand, *, allowed: bool) -> Hashable:
     asked = demand.card
     card = (asked.expression, asked.milli) if asked is not None else None
     weight = demand.cpu_memory
-    # Its PodGroup may be missing, and of Volcano's scheduler's pods the name of it.
-    group: Hashable = (pod.namespace, pod.group_name) if pod.group_name else pod.scheduler_name
+    # Its PodGroup may be missing, and of Volcano's scheduler's pods the name of it; of its gang the size may be none.
+    grouped = pod.group_name or pod.gang is not None
+    group: Hashable = (pod.namespace, pod.group_name, pod.gang) if grouped else pod.scheduler_name
     if demand.mgpu is not None:
         # Those of its task that are on their way decide where it may be led.
         group = group, pod.task

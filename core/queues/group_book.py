@@ -65,9 +65,10 @@ class GroupBook:
     def put_pod(self, pod: Pod) -> bool:
         """Takes in a pod in its present state. Returns whether its standing in its group changed."""
         old = self._members.get(pod.uid)
-        if not pod.group_name:
+        group = pod.group_key
+        if not group:
             return old is not None and self.drop_pod(pod.uid)
-        new = f"{pod.namespace}/{pod.group_name}", Standing.of(pod, self._stages)
+        new = group, Standing.of(pod, self._stages)
         if old == new:
             if new[0] in self._short:
                 # What it says of itself is the same, yet it may have a node now or be charged elsewhere.

@@ -5,7 +5,7 @@ touches, not what exists. What the controller has decided but the watch has not 
 pods (`assume`) and taken back when the write fails (`forget`).
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 
 from core.cards.expression import BAR, split
@@ -50,7 +50,7 @@ class Ledger(Books):
 
         Left out is a pod that asks for nothing of ours, uses nothing of a queue or a node, and belongs to no group.
         """
-        if not (pod.asks or pod.gated or pod.group_name or occupies(pod) or self.stages.holds(pod)):
+        if not (pod.asks or pod.gated or pod.group_key or occupies(pod) or self.stages.holds(pod)):
             self.drop_pod(pod.uid)
             return
         self._touch(pod.uid)
@@ -61,7 +61,8 @@ class Ledger(Books):
         self._touch(uid)
         pod = self._states.drop(uid)
         if pod is not None and self.groups.drop_pod(uid):
-            self._group_changed(f"{pod.namespace}/{pod.group_name}")
+            self._group_changed(pod.group_key)
+        self._gangs_are(self._gangs.drop(uid))
         entry = self.entry(uid)
         if entry is not None:
             self._entries.replace(entry, None)
@@ -97,7 +98,7 @@ class Ledger(Books):
         self.changes += 1
         self.admissions += 1
         self._states.assumed[pod.uid] = pod
-        if pod.group_name:
+        if pod.group_key:
             self.groups.put_pod(pod)
         waiting = self._entries.by_uid[pod.uid]
         lifted = waiting.lifted(pod)
@@ -335,8 +336,9 @@ class Ledger(Books):
 
     def _book(self, pod: Pod) -> None:
         self._sources.follow(pod)
+        self._gangs_are(self._gangs.put(pod))
         if self.groups.put_pod(pod):
-            self._group_changed(f"{pod.namespace}/{pod.group_name}")
+            self._group_changed(pod.group_key)
         if occupies(pod):
             self._by_card.put(pod.uid, *split(pod.card_name))
             self._weights.follow(pod)
@@ -363,6 +365,16 @@ class Ledger(Books):
             return Entry.of(pod, stage, charged, demand)
         allowed = self.access.allows(charged.queue, pod.namespace)
         return Entry.of(pod, stage if allowed else Stage.WAITING, charged, demand, allowed=allowed)
+
+    def _gangs_are(self, changed: Mapping[str, Group | None]) -> None:
+        """Takes in what members say of their gangs now: the same as if a PodGroup came, changed or went."""
+        for key, gang in changed.items():
+            if gang is None:
+                self.groups.drop_group(key)
+            else:
+                self.groups.put_group(gang)
+            self._sources.put_gang(key, gang)
+            self._group_changed(key)
 
     def _group_changed(self, key: str) -> None:
         """Has the waiting members looked at again: their number may suffice now."""

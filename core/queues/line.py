@@ -40,7 +40,7 @@ class Line:
         self.pods[entry.pod.uid] = entry
         insort(self._places, place)
         insort(self.by_wish.setdefault(entry.wish, []), place)
-        self.grouped += entry.pod.group_name != ""
+        self.grouped += entry.pod.group_key != ""
         self._new[entry.pod.uid] = None
 
     def drop(self, entry: Entry) -> None:
@@ -53,7 +53,7 @@ class Line:
         if not places:
             del self.by_wish[wish]
         if self.grouped:
-            self.grouped -= entry.pod.group_name != ""
+            self.grouped -= entry.pod.group_key != ""
         self._new.pop(entry.pod.uid, None)
 
     def entries(self) -> list[Entry]:

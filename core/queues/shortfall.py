@@ -98,6 +98,12 @@ def card_not_named(queue: str, pod: Pod) -> Refusal:
     return Refusal(reasons.CARD_NAME_MISSING, text)
 
 
+def gang_malformed(queue: str, problem: str) -> Refusal:
+    """What is said of a pod whose gang cannot be told, for it came past the webhook that refuses such."""
+    text = f"Queue <{queue}>: nobody can tell with whom the pod starts: annotation {problem}"
+    return Refusal(reasons.GANG_MALFORMED, text)
+
+
 def waits_for_others(queue: str, gates: Sequence[str]) -> Refusal:
     """What is said when gates have to go before ours."""
     told = ", ".join(f"<{gate}>" for gate in gates[:_TOLD])

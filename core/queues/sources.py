@@ -23,6 +23,8 @@ class QueueSources:
         self._namespaces: dict[str, Namespace] = {}
         self._fixed: dict[str, Attribution] = {}
         self._by_group = Index()
+        self._by_queue_of = Index()
+        """Those that start with a gang of their own, and charge the queue of a PodGroup."""
         self._by_job = Index()
         self._by_namespace = Index()
 
@@ -45,7 +47,7 @@ class QueueSources:
         if recorded(pod) is not None:
             return Source.RECORD
         queue = self.attribution(pod).queue
-        said = named_by(pod, self.group_of(pod), self._job_of(pod), self._namespaces.get(pod.namespace))
+        said = named_by(pod, self.pod_group_of(pod), self._job_of(pod), self._namespaces.get(pod.namespace))
         return next((source for source, name in said if name == queue), Source.DEFAULT)
 
     def _job_of(self, pod: Pod) -> Job | None:
@@ -57,7 +59,7 @@ class QueueSources:
         return job
 
     def _resolved(self, pod: Pod) -> Attribution:
-        group, job = self.group_of(pod), self._job_of(pod)
+        group, job = self.pod_group_of(pod), self._job_of(pod)
         # Nobody who came with a node, past gate and bind, is charged to a queue that would not have let them in.
         chargeable = partial(self._admits, pod.namespace) if pod.bound and not let_in(pod) else bool
         return attribute(pod, group, job, self._namespaces.get(pod.namespace), self._default, chargeable)
@@ -66,39 +68,56 @@ class QueueSources:
         return self._allows(queue, namespace)
 
     def group_of(self, pod: Pod) -> Group | None:
-        """The PodGroup that a pod names, None while it does not exist."""
-        key = _group_key(pod)
+        """Those with whom a pod starts, its gang or the PodGroup that it names; None while that does not exist."""
+        return self._groups.get(pod.group_key)
+
+    def pod_group_of(self, pod: Pod) -> Group | None:
+        """The PodGroup that a pod names, which says what it charges; None while it does not exist."""
+        key = _pod_group_key(pod)
         return self._groups.get(key) if key is not None else None
 
     def group(self, key: str) -> Group | None:
-        """The PodGroup `namespace/name`, None while it does not exist."""
+        """The gang, or the PodGroup `namespace/name`; None while it does not exist."""
         return self._groups.get(key)
 
     def members(self, group: str) -> Collection[str]:
-        """The UIDs of the followed pods that name a PodGroup."""
+        """The UIDs of the followed pods that belong to a gang or a PodGroup."""
         return self._by_group.get(group)
 
     def follow(self, pod: Pod) -> None:
         """Names the pod from now on when an object changes that it refers to."""
-        self._by_group.put(pod.uid, _group_key(pod))
+        self._by_group.put(pod.uid, pod.group_key or None)
+        if pod.gang is not None:
+            self._by_queue_of.put(pod.uid, _pod_group_key(pod))
         self._by_job.put(pod.uid, _job_key(pod))
         self._by_namespace.put(pod.uid, pod.namespace)
 
     def unfollow(self, uid: str) -> None:
         """Forgets a pod."""
         self._fixed.pop(uid, None)
-        for index in (self._by_group, self._by_job, self._by_namespace):
+        for index in (self._by_group, self._by_queue_of, self._by_job, self._by_namespace):
             index.put(uid)
 
     def put_group(self, group: Group) -> Collection[str]:
         """Takes in a PodGroup."""
         self._groups[group.key] = group
-        return self._by_group.get(group.key)
+        return self._concerned(group.key)
 
     def drop_group(self, key: str) -> Collection[str]:
         """Takes out a PodGroup."""
         self._groups.pop(key, None)
-        return self._by_group.get(key)
+        return self._concerned(key)
+
+    def put_gang(self, key: str, gang: Group | None) -> None:
+        """Takes in what the members of a gang say of it now, None for one that is no more; what they charge is the same."""
+        if gang is None:
+            self._groups.pop(key, None)
+        else:
+            self._groups[key] = gang
+
+    def _concerned(self, group: str) -> Collection[str]:
+        beside = self._by_queue_of.get(group)
+        return (*self._by_group.get(group), *beside) if beside else self._by_group.get(group)
 
     def put_job(self, job: Job) -> Collection[str]:
         """Takes in a Volcano Job."""
@@ -121,7 +140,7 @@ class QueueSources:
         self._namespaces.pop(name, None)
 
 
-def _group_key(pod: Pod) -> str | None:
+def _pod_group_key(pod: Pod) -> str | None:
     return f"{pod.namespace}/{pod.group_name}" if pod.group_name else None
 
 

@@ -21,8 +21,10 @@ InferenceService are those of its pods; of a SparkApplication, `annotations` and
 of an Argo workflow is a pod when it has a `container`, `script` or `containerSet`. How many pods a workflow makes only its run
 tells, so `plan` makes none for it; neither does it for what is a template of workloads itself.
 
-| kind | pod templates | pods | queue | gang |
-|---|---|---|---|---|
+A template may name the [gang](gangs.md#gangs-without-a-podgroup) of its pods; the last column says whose pods are one gang then.
+
+| kind | pod templates | pods | queue | gang | one gang by annotations |
+|---|---|---|---|---|---|
 """
 
 EXAMPLE: Final = """\
@@ -100,7 +102,7 @@ def page() -> str:
 def _row(row: Workload) -> str:
     places = ", ".join(f"`{path}`" for path in row.templates)
     others = " | ".join(f"`{text}`" if text else "" for text in (row.queue, row.gang))
-    return f"| {row.kind} (`{row.group}`) | {places} | {row.pods} | {others} |"
+    return f"| {row.kind} (`{row.group}`) | {places} | {row.pods} | {others} | {row.replica or 'all of it'} |"
 
 
 if __name__ == "__main__":

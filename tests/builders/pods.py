@@ -130,6 +130,13 @@ class PodBuilder(Builder):
     def in_group(self, group: str) -> Self:
         return self.annotation(names.GROUP_NAME_ANNOTATION, group)
 
+    def in_gang(self, name: str, size: int | str, *, owner: str = "") -> Self:
+        """By its own annotations, as a pod of the Job `owner` where one is named."""
+        pod = self.annotation(names.GANG_NAME_ANNOTATION, name).annotation(
+            names.GANG_SIZE_ANNOTATION, str(size)
+        )
+        return pod.owned_by("Job", owner, api_version="batch/v1") if owner else pod
+
     def task(self, name: str) -> Self:
         return self.annotation(names.TASK_SPEC_ANNOTATION, name)
 

@@ -200,7 +200,12 @@ which the API server has dropped.
 
 {{/* Whether an annotation is a record that only the controller writes. Takes the variable that holds the key. */}}
 {{- define "cardquota.cel.isRecord" -}}
-{{ include "cardquota.cel.isResult" . }} || {{ . }}.startsWith('cardquota.io/')
+{{ include "cardquota.cel.isResult" . }} || ({{ . }}.startsWith('cardquota.io/') && !({{ include "cardquota.cel.namesGang" . }}))
+{{- end }}
+
+{{/* Whether an annotation says to which gang a pod belongs: users write it, on pod templates. Takes the variable that holds the key. */}}
+{{- define "cardquota.cel.namesGang" -}}
+{{ . }} in ['cardquota.io/gang-name', 'cardquota.io/gang-size']
 {{- end }}
 
 {{/* Whether the request comes from somebody other than the controller. */}}
@@ -226,5 +231,5 @@ variables. Wider than the policies in details; the webhook decides.
 
 {{/* Annotations that users write, but not at any time. */}}
 {{- define "cardquota.cel.fixedKeys" -}}
-['volcano.sh/card.name', 'scheduling.volcano.sh/queue-name', 'volcano.sh/queue-name', 'scheduling.k8s.io/group-name', 'vke.volcengine.com/container-multiple-gpu', 'vke.volcengine.com/mgpu-compute-policy']
+['volcano.sh/card.name', 'scheduling.volcano.sh/queue-name', 'volcano.sh/queue-name', 'scheduling.k8s.io/group-name', 'vke.volcengine.com/container-multiple-gpu', 'vke.volcengine.com/mgpu-compute-policy', 'cardquota.io/gang-name', 'cardquota.io/gang-size']
 {{- end }}

@@ -7,7 +7,8 @@ import pytest
 
 from core import names
 from core.objects import group, job, namespace, node, pod, queue, raw
-from core.objects.pod import ContainerShare, Owner
+from core.objects.owner import Owner
+from core.objects.pod import ContainerShare
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 

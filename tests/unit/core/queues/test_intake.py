@@ -9,7 +9,7 @@ import pytest
 from core import names
 from core.objects import Pod, kinds
 from core.objects.kinds import KINDS, Kind
-from core.objects.pod import Owner
+from core.objects.owner import Owner
 from core.queues import intake
 from core.queues.intake import books_of
 from core.queues.ledger import Ledger

@@ -1,0 +1,83 @@
+"""The gang that a pod says it belongs to by its own annotations, without a PodGroup."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core import names
+from core.objects.owner import Owner
+
+MOST_MEMBERS: Final = 100_000
+"""No cluster of Kubernetes has as many pods that could start together."""
+LONGEST_NAME: Final = 63
+"""As of a label value."""
+_SIZE_DIGITS: Final = len(str(MOST_MEMBERS))
+_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_BETWEEN: Final = _LETTERS | frozenset("-_.")
+_DIGITS: Final = frozenset("0123456789")
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """What a member says of its gang. With a `problem` it is no gang at all, and the pod waits until somebody mends that."""
+
+    key: str
+    """What tells it apart from every other gang and PodGroup: namespace, name, and whose replica it is. A name has neither slash
+    nor bar."""
+    name: str
+    size: int
+    """How many members start together; 0 where that cannot be read."""
+    owner: Owner | None
+    """The controlling owner that all members have; None where a label says which of them belong together, or nothing does."""
+    problem: str = ""
+
+
+def gang_of(
+    metadata: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    labels: Mapping[str, str],
+    owner: Owner | None,
+) -> Gang | None:
+    """The gang of a pod with these annotations; None unless both are there, and where it belongs to a PodGroup that was made for it.
+
+    Pods of one name are one gang only under one controlling owner, or with one group label: replicas of a set do not merge.
+    Volcano's controllers make a PodGroup for each owner, or pod, that has none; that one names the queue, and no more.
+    """
+    name, size = annotations.get(names.GANG_NAME_ANNOTATION), annotations.get(names.GANG_SIZE_ANNOTATION)
+    if name is None or size is None:
+        return None
+    uid, group = metadata.get("uid"), annotations.get(names.GROUP_NAME_ANNOTATION, "")
+    if group and group not in (f"podgroup-{uid}", f"podgroup-{owner.uid}" if owner is not None else ""):
+        return None
+    label = next((labels[key] for key in names.GROUP_LABELS if labels.get(key)), "")
+    scope = label or (owner.uid if owner is not None else "")
+    namespace = metadata.get("namespace")
+    key = f"{namespace if isinstance(namespace, str) and namespace else 'default'}/{name}|{scope}"
+    problem = ""
+    for annotation, wrong in (
+        (names.GANG_NAME_ANNOTATION, name_problem(name)),
+        (names.GANG_SIZE_ANNOTATION, size_problem(size)),
+    ):
+        problem = problem or (f"{annotation} {wrong}" if wrong else "")
+    return Gang(key, name, 0 if problem else int(size), None if label else owner, problem)
+
+
+def name_problem(text: str) -> str:
+    """What is wrong with the name of a gang, as the end of a sentence; empty when it is one."""
+    good = 0 < len(text) <= LONGEST_NAME and {text[0], text[-1]} <= _LETTERS and set(text) <= _BETWEEN
+    if good:
+        return ""
+    return (
+        f"must be 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+    )
+
+
+def size_problem(text: str) -> str:
+    """What is wrong with the size of a gang, as the end of a sentence; empty when it is one.
+
+    No sign, no space, no digits of other scripts: a size that two readers read differently is none.
+    """
+    plain = 0 < len(text) <= _SIZE_DIGITS and set(text) <= _DIGITS and text[0] != "0"
+    if plain and int(text) <= MOST_MEMBERS:
+        return ""
+    return f'must be a whole number from 1 to {MOST_MEMBERS} in plain digits, such as "4"'

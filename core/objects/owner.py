@@ -1,0 +1,31 @@
+"""The owner that controls an object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controlling owner reference."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+def controlling_owner(metadata: Mapping[str, Any]) -> Owner | None:
+    """The owner reference with `controller: true`."""
+    references = metadata.get("ownerReferences")
+    for reference in references if isinstance(references, list) else ():
+        if isinstance(reference, dict) and reference.get("controller") is True:
+            version, kind = reference.get("apiVersion"), reference.get("kind")
+            name, uid = reference.get("name"), reference.get("uid")
+            return Owner(
+                api_version=version if isinstance(version, str) else "",
+                kind=kind if isinstance(kind, str) else "",
+                name=name if isinstance(name, str) else "",
+                uid=uid if isinstance(uid, str) else "",
+            )
+    return None
