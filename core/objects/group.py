@@ -1,6 +1,6 @@
 """Pods that start together: the Volcano PodGroup, with the queue they charge, and gangs that only their members know of."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,8 @@ class Group:
     phase: str
     gang: str = ""
     """The key of a gang without PodGroup; empty of a PodGroup."""
-    sizes: tuple[int, ...] = ()
-    """Where members of a gang disagree about its size, all that they say; the largest counts."""
+    sizes: tuple[int, int] | None = None
+    """Where members of a gang disagree about its size, the smallest and the largest that they say; the largest counts."""
 
     @property
     def key(self) -> str:
@@ -49,8 +49,8 @@ class Group:
         return f"{'gang' if self.gang else 'PodGroup'} {self.namespace}/{self.name}"
 
 
-def annotated(namespace: str, member: Gang, sizes: Collection[int], created: int) -> Group:
-    """The gang of these members, which say these sizes, since the first of them was `created`; `member` is any of them.
+def annotated(namespace: str, member: Gang, sizes: tuple[int, int], created: int) -> Group:
+    """The gang of members that say these sizes, the first of whom was `created` then; `member` is any of them.
 
     The largest size counts: so no gang starts in part for one member that says less. It names no queue.
     """
@@ -61,13 +61,13 @@ def annotated(namespace: str, member: Gang, sizes: Collection[int], created: int
         created=created,
         owner=member.owner,
         queue="",
-        min_member=max(sizes),
+        min_member=sizes[1],
         min_task_member={},
         min_resources=None,
         card_request="",
         phase="",
         gang=member.key,
-        sizes=tuple(sorted(sizes)) if len(sizes) > 1 else (),
+        sizes=sizes if sizes[0] < sizes[1] else None,
     )
 
 

@@ -148,8 +148,8 @@ class Gangs:
         """What the members of a gang without PodGroup disagree about: only a PodGroup says the same for all of them."""
         text = ""
         if group.sizes:
-            sizes = ", ".join(map(str, group.sizes))
-            text += f"; its members say {names.GANG_SIZE_ANNOTATION} {sizes}, of which the largest counts"
+            least, most = group.sizes
+            text += f"; its members say {names.GANG_SIZE_ANNOTATION} {least} to {most}, of which the largest counts"
         others = sorted(set(self._ledger.queues_with(group.key)) - {unit.queue}) if not group.stored else []
         if others:
             named = ", ".join(f"<{queue}>" for queue in others[:_TOLD])

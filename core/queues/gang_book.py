@@ -8,21 +8,36 @@ from core.objects.group import annotated
 
 
 @dataclass(slots=True)
+class _Said:
+    """Numbers that members say, and how many say each; the least and the largest of them are at hand."""
+
+    least: int = 0
+    most: int = 0
+    counted: Counter[int] = field(default_factory=Counter)
+
+    def count(self, value: int, sign: int) -> None:
+        """Costs as much as there are different ones only where the last one to say the least, or the most, is gone."""
+        self.counted[value] += sign
+        if not self.counted[value]:
+            del self.counted[value]
+            if self.counted and value in (self.least, self.most):
+                self.least, self.most = min(self.counted), max(self.counted)
+        elif len(self.counted) == 1:
+            self.least = self.most = value
+        else:
+            self.least, self.most = min(self.least, value), max(self.most, value)
+
+
+@dataclass(slots=True)
 class _Members:
-    """What the members that have not ended say of one gang, and how many say so."""
+    """What the members of one gang say that have not ended."""
 
-    sizes: Counter[int] = field(default_factory=Counter)
-    created: Counter[int] = field(default_factory=Counter)
-
-    def add(self, size: int, created: int, sign: int) -> None:
-        for counter, value in ((self.sizes, size), (self.created, created)):
-            counter[value] += sign
-            if not counter[value]:
-                del counter[value]
+    sizes: _Said = field(default_factory=_Said)
+    created: _Said = field(default_factory=_Said)
 
 
 class GangBook:
-    """All of these gangs, brought up to date pod by pod; a change costs as much as a gang has different ages and sizes."""
+    """All of these gangs, brought up to date pod by pod; a change of a member costs about the same in a large gang as in a small one."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[str, Gang, int]] = {}
@@ -54,11 +69,13 @@ class GangBook:
     def _count(self, said: tuple[str, Gang, int], sign: int) -> dict[str, Group | None]:
         namespace, gang, created = said
         members = self._members.setdefault(gang.key, _Members())
-        members.add(gang.size, created, sign)
+        members.sizes.count(gang.size, sign)
+        members.created.count(created, sign)
         was = self._groups.pop(gang.key, None)
-        if not members.sizes:
+        if not members.sizes.counted:
             del self._members[gang.key]
             return {gang.key: None}
-        now = annotated(namespace, gang, members.sizes.keys(), min(members.created))
+        sizes = members.sizes.least, members.sizes.most
+        now = annotated(namespace, gang, sizes, members.created.least)
         self._groups[gang.key] = now
         return {} if now == was else {gang.key: now}

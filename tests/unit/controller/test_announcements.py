@@ -272,3 +272,20 @@ async def test_an_eviction_is_said_at_once_and_a_late_pod_once() -> None:
         reasons.RESERVED_TOO_LONG,
         reasons.RESERVATION_EVICTED,
     ]
+
+
+async def test_of_a_gang_without_object_everything_is_said_on_its_members() -> None:
+    members = [a_pod(f"m{n}").gpu(1).card(H200).in_queue("q").gated().in_gang("train", 4) for n in range(3)]
+    world = World(NODE, QUEUE, *members)
+    said = await world.decides(after_s=30.0)
+    assert {(about, reason) for about, reason, _ in said} == {
+        (f"Pod m{number}", reasons.GANG_INCOMPLETE) for number in range(3)
+    }
+    assert all("gang ml/train needs 4 more members" in note for _, _, note in said)
+    group = world.ledger.group_of(members[0].view())
+    assert group is not None
+    before = len(world.recorder.emitted)
+    async with background(world.announcements.run()):
+        world.announcements.unfinished(group, [members[0].view()], reasons.GANG_UNFINISHED, "cut short")
+        await asyncio.sleep(5)
+    assert [event[:2] for event in world.recorder.emitted[before:]] == [("Pod m0", reasons.GANG_UNFINISHED)]

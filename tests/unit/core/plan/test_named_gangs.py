@@ -99,7 +99,7 @@ def test_where_members_say_different_sizes_the_largest_counts_until_who_says_it_
     lifted, held = decided(ledger, *four(count=3), odd)
     assert lifted == set()
     assert (
-        "its members say cardquota.io/gang-size 4, 6, of which the largest counts" in held["m0"].why.message
+        "its members say cardquota.io/gang-size 4 to 6, of which the largest counts" in held["m0"].why.message
     )
     ledger.drop_pod(odd.view().uid)
     assert decided(ledger, member("n3"))[0] == {"m0", "m1", "m2", "n3"}

@@ -1,0 +1,160 @@
+"""No gang without PodGroup is partial at rest: late members, restarts, lost lifts, members made anew and quota that changes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from core import names
+from core.objects import Pod
+from core.plan.decision import Lift
+from core.plan.lift import Planner
+from core.queues.group_minimum import counts
+from core.queues.ledger import Ledger
+from core.settings import Settings
+from tests.builders import a_node, a_pod, a_queue
+
+CHOICES = ("A", "B", "A|B", "B|A")
+OWNERS = ("", "j", "k")
+
+
+class NamedGangs(RuleBasedStateMachine):
+    """Owners that make members of gangs one by one, a watch that lags, an API that refuses writes, a controller that is killed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: dict[str, Pod] = {}
+        self.unseen: list[str] = []
+        self.quota = {"A": 4, "B": 3}
+        self.made = 0
+        self.cut: set[str] = set()
+        """The gangs of which a member was taken away after it was let in."""
+        self.steady = False
+        """Whether quota stays as it is and no member is lost."""
+        self.start()
+
+    @initialize(steady=st.booleans(), a=st.integers(0, 6), b=st.integers(0, 4))
+    def begin(self, steady: bool, a: int, b: int) -> None:
+        self.set_quota(a, b)
+        self.steady = steady
+
+    def start(self) -> None:
+        """A controller that knows nothing but what it lists."""
+        self.ledger = Ledger(Settings())
+        for card in ("A", "B"):
+            self.ledger.put_node(a_node(card.lower()).card(card, 16).view())
+        self.ledger.put_queue(a_queue("q").cards(self.quota).view())
+        for pod in self.stored.values():
+            self.ledger.put_pod(pod)
+        self.unseen.clear()
+        self.planner = Planner(self.ledger)
+
+    @rule(
+        name=st.sampled_from("gh"),
+        owner=st.sampled_from(OWNERS),
+        sizes=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+        choice=st.sampled_from(CHOICES),
+        priority=st.integers(0, 2),
+    )
+    def create(self, name: str, owner: str, sizes: list[int], choice: str, priority: int) -> None:
+        """Some members; others may come later, and may say another size."""
+        for size in sizes:
+            self.made += 1
+            pod = a_pod(f"p{self.made}").gpu(1).card(choice).gated().in_queue("q").priority(priority)
+            self.store(pod.in_gang(name, size, owner=owner).view())
+
+    def store(self, pod: Pod) -> None:
+        self.stored[pod.uid] = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
+        self.unseen.append(pod.uid)
+
+    @precondition(lambda self: self.stored and not self.steady)
+    @rule(data=st.data(), anew=st.booleans())
+    def lose(self, data: st.DataObject, anew: bool) -> None:
+        """A member is deleted, and perhaps made anew by its owner."""
+        pod = data.draw(st.sampled_from(sorted(self.stored.values(), key=lambda each: each.uid)))
+        del self.stored[pod.uid]
+        self.unseen.append(pod.uid)
+        if not pod.gated:
+            self.cut.add(pod.group_key)
+        assert pod.gang is not None
+        if anew:
+            self.made += 1
+            fresh = (
+                a_pod(f"p{self.made}").gpu(1).card(pod.card_name).gated().in_queue("q").priority(pod.priority)
+            )
+            owner = pod.gang.owner.name if pod.gang.owner is not None else ""
+            self.store(fresh.in_gang(pod.gang.name, pod.gang.size, owner=owner).view())
+
+    @precondition(lambda self: not self.steady)
+    @rule(a=st.integers(0, 6), b=st.integers(0, 6))
+    def change_quota(self, a: int, b: int) -> None:
+        self.set_quota(a, b)
+
+    def set_quota(self, a: int, b: int) -> None:
+        self.quota = {"A": a, "B": b}
+        self.ledger.put_queue(a_queue("q").cards(self.quota).view())
+
+    @rule(shown=st.integers(1, 8))
+    def watch(self, shown: int) -> None:
+        """The watch shows a prefix of what happened."""
+        for uid in self.unseen[:shown]:
+            if uid in self.stored:
+                self.ledger.put_pod(self.stored[uid])
+            else:
+                self.ledger.drop_pod(uid)
+        del self.unseen[:shown]
+
+    @rule(data=st.data())
+    def quota_pass(self, data: st.DataObject) -> None:
+        """One pass; each of its writes goes through or is refused."""
+        self.decide(lambda: data.draw(st.booleans()))
+
+    @rule(data=st.data())
+    def killed_in_a_pass(self, data: st.DataObject) -> None:
+        """One pass of which only some writes go out before the controller is killed."""
+        self.decide(lambda: data.draw(st.booleans()), forget=False)
+        self.start()
+
+    def decide(self, accepted: Callable[[], bool], *, forget: bool = True) -> bool:
+        lifts = [decision for decision in self.planner.decide("q") if isinstance(decision, Lift)]
+        for lift in lifts:
+            stored = self.stored.get(lift.pod.uid)
+            fresh = stored is not None and stored.resource_version == lift.pod.resource_version
+            if stored is not None and fresh and accepted():
+                self.store(replace(stored, gates=(), annotations={**stored.annotations, **lift.records}))
+            elif forget:
+                self.ledger.forget(lift.pod.uid)
+        return bool(lifts)
+
+    def gangs(self) -> dict[str, list[Pod]]:
+        found: dict[str, list[Pod]] = {}
+        for pod in self.stored.values():
+            found.setdefault(pod.group_key, []).append(pod)
+        return found
+
+    def teardown(self) -> None:
+        """All is shown and every write goes through: no gang is partial. With quota for everybody each has its size, or nobody."""
+        self.watch(len(self.unseen) or 1)
+        while self.decide(lambda: True):
+            self.watch(len(self.unseen))
+        for key, pods in self.gangs().items() if self.steady else ():
+            let_in = [int(pod.annotations.get(names.GANG_ANNOTATION, 0)) for pod in pods]
+            started = sum(counts(pod, self.ledger.stages) for pod in pods)
+            least = min(pod.gang.size for pod in pods if pod.gang is not None)
+            assert started in (0, *range(max(least, *let_in), len(pods) + 1)), (key, started, let_in)
+        self.set_quota(200, 200)
+        for card in ("A", "B"):
+            self.ledger.put_node(a_node(card.lower()).card(card, 200).view())
+        while self.decide(lambda: True):
+            self.watch(len(self.unseen))
+        for key, pods in self.gangs().items():
+            sizes = [pod.gang.size for pod in pods if pod.gang is not None]
+            started = sum(counts(pod, self.ledger.stages) for pod in pods)
+            if len(pods) >= max(sizes):
+                assert started == len(pods), (key, started, sizes)
+            elif key not in self.cut and len({*sizes}) == 1:
+                assert started == 0, (key, started, sizes)
+
+
+TestNamedGangs = NamedGangs.TestCase
