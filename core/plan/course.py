@@ -58,9 +58,11 @@ class Courses:
         """Decides on every waiting pod of the queue. What is lifted is assumed in the ledger."""
         yield from self._ledger.settle()
         account = self._ledger.accounts.get(turn.queue)
+        grouped = account is not None and account.line.grouped
+        turn.first_decided = not grouped
         if account is None:
             return
-        if account.line.grouped:
+        if grouped:
             yield from self._units(turn)
         else:
             yield from self._pods(turn, account.line)
@@ -125,6 +127,9 @@ class Courses:
                 return
             if decided is not None:
                 line.append((unit.in_line(), decided))
+            yield from turn.rest(None)
+        turn.first_decided = True
+        if any(known is not None for _, known in line):
             yield from turn.rest(None)
         for unit, known in sorted(line, key=lambda each: each[0].rank):
             decided = known if known is not None else (yield from self._as_a_whole(unit, turn))

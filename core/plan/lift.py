@@ -16,6 +16,7 @@ from core.plan.course import Courses, Decisions
 from core.plan.decision import Decision, Lift
 from core.plan.effort import Cuts
 from core.plan.judge import Judge
+from core.plan.kept_back import KeptBack
 from core.plan.rotation import Rotation
 from core.plan.units import queues_to_finish
 from core.queues.check import balance_of
@@ -38,6 +39,7 @@ class Planner:
         self._judge = Judge(ledger, self._choice)
         self._cuts = Cuts()
         self._courses = Courses(ledger, self._judge, self._choice, self._cuts)
+        self._kept = KeptBack(ledger)
 
     def run(self, queues: Iterable[str]) -> Decisions:
         """One pass over these queues, in their order, and those that are woken meanwhile; None wherever it may be paused.
@@ -47,15 +49,14 @@ class Planner:
         need more than a whole pass has comes after all others.
         """
         self._courses.drop_unused()
-        return (
-            yield from Rotation(self._ledger.wakeups, self._courses, self._cuts, self._ordered).run(queues)
-        )
+        turns = Rotation(self._ledger.wakeups, self._courses, self._cuts, self._kept, self._ordered)
+        return (yield from turns.run(queues))
 
     def order(self, queues: Iterable[str]) -> list[str]:
         """The order in which queues are served: priority, then the smaller share in use, then name.
 
         Before all others those with a gang that stopped short of its minimum: what it lacks on the nodes, or of what it
-        shares with other queues, must not go to them.
+        shares with other queues, must not go to them. See also KeptBack.
         """
         return finish(self._ordered(queues))
 
@@ -108,4 +109,6 @@ class Planner:
             ranks[name] = name not in first, -priority, share_of(self._ledger, name), name
             if number % _RANKED_IN_ONE_STEP == 0:
                 yield
+        for name in first.keys() & ranks.keys():
+            self._kept.expect(name, first[name])
         return sorted(ranks, key=ranks.__getitem__)

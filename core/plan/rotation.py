@@ -3,7 +3,8 @@
 The queues come in their order, one after the other, as long as none of them holds up the others for long. Each has an equal
 share of the work of a round. One that needs more is left, where nothing of it is in the balance, and goes on in the next
 round, when all others have had their turn. Queues that are woken while one has its turn do not wait for its end: they come in
-between, with a small share each.
+between, with a small share each. But as long as nothing is decided on a gang that comes before all others nobody has his turn who
+could take what it lacks of a queue above, see core.plan.kept_back.
 
 Work is counted in the steps of core.steps; so is what costs a decision that needs no pause.
 """
@@ -16,6 +17,7 @@ from typing import Final
 from core.plan.course import Courses, Decisions
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Cuts, Effort, Ration
+from core.plan.kept_back import KeptBack
 from core.plan.turn import Turn
 from core.queues.wakeups import Wakeups
 from core.steps import Steps
@@ -62,11 +64,13 @@ class Rotation:
         wakeups: Wakeups,
         courses: Courses,
         cuts: Cuts,
+        kept: KeptBack,
         order: Callable[[Iterable[str]], Steps[list[str]]],
     ) -> None:
         self._wakeups = wakeups
         self._courses = courses
         self._cuts = cuts
+        self._kept = kept
         self._order = order
         self._now = ""
         self._ahead: deque[str] = deque()
@@ -78,6 +82,7 @@ class Rotation:
 
     def run(self, queues: Iterable[str]) -> Decisions:
         """All decisions on these queues, and on those that are woken meanwhile."""
+        self._kept.begin()
         try:
             names = list(queues)
             while names:
@@ -100,6 +105,9 @@ class Rotation:
             name = self._ahead.popleft()
             ration, share = Ration(effort, effort.part(among)), work.part(among)
             course = self._aside.pop(name, None)
+            if self._kept.back(name):
+                self._keep_back(name, course)
+                continue
             if course is None:
                 # All that has happened there until now is looked at.
                 self._wakeups.take(name)
@@ -116,6 +124,9 @@ class Rotation:
         if costly is None:
             return
         key, name = costly
+        if self._kept.back(name):
+            self._keep_back(name, None)
+            return
         effort = self._cuts.new_pass()
         ration = Ration(effort, 0, key, lambda: bool(self._aside or self._woken()))
         yield from self._in_turn(self._begin(name, ration), effort.total, effort)
@@ -136,9 +147,13 @@ class Rotation:
             course.has_yielded(item)
             if not course.turn.resting:
                 continue
-            if course.steps >= between and self._woken():
+            self._has_decided(course)
+            if self._comes_between(course.steps >= between):
                 yield from self._newcomers(effort)
                 self._now, between = name, course.steps + BEFORE_OTHERS
+            if self._kept.back(name):
+                self._keep_back(name, course)
+                return
             if course.steps >= share:
                 if self._ahead or self._aside:
                     self._aside[name] = course
@@ -157,11 +172,20 @@ class Rotation:
         while order:
             share = max(1, work.part(len(order)))
             self._now = order.popleft()
+            if self._kept.back(self._now):
+                self._keep_back(self._now, None)
+                continue
             course = self._begin(self._now, Ration(effort, share))
             for item in course.decisions:
                 yield item
                 course.has_yielded(item)
-                if course.turn.resting and course.steps >= share:
+                if not course.turn.resting:
+                    continue
+                self._has_decided(course)
+                if self._kept.back(self._now):
+                    self._keep_back(self._now, course)
+                    break
+                if course.steps >= share:
                     self._aside[self._now] = course
                     break
             else:
@@ -169,7 +193,22 @@ class Rotation:
             work.spend(course.steps)
             yield None
 
+    def _comes_between(self, due: bool) -> bool:
+        """Whether others have their turn now: those who were woken when that is due, at once where a gang lacks members."""
+        return (due or self._kept.any_of(self._wakeups.pending)) and bool(self._woken())
+
+    def _has_decided(self, course: _Course) -> None:
+        if course.turn.first_decided:
+            self._kept.decided(course.turn.queue)
+
+    def _keep_back(self, name: str, course: _Course | None) -> None:
+        """Leaves a queue, which rests where it has begun, to a later round or the next pass."""
+        if course is not None:
+            course.decisions.close()
+        self._put_off[name] = None
+
     def _over(self, course: _Course) -> None:
+        self._has_decided(course)
         if course.turn.put_off:
             self._put_off[course.turn.queue] = None
 

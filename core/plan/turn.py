@@ -33,6 +33,8 @@ class Turn:
     """The first pod of a fifo queue that was held; nobody behind it is lifted."""
     undecided_head: bool = False
     """Whether the first pod of a fifo queue could not be decided on now."""
+    first_decided: bool = False
+    """Whether nobody is left who comes before all others."""
     told: dict[Hashable, Hold] = field(default_factory=dict)
     """What pods that ask for the same were told, until a lift changes what is left."""
     granted: dict[Hashable, Precedent | None] = field(default_factory=dict)

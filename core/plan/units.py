@@ -102,12 +102,14 @@ def _place(unit: Unit) -> tuple[bool, int, tuple[bool, int, int, str]]:
     return not unit.comes_first, unit.choice if unit.comes_first else 0, unit.rank
 
 
-def queues_to_finish(ledger: Ledger) -> Steps[set[str]]:
-    """The queues in which a group waits that comes before all others."""
-    found: set[str] = set()
+def queues_to_finish(ledger: Ledger) -> Steps[dict[str, set[str]]]:
+    """The queues in which a group waits that comes before all others, and the cards and resources that it waits for there."""
+    found: dict[str, set[str]] = {}
     for key in tuple(ledger.groups.unfinished):
         if ledger.queues_with(key) and _may_finish(ledger, key):
-            found.update(ledger.queues_with(key))
+            for entry in ledger.entries_of(key):
+                if entry.stage is Stage.WAITING:
+                    found.setdefault(entry.queue, set()).update(entry.demand.cards)
         yield
     return found
 

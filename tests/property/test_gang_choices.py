@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from core.objects import Group, Pod
-from core.plan.decision import Lift
+from core.plan.decision import Decision, Lift
 from core.plan.lift import Planner
 from core.plan.unfinished import UnfinishedGangs
 from core.queues.group_minimum import counts
@@ -60,6 +60,8 @@ class Choices(RuleBasedStateMachine):
         self.specs: dict[str, Group] = {}
         self.made, self.now = 0, 0
         self.since: dict[str, int] = {}
+        self.cut = False
+        """Whether a member was lost, or quota taken away: then gangs may be left in part until they give that back."""
         self.restart()
 
     def restart(self) -> None:
@@ -69,13 +71,31 @@ class Choices(RuleBasedStateMachine):
         self.ledger = Ledger(self.settings)
         for card, count in STOCK.items():
             self.ledger.put_node(a_node(card.lower()).card(card, count).view())
-        self.ledger.put_queue(a_queue("q").cards(self.quota).view())
+        self.put_queues()
         for group in self.groups.values():
             self.ledger.put_group(group)
         for pod in self.stored.values():
             self.ledger.put_pod(pod)
         self.planner = Planner(self.ledger)
         self.gangs = UnfinishedGangs(self.ledger, GIVES_BACK, self.since.get)
+
+    # -- the queue ---------------------------------------------------------------------------------------------------
+
+    def put_queues(self) -> None:
+        self.ledger.put_queue(a_queue("q").cards(self.quota).view())
+
+    def home(self, name: str) -> str:
+        """The queue of a group."""
+        return "q"
+
+    def passed(self) -> Iterable[Decision | None]:
+        """What is decided in one pass."""
+        return self.planner.decide("q")
+
+    def left(self, name: str, card: str) -> int:
+        """How much of a card a group may still have."""
+        used = self.ledger.used("q", card) // 1000
+        return max(0, min(self.quota[card], STOCK[card]) - used)
 
     # -- what users and owners do --------------------------------------------------------------------------------
 
@@ -88,7 +108,7 @@ class Choices(RuleBasedStateMachine):
     ) -> None:
         """A PodGroup, maybe later, and its pods; they may be fewer than the minimum, or more."""
         name = f"g{len(self.specs)}"
-        built = a_group(name).in_queue("q").min_member(minimum)
+        built = a_group(name).in_queue(self.home(name)).min_member(minimum)
         for task, count in tasks.items():
             built = built.min_task(task, count)
         self.specs[name] = built.view()
@@ -126,8 +146,9 @@ class Choices(RuleBasedStateMachine):
 
     @rule(quota=quotas)
     def the_quota_changes(self, quota: dict[str, int]) -> None:
+        self.cut = self.cut or any(quota[card] < self.quota[card] for card in quota)
         self.quota = quota
-        self.ledger.put_queue(a_queue("q").cards(quota).view())
+        self.put_queues()
 
     def make(self, member: Member) -> None:
         self.made += 1
@@ -139,6 +160,7 @@ class Choices(RuleBasedStateMachine):
 
     def lose(self, uid: str) -> None:
         """A pod is gone, and its owner makes another one."""
+        self.cut = True
         del self.stored[uid]
         self.unseen.append(uid)
         self.make(self.wanted.pop(uid))
@@ -184,7 +206,7 @@ class Choices(RuleBasedStateMachine):
         self.restart()
 
     def decide(self, accepted: Callable[[], bool], *, forget: bool = True) -> bool:
-        lifts = [decision for decision in self.planner.decide("q") if isinstance(decision, Lift)]
+        lifts = [decision for decision in self.passed() if isinstance(decision, Lift)]
         for lift in lifts:
             assert self.ledger.group_of(lift.pod) is not None, "nobody goes before his PodGroup"
             stored = self.stored.get(lift.pod.uid)
@@ -219,6 +241,9 @@ class Choices(RuleBasedStateMachine):
             self.catch_up()
             while self.decide(lambda: True):
                 self.catch_up()
+            for name, group in self.groups.items():
+                begun = self.members_in(name).total() and not self.cut
+                assert not begun or self.may_start(name, group), f"{name} was left in part"
             self.the_scheduler_binds()
             self.catch_up()
             self.now += SECOND
@@ -244,7 +269,7 @@ class Choices(RuleBasedStateMachine):
                 f"{name} has several cards in a task: {held}"
             )
         confined = held if self.single and group.min_member > 1 else {}
-        left = {card: self.left(card) for card in STOCK}
+        left = {card: self.left(name, card) for card in STOCK}
         assert not one_card_each_serves(waiting, self.lacking(name, group), confined, left), (
             f"{name} waits, and one card for each task would serve it: {waiting}, {left}"
         )
@@ -257,10 +282,6 @@ class Choices(RuleBasedStateMachine):
             if not pod.gated and "|" in member.choice:
                 found.setdefault((member.task, member.choice), set()).add(_card(pod))
         return found
-
-    def left(self, card: str) -> int:
-        used = self.ledger.used("q", card) // 1000
-        return max(0, min(self.quota[card], STOCK[card]) - used)
 
     def of(self, name: str) -> list[Pod]:
         return [pod for pod in self.stored.values() if pod.group_name == name]
