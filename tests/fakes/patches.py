@@ -14,7 +14,7 @@ def merged(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merged(merged.get(key), value)
+            result[key] = merged(result.get(key), value)
     return result
 
 
