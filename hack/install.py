@@ -28,7 +28,7 @@ from hack.controlplane.ports import free_ports
 from hack.controlplane.processes import Supervisor
 from hack.installation import certification, rendering, substitution
 from hack.installation.inventory import Inventory
-from hack.installation.rendering import Object, of_kind
+from hack.installation.rendering import Object, in_order, of_kind
 from hack.installation.replica import Replica, replica
 from hack.installation.substitution import Surroundings
 
@@ -38,10 +38,6 @@ CONTROLLER = "cardquota-controller"
 CERTIFICATES = "cardquota-certificates"
 
 _CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-# What others need comes first. The create policy's binding is the last of the policies, so that all are in force
-# when it is seen to be.
-_ORDER = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ValidatingAdmissionPolicy")
-_PROBED_BINDING = "cardquota-create"
 _ATTEMPTS = 3
 _FREE_TIMEOUT_S = 10.0
 _PORT_TAKEN = "address already in use"
@@ -194,7 +190,7 @@ class Installation:
         for path in self._configurations():
             self._wait_until_free(path)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
-        for thing in sorted([namespace, *self.objects], key=_rank):
+        for thing in in_order([namespace, *self.objects]):
             if thing["kind"] == "Deployment":
                 self._inventory.apply(substitution.without_pods(thing))
             elif thing["kind"] not in _CONFIGURATIONS:
@@ -340,14 +336,6 @@ class Installation:
             for item in [*self._replicas[WEBHOOK], *self._replicas[CONTROLLER]]:
                 item.process.release()
             shutil.rmtree(self._directory, ignore_errors=True)
-
-
-def _rank(thing: Object) -> tuple[int, bool]:
-    kind = thing["kind"]
-    return (
-        _ORDER.index(kind) if kind in _ORDER else len(_ORDER),
-        kind == "ValidatingAdmissionPolicyBinding" and thing["metadata"]["name"] == _PROBED_BINDING,
-    )
 
 
 def _probe(annotations: Mapping[str, str]) -> Object:

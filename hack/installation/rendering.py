@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ CHART = Path(__file__).parents[2] / "charts" / "cardquota"
 RELEASE = "cardquota"
 
 _TIMEOUT_S = 60.0
+_ORDER = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ValidatingAdmissionPolicy")
+_PROBED_BINDING = "cardquota-create"
 
 Object = dict[str, Any]
 
@@ -52,3 +54,19 @@ def render(binary: Path, values: Mapping[str, Any], namespace: str, *, hooks: bo
 def of_kind(things: Sequence[Object], kind: str) -> dict[str, Object]:
     """Return the objects of a kind by name."""
     return {thing["metadata"]["name"]: thing for thing in things if thing["kind"] == kind}
+
+
+def in_order(things: Iterable[Object]) -> list[Object]:
+    """Return the objects in the order in which they are to be applied: what others need comes first.
+
+    The binding of the policy on creations is the last of the policies, so that all are in force when that is seen to be.
+    """
+    return sorted(things, key=_rank)
+
+
+def _rank(thing: Object) -> tuple[int, bool]:
+    kind = thing["kind"]
+    return (
+        _ORDER.index(kind) if kind in _ORDER else len(_ORDER),
+        kind == "ValidatingAdmissionPolicyBinding" and thing["metadata"]["name"] == _PROBED_BINDING,
+    )
