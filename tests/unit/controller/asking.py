@@ -105,8 +105,8 @@ class Asked:
         self.metrics = Metrics(CollectorRegistry())
         self.among_replicas = application()
         callers = Callers(cast("Client", self.judge))
-        knowledge = Knowledge(self.caches, self.announcements, callers, self.metrics, "leader-1")
-        self.answers = Answers(knowledge, lambda: self.leads, link or NoLeader(), self.among_replicas)
+        self.knowledge = Knowledge(self.caches, self.announcements, callers, self.metrics, "leader-1")
+        self.answers = Answers(self.knowledge, lambda: self.leads, link or NoLeader(), self.among_replicas)
 
     def decide(self) -> None:
         """One pass; needs a running loop."""

@@ -84,6 +84,7 @@ async def test_nobody_has_a_turn_for_ever_who_waits_in_vain() -> None:
 
 async def test_those_who_wait_to_be_known_take_no_place_of_those_who_are() -> None:
     asked = Asked()
+    asked.knowledge.callers = Callers(asked.judge, per_s=1.0)  # type: ignore[arg-type]
     async with asked.port() as port:
         first, _ = await port.get("books")
         guesses = [
