@@ -95,10 +95,10 @@ def test_two_jobs_of_one_template_are_two_gangs_and_never_share_a_quota_of_six(
         waiting = set(cluster.pods()) - running
         cluster.wait_said(min(waiting), "InsufficientScalarQuota")
         assert cluster.gated() == waiting
-        cluster.set_quota(path, json.dumps({card: 8}))
-        cluster.wait_running(*running, *waiting)
         watch.catch_up()
     assert watch.complaints == []
+    cluster.set_quota(path, json.dumps({card: 8}))
+    cluster.wait_running(*running, *waiting)
 
 
 def test_a_late_member_is_waited_for_and_extra_ones_follow(cluster: Cluster, card: str) -> None:

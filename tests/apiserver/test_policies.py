@@ -194,6 +194,20 @@ def test_nobody_edits_a_record(
     assert_denied(annotate(admin, path, **{key: value}), key)
 
 
+@pytest.mark.parametrize("gated", [True, False])
+def test_the_gang_of_a_pod_is_written_with_it_and_never_changed(
+    admin: ApiClient, tenant_client: ApiClient, pods: Pods, gated: bool
+) -> None:
+    """Also beside records, which nobody takes it for."""
+    gates, gang = (names.GATE,) if gated else (), dict.fromkeys(names.GANG_KEYS, "4")
+    member, other = pods.make(gang, gates=gates), pods.make(gates=gates)
+    for key in names.GANG_KEYS:
+        for client in (tenant_client, admin):
+            assert_denied(annotate(client, member, **{key: "5"}), key, "fixed on a stored pod")
+            assert_denied(annotate(client, member, **{key: None}), key)
+            assert_denied(annotate(client, other, **{key: "4"}), key)
+
+
 def test_a_denial_names_every_record_that_was_touched(admin: ApiClient, pods: Pods) -> None:
     path = pods.make(gates=(), records=RECORDS)
     edits = {names.ASSUMED_ANNOTATION: None, INDEX: "7"}
