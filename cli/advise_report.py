@@ -54,7 +54,7 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
         "refused": can_run_report.refusals(outcome),
         "never": [{"pod": key, "message": why} for key, why in never.items()],
         "waits": [
-            {"pod": verdict.pod.key, **output.why(verdict.hold.why)}
+            {"pod": verdict.pod.key, **output.why(found.holds.get(verdict.pod.uid, verdict.hold).why)}
             for verdict in seats
             if verdict.hold is not None
         ],

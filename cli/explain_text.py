@@ -93,8 +93,7 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
     if "queue" in report:
         yield queue_row(report)
     if report.get("counted"):
-        resource = f" ({report['resource']})" if "resource" in report else ""
-        yield row("Counted", f"{_amounts(report['counted'])}{resource}")
+        yield row("Counted", _counted(report))
     if report.get("node"):
         yield row("Node", report["node"])
     if "since" in report:
@@ -110,6 +109,9 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _wrapped("Capability", text)
     yield from _held(report)
     for card, stock in report.get("stock", {}).items():
+        if not stock["nodes"]:
+            yield row("Cards", f"{card}: no node carries any")
+            continue
         closed = milli(stock["onClosedNodes"])
         best = (
             f", at most {stock['mostOnOneNode']} of a node's {stock['largestNode']} ({stock['bestNode']})"
@@ -132,6 +134,13 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _wrapped("Node", f"{name}: {'fits' if fit['fits'] else why}")
     if "scheduler" in report:
         yield from _wrapped("Scheduler", f"{report['scheduler']['reason']}: {report['scheduler']['message']}")
+
+
+def _counted(report: Mapping[str, Any]) -> str:
+    """What is counted; behind the card, which comes first, the resource that stands for it."""
+    card, *rest = (_amounts({key: value}) for key, value in report["counted"].items())
+    resource = f" ({report['resource']})" if "resource" in report else ""
+    return ", ".join((f"{card}{resource}", *rest))
 
 
 def _position(position: Mapping[str, Any]) -> Iterator[str]:
@@ -207,7 +216,9 @@ def _span(seconds: int) -> str:
 def _help(report: Mapping[str, Any]) -> Iterator[str]:
     found = report.get("help")
     if not found:
-        yield f"What would help: {report['remedy']}"
+        passed = report.get("illLabelled")
+        mend = f"mend what is said of node {passed[0]['node']}; else " if passed else ""
+        yield f"What would help: {mend}{report['remedy']}"
         return
     yield "What would help (each was tried, and lifts the pod; the smallest first):"
     for number, remedy in enumerate(found, 1):

@@ -55,7 +55,7 @@ def raise_quota(case: Case) -> Found | None:
 
     Of several cards that would do, the one that takes the least more.
     """
-    if case.hold.why.code not in QUOTA:
+    if case.hold.why.code not in QUOTA and not _by_choice(case):
         return None
     short = _short(case)[:_KEYS]
     choices = [[key] for key in short]
@@ -63,6 +63,12 @@ def raise_quota(case: Case) -> Found | None:
     if len(short) > 1 and not any(one.hold is None for one in found):
         found += [one for one in (_raised(case, short),) if one is not None]
     return min(found, key=_size, default=None)
+
+
+def _by_choice(case: Case) -> bool:
+    """Whether it waits for the free ones among several cards, of which others are free and short of quota."""
+    asked = case.obstacle.demand.card
+    return case.hold.why.code == reasons.NO_FREE_CARD and asked is not None and len(asked.alternatives) > 1
 
 
 def _size(found: Found) -> tuple[bool, int, int]:

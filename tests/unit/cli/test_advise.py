@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.objects import GATED, NODE, POD, QUEUE, SHARE_NODE
+from tests.unit.cli.objects import GATED, NODE, POD, QUEUE, SHARE_NODE, SHARE_POD
 from tests.unit.cli.test_can_run import NEW, STATE, TEMPLATE, workload
 
 WAITING = STATE + "".join(POD % (f"w{n}", "NVIDIA-H200", "team", GATED) for n in range(4))
@@ -86,6 +86,18 @@ def test_what_quota_does_not_help_is_told_apart(run: Run) -> None:
     status, report = advised(run, WAITING + POD % ("kept", "NVIDIA-H200", "team", others), "team")
     assert (status, report["quota"]["NVIDIA-H200"]["needed"]) == (3, "5")
     assert [(one["pod"], one["reason"]) for one in report["waits"]] == [("default/kept", "OtherGates")]
+
+
+def test_of_those_that_no_quota_helps_the_reason_is_what_would_hold_them_then(run: Run) -> None:
+    """Not the quota that is short now: more of it is not enough, for no node has the room."""
+    queue = (QUEUE % ("default", "{}")).replace(
+        "metadata:", "spec: {capability: {vke.volcengine.com/mgpu-core: 60}}\nmetadata:", 1
+    )
+    bound = (SHARE_POD % ("half", 60, 4000)).replace(GATED, "nodeName: s1")
+    state = SHARE_NODE % ("s1", 100, 8000, 100, 8000) + queue + bound + SHARE_POD % ("more", 60, 4000)
+    status, report = advised(run, state, "default")
+    assert (status, report["quota"]) == (3, {})
+    assert [(one["pod"], one["reason"]) for one in report["waits"]] == [("default/more", "NoFreeCard")]
 
 
 def test_nobody_and_nothing(run: Run) -> None:

@@ -324,3 +324,26 @@ def test_nobody_is_told_to_leave_the_line_for_his_own_sake(run: Run) -> None:
     assert report["decision"] == "hold"
     assert report["help"], "there is a way"
     assert "leave" not in [action for actions in helping(report) for action in actions]
+
+
+CHOICE = (
+    NODE % ("n1", 8)
+    + QUEUE % ("team", '{"NVIDIA-A100": 3}')
+    + (POD % ("p", "NVIDIA-A100|NVIDIA-H200", "team", GATED)).replace("gpu: 1}", "gpu: 1, cpu: 500m}")
+)
+
+
+def test_of_a_choice_the_quota_of_the_card_that_is_free_is_raised(run: Run) -> None:
+    """There is quota for a card that no node carries, and none for the one that is there."""
+    report = explained(run, CHOICE, "p")
+    assert report["reason"] == "NoFreeCard"
+    assert [(step["action"], step["key"], step["to"]) for step in report["help"][0]["steps"]] == [
+        ("raise", "NVIDIA-H200", "1")
+    ]
+
+
+def test_behind_each_amount_stands_what_it_is_of(run: Run) -> None:
+    """The resource behind its card; a card that no node carries without figures."""
+    text = told(run, CHOICE, "p")
+    assert "Counted       1 NVIDIA-A100|NVIDIA-H200 (nvidia.com/gpu), 0.5 cpu\n" in text
+    assert "Cards         NVIDIA-A100: no node carries any\n" in text
