@@ -11,6 +11,7 @@ from core.plan.confinement import Confinement
 from core.plan.pools import CardPools
 from core.plan.room import Destination, ShareRoom
 from core.plan.stock import FreeCards
+from core.quantity import render_milli
 from core.queues.check import Balance
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
@@ -164,5 +165,5 @@ class Choice:
 
 
 def _no_stock(queue: str, cards: str, milli: int) -> Refusal:
-    text = f"Queue <{queue}> has quota, but no node has <{milli}> of <{cards}> free"
+    text = f"Queue <{queue}> has quota, but no node has {render_milli(milli)} of <{cards}> free"
     return Refusal(reasons.NO_FREE_CARD, text)

@@ -38,7 +38,11 @@ def test_a_choice_without_any_stock_waits_and_is_woken_when_a_pod_leaves_its_nod
     ledger = books(a_queue("q").cards({"H200": 20, "H100": 20}))
     for node in ("h1", "h2"):
         ledger.put_pod(a_pod(f"foreign-{node}").gpu(8).bound_to(node).view())
-    assert held(decide(ledger, one("p", "H200|H100"))["p"]).why.code == reasons.NO_FREE_CARD
+    why = held(decide(ledger, one("p", "H200|H100"))["p"]).why
+    assert (why.code, why.message) == (
+        reasons.NO_FREE_CARD,
+        "Queue <q> has quota, but no node has 1 of <H200|H100> free",
+    )
     ledger.wakeups.take_queues()
     ledger.drop_pod("uid-ml-foreign-h2")
     assert set(ledger.wakeups.pending) == {"q"}
