@@ -113,6 +113,7 @@ def test_clean_manifests_say_nothing(run: Run, tmp_path: Path, through: str, cod
     told = {(Path(line.split(":")[0]).parent.name, line.split()[2]) for line in outcome.out.splitlines()}
     assert told == {
         ("autoscaled", "BeyondQuota"),
+        ("gang-without-podgroup", "BeyondQuota"),
         ("gpus-only-by-quota", "CardNameMissing"),
         ("parts-of-cards", "BeyondQuota"),
         ("queue-tree", code),
