@@ -19,6 +19,12 @@ CHOICES = ("A", "B", "A|B", "B|A")
 OWNERS = ("", "j", "k")
 
 
+def key_of(pod: Pod) -> str:
+    """What a person would say which gang it is, whatever the books think."""
+    assert pod.gang is not None
+    return f"{pod.gang.name} of {pod.gang.owner.name if pod.gang.owner is not None else 'nobody'}"
+
+
 class NamedGangs(RuleBasedStateMachine):
     """Owners that make members of gangs one by one, a watch that lags, an API that refuses writes, a controller that is killed."""
 
@@ -76,7 +82,7 @@ class NamedGangs(RuleBasedStateMachine):
         del self.stored[pod.uid]
         self.unseen.append(pod.uid)
         if not pod.gated:
-            self.cut.add(pod.group_key)
+            self.cut.add(key_of(pod))
         assert pod.gang is not None
         if anew:
             self.made += 1
@@ -130,7 +136,7 @@ class NamedGangs(RuleBasedStateMachine):
     def gangs(self) -> dict[str, list[Pod]]:
         found: dict[str, list[Pod]] = {}
         for pod in self.stored.values():
-            found.setdefault(pod.group_key, []).append(pod)
+            found.setdefault(key_of(pod), []).append(pod)
         return found
 
     def teardown(self) -> None:
