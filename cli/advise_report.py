@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cli import can_run_report, can_run_text, output
 from cli.errors import CommandError
+from cli.suggestions import instead
 from core.quantity import milli
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
         wanted = [entry.pod for entry in ledger.waiting(name)]
     if not wanted and name not in ledger.queues and not of_manifests:
         raise CommandError(
-            f"there is no queue {output.printable(name)}, and no pod waits for it",
+            f"there is no queue {output.printable(name)}, and no pod waits for it{instead(name, ledger.queues)}",
             "`cardquota queues -o name` lists the queues; --fits FILE asks what a new one would need",
         )
     never = _never(ledger, wanted)

@@ -8,8 +8,8 @@ from typing import Any
 from cli import cluster, config, output, targets
 
 _DESCRIPTION = """\
-Says of a pod, or of the pods of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, Volcano Job, PodGroup or gang: the queue
-and what named it, what was counted, the position in line and who is before it, what exactly is short and who holds it, what
+Says of a pod, or of the pods of a PodGroup, a gang or a workload (a Deployment, a Job, a RayCluster, any kind that check knows): the
+queue and what named it, what was counted, the position in line and who is before it, what exactly is short and who holds it, what
 would help, and when it may start. What would help has been tried: with that and nothing else the pod is lifted.
 """
 _EPILOG = """\

@@ -5,7 +5,6 @@ that `cardquota check` in an editor or a hook answers at once.
 """
 
 import argparse
-import difflib
 import io
 import os
 import re
@@ -38,6 +37,7 @@ from cli import (
     webhook,
 )
 from cli.errors import CommandError
+from cli.suggestions import nearest
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -98,8 +98,8 @@ def _shorter(message: str) -> str:
     if unknown is None:
         return message
     known = re.findall(r"'([^']*)'", unknown["known"])
-    near = difflib.get_close_matches(unknown["given"], known, n=1)
-    instead = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(unknown["given"], known)
+    instead = f"; did you mean {near!r}?" if near else ""
     if not instead and len(known) <= _FEW:
         instead = f"; there are {', '.join(known)}"
     what = "unknown command" if unknown["argument"] == "COMMAND" else f"{unknown['argument']}: unknown value"

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output, selection
+from cli import cluster, config, output, selection, targets
 from cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     pod = next((pod for pod in state.pods if pod.key == key), None)
     if pod is None:
         raise CommandError(
-            f"there is no pod {output.printable(key)}",
+            f"there is no pod {output.printable(key)}{targets.other_pods(state, key)}",
             "name it as namespace/name; `cardquota plan -o name` lists the pods",
         )
     ledger = books.of(state, settings)

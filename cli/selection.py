@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cli.errors import CommandError
+from cli.output import printable
+from cli.suggestions import instead
 
 if TYPE_CHECKING:
     from cli.state import ObjectKind, State
@@ -117,6 +119,7 @@ def of_queues(options: argparse.Namespace, queues: Mapping[str, Any]) -> dict[st
     missing: Iterable[str] = [name for name in options.queue if name not in queues]
     for name in missing:
         raise CommandError(
-            f"there is no queue {name}, and no pod names it", "`cardquota queues -o name` lists the queues"
+            f"there is no queue {printable(name)}, and no pod names it{instead(name, queues)}",
+            "`cardquota queues -o name` lists the queues",
         )
     return {name: queue for name, queue in queues.items() if name in options.queue}

@@ -1,10 +1,13 @@
 """What `explain` is asked about: `[KIND/][NAMESPACE/]NAME`, and the pods that this means."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cli import output
 from cli.errors import CommandError
+from cli.suggestions import instead, nearest
+from core import workloads
+from core.objects.kinds import GROUP, POD
 
 if TYPE_CHECKING:
     from cli.state import State
@@ -12,16 +15,41 @@ if TYPE_CHECKING:
     from core.settings import Settings
 
 _PATTERN: Final = "[KIND/][NAMESPACE/]NAME"
-_KINDS: Final = {
-    **dict.fromkeys(("pod", "pods", "po"), "Pod"),
-    **dict.fromkeys(("podgroup", "podgroups", "pg", "podgroup-v1beta1"), "PodGroup"),
-    **dict.fromkeys(("gang", "gangs"), "gang"),
-    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
-    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
-    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
-    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
-    **dict.fromkeys(("job", "jobs", "vcjob", "vj"), "Job"),
+_SHORT: Final = {
+    "po": "Pod",
+    "pg": "PodGroup",
+    "podgroup-v1beta1": "PodGroup",
+    "gang": "gang",
+    "gangs": "gang",
+    "deploy": "Deployment",
+    "rs": "ReplicaSet",
+    "sts": "StatefulSet",
+    "ds": "DaemonSet",
+    "cj": "CronJob",
+    "vcjob": "Job",
+    "vj": "Job",
+    "lws": "LeaderWorkerSet",
+    "isvc": "InferenceService",
+    "wf": "Workflow",
+    "ro": "Rollout",
+    "sparkapp": "SparkApplication",
 }
+"""As kubectl knows them, and the gangs that pods name themselves."""
+_KINDS: Final[Mapping[str, str]] = {
+    **_SHORT,
+    **{word: row.kind for row in (POD, GROUP, *workloads.TABLE) for word in (row.kind.lower(), row.resource)},
+}
+_LABELS: Final[Mapping[str, str]] = {
+    "InferenceService": "serving.kserve.io/inferenceservice",
+    "JobSet": "jobset.sigs.k8s.io/jobset-name",
+    "LeaderWorkerSet": "leaderworkerset.sigs.k8s.io/name",
+    "RayJob": "ray.io/originated-from-cr-name",
+    "RayService": "ray.io/originated-from-cr-name",
+    "SparkApplication": "sparkoperator.k8s.io/app-name",
+}
+"""Where pods name a workload that has them made by another object."""
+_ROLLOUT_HASH: Final = "rollouts-pod-template-hash"
+"""As the label of a Deployment's pods, for those of a Rollout."""
 
 
 class Target(NamedTuple):
@@ -69,13 +97,12 @@ def resolved(target: Target, settings: "Settings") -> Target:
         return target
     rows = kinds_with(settings.workloads).values()
     named = target.kind.lower().partition(".")[0]
-    found = next((row.kind for row in rows if named in (row.kind.lower(), row.resource)), None)
+    words = {word: row.kind for row in rows for word in (row.kind.lower(), row.resource)}
+    found = words.get(named)
     if found is None:
-        own = sorted(set(_KINDS.values()))
-        known = ", ".join([*own, *sorted({row.kind for row in rows}.difference(own))])
-        raise CommandError(
-            f"{output.printable(target.kind)} is no kind that can be explained; those that can: {known}"
-        )
+        known = ", ".join(sorted({*_KINDS.values(), *words.values()}))
+        near = instead(named, {**_KINDS, **words}) or f"; those that can: {known}"
+        raise CommandError(f"{output.printable(target.kind)} is no kind that can be explained{near}")
     return target._replace(kind=found)
 
 
@@ -89,25 +116,48 @@ def pods_of(state: "State", target: Target) -> list["Pod"]:
     return found
 
 
+def other_pods(state: "State", key: str) -> str:
+    """Where a pod of this name is, or what was meant by the name, as the end of a message; empty where nobody knows."""
+    namespace, _, name = key.partition("/")
+    return _instead(state, Target("Pod", namespace, name), kinds=False)
+
+
+def belongs(pod: "Pod", target: Target) -> bool:
+    """Whether the pod is the target, or one of its pods; the namespace is not looked at."""
+    return target.name in _names(pod, target.kind)
+
+
+def _names(pod: "Pod", kind: str) -> Iterator[str]:
+    """What a target of the kind is called that the pod is, or belongs to."""
+    if kind == "Pod":
+        yield pod.name
+    elif kind == "PodGroup":
+        yield pod.group_name
+    elif kind == "gang":
+        yield pod.gang.name if pod.gang is not None else ""
+    else:
+        if pod.owner is not None and pod.owner.kind == kind:
+            yield pod.owner.name
+        if kind == "Deployment":
+            yield pod.deployment
+        elif kind == "Rollout":
+            yield _rollout(pod)
+        elif kind in _LABELS:
+            yield pod.labels.get(_LABELS[kind], "")
+
+
+def _rollout(pod: "Pod") -> str:
+    suffix = f"-{pod.labels.get(_ROLLOUT_HASH, '')}"
+    if pod.owner is None or suffix == "-" or not pod.owner.name.endswith(suffix):
+        return ""
+    return pod.owner.name.removesuffix(suffix)
+
+
 def _missing(target: Target) -> str:
     """A workload is known by its pods alone."""
     if target.kind in ("Pod", "PodGroup"):
         return f"there is no {target.display}"
     return f"there is no pod of {target.display}"
-
-
-def belongs(pod: "Pod", target: Target) -> bool:
-    """Whether the pod is the target, or one of its pods; the namespace is not looked at."""
-    match target.kind:
-        case "Pod":
-            return pod.name == target.name
-        case "PodGroup":
-            return pod.group_name == target.name
-        case "gang":
-            return pod.gang is not None and pod.gang.name == target.name
-        case "Deployment" if pod.deployment == target.name:
-            return True
-    return pod.owner is not None and (pod.owner.kind, pod.owner.name) == (target.kind, target.name)
 
 
 def _is_there(state: "State", target: Target) -> bool:
@@ -117,11 +167,30 @@ def _is_there(state: "State", target: Target) -> bool:
     return any(kind.kind == target.kind and key in objects for kind, objects in state.raw.items())
 
 
-def _instead(state: "State", target: Target) -> str:
-    """Where one of that name is, in another namespace."""
-    found = sorted(
-        {pod.namespace for pod in state.pods if belongs(pod, target._replace(namespace=pod.namespace))}
-    )
-    if not found:
-        return ""
-    return f"; there is one in namespace {', '.join(map(output.printable, found[:3]))}"
+def _instead(state: "State", target: Target, *, kinds: bool = True) -> str:
+    """Where one of that name is, in another namespace, or what was meant: another name, a kind, another namespace."""
+    found = sorted({pod.namespace for pod in state.pods if belongs(pod, target)})
+    if found:
+        return f"; there is one in namespace {', '.join(map(output.printable, found[:3]))}"
+    near = instead(target.name, _known(state, target))
+    namespaces = dict.fromkeys(pod.namespace for pod in state.pods)
+    if near or target.namespace in namespaces:
+        return near
+    kind = nearest(target.namespace.lower(), _KINDS) if kinds and target.kind == "Pod" else ""
+    if kind:
+        return f"; did you mean {kind}/{output.printable(target.name)}?"
+    return instead(target.namespace, namespaces).replace("mean ", "mean namespace ", 1)
+
+
+def _known(state: "State", target: Target) -> Iterator[str]:
+    """The names of what there is of the kind in the namespace."""
+    for pod in state.pods:
+        if pod.namespace == target.namespace:
+            yield from filter(None, _names(pod, target.kind))
+    for kind, objects in state.raw.items():
+        if kind.kind == target.kind:
+            yield from (
+                name
+                for namespace, _, name in (key.partition("/") for key in objects)
+                if namespace == target.namespace
+            )

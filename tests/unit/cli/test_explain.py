@@ -202,7 +202,7 @@ def test_the_counts_of_a_workload_come_in_the_same_order_whichever_pod_is_first(
         (["ml/one"], "there is no Pod ml/one; there is one in namespace default"),
         (["job/nope"], "there is no pod of Job default/nope"),
         (["pg/nope"], "there is no PodGroup default/nope"),
-        (["boat/a/b"], "boat is no kind that can be explained; those that can: DaemonSet"),
+        (["boat/a/b"], "boat is no kind that can be explained; those that can: ClusterTrainingRuntime"),
         (["a/b/c/d"], "a/b/c/d is not [KIND/][NAMESPACE/]NAME"),
         (["pod/"], "pod/ is not [KIND/][NAMESPACE/]NAME"),
         ([""], "an empty name is not [KIND/][NAMESPACE/]NAME"),
