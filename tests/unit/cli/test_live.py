@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cli import live
 from kube import resources
 from kube.resources import Resource
 from tests.fakes.apiserver import FakeApiServer, answer_status
@@ -166,6 +167,17 @@ async def test_a_plan_says_that_nobody_leads(
             server.put(resources.LEASES, lease(**spec))
         outcome = await ask(run, server, tmp_path, "plan")
     assert f"warning: nobody carries this out: {told}\n" in outcome.err
+
+
+@pytest.mark.parametrize(("patience_s", "told"), [(0.0, True), (3600.0, False)])
+async def test_whoever_waits_long_for_a_cluster_is_told_how_far_it_is(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience_s: float, told: bool
+) -> None:
+    monkeypatch.setattr(live, "PATIENCE_S", patience_s)
+    async with FakeApiServer() as server:
+        server.put(resources.NODES, NODE)
+        outcome = await ask(run, server, tmp_path, "plan")
+    assert ("reading the cluster: 1 nodes\n" in outcome.err) is told
 
 
 def forbid_everywhere(server: FakeApiServer, *kinds: Resource) -> None:
