@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"warning: node {node.name}: {output.printable(note)}", file=sys.stderr)
     for note in inventory.conflict_notes():
         print(f"warning: {output.printable(note)}", file=sys.stderr)
-    for card, name in twofold(inventory.cards(), inventory, classes):
+    for card, name in twofold(inventory.cards(), inventory, classes, settings.cards.equivalents):
         print(
             f"warning: card {output.printable(card)} and DeviceClass {name} may be the same devices; "
             "neither quota counts the other",

@@ -57,4 +57,8 @@ class _DeviceGauges(QueueGauges[_Sums]):
 
 
 def _values(amounts: Amounts) -> Values:
-    return {(key.device_class, key.dimension): amount / NANO for key, amount in amounts.items()}
+    return {
+        (key.device_class, key.dimension): amount / NANO
+        for key, amount in amounts.items()
+        if key.device_class
+    }

@@ -6,7 +6,7 @@ from typing import Final
 
 from core.dra.amounts import thousandths
 from core.objects import Pod
-from core.queues.amounts import CPU_AND_MEMORY, add
+from core.queues.amounts import CPU_AND_MEMORY, add, beyond
 from core.queues.ledger import Ledger
 from core.stage import Stage
 from core.steps import Pace, Steps, finish
@@ -87,7 +87,9 @@ def _uses(ledger: Ledger, queue: str, keys: Collection[str]) -> Iterator[tuple[P
             if pod is not None:
                 yield pod, amounts
     for pod, devices in tuple(ledger.devices.book.holders(queue)):
-        yield pod, thousandths(devices)
+        booked = ledger.entry(pod.uid)
+        # Cards that are had by claims as well stand there with those that the pod names.
+        yield pod, beyond(thousandths(devices), booked.charged if booked is not None else _NOTHING)
 
 
 def _largest_first(found: Collection[tuple[Pod, dict[str, int]]]) -> list[Holder]:

@@ -31,7 +31,7 @@ class Figure:
 
 def counted(ledger: Ledger, entry: Entry) -> dict[str, int]:
     """What a pod is counted with, in thousandths: cards under the expression that it names, shares, devices, CPU, memory."""
-    devices = thousandths(ledger.devices.book.asked(entry.pod)) if ledger.devices.wanted(entry.pod) else {}
+    devices = thousandths(ledger.devices.book.asked(entry.pod)) if ledger.devices.concerns(entry.pod) else {}
     return {**entry.charged, **devices, **entry.demand.cpu_memory}
 
 
@@ -119,7 +119,14 @@ def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
         else:
             limits: Mapping[str, int] = {**balance.limits.cards, **balance.limits.shares}
             is_card = any(entry.demand.card and key in entry.demand.card.alternatives for entry in entries)
-            figures.append(Figure(key, milli, balance.used(key), limits.get(key, 0 if is_card else None)))
+            figures.append(
+                Figure(
+                    key,
+                    milli,
+                    balance.used(key),
+                    limits.get(key, 0 if is_card or key in devices.linked else None),
+                )
+            )
     return figures
 
 
@@ -127,6 +134,6 @@ def _by_card(ledger: Ledger, entry: Entry) -> dict[str, int]:
     amounts = counted(ledger, entry)
     asked = entry.demand.card
     if asked is not None:
-        amounts.pop(asked.card, None)
-        amounts |= dict.fromkeys(asked.alternatives, asked.milli)
+        own = amounts.pop(asked.card, 0)
+        amounts |= {card: max(asked.milli, own) for card in asked.alternatives}
     return amounts

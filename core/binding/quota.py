@@ -63,7 +63,7 @@ class BindQuota:
             lifted = f"the pod was lifted for <{record}>, and node {pod.node_name} carries <{asked.card}>"
             text = f"{short.message.removesuffix('.')}; {lifted}"
             return replace(short, message=text)
-        return _record(asked)
+        return self._ledger.devices.exchanged(pod) or _record(asked)
 
     def instead(self, pod: Pod, card: str, node_name: str) -> list[str]:
         """The cards that a pod would get on a node instead of the one that it was lifted for; none where the node has that."""
@@ -148,7 +148,7 @@ def _without_unlifted(ledger: Ledger, balance: Balance, pod: Pod) -> Balance:
 
     def unlifted(queue: str) -> tuple[Amounts, Amounts]:
         sums = ledger.sums(queue)
-        return sums.unlifted, sums.unlifted_cpu_memory
+        return {**sums.unlifted, **ledger.devices.ungranted(queue)}, sums.unlifted_cpu_memory
 
     rest = balance.less(unlifted)
     if entry is not None and entry.stage is Stage.RESERVED and not entry.unlifted:

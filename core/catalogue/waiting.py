@@ -176,7 +176,7 @@ ROWS: Final = (
     Reason(
         reasons.DEVICES_COUNTED_TWICE,
         "pods of the queue may have the same devices by a card name and by a claim, under two quotas",
-        "give the queue one of the two: no card quota, or a limit of 0 for the DeviceClass",
+        "name the class in cards.equivalents if it serves exactly this card; else give the queue one of the two: no card quota, or a limit of 0 for the DeviceClass",
     ),
     Reason(
         reasons.QUEUE_DEFINITION_EXTENDED,

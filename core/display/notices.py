@@ -42,7 +42,9 @@ def queue_notices(ledger: Ledger, name: str) -> list[QueueNotice]:
     notices += _unreadable_access(ledger.queues[name])
     # From a quota that cannot be read it follows that all that runs there is beyond it; one reason is enough.
     below = NOTHING if ledger.subtrees is None else ledger.subtrees.below(name)
-    cards = () if limits.malformed else overuse(limits, ledger.accounts.get(name, NOTHING), below)
+    own = () if limits.malformed else overuse(limits, ledger.accounts.get(name, NOTHING), below)
+    # Those that are also had by claims stand with the devices.
+    cards = tuple(one for one in own if one.key not in ledger.devices.linked)
     devices = () if ledger.devices.malformed(name) else ledger.devices.over(name)
     if cards or devices:
         notices.append(_exceeded(name, cards, devices))
@@ -61,7 +63,9 @@ def _counted_twice(ledger: Ledger, name: str) -> Iterator[QueueNotice]:
     cards = sorted(card for card, quota in ledger.limits[name].cards.items() if quota)
     found = [
         (card, said)
-        for card, device_class in twofold(cards, ledger.inventory, ledger.devices.book.classes)
+        for card, device_class in twofold(
+            cards, ledger.inventory, ledger.devices.book.classes, ledger.devices.book.links.classes
+        )
         if (said := told(device_class, limits))
     ]
     if found:

@@ -4,7 +4,7 @@ Which devices a class gives out, its expressions decide, and nobody sees that fr
 the vendor whose resource stands for a card can be told from its name, its driver or its extended resource.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from core.cards.inventory import Inventory
 from core.dra.amounts import DeviceKey
@@ -14,13 +14,22 @@ from core.objects import DeviceClass
 from core.quantity import render_milli
 
 
-def twofold(cards: Iterable[str], inventory: Inventory, classes: DeviceClasses) -> Iterator[tuple[str, str]]:
-    """(card, DeviceClass) of these cards that may be the same devices. Cards without a node are left out."""
+def twofold(
+    cards: Iterable[str],
+    inventory: Inventory,
+    classes: DeviceClasses,
+    equivalents: Mapping[str, Collection[str]],
+) -> Iterator[tuple[str, str]]:
+    """(card, DeviceClass) of these cards that may be the same devices, unless `equivalents` say of which card the class is.
+
+    Cards without a node are left out.
+    """
+    settled = {name for named in equivalents.values() for name in named}
     for card in cards:
         if inventory.nodes_with(card):
             vendors = {resource.partition("/")[0] for resource in inventory.resources_of(card)}
             for each in classes.values():
-                if any(_is_about(each, vendor) for vendor in vendors):
+                if each.name not in settled and any(_is_about(each, vendor) for vendor in vendors):
                     yield card, each.name
 
 

@@ -17,7 +17,10 @@ _SUFFIXES: Final = (("", NANO), ("m", 10**6), ("u", 10**3), ("n", 1))
 
 
 class DeviceKey(NamedTuple):
-    """What is counted: devices of a class, or one capacity dimension of them (`dimension` not empty)."""
+    """What is counted: devices of a class, or one capacity dimension of them (`dimension` not empty).
+
+    Without a class it is a card that is the same devices as some class, see core.dra.links; `dimension` is its name then.
+    """
 
     device_class: str
     dimension: str = ""
@@ -36,6 +39,8 @@ class DeviceKey(NamedTuple):
     @property
     def resource(self) -> str:
         """The key as a name in a resource list, such as `status.allocated`."""
+        if not self.device_class:
+            return self.dimension
         return f"{self.dimension}{_INFIX if self.dimension else _PREFIX}{self.device_class}"
 
     @property

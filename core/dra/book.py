@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Final
 
 from core import reasons
-from core.dra.amounts import Amounts, render, total
+from core.dra.amounts import Amounts, DeviceKey, render, total
 from core.dra.booking import NO_EFFECT, Booking, Charge, Effect, held
 from core.dra.charges import Charges, DeviceAccount
 from core.dra.check import device_shortfall
 from core.dra.cost import Cost, cost_of
 from core.dra.extended import Candidates
 from core.dra.limits import NO_LIMITS, DeviceLimits, device_limits_of
+from core.dra.links import OF_CARD, Ask, CardQuotas, Links, card_key, is_card_key, milli_of
 from core.dra.wants import ClaimSource, Known, Wants, claim_keys, references, template_keys, wants_of
 from core.hierarchy import Chain, QueueTree
 from core.index import Index
@@ -28,6 +29,7 @@ from core.stage import Stage
 
 _NOTHING: Final[Amounts] = {}
 _NOBODY: Final = DeviceAccount()
+_NO_LINKS: Final = Links({})
 
 
 class DeviceBook:
@@ -37,9 +39,25 @@ class DeviceBook:
     changes; whoever keeps them copies them.
     """
 
-    def __init__(self, settings: DraSettings, tree: QueueTree | None = None) -> None:
-        """`tree` where somebody else keeps it, who then says with `put_queue` and `drop_queue` that it has changed."""
+    def __init__(
+        self,
+        settings: DraSettings,
+        tree: QueueTree | None = None,
+        links: Links = _NO_LINKS,
+        cards: CardQuotas | None = None,
+        *,
+        through: bool = False,
+    ) -> None:
+        """`tree` where somebody else keeps it, who then says with `put_queue` and `drop_queue` that it has changed.
+
+        `links` say which cards are the same devices as which classes, `cards` knows of those, and `through` whether their quotas hold
+        through the tree.
+        """
         self._settings = settings
+        self.links = links if cards is not None else _NO_LINKS
+        self._cards = cards
+        self._through = through
+        self._card_quotas: dict[str, str] = {}
         self.limits: dict[str, DeviceLimits] = {}
         self._tree = QueueTree() if tree is None else tree
         self._keeps_tree = tree is None
@@ -90,7 +108,20 @@ class DeviceBook:
 
     def asked(self, pod: Pod) -> Amounts:
         """What the claims of a pod cost, whether others hold them too or not."""
-        return total(self._wants(pod).claims.values()) if self.wanted(pod) else _NOTHING
+        return total(self._wants(pod).claims.values()) if self.concerns(pod) else _NOTHING
+
+    def card_used(self, queue: str, card: str) -> int:
+        """What is used of a card that has classes, in thousandths: by its name and by claims."""
+        return milli_of(self.used(queue).get(card_key(card), 0))
+
+    def ungranted(self, queue: str) -> dict[str, int]:
+        """The part of that which was granted to nobody, by card."""
+        account = self._accounts.get(queue, _NOBODY) if self.links else _NOBODY
+        return {
+            key.dimension: milli_of(amount - account.granted.sums.get(key, 0))
+            for key, amount in account.used.sums.items()
+            if is_card_key(key)
+        }
 
     def share(self, queue: str) -> float:
         """The largest part of any limit of the queue that is used; for order and display only."""
@@ -115,14 +146,28 @@ class DeviceBook:
         A claim that is named is the very one; of a claim that is made for the pod alone only the cost matters.
         """
         named = {f"{pod.namespace}/{claim}" for _, claim, _ in pod.claims if claim}
-        claims = self._wants(pod).claims.items() if self.wanted(pod) else ()
+        claims = self._wants(pod).claims.items() if self.concerns(pod) else ()
         return frozenset(
-            Counter((key if key in named else "", frozenset(cost.items())) for key, cost in claims).items()
+            Counter(
+                (key if key.removeprefix(OF_CARD) in named else "", frozenset(cost.items()))
+                for key, cost in claims
+            ).items()
         )
 
     def wanted(self, pod: Pod) -> bool:
         """Whether a pod has claims or, as far as the DeviceClasses tell, will have some."""
-        return bool(pod.claims) or (bool(self._known.classes) and bool(self._wants(pod).claims))
+        return bool(pod.claims) or (
+            bool(self._known.classes) and bool(pod.extended) and bool(wants_of(pod, self._known).claims)
+            if self.links
+            else bool(self._known.classes) and bool(self._wants(pod).claims)
+        )
+
+    def concerns(self, pod: Pod) -> bool:
+        """Whether a pod is in the book: it has claims, or a card that has classes."""
+        return self.wanted(pod) or self._names_linked(pod)
+
+    def _names_linked(self, pod: Pod) -> bool:
+        return bool(self.links) and self._cards is not None and self._cards.named(pod)
 
     def effect_of(self, uid: str) -> Effect:
         """What the booking of a pod that does not wait has done to others."""
@@ -131,21 +176,28 @@ class DeviceBook:
             return NO_EFFECT
         return Effect(frozenset(booking.chain.queues), frozenset(self._sharing(held([booking]))))
 
-    def excess(self, pod: Pod, queue: str, *, granted: bool = False) -> Refusal | None:
+    def excess(
+        self, pod: Pod, queue: str, *, granted: bool = False, card: Ask | None = None
+    ) -> Refusal | None:
         """Which limit the claims of a waiting pod would break; of one with an obstacle, as far as they can be counted.
 
         Only what is not charged yet counts: a claim that another pod of the queue holds costs nothing more. With `granted`
-        nothing is charged but what is bound or was let in: for the bind of a pod that was not.
+        nothing is charged but what is bound or was let in: for the bind of a pod that was not. `card` is the one that a pod would
+        get which has the choice.
         """
-        if not self.wanted(pod):
+        if not self.concerns(pod):
             return None
         chain, wants = self._standing(pod, queue)
+        claims = wants.claims
+        if card is not None and self.links:
+            claims = self.links.linked(wants_of(pod, self._known).claims, pod, card)
 
         def short_in(name: str) -> Refusal | None:
             account = self._accounts.get(name, _NOBODY)
             charged = account.granted if granted else account.used
-            added = total(amounts for claim, amounts in wants.claims.items() if claim not in charged)
-            return self._beyond(name, added, charged.sums)
+            at_level = self._at(name, queue, claims)
+            added = total(amounts for claim, amounts in at_level.items() if claim not in charged)
+            return self._beyond(name, added, charged.sums, own=name == queue)
 
         return short_in(queue) or first_above(queue, map(short_in, chain.queues[1:]))
 
@@ -173,9 +225,10 @@ class DeviceBook:
     ) -> Refusal | None:
         """Which limit of its queues leaves no room for these claims instead of those that a pod is booked with."""
         for name, charges in charged.items():
-            freed = charges.alone(booking.wants.claims)
+            instead, had = (self._at(name, booking.queue, each) for each in (claims, booking.wants.claims))
+            freed = charges.alone(had)
             others = {key: amount - freed.get(key, 0) for key, amount in charges.sums.items()}
-            refusal = self._beyond(name, charges.added(claims, booking.wants.claims), others)
+            refusal = self._beyond(name, charges.added(instead, had), others, own=name == booking.queue)
             if refusal is not None:
                 return refusal
         return None
@@ -190,8 +243,26 @@ class DeviceBook:
         why = wants.why
         return None if why is None else replace(why, message=f"queue {queue}: {why.message}")
 
-    def _beyond(self, queue: str, added: Amounts, used: Amounts) -> Refusal | None:
-        """Which limit of a queue these amounts would break beside those that are used."""
+    def _at(self, level: str, queue: str, claims: Mapping[str, Amounts]) -> Mapping[str, Amounts]:
+        """What of these claims counts at a level of the chain of a queue: cards and devices may hold through the tree apart."""
+        if level == queue or not self.links or (self._through and self._settings.hierarchy):
+            return claims
+        return {
+            key: amounts
+            for key, amounts in claims.items()
+            if (self._through if key.startswith(OF_CARD) else self._settings.hierarchy)
+        }
+
+    def _beyond(self, queue: str, added: Amounts, used: Amounts, *, own: bool) -> Refusal | None:
+        """Which limit of a queue these amounts would break beside those that are used; `own`: those of its own pods."""
+        if self.links and self._cards is not None:
+            for key, amount in added.items():
+                if is_card_key(key) and amount > 0:
+                    taken = milli_of(used.get(key, 0))
+                    short = self._cards.shortage(queue, key.dimension, milli_of(amount), taken, own=own)
+                    if short is not None:
+                        return short
+            added = {key: amount for key, amount in added.items() if not is_card_key(key)}
         limits = self.limits.get(queue, NO_LIMITS)
         if limits is NO_LIMITS:
             return None
@@ -214,14 +285,19 @@ class DeviceBook:
 
     def counted_anew(self, pod: Pod, stage: Stage, queue: str) -> Booking:
         """What it should have of a pod by what is known now; without claims it need not be in the book."""
-        return Booking(pod, stage, queue, self._chain(queue), wants_of(pod, self._known))
+        return Booking(pod, stage, queue, self._chain(queue), self._wants_anew(pod))
+
+    def at(self, name: str, booking: Booking) -> Mapping[str, Amounts]:
+        """What of the claims of a booking is charged to a queue of its chain."""
+        return self._at(name, booking.queue, booking.wants.claims)
 
     # -- pods ------------------------------------------------------------------------------------------------
 
     def put_pod(self, pod: Pod, stage: Stage, queue: str) -> Effect:
         """Books a pod anew; `stage` may be one that is only tried, to be put back by another call."""
         served = self._candidates.put(pod, stage, queue) and bool(self._known.classes)
-        if not (pod.claims or served) or stage is Stage.IGNORED:
+        linked = self._names_linked(pod)
+        if not (pod.claims or served or linked) or stage is Stage.IGNORED:
             return self._unbooked(pod.uid) if pod.uid in self._bookings else NO_EFFECT
         old = self._bookings.get(pod.uid)
         new = Booking(pod, stage, queue, *self._standing(pod, queue))
@@ -279,15 +355,19 @@ class DeviceBook:
         if self._keeps_tree:
             moved = self._tree.put(queue.name, queue.parent)
         effect = self._rechain(queue.name) if moved else NO_EFFECT
+        same = old == new and not (self.links and self._card_quotas.get(queue.name) != queue.card_quota)
+        if self.links:
+            self._card_quotas[queue.name] = queue.card_quota
         return (
             effect
-            if old == new
+            if same
             else Effect(effect.touched | {queue.name}, effect.dirty | self._waiting(queue.name))
         )
 
     def drop_queue(self, name: str) -> Effect:
         """Takes out a queue; its pods stay charged to its name."""
-        had_limits = self.limits.pop(name, NO_LIMITS) is not NO_LIMITS
+        had_cards = self._card_quotas.pop(name, "") != ""
+        had_limits = self.limits.pop(name, NO_LIMITS) is not NO_LIMITS or had_cards
         if self._keeps_tree:
             self._tree.drop(name)
         effect = self._rechain(name)
@@ -299,7 +379,11 @@ class DeviceBook:
         return cost_of(requests, allocated, count_admin_access=self._settings.count_admin_access)
 
     def _chain(self, queue: str) -> Chain:
-        return self._tree.chain(queue) if self._settings.hierarchy else Chain((queue,))
+        return self._tree.chain(queue) if self._levels else Chain((queue,))
+
+    @property
+    def _levels(self) -> bool:
+        return self._settings.hierarchy or (self._through and bool(self.links))
 
     def _standing(self, pod: Pod, queue: str) -> tuple[Chain, Wants]:
         """Where a pod is charged, and with what; a booking is always up to date, so it serves as far as it goes."""
@@ -310,9 +394,18 @@ class DeviceBook:
     def _wants(self, pod: Pod) -> Wants:
         """What a pod wants; that of a booked one is always up to date, so it serves as long as the pod refers to the same."""
         known = self._bookings.get(pod.uid)
-        if known is not None and (known.pod is pod or references(known.pod) == references(pod)):
+        # Which card a pod has may hang on nodes as well.
+        unlinked = not self._names_linked(pod)
+        if unlinked and known is not None and (known.pod is pod or references(known.pod) == references(pod)):
             return known.wants
-        return wants_of(pod, self._known)
+        return self._wants_anew(pod)
+
+    def _wants_anew(self, pod: Pod) -> Wants:
+        wants = wants_of(pod, self._known)
+        if not self.links or self._cards is None:
+            return wants
+        ask = self._cards.asked(pod) if self._names_linked(pod) else None
+        return replace(wants, claims=self.links.linked(wants.claims, pod, ask))
 
     def _waiting(self, queue: str) -> frozenset[str]:
         """The queues with waiting pods that this one's limits decide on."""
@@ -321,7 +414,7 @@ class DeviceBook:
 
     def _rechain(self, name: str) -> Effect:
         """Charges the pods of a queue, and of those below it, where they belong now."""
-        if not self._settings.hierarchy:
+        if not self._levels:
             return NO_EFFECT
         return self._rebook(uid for queue in self._tree.subtree(name) for uid in self._by_queue.get(queue))
 
@@ -329,7 +422,7 @@ class DeviceBook:
         """Counts pods anew, all at once: what a claim costs is the same for all that share it, before and after."""
         old = [self._bookings[uid] for uid in uids]
         new = [
-            Booking(was.pod, was.stage, was.queue, self._chain(was.queue), wants_of(was.pod, self._known))
+            Booking(was.pod, was.stage, was.queue, self._chain(was.queue), self._wants_anew(was.pod))
             for was in old
         ]
         changed = [(was, now) for was, now in zip(old, new, strict=True) if was != now]
@@ -349,7 +442,10 @@ class DeviceBook:
         """Takes `old` out of the sums and `new` in."""
         keys = {key for booking in old for amounts in booking.wants.claims.values() for key in amounts}
         queues = {name for booking in (*old, *new) for name in booking.chain.queues}
-        limited = {name: keys & self.limits[name].bounds.keys() for name in queues if name in self.limits}
+        cards = {key for key in keys if is_card_key(key)} if self.links else set[DeviceKey]()
+        limited = {
+            name: (keys & self.limits[name].bounds.keys()) | cards for name in queues if name in self.limits
+        }
         before = {name: {key: self.used(name).get(key, 0) for key in some} for name, some in limited.items()}
         for booking in old:
             self._unbook(booking)
@@ -377,13 +473,13 @@ class DeviceBook:
         self._by_template.put(pod.uid, *dict.fromkeys(template_keys(pod)))
         for name in booking.chain.queues:
             account = self._accounts.setdefault(name, DeviceAccount())
-            account.book(booking.queue, booking.stage, booking.wants.claims, granted=booking.granted)
+            account.book(booking.queue, booking.stage, self.at(name, booking), granted=booking.granted)
 
     def _unbook(self, booking: Booking) -> None:
         del self._bookings[booking.pod.uid]
         for name in booking.chain.queues:
             account = self._accounts[name]
-            account.unbook(booking.queue, booking.stage, booking.wants.claims, granted=booking.granted)
+            account.unbook(booking.queue, booking.stage, self.at(name, booking), granted=booking.granted)
 
     def _sharing(self, held: Iterable[Charge]) -> set[str]:
         """The queues in which pods wait for a claim that another pod holds now, and that costs them less therefore."""

@@ -62,10 +62,10 @@ class Choice:
         shortfall = balance.cpu_memory_shortfall(entry.demand.cpu_memory) or balance.choice_shortfall(asked)
         if shortfall is not None:
             return shortfall
-        card = yield from self._alternative(entry.pod, asked, balance)
+        card = yield from self._alternative(entry, asked, balance)
         if isinstance(card, Refusal):
             return card
-        return (yield from self._other_shortfall(entry, balance)) or card
+        return (yield from self._other_shortfall(entry, balance, card=card)) or card
 
     def shortfall(
         self, balance: Balance | None, entry: Entry, card: str, within: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Choice:
             short = yield from self._nowhere(balance.queue, entry.pod, card)
         elif short is None and not (yield from self._available(entry.pod, card, asked.milli)):
             short = _no_stock(balance.queue, card, asked.milli)
-        return short or (yield from self._other_shortfall(entry, balance))
+        return short or (yield from self._other_shortfall(entry, balance, card=card))
 
     def breaks_quota(self, balance: Balance | None, entry: Entry, assigned: Iterable[str]) -> bool:
         """Whether a pod that is lifted with these cards has no place any more in its queue, room on nodes aside."""
@@ -102,13 +102,14 @@ class Choice:
         """To which nodes the pod is to be led that was found last to have room; see ShareRoom."""
         return None if entry.demand.mgpu is None else self._room.destination(entry, within)
 
-    def _alternative(self, pod: Pod, asked: CardAsk, balance: Balance) -> Steps[str | Refusal]:
+    def _alternative(self, entry: Entry, asked: CardAsk, balance: Balance) -> Steps[str | Refusal]:
         """The first alternative with quota and free cards.
 
         The choice among alternatives cannot be taken back once the gate is gone, so it waits for free cards; a pod
         with a single card does not, its waiting for a node is the scheduler's business. But nodes of the card there must be:
         the pod is narrowed to what they have in common. Or a pool of it, which has nodes as soon as pods wait for them.
         """
+        pod, devices_short = entry.pod, None
         if BAR not in asked.expression:
             (card,) = asked.alternatives
             return (yield from self._nowhere(balance.queue, pod, card)) or card
@@ -120,8 +121,11 @@ class Choice:
             if balance.card_shortfall(card, asked.milli) is None and (
                 yield from self._available(pod, card, asked.milli)
             ):
-                return card
-        return _no_stock(balance.queue, asked.expression, asked.milli)
+                short = self._devices_short(entry, card)
+                if short is None:
+                    return card
+                devices_short = devices_short or short
+        return devices_short or _no_stock(balance.queue, asked.expression, asked.milli)
 
     def _available(self, pod: Pod, card: str, milli: int) -> Steps[bool]:
         """Whether so much of the card is free, or a pool of it may bring it."""
@@ -152,13 +156,19 @@ class Choice:
         inventory = self._ledger.inventory
         return any(inventory.nodes_with(card) or inventory.pool_of(card) for card in asked.alternatives)
 
+    def _devices_short(self, entry: Entry, card: str) -> Refusal | None:
+        """Which limit of devices leaves no room for the pod's claims, and for this card of its choice where that is such a device."""
+        asked = entry.demand.card
+        ask = (card, asked.milli) if card and asked is not None else None
+        return self._ledger.devices.excess(entry.pod, entry.queue, card=ask)
+
     def _other_shortfall(
-        self, entry: Entry, balance: Balance | None, within: tuple[str, ...] = ()
+        self, entry: Entry, balance: Balance | None, within: tuple[str, ...] = (), *, card: str = ""
     ) -> Steps[Refusal | None]:
         """Why the pod's mGPU shares and claims cannot be had now: the limits of queues first, then room on the nodes."""
         demand = entry.demand
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
-        shortfall = shortfall or self._ledger.devices.excess(entry.pod, entry.queue)
+        shortfall = shortfall or self._devices_short(entry, card)
         if shortfall is None and demand.mgpu is not None:
             shortfall = yield from self._room.shortfall(entry.pod, demand.mgpu, entry.queue, within)
         return shortfall

@@ -225,7 +225,7 @@ class Judge:
             precedent.card, precedent.milli, precedent.cpu_memory
         )
         # A DeviceClass that came meanwhile is no change of the books while it serves nobody.
-        if not fits or ledger.devices.wanted(pod) or ledger.naming.records(pod):
+        if not fits or ledger.devices.concerns(pod) or ledger.naming.records(pod):
             return None
         return self._booked(entry, first.assigned, first.records, first.requirement, claims=False)
 

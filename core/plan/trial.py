@@ -158,7 +158,7 @@ def member_of(ledger: Ledger, entry: Entry, *, tight: bool) -> Member:
     milli = demand.card.milli if demand.card is not None else 0
     # What a pod takes of its queue says all that it leaves to others, unless it takes something else besides.
     weight = milli, tuple(sorted(demand.cpu_memory.items())) if tight else ()
-    more = demand.mgpu is not None or ledger.devices.wanted(pod)
+    more = demand.mgpu is not None or ledger.devices.concerns(pod)
     kind: Hashable = (
         pod.task,
         alternatives,

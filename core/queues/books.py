@@ -78,7 +78,9 @@ class Books:
         self._weights = Weights(
             settings, self.stages, lambda pod: self.attribution(pod).queue, self.cpu_memory
         )
-        self.devices = Devices(settings, self.tree, self.wakeups.changed)
+        self.devices = Devices(settings, self.tree, self.wakeups.changed, self.inventory, self.limits)
+        if self.subtrees is not None and self.devices.linked:
+            self.subtrees.devices = self.devices
         self._sources = QueueSources(settings.queue.default, self.access.allows)
         self.naming = Naming(settings, self.inventory)
         self._states = PodStates()
@@ -121,7 +123,9 @@ class Books:
         return self._states.pods(self.occupants.beside(node))
 
     def used(self, queue: str, key: str) -> int:
-        """What a queue itself has allocated and reserved of one key."""
+        """What a queue itself has allocated and reserved of one key; of a card by claims as well, where these are the same devices."""
+        if key in self.devices.linked:
+            return self.devices.card_used(queue, key)
         account = self.accounts.get(queue)
         return account.used(key) if account is not None else 0
 

@@ -210,7 +210,7 @@ def group_balance(
 def _group_level(ledger: Ledger, level: Balance | Ceiling, promised: Amounts) -> GroupBalance:
     sums = ledger.sums(level.queue)
     cards = {key for key in promised if key not in CPU_AND_MEMORY}
-    keys = sums.allocated.keys() | sums.reserved.keys() | cards
+    keys = sums.allocated.keys() | sums.reserved.keys() | cards | {*ledger.devices.linked}
     return GroupBalance(
         queue=level.queue,
         limits=level.limits,

@@ -34,6 +34,7 @@ class DeviceSnapshot:
 
 def device_drifts(ledger: Ledger, snapshot: DeviceSnapshot) -> Steps[list[Drift]]:
     """Everything in the book of devices that is wrong; what is changed meanwhile is judged as it is when its turn comes."""
+    book = ledger.devices.book
     counted: dict[str, DeviceAccount] = {}
     pace = Pace(_STEP)
     for booking in snapshot.bookings:
@@ -41,7 +42,7 @@ def device_drifts(ledger: Ledger, snapshot: DeviceSnapshot) -> Steps[list[Drift]
             yield
         for name in booking.chain.queues:
             account = counted.setdefault(name, DeviceAccount())
-            account.book(booking.queue, booking.stage, booking.wants.claims, granted=booking.granted)
+            account.book(booking.queue, booking.stage, book.at(name, booking), granted=booking.granted)
     drifts = list(_sums(snapshot.sums, {name: account.sums() for name, account in counted.items()}))
     booked = set[str]()
     for booking in snapshot.bookings:
@@ -80,7 +81,7 @@ def _pod(ledger: Ledger, uid: str) -> Iterator[Drift]:
         if booking is not None:
             yield Drift("pod", f"Pod {booking.pod.key}", _shown(booking), "no such pod")
         return
-    if not ledger.devices.wanted(entry.pod) and booking is None:
+    if not ledger.devices.concerns(entry.pod) and booking is None:
         return
     anew = book.counted_anew(entry.pod, entry.stage, entry.queue)
     if _charge(booking) != _charge(anew):

@@ -3,14 +3,18 @@
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
 from core import reasons
+from core.cards.inventory import Inventory
 from core.dra.amounts import thousandths
 from core.dra.book import DeviceBook
 from core.dra.booking import NO_EFFECT, Effect
 from core.dra.counted import all_counted, unresolved
+from core.dra.links import Links
 from core.dra.record import render_counted
 from core.dra.wants import late_record_of, record_of, unclaimed
 from core.hierarchy import QueueTree
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
+from core.queues.limits import Limits
+from core.queues.linked_cards import LinkedCards
 from core.queues.overuse import Overuse
 from core.refusal import Refusal
 from core.settings import Settings
@@ -23,8 +27,20 @@ class Devices:
     Where the API server does not serve claims at all (`serve`), nobody waits for any.
     """
 
-    def __init__(self, settings: Settings, tree: QueueTree, changed: Callable[[Effect], None]) -> None:
-        self.book = DeviceBook(settings.dra, tree)
+    def __init__(
+        self,
+        settings: Settings,
+        tree: QueueTree,
+        changed: Callable[[Effect], None],
+        inventory: Inventory,
+        card_limits: Mapping[str, Limits],
+    ) -> None:
+        on = settings.features.dra and settings.features.cards
+        links = Links(settings.cards.equivalents if on else {})
+        cards = LinkedCards(links.classes, inventory, card_limits)
+        through = settings.cards.hierarchy
+        self.book = DeviceBook(settings.dra, tree, links, cards, through=through)
+        self._card_limits = card_limits
         self._tree = tree if settings.dra.hierarchy else None
         self._on = settings.features.dra
         self._served = True
@@ -96,6 +112,23 @@ class Devices:
         """Whether a pod has claims, or a DeviceClass serves extended resources that it asks for."""
         return self._on and self.book.wanted(pod)
 
+    def concerns(self, pod: Pod) -> bool:
+        """Whether a pod has something here: that, or a card that is the same devices as a DeviceClass."""
+        return self._on and self.book.concerns(pod)
+
+    @property
+    def linked(self) -> Collection[str]:
+        """The cards that are the same devices as some DeviceClass: what is used of them stands here."""
+        return self.book.links.classes.keys()
+
+    def card_used(self, queue: str, card: str) -> int:
+        """What is allocated and reserved of such a card, in thousandths, by its name and by claims."""
+        return self.book.card_used(queue, card)
+
+    def ungranted(self, queue: str) -> Mapping[str, int]:
+        """The part of that which was granted to nobody, by card."""
+        return self.book.ungranted(queue)
+
     def unclaimed(self, pod: Pod) -> Collection[str]:
         """The extended resources of a pod that a DeviceClass serves, and for which it is charged without a claim."""
         return unclaimed(pod, self.book.source) if self._on else ()
@@ -123,9 +156,13 @@ class Devices:
         """Why the claims of a pod could not be let in however much were left."""
         return self.book.obstacle(pod, queue) if self._on and self._served else None
 
-    def excess(self, pod: Pod, queue: str, *, granted: bool = False) -> Refusal | None:
-        """Which limit the claims of a pod without an obstacle would break now; `granted` as in DeviceBook.excess."""
-        return self.book.excess(pod, queue, granted=granted) if self._on and self._served else None
+    def excess(
+        self, pod: Pod, queue: str, *, granted: bool = False, card: tuple[str, int] | None = None
+    ) -> Refusal | None:
+        """Which limit the claims of a pod without an obstacle would break now; `granted` and `card` as in DeviceBook.excess."""
+        if not (self._on and self._served):
+            return None
+        return self.book.excess(pod, queue, granted=granted, card=card)
 
     def overdrawn(self, uid: str) -> Refusal | None:
         """Which limit the claims of a pod that does not wait any more are beyond."""
@@ -165,6 +202,9 @@ class Devices:
     def over(self, queue: str) -> tuple[Overuse, ...]:
         """What the queue and those below it use beyond its own limits, allocated and reserved."""
         quota, used = self.quota(queue), thousandths(self.book.used(queue))
+        limits = self._card_limits.get(queue)
+        if limits is not None and not limits.malformed:
+            quota = {**quota, **{card: limits.cards.get(card, 0) for card in self.linked if card in used}}
         beyond = (Overuse(key, used.get(key, 0), limit) for key, limit in sorted(quota.items()))
         return tuple(one for one in beyond if one.used > one.quota)
 

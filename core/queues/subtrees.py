@@ -14,6 +14,7 @@ from core.queues.account import NOTHING, Account, Sums
 from core.queues.amounts import CPU, CPU_AND_MEMORY, MEMORY, add, cpu_memory
 from core.queues.ceiling import Ceiling
 from core.queues.cpu_memory_book import CpuMemoryBook
+from core.queues.devices import Devices
 from core.queues.entry import Entry
 from core.queues.limits import Limits
 from core.queues.wakeups import Wakeups
@@ -57,6 +58,8 @@ class Subtrees:
         self._wakeups = wakeups
         self.cpu = CpuMemoryBook(self._weighed)
         """What each queue's own pods use of CPU and memory."""
+        self.devices: Devices | None = None
+        """Where it stands what is used of cards that are also had by claims; None where there are none."""
         self._below: dict[str, Below] = {}
         self._charged: dict[str, tuple[Below, ...]] = {}
         """Where what a queue uses is added up at present."""
@@ -78,6 +81,8 @@ class Subtrees:
 
     def used(self, queue: str, key: str) -> int:
         """What a queue and those below it have allocated and reserved of one key."""
+        if self.devices is not None and key in self.devices.linked:
+            return self.devices.card_used(queue, key)
         account, below = self._accounts.get(queue), self._below.get(queue)
         own = account.used(key) if account is not None else 0
         return own if below is None else own + below.used(key)

@@ -15,6 +15,7 @@ from core.settings.values import (
     Bytes,
     CardName,
     Certificates,
+    Equivalents,
     Exact,
     LabelKey,
     LabelValue,
@@ -88,6 +89,9 @@ class CardSettings(Section):
     """Product -> resource name: overrides what the nodes show, and names cards that no node shows yet."""
     pools: Mapping[CardName, PoolSettings] = {}
     """Card -> the node pool that brings it, whether or not it has nodes now."""
+    equivalents: Equivalents = {}
+    """Card -> the DeviceClasses that serve exactly this card: their claims take of the card's quota as well, and pods with the
+    card's name of the quota of each class."""
 
 
 class DiscoveryRow(Section):

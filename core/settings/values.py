@@ -4,6 +4,7 @@ Every type renders to text that it reads again, so that a rendered document is a
 """
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Final
 
@@ -112,6 +113,17 @@ def _object_name(value: str) -> str:
     return value
 
 
+def _of_one_card(value: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    cards: dict[str, str] = {}
+    for card, classes in value.items():
+        for name in classes:
+            if cards.setdefault(name, card) != card:
+                raise ValueError(
+                    f"must give a DeviceClass to one card, and gives {name} to {cards[name]} and {card}"
+                )
+    return {card: tuple(dict.fromkeys(classes)) for card, classes in value.items()}
+
+
 def _certificates(value: str) -> str:
     if _PEM.fullmatch(value.strip()) is None:
         raise ValueError("must be certificates as PEM, and nothing else")
@@ -152,6 +164,11 @@ LabelKey = Annotated[StrictStr, AfterValidator(_label_key)]
 LabelValue = Annotated[StrictStr, AfterValidator(_label_value)]
 ResourceNames = Annotated[tuple[ResourceName, ...], AfterValidator(_some)]
 ObjectName = Annotated[StrictStr, AfterValidator(_object_name)]
+
+Equivalents = Annotated[
+    Mapping[CardName, Annotated[tuple[ObjectName, ...], AfterValidator(_some)]], AfterValidator(_of_one_card)
+]
+"""Card -> names of DeviceClasses; no class belongs to two cards."""
 
 AnyCase = BeforeValidator(_lower)
 """Marks a word that may be written in any case."""

@@ -83,6 +83,32 @@ A pod whose card has a pool is lifted as soon as its queue has quota, narrowed t
 card, and to the product's label as soon as one does. To a cluster autoscaler it is an ordinary pending pod. Of several cards
 that a pod accepts it gets the leftmost one that has quota and is free on a node or has a pool. A node of the pool that does
 not show its product yet is accepted by the bind; one that carries another card is not.
+
+## One device, several names
+
+The same card may be had by its name and by a claim for a DeviceClass. By themselves these are two quotas, neither of which counts
+the other (`DevicesCountedTwice` tells of it). `cards.equivalents` makes them one:
+
+```yaml
+cards:
+  equivalents:
+    NVIDIA-H200: [h200.nvidia.com]      # DeviceClasses that serve exactly this card
+```
+
+A claim for such a class then takes of the queue's quota of the card as well, and a pod with the card's name of the quota of each of
+its classes. Whichever is short holds the pod, and the message names it; status and `cardquota queues` show under each name all that
+is used of it.
+
+* Of the card a claim has what the queue's card quota says, so nothing where that does not list it: give every queue a quota of the
+  card whose claims are to run. The quota of a class limits only where it is listed, as ever.
+* A claim that pods share costs once. So does a pod for whose card's resource a scheduler makes the claim itself
+  (`spec.extendedResourceName`). A pod that names the card and brings a claim of its own beside it asks for two devices.
+* In the queues above, cards count where `cards.hierarchy` is on, and devices where `dra.hierarchy` is.
+* A class belongs to one card. A claim that may be served by several classes is charged with the most that may come of it, for each of
+  their cards.
+* What runs when the setting comes stays, and counts from then on; a queue that uses more than its quota by that is told so
+  (`QuotaExceeded`).
+* The votes for groups that only declare cards look at the card's quota, not at those of its classes; the gate looks at both.
 """
 
 

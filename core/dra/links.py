@@ -1,0 +1,103 @@
+"""One device under several names: by the card's name, and by claims for DeviceClasses that serve exactly this card.
+
+With the setting `cards.equivalents` a claim for such a class takes of the card's quota as well, and a pod with the card's name of the
+quota of each of its classes, each once. What is taken of a card stands in the book of devices beside what is taken of classes, as
+claims of their own: of cards and of devices the limits of other queues above may hold.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from core import names
+from core.dra.amounts import Amounts, DeviceKey, total
+from core.dra.extended import implicit_claim
+from core.objects import Pod
+from core.refusal import Refusal
+
+OF_CARD: Final = "card:"
+"""Begins the key of what a claim takes of a card; no namespace has a colon."""
+
+_NANO_OF_MILLI: Final = 10**6
+
+Ask = tuple[str, int]
+"""A card and how much of it, in thousandths."""
+
+
+class CardQuotas(Protocol):
+    """What the book of devices has to know of cards."""
+
+    def named(self, pod: Pod) -> bool:
+        """Whether a pod names a card that has classes."""
+
+    def asked(self, pod: Pod) -> Ask | None:
+        """The card that a pod is charged with; None for none, and while the choice among several is open."""
+
+    def shortage(self, queue: str, card: str, milli: int, used: int, *, own: bool) -> Refusal | None:
+        """Why so much more of a card does not fit beside what is used: the queue's `own` pods, or those below it."""
+
+
+def card_key(card: str) -> DeviceKey:
+    """The key under which a card stands beside devices."""
+    return DeviceKey("", card)
+
+
+def is_card_key(key: DeviceKey) -> bool:
+    """Whether a key is that of a card: a class always has a name."""
+    return not key.device_class
+
+
+class Links:
+    """Which cards and classes are the same devices; empty, and false, where none are."""
+
+    def __init__(self, equivalents: Mapping[str, tuple[str, ...]]) -> None:
+        self.classes = dict(equivalents)
+        self._cards = {name: card for card, classes in equivalents.items() for name in classes}
+
+    def __bool__(self) -> bool:
+        return bool(self.classes)
+
+    def linked(self, claims: Mapping[str, Amounts], pod: Pod, ask: Ask | None) -> dict[str, Amounts]:
+        """The claims of a pod with what they take of cards, and what its own cards take of both.
+
+        A scheduler may make a claim for the very resource by which the pod asks for its card: that is one request, and costs once.
+        """
+        found = dict(claims)
+        for key, amounts in claims.items():
+            cards = self._of_cards(amounts)
+            if cards:
+                found[f"{OF_CARD}{key}"] = cards
+        if ask is not None and ask[0] in self.classes:
+            made = total(amounts for key, amounts in claims.items() if _is_implicit(key, pod))
+            made |= self._of_cards(made)
+            amount = ask[1] * _NANO_OF_MILLI
+            own = f"pod:{pod.uid}/{names.CARD_NAME_ANNOTATION}"
+            parts = {
+                own: [DeviceKey(name) for name in self.classes[ask[0]]],
+                f"{OF_CARD}{own}": [card_key(ask[0])],
+            }
+            for key, of in parts.items():
+                rest = {one: amount - min(amount, made.get(one, 0)) for one in of}
+                found[key] = {one: left for one, left in rest.items() if left}
+        return found
+
+    def _of_cards(self, amounts: Amounts) -> dict[DeviceKey, int]:
+        cards: dict[DeviceKey, int] = {}
+        for key, amount in amounts.items():
+            card = "" if key.dimension else self._cards.get(key.device_class, "")
+            if card:
+                cards[card_key(card)] = cards.get(card_key(card), 0) + amount
+        return cards
+
+
+def _is_implicit(key: str, pod: Pod) -> bool:
+    """Whether a claim is, or stands for, the one that a scheduler makes for the extended resources of a pod."""
+    if key == implicit_claim(pod):
+        return True
+    # An entry of spec.resourceClaims has no slash in its name, an extended resource always has one.
+    prefix = f"pod:{pod.uid}/"
+    return key.startswith(prefix) and "/" in key.removeprefix(prefix)
+
+
+def milli_of(amount: int) -> int:
+    """Nano-units of a card in thousandths, rounded up."""
+    return -(-amount // _NANO_OF_MILLI)
