@@ -203,6 +203,14 @@ class TestBind:
         assert found is not None
         assert found.code == CARD_SHORT
 
+    def test_what_was_granted_to_nobody_keeps_nobody_from_its_bind(self) -> None:
+        """Pods that came without a gate hold nothing until their own bind, whatever name they ask by."""
+        ledger = books(a_queue("q").cards({"A": 1}))
+        bare = a_pod("b").gpu(1).card("A").in_queue("q")
+        for each in (bare, a_pod("c").claim("dev", name="two").in_queue("q")):
+            ledger.put_pod(each.view())
+        assert BindQuota(ledger, SETTINGS).assigned(bare.bound_to("n1").view()) == '{"A":1}'
+
     def test_the_record_of_claims_is_what_it_was(self) -> None:
         ledger = books(a_queue("q").cards({"A": 1}))
         ledger.put_pod(claiming("a").view())
