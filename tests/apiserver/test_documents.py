@@ -9,10 +9,12 @@ from tests.builders.documents import is_object, shown
 
 MISTAKE = "mistake"
 """The name of what is shown to be refused: tests/apiserver/test_quickstart.py sees to that."""
+OWN_KIND = "batch.example.com/v1"
+"""A kind that only the reader's cluster would have: tests/apiserver/test_workload_kinds.py defines it and applies one."""
 MANIFESTS = [
     (where, document)
     for where, document in shown()
-    if is_object(document) and document["metadata"]["name"] != MISTAKE
+    if is_object(document) and document["metadata"]["name"] != MISTAKE and document["apiVersion"] != OWN_KIND
 ]
 
 
