@@ -57,7 +57,8 @@ ROWS: Final = (
     ),
     Reason(
         reasons.GANG_MALFORMED,
-        "the annotations that name the gang of the pod, and its size, cannot be read",
+        "the annotations that name the gang of the pod, and its size, cannot be read, or its size is below the minMember "
+        "of the PodGroup that Volcano made for it",
         "mend cardquota.io/gang-name and cardquota.io/gang-size in the pod template, and make the pods anew",
     ),
     Reason(

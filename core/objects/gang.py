@@ -42,17 +42,21 @@ def gang_of(
 
     Pods of one name are one gang only under one controlling owner, or with one group label: replicas of a set do not merge.
     Volcano's controllers make a PodGroup for each owner, or pod, that has none; that one names the queue, and no more.
+    Of a pod that was let in it is the gang on record, whatever became of its labels, its owners and its PodGroup: whoever may
+    change those would cut a gang in half, and an unfinished gang comes before others.
     """
     name, size = annotations.get(names.GANG_NAME_ANNOTATION), annotations.get(names.GANG_SIZE_ANNOTATION)
     if name is None or size is None:
         return None
+    recorded = annotations.get(names.GANG_OF_ANNOTATION, "")
     uid, group = metadata.get("uid"), annotations.get(names.GROUP_NAME_ANNOTATION, "")
-    if group and group not in (f"podgroup-{uid}", f"podgroup-{owner.uid}" if owner is not None else ""):
+    made = (f"podgroup-{uid}", f"podgroup-{owner.uid}" if owner is not None else "")
+    if group and group not in made and not recorded:
         return None
     label = next((labels[key] for key in names.GROUP_LABELS if labels.get(key)), "")
     scope = label or (owner.uid if owner is not None else "")
     namespace = metadata.get("namespace")
-    key = f"{namespace if isinstance(namespace, str) and namespace else 'default'}/{name}|{scope}"
+    key = recorded or f"{namespace if isinstance(namespace, str) and namespace else 'default'}/{name}|{scope}"
     problem = ""
     for annotation, wrong in (
         (names.GANG_NAME_ANNOTATION, name_problem(name)),

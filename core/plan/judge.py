@@ -8,7 +8,7 @@ from core.cards.assigned import render_assigned
 from core.cards.expression import BAR
 from core.cards.spelling import suggestion
 from core.mgpu.affinity import node_requirement
-from core.objects import Pod
+from core.objects import Gang, Pod
 from core.plan.choice import Choice
 from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
@@ -24,6 +24,7 @@ from core.queues.ledger import Ledger
 from core.queues.shortfall import (
     card_not_named,
     gang_malformed,
+    gang_too_small,
     queue_closed,
     queue_missing,
     uncountable,
@@ -91,6 +92,8 @@ class Judge:
             return closed
         if entry.pod.gang is not None and entry.pod.gang.problem:
             why: Refusal | None = gang_malformed(entry.queue, entry.pod.gang.problem)
+        elif entry.pod.gang is not None and (too_small := self._too_small(entry, entry.pod.gang)) is not None:
+            why = too_small
         elif self._ledger.naming.lacks_card(entry.pod):
             why = card_not_named(entry.queue, entry.pod)
         elif entry.pod.uid in self.refused:
@@ -101,6 +104,13 @@ class Judge:
         else:
             why = self._broken(entry) or self._ledger.devices.obstacle(entry.pod, entry.queue)
         return None if why is None else Hold(entry.pod, entry.queue, why)
+
+    def _too_small(self, entry: Entry, gang: Gang) -> Refusal | None:
+        """Why a gang that is lifted whole would not start: its scheduler goes by a PodGroup that has it larger."""
+        group = self._ledger.pod_group_of(entry.pod)
+        if group is None or group.min_member <= gang.size:
+            return None
+        return gang_too_small(entry.queue, group, gang.size)
 
     def _broken(self, entry: Entry) -> Refusal | None:
         """Why nobody knows which limits hold for the cards and shares of the pod; None when that is known, or it has none."""
@@ -172,6 +182,8 @@ class Judge:
             records[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
         if together > 1:
             records[names.GANG_ANNOTATION] = str(together)
+        if pod.gang is not None:
+            records[names.GANG_OF_ANNOTATION] = pod.gang.key
         room = self._room(entry, card, task)
         displaces = room is not None and room.displaces
         if room is not None and task.led:

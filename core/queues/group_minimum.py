@@ -169,15 +169,17 @@ class Tally:
     def progress(self, minimum: Minimum) -> Progress:
         """How far the group is."""
         counted, let_in = self.counted.total(), min(minimum.members, max(self.together, default=0))
-        unfinished = not minimum.alone and self.live > 0 and counted < let_in
-        alone = not self.together and counted < minimum.members
-        missing = max(0, (let_in if unfinished else minimum.members) - counted)
         tasks = {
             task: wanted - self.counted[task]
             for task, wanted in minimum.tasks.items()
             if wanted > self.counted[task]
         }
-        cannot_start = (alone and not minimum.alone) or (counted >= minimum.members and bool(tasks))
+        # As many as were let in together would not do: others have places that members of these tasks had then.
+        others_beyond = sum(tasks.values()) > max(0, minimum.members - counted)
+        unfinished = not minimum.alone and self.live > 0 and counted < let_in and not others_beyond
+        alone = not self.together and counted < minimum.members
+        missing = max(0, (let_in if unfinished else minimum.members) - counted)
+        cannot_start = (alone and not minimum.alone) or others_beyond
         if unfinished and sum(tasks.values()) > missing:
             tasks = {}
         return Progress(

@@ -6,6 +6,7 @@ pods (`assume`) and taken back when the write fails (`forget`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from operator import attrgetter
 
 from core.cards.expression import BAR, split
@@ -26,6 +27,10 @@ from core.stage import Stage
 from core.steps import Steps
 
 _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")
+
+
+_BESIDE = 100
+"""Pods of an owner whose queue is looked at again when the PodGroup changes that was made for it."""
 
 
 class Ledger(Books):
@@ -209,9 +214,14 @@ class Ledger(Books):
     def put_group(self, group: Group) -> None:
         """Takes in a PodGroup; its pods may charge another queue now, and fewer of them may be enough."""
         self.changes += 1
+        old = self._sources.group(group.key)
         self.groups.put_group(group)
         self._backlog.put(self._sources.put_group(group))
         self._group_changed(group.key)
+        if old is None or old.min_member != group.min_member:
+            # Gangs that the pods of its owner name themselves may start with it, or wait for it; they are of one queue.
+            beside = (self.entry(uid) for uid in islice(self._sources.beside(group.key), _BESIDE))
+            self.wakeups.help(*{entry.queue for entry in beside if entry is not None})
 
     def drop_group(self, key: str) -> None:
         """Takes out a PodGroup; nothing holds its pods together any more."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from core import names, reasons
-from core.objects import Pod, Queue
+from core.objects import Group, Pod, Queue
 from core.queues.limits import Limits
 from core.queues.numbers import go_float
 from core.queues.whole import Use, in_cards, in_units
@@ -101,6 +101,15 @@ def card_not_named(queue: str, pod: Pod) -> Refusal:
 def gang_malformed(queue: str, problem: str) -> Refusal:
     """What is said of a pod whose gang cannot be told, for it came past the webhook that refuses such."""
     text = f"Queue <{queue}>: nobody can tell with whom the pod starts: annotation {problem}"
+    return Refusal(reasons.GANG_MALFORMED, text)
+
+
+def gang_too_small(queue: str, group: Group, size: int) -> Refusal:
+    """What is said of a pod whose gang is smaller than the PodGroup that was made for its owner."""
+    text = (
+        f"Queue <{queue}>: {names.GANG_SIZE_ANNOTATION} says {size}, and PodGroup {group.namespace}/{group.name} has a "
+        f"minMember of {group.min_member}: the scheduler would start none of so few"
+    )
     return Refusal(reasons.GANG_MALFORMED, text)
 
 

@@ -108,6 +108,10 @@ class QueueSources:
         self._groups.pop(key, None)
         return self._concerned(key)
 
+    def beside(self, group: str) -> Collection[str]:
+        """The UIDs of the followed pods that start with a gang of their own and name this PodGroup for their queue alone."""
+        return self._by_queue_of.get(group)
+
     def put_gang(self, key: str, gang: Group | None) -> None:
         """Takes in what the members of a gang say of it now, None for one that is no more; what they charge is the same."""
         if gang is None:

@@ -36,6 +36,7 @@ _VALUES: Final[dict[str, tuple[str | None, ...]]] = {
     names.CHARGED_QUEUE_ANNOTATION: (*_QUEUES, None),
     names.CLAIMS_ANNOTATION: ("", "x", None),
     names.GANG_ANNOTATION: ("1", "9", None),
+    names.GANG_OF_ANNOTATION: ("ml/other|", None),
     names.LIFTED_ANNOTATION: ("true", None),
     names.MGPU_MULTIPLE_ANNOTATION: ("1", "2", None),
     names.MGPU_POLICY_KEY: ("native-burst-share", None),

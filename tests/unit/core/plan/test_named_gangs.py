@@ -1,5 +1,7 @@
 """Gangs without PodGroup: their members are lifted whole or not at all, whatever they say of themselves."""
 
+from collections.abc import Callable
+
 import pytest
 
 from core import names, reasons
@@ -160,6 +162,59 @@ def test_volcanos_own_podgroup_of_an_owner_names_the_queue_and_the_gang_stays_wh
     assert (lifted, {hold.why.code for hold in held.values()}) == (set(), {reasons.INSUFFICIENT_SCALAR_QUOTA})
     ledger.put_queue(a_queue("other").cards({"A": 4}).view())
     assert len(decided(ledger, queue="other")[0]) == 4
+
+
+def test_a_podgroup_that_wants_more_than_the_gang_has_holds_it_until_that_changes() -> None:
+    """Two would be let in, and their scheduler starts four or none."""
+    ledger = books(3)
+    owner = member("m0").build()["metadata"]["ownerReferences"][0]["uid"]
+    made = a_group(f"podgroup-{owner}", namespace="ml").in_queue("q")
+    ledger.put_group(made.min_member(4).view())
+    pods = [member(f"m{number}", size=2).in_group(f"podgroup-{owner}") for number in range(4)]
+    lifted, held = decided(ledger, *pods)
+    assert (lifted, {hold.why.code for hold in held.values()}) == (set(), {reasons.GANG_MALFORMED})
+    assert f"PodGroup ml/podgroup-{owner} has a minMember of 4" in held["m0"].why.message
+    planner = Planner(ledger)
+    assert not [found for found in planner.decide("q") if isinstance(found, Lift)]
+    ledger.wakeups.take_queues()
+    ledger.put_group(made.min_member(2).view())
+    assert "q" in ledger.wakeups.take_queues()
+    assert {found.pod.name for found in planner.decide("q") if isinstance(found, Lift)} == {"m0", "m1", "m2"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(lambda pod: pod.in_group("pg"), id="a PodGroup is named"),
+        pytest.param(lambda pod: pod.label("leaderworkerset.sigs.k8s.io/group-key", "x"), id="a group label"),
+        pytest.param(lambda pod: pod.put("metadata", "ownerReferences", value=[]), id="its owner lets it go"),
+        pytest.param(lambda pod: pod.owned_by("Job", "other", api_version="batch/v1"), id="another owner"),
+    ],
+)
+def test_whatever_becomes_of_its_labels_and_owners_who_was_let_in_stays_in_its_gang(
+    changed: Callable[[PodBuilder], PodBuilder],
+) -> None:
+    """Else the rest would be short of one, and an unfinished gang comes before all others."""
+    ledger = books(8)
+    lifts = [found for found in _decisions(ledger, *four()) if isinstance(found, Lift)]
+    for lift in lifts:
+        ledger.put_pod(lift.lifted)
+    key = lifts[0].pod.group_key
+    assert {lift.records[names.GANG_OF_ANNOTATION] for lift in lifts} == {key}
+    stored = (
+        member("m0").charged("q").assigned({"A": 1}).together(4).annotation(names.GANG_OF_ANNOTATION, key)
+    )
+    ledger.put_pod(changed(stored.put("spec", "schedulingGates", value=[])).view())
+    now = ledger.pod(stored.view().uid)
+    assert now is not None
+    assert now.group_key == key
+    assert not ledger.groups.unfinished
+
+
+def _decisions(ledger: Ledger, *pods: PodBuilder) -> list[Hold | Lift]:
+    for pod in pods:
+        ledger.put_pod(pod.view())
+    return list(Planner(ledger).decide("q"))
 
 
 def let_in(pod: Pod, together: int, node: str = "a") -> PodBuilder:

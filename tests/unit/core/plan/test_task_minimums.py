@@ -94,3 +94,15 @@ def test_one_whose_members_have_their_nodes_holds_nothing_for_nothing() -> None:
     assert not ledger.groups.short
     ledger.put_pod(lifted("w2", "w").view())
     assert [*ledger.groups.short] == ["ml/g"], "one more that was let in waits for the task as well"
+
+
+def test_as_many_as_were_let_in_together_would_not_do_where_others_are_in_beyond_theirs() -> None:
+    """Three servers and none of the two trainers: one more member is let in by nobody, two trainers together are."""
+    group = a_group("g").in_queue("q").min_member(4).min_task("v", 2).min_task("w", 2)
+    held = [lifted(f"w{number}", "w").together(4).bound_to("a") for number in range(3)]
+    lost = [member(f"v{number}", "v", number) for number in range(2)]
+    ledger = books(group, *held, *lost, quota=4)
+    assert names(lifts(ledger)) == []
+    assert not ledger.groups.unfinished, "it comes before nobody"
+    ledger.put_queue(a_queue("q").cards({"A": 5}).view())
+    assert names(lifts(ledger)) == ["v0", "v1"]
