@@ -190,7 +190,7 @@ class DeviceBook:
         chain, wants = self._standing(pod, queue)
         claims = wants.claims
         if card is not None and self.links:
-            claims = self.links.linked(wants_of(pod, self._known).claims, pod, card)
+            claims = self._linked(wants_of(pod, self._known).claims, pod, card)
 
         def short_in(name: str) -> Refusal | None:
             account = self._accounts.get(name, _NOBODY)
@@ -405,7 +405,11 @@ class DeviceBook:
         if not self.links or self._cards is None:
             return wants
         ask = self._cards.asked(pod) if self._names_linked(pod) else None
-        return replace(wants, claims=self.links.linked(wants.claims, pod, ask))
+        return replace(wants, claims=self._linked(wants.claims, pod, ask))
+
+    def _linked(self, claims: Mapping[str, Amounts], pod: Pod, ask: Ask | None) -> dict[str, Amounts]:
+        served = {} if ask is None else {each: self._known.classes.serving(each) for each in pod.extended}
+        return self.links.linked(claims, pod, ask, served)
 
     def _waiting(self, queue: str) -> frozenset[str]:
         """The queues with waiting pods that this one's limits decide on."""

@@ -6,10 +6,10 @@ claims of their own: of cards and of devices the limits of other queues above ma
 """
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from core import names
-from core.dra.amounts import Amounts, DeviceKey, total
+from core.dra.amounts import Amounts, DeviceKey, nano, total
 from core.dra.extended import implicit_claim
 from core.objects import Pod
 from core.refusal import Refusal
@@ -19,8 +19,16 @@ OF_CARD: Final = "card:"
 
 _NANO_OF_MILLI: Final = 10**6
 
-Ask = tuple[str, int]
-"""A card and how much of it, in thousandths."""
+Served = Mapping[str, str | None]
+"""Which class, if any, serves an extended resource."""
+
+
+class Ask(NamedTuple):
+    """A card and how much of it, in thousandths; `resource` is what that was read from, empty where it is not known now."""
+
+    card: str
+    milli: int
+    resource: str
 
 
 class CardQuotas(Protocol):
@@ -56,8 +64,10 @@ class Links:
     def __bool__(self) -> bool:
         return bool(self.classes)
 
-    def linked(self, claims: Mapping[str, Amounts], pod: Pod, ask: Ask | None) -> dict[str, Amounts]:
-        """The claims of a pod with what they take of cards, and what its own cards take of both.
+    def linked(
+        self, claims: Mapping[str, Amounts], pod: Pod, ask: Ask | None, served: Served
+    ) -> dict[str, Amounts]:
+        """The claims of a pod with what they take of cards, and what its own cards take of both; `served` are its resources.
 
         A scheduler may make a claim for the very resource by which the pod asks for its card: that is one request, and costs once.
         """
@@ -66,18 +76,18 @@ class Links:
             cards = self._of_cards(amounts)
             if cards:
                 found[f"{OF_CARD}{key}"] = cards
-        if ask is not None and ask[0] in self.classes:
+        if ask is not None and ask.card in self.classes:
             made = total(amounts for key, amounts in claims.items() if _is_implicit(key, pod))
-            made |= self._of_cards(made)
-            amount = ask[1] * _NANO_OF_MILLI
-            own = f"pod:{pod.uid}/{names.CARD_NAME_ANNOTATION}"
-            parts = {
-                own: [DeviceKey(name) for name in self.classes[ask[0]]],
-                f"{OF_CARD}{own}": [card_key(ask[0])],
+            amount = ask.milli * _NANO_OF_MILLI
+            once = {
+                DeviceKey(name): _for_the_card(ask, amount, made, name, pod, served)
+                for name in self.classes[ask.card]
             }
-            for key, of in parts.items():
-                rest = {one: amount - min(amount, made.get(one, 0)) for one in of}
-                found[key] = {one: left for one, left in rest.items() if left}
+            own = f"pod:{pod.uid}/{names.CARD_NAME_ANNOTATION}"
+            of_classes = {key: amount - counted for key, counted in once.items() if counted < amount}
+            of_card = amount - min(amount, sum(once.values()))
+            found[own] = of_classes
+            found[f"{OF_CARD}{own}"] = {card_key(ask.card): of_card} if of_card else {}
         return found
 
     def _of_cards(self, amounts: Amounts) -> dict[DeviceKey, int]:
@@ -87,6 +97,21 @@ class Links:
             if card:
                 cards[card_key(card)] = cards.get(card_key(card), 0) + amount
         return cards
+
+
+def _for_the_card(ask: Ask, amount: int, made: Amounts, device_class: str, pod: Pod, served: Served) -> int:
+    """How much of what schedulers make of a class stands for the card, and not for other resources of the pod.
+
+    One claim is made for all resources of a pod, and those that the class serves under other names are devices beside the card.
+    """
+    if ask.resource and served.get(ask.resource) != device_class:
+        return 0
+    others = sum(
+        nano(-(-pod.requests.get(resource, 0) // 1000))
+        for resource, by in served.items()
+        if by == device_class and resource != ask.resource
+    )
+    return min(amount, max(0, made.get(DeviceKey(device_class), 0) - others))
 
 
 def _is_implicit(key: str, pod: Pod) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from core import reasons
 from core.cards.ask import CardAsk
 from core.cards.expression import BAR
+from core.dra.links import Ask
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.confinement import Confinement
@@ -159,7 +160,7 @@ class Choice:
     def _devices_short(self, entry: Entry, card: str) -> Refusal | None:
         """Which limit of devices leaves no room for the pod's claims, and for this card of its choice where that is such a device."""
         asked = entry.demand.card
-        ask = (card, asked.milli) if card and asked is not None else None
+        ask = Ask(card, asked.milli, asked.resource) if card and asked is not None else None
         return self._ledger.devices.excess(entry.pod, entry.queue, card=ask)
 
     def _other_shortfall(

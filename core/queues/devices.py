@@ -8,7 +8,7 @@ from core.dra.amounts import thousandths
 from core.dra.book import DeviceBook
 from core.dra.booking import NO_EFFECT, Effect
 from core.dra.counted import all_counted, unresolved
-from core.dra.links import Links
+from core.dra.links import Ask, Links
 from core.dra.record import render_counted
 from core.dra.wants import late_record_of, record_of, unclaimed
 from core.hierarchy import QueueTree
@@ -157,7 +157,7 @@ class Devices:
         return self.book.obstacle(pod, queue) if self._on and self._served else None
 
     def excess(
-        self, pod: Pod, queue: str, *, granted: bool = False, card: tuple[str, int] | None = None
+        self, pod: Pod, queue: str, *, granted: bool = False, card: Ask | None = None
     ) -> Refusal | None:
         """Which limit the claims of a pod without an obstacle would break now; `granted` and `card` as in DeviceBook.excess."""
         if not (self._on and self._served):

@@ -35,7 +35,7 @@ class LinkedCards:
         asked = card_ask(pod, self._inventory.resources_of, on_node)
         if not isinstance(asked, CardAsk) or BAR in asked.card:
             return None
-        return asked.card, asked.milli
+        return Ask(asked.card, asked.milli, asked.resource)
 
     def shortage(self, queue: str, card: str, milli: int, used: int, *, own: bool) -> Refusal | None:
         """Why so much more of a card does not fit beside what is used: the queue's `own` pods, or those below it.

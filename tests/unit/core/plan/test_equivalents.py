@@ -143,6 +143,18 @@ class TestOneRequest:
         assert decide(books(a_queue("q").cards({"A": 2})), both, card("b", 1)) == {"a": "A", "b": CARD_SHORT}
         assert decide(books(a_queue("q").cards({"A": 1})), both) == {"a": CARD_SHORT}
 
+    @pytest.mark.parametrize(
+        "plugin", [True, False], ids=["a device plugin serves it", "the class serves it"]
+    )
+    def test_a_card_and_a_device_of_its_class_by_another_resource_are_two(self, *, plugin: bool) -> None:
+        """Only a claim for the resource by which the card is asked for is the card itself."""
+        other = "deviceclass.resource.kubernetes.io/a.dev"
+        for quota, expected in ((1, CARD_SHORT), (2, "A")):
+            ledger = books(a_queue("q").cards({"A": quota}))
+            ledger.put_class(DeviceClass("a.dev", extended="" if plugin else "nvidia.com/gpu"))
+            assert decide(ledger, card("a").limit(other, 1)) == {"a": expected}
+            assert ledger.devices.card_used("q", "A") == (2000 if expected == "A" else 0)
+
 
 class TestGroups:
     def test_a_gang_of_both_kinds_is_lifted_whole_or_not_at_all(self) -> None:
