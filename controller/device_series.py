@@ -43,10 +43,10 @@ class _DeviceGauges(QueueGauges[_Sums]):
 
     def sources(self) -> Iterator[tuple[str, _Sums] | None]:
         book = self._book
-        for queue in sorted({*book.limits, *book.queues()}) if self._leading() else ():
+        for queue in sorted({*book.limits, *book.accounts.queues()}) if self._leading() else ():
             # Copies: the books go on.
             limit = dict(book.limits.get(queue, NO_LIMITS).bounds)
-            yield queue, (limit, dict(book.allocated(queue)), dict(book.reserved(queue)))
+            yield queue, (limit, dict(book.accounts.allocated(queue)), dict(book.accounts.reserved(queue)))
 
     def values(self, source: _Sums) -> Sequence[Values]:
         return tuple(map(_values, source))

@@ -43,7 +43,7 @@ def own_figures(ledger: Ledger) -> Iterator[tuple[str, dict[str, Mapping[str, in
     Devices are those of the queues below as well: they are kept no other way.
     """
     devices = ledger.devices
-    for name in sorted({*ledger.queues, *ledger.accounts, *devices.book.queues()}):
+    for name in sorted({*ledger.queues, *ledger.accounts, *devices.book.accounts.queues()}):
         account = ledger.accounts.get(name, NOTHING)
         yield (
             name,

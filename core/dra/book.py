@@ -5,38 +5,35 @@ objects known now add up to. A change costs as much as the pods that it touches.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from core import reasons
-from core.dra.amounts import Amounts, DeviceKey, render, total
+from core.dra.accounts import DeviceAccounts
+from core.dra.amounts import Amounts, DeviceKey, total
+from core.dra.asked import Asked
 from core.dra.booking import NO_EFFECT, Booking, Charge, Effect, held
-from core.dra.charges import Charges, DeviceAccount
-from core.dra.check import device_shortfall
-from core.dra.cost import Cost, cost_of
 from core.dra.extended import Candidates
-from core.dra.limits import NO_LIMITS, DeviceLimits, device_limits_of
-from core.dra.links import OF_CARD, Ask, CardQuotas, Links, card_key, is_card_key, milli_of
-from core.dra.wants import ClaimSource, Known, Wants, claim_keys, references, template_keys, wants_of
+from core.dra.links import OF_CARD, Ask, CardQuotas, Links, is_card_key
+from core.dra.quotas import DeviceQuotas
+from core.dra.wants import ClaimSource, Wants, claim_keys, references, template_keys
 from core.hierarchy import Chain, QueueTree
 from core.index import Index
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
-from core.objects.claim import DeviceRequest
 from core.refusal import Refusal, first_above
 from core.settings import DraSettings
 from core.stage import Stage
 
 _NOTHING: Final[Amounts] = {}
-_NOBODY: Final = DeviceAccount()
 _NO_LINKS: Final = Links({})
 
 
 class DeviceBook:
     """The books of all queues. Not safe for use from several threads.
 
-    Every change returns its effect. `limits` are read by the name of the queue. The sums that are handed out follow later
-    changes; whoever keeps them copies them.
+    Every change returns its effect. `accounts` have the figures; the sums that are handed out follow later changes, and whoever keeps
+    them copies them. `limits` are read by the name of the queue.
     """
 
     def __init__(
@@ -53,16 +50,14 @@ class DeviceBook:
         `links` say which cards are the same devices as which classes, `cards` knows of those, and `through` whether their quotas hold
         through the tree.
         """
-        self._settings = settings
         self.links = links if cards is not None else _NO_LINKS
-        self._cards = cards
-        self._through = through
-        self._card_quotas: dict[str, str] = {}
-        self.limits: dict[str, DeviceLimits] = {}
+        self._quotas = DeviceQuotas(settings, self.links, cards, through=through)
+        self.limits = self._quotas.limits
+        self.accounts = DeviceAccounts()
         self._tree = QueueTree() if tree is None else tree
         self._keeps_tree = tree is None
-        self._accounts: dict[str, DeviceAccount] = {}
-        self._known = Known()
+        self._asked = Asked(settings, self.links, cards)
+        self._known = self._asked.known
         self.source: ClaimSource = self._known
         self.classes = self._known.classes
         self._candidates = Candidates()
@@ -72,30 +67,6 @@ class DeviceBook:
         self._by_template = Index()
 
     # -- what others read ------------------------------------------------------------------------------------
-
-    def queues(self) -> Iterable[str]:
-        """The queues that claims are charged to, their own or those of queues below them."""
-        return self._accounts.keys()
-
-    def allocated(self, queue: str) -> Amounts:
-        """What the bound pods of a queue and of those below it use."""
-        account = self._accounts.get(queue)
-        return account.allocated.sums if account else _NOTHING
-
-    def used(self, queue: str) -> Amounts:
-        """What is allocated, and what pods hold that may be bound any moment."""
-        account = self._accounts.get(queue)
-        return account.used.sums if account else _NOTHING
-
-    def reserved(self, queue: str) -> Amounts:
-        """What is used beyond what is allocated."""
-        account = self._accounts.get(queue)
-        return account.reserved() if account else _NOTHING
-
-    def waiting(self, queue: str) -> Amounts:
-        """What would be used beyond what is, if all that wait were let in."""
-        account = self._accounts.get(queue)
-        return account.waiting() if account else _NOTHING
 
     def holders(self, queue: str) -> Iterator[tuple[Pod, Amounts]]:
         """The pods of a queue and of those below it that are bound, or may be any moment, and what the claims of each cost.
@@ -110,35 +81,9 @@ class DeviceBook:
         """What the claims of a pod cost, whether others hold them too or not."""
         return total(self._wants(pod).claims.values()) if self.concerns(pod) else _NOTHING
 
-    def card_used(self, queue: str, card: str) -> int:
-        """What is used of a card that has classes, in thousandths: by its name and by claims."""
-        return milli_of(self.used(queue).get(card_key(card), 0))
-
-    def ungranted(self, queue: str) -> dict[str, int]:
-        """The part of that which was granted to nobody, by card."""
-        account = self._accounts.get(queue, _NOBODY) if self.links else _NOBODY
-        return {
-            key.dimension: milli_of(amount - account.granted.sums.get(key, 0))
-            for key, amount in account.used.sums.items()
-            if is_card_key(key)
-        }
-
     def share(self, queue: str) -> float:
         """The largest part of any limit of the queue that is used; for order and display only."""
-        used, bounds = self.used(queue), self.limits.get(queue, NO_LIMITS).bounds
-        return max((used.get(key, 0) / limit for key, limit in bounds.items() if limit > 0), default=0.0)
-
-    def published(self, queue: Queue) -> dict[str, str]:
-        """The keys of `status.allocated` that we answer for; what another manager owns there is left to it."""
-        return {
-            key.resource: render(amount)
-            for key, amount in self.allocated(queue.name).items()
-            if key.resource not in queue.foreign_allocated
-        }
-
-    def waiting_queues(self) -> frozenset[str]:
-        """The queues in which pods with claims wait."""
-        return frozenset(name for account in self._accounts.values() for name in account.waiting_queues)
+        return self._quotas.share(queue, self.accounts.used(queue))
 
     def kind(self, pod: Pod) -> Hashable:
         """What decides about the claims of a pod; two pods of one kind may take each other's place.
@@ -157,17 +102,14 @@ class DeviceBook:
     def wanted(self, pod: Pod) -> bool:
         """Whether a pod has claims or, as far as the DeviceClasses tell, will have some."""
         return bool(pod.claims) or (
-            bool(self._known.classes) and bool(pod.extended) and bool(wants_of(pod, self._known).claims)
+            bool(self._known.classes) and bool(pod.extended) and bool(self._asked.by_claims(pod).claims)
             if self.links
             else bool(self._known.classes) and bool(self._wants(pod).claims)
         )
 
     def concerns(self, pod: Pod) -> bool:
         """Whether a pod is in the book: it has claims, or a card that has classes."""
-        return self.wanted(pod) or self._names_linked(pod)
-
-    def _names_linked(self, pod: Pod) -> bool:
-        return bool(self.links) and self._cards is not None and self._cards.named(pod)
+        return self.wanted(pod) or self._asked.names_linked(pod)
 
     def effect_of(self, uid: str) -> Effect:
         """What the booking of a pod that does not wait has done to others."""
@@ -190,14 +132,14 @@ class DeviceBook:
         chain, wants = self._standing(pod, queue)
         claims = wants.claims
         if card is not None and self.links:
-            claims = self._linked(wants_of(pod, self._known).claims, pod, card)
+            claims = self._asked.with_card(pod, card)
 
         def short_in(name: str) -> Refusal | None:
-            account = self._accounts.get(name, _NOBODY)
+            account = self.accounts.of(name)
             charged = account.granted if granted else account.used
-            at_level = self._at(name, queue, claims)
+            at_level = self._quotas.at(name, queue, claims)
             added = total(amounts for claim, amounts in at_level.items() if claim not in charged)
-            return self._beyond(name, added, charged.sums, own=name == queue)
+            return self._quotas.beyond(name, added, charged.sums, own=name == queue)
 
         return short_in(queue) or first_above(queue, map(short_in, chain.queues[1:]))
 
@@ -206,8 +148,8 @@ class DeviceBook:
         booking = self._bookings.get(uid)
         if booking is None:
             return None
-        charged = {name: self._accounts[name].used for name in booking.chain.queues}
-        return self._without_room(booking, booking.wants.claims, charged)
+        charged = {name: self.accounts.of(name).used for name in booking.chain.queues}
+        return self._quotas.beyond_instead(booking, booking.wants.claims, charged)
 
     def exchanged(self, pod: Pod) -> Refusal | None:
         """Which limit leaves no room for the claims of a pod that was let in with others, and that gives those back.
@@ -217,21 +159,8 @@ class DeviceBook:
         booking = self._bookings.get(pod.uid)
         if booking is None:
             return None
-        charged = {name: self._accounts[name].granted for name in booking.chain.queues}
-        return self._without_room(booking, self._wants(pod).claims, charged)
-
-    def _without_room(
-        self, booking: Booking, claims: Mapping[str, Amounts], charged: Mapping[str, Charges]
-    ) -> Refusal | None:
-        """Which limit of its queues leaves no room for these claims instead of those that a pod is booked with."""
-        for name, charges in charged.items():
-            instead, had = (self._at(name, booking.queue, each) for each in (claims, booking.wants.claims))
-            freed = charges.alone(had)
-            others = {key: amount - freed.get(key, 0) for key, amount in charges.sums.items()}
-            refusal = self._beyond(name, charges.added(instead, had), others, own=name == booking.queue)
-            if refusal is not None:
-                return refusal
-        return None
+        charged = {name: self.accounts.of(name).granted for name in booking.chain.queues}
+        return self._quotas.beyond_instead(booking, self._wants(pod).claims, charged)
 
     def obstacle(self, pod: Pod, queue: str) -> Refusal | None:
         """Why the claims of a waiting pod cannot be let into a queue however much is left; None when they can."""
@@ -243,41 +172,11 @@ class DeviceBook:
         why = wants.why
         return None if why is None else replace(why, message=f"queue {queue}: {why.message}")
 
-    def _at(self, level: str, queue: str, claims: Mapping[str, Amounts]) -> Mapping[str, Amounts]:
-        """What of these claims counts at a level of the chain of a queue: cards and devices may hold through the tree apart."""
-        if level == queue or not self.links or (self._through and self._settings.hierarchy):
-            return claims
-        return {
-            key: amounts
-            for key, amounts in claims.items()
-            if (self._through if key.startswith(OF_CARD) else self._settings.hierarchy)
-        }
-
-    def _beyond(self, queue: str, added: Amounts, used: Amounts, *, own: bool) -> Refusal | None:
-        """Which limit of a queue these amounts would break beside those that are used; `own`: those of its own pods."""
-        if self.links and self._cards is not None:
-            for key, amount in added.items():
-                if is_card_key(key) and amount > 0:
-                    taken = milli_of(used.get(key, 0))
-                    short = self._cards.shortage(queue, key.dimension, milli_of(amount), taken, own=own)
-                    if short is not None:
-                        return short
-            added = {key: amount for key, amount in added.items() if not is_card_key(key)}
-        limits = self.limits.get(queue, NO_LIMITS)
-        if limits is NO_LIMITS:
-            return None
-        deny = self._settings.unlisted_dimension == "deny"
-        return device_shortfall(queue, limits, lambda key: used.get(key, 0), added, deny_unlisted=deny)
-
     # -- what an audit asks ------------------------------------------------------------------------------------
 
     def bookings(self) -> tuple[Booking, ...]:
         """Everything in the book. Bookings never change, so they may be added up later."""
         return tuple(self._bookings.values())
-
-    def sums(self) -> dict[str, dict[str, Amounts]]:
-        """Copies of the sums of every queue, by what they are called."""
-        return {name: account.sums() for name, account in self._accounts.items()}
 
     def booked(self, uid: str) -> Booking | None:
         """What the book has of a pod."""
@@ -285,18 +184,18 @@ class DeviceBook:
 
     def counted_anew(self, pod: Pod, stage: Stage, queue: str) -> Booking:
         """What it should have of a pod by what is known now; without claims it need not be in the book."""
-        return Booking(pod, stage, queue, self._chain(queue), self._wants_anew(pod))
+        return Booking(pod, stage, queue, self._chain(queue), self._asked.by(pod))
 
     def at(self, name: str, booking: Booking) -> Mapping[str, Amounts]:
         """What of the claims of a booking is charged to a queue of its chain."""
-        return self._at(name, booking.queue, booking.wants.claims)
+        return self._quotas.at(name, booking.queue, booking.wants.claims)
 
     # -- pods ------------------------------------------------------------------------------------------------
 
     def put_pod(self, pod: Pod, stage: Stage, queue: str) -> Effect:
         """Books a pod anew; `stage` may be one that is only tried, to be put back by another call."""
         served = self._candidates.put(pod, stage, queue) and bool(self._known.classes)
-        linked = self._names_linked(pod)
+        linked = self._asked.names_linked(pod)
         if not (pod.claims or served or linked) or stage is Stage.IGNORED:
             return self._unbooked(pod.uid) if pod.uid in self._bookings else NO_EFFECT
         old = self._bookings.get(pod.uid)
@@ -316,11 +215,7 @@ class DeviceBook:
 
     def put_claim(self, claim: Claim) -> Effect:
         """Takes in a claim; every pod that refers to it is counted anew."""
-        known = self._known.claims.get(claim.key)
-        if known is not None and known[0] == claim:
-            return NO_EFFECT
-        self._known.claims[claim.key] = claim, self._cost(claim.requests, claim.allocated)
-        return self._rebook(self._by_claim.get(claim.key))
+        return self._rebook(self._by_claim.get(claim.key)) if self._asked.put_claim(claim) else NO_EFFECT
 
     def drop_claim(self, key: str) -> Effect:
         """Takes out a claim, `namespace/name`."""
@@ -329,7 +224,7 @@ class DeviceBook:
 
     def put_template(self, template: ClaimTemplate) -> Effect:
         """Takes in a template; pods whose claims are not made yet are counted anew."""
-        self._known.templates[template.key] = template, self._cost(template.requests, None)
+        self._asked.put_template(template)
         return self._rebook(self._by_template.get(template.key))
 
     def drop_template(self, key: str) -> Effect:
@@ -350,40 +245,28 @@ class DeviceBook:
 
         `moved`: that it has one, where somebody else keeps the tree.
         """
-        old, new = self.limits.get(queue.name), device_limits_of(queue)
-        self.limits[queue.name] = NO_LIMITS if new == NO_LIMITS else new
+        changed = self._quotas.put(queue)
         if self._keeps_tree:
             moved = self._tree.put(queue.name, queue.parent)
         effect = self._rechain(queue.name) if moved else NO_EFFECT
-        same = old == new and not (self.links and self._card_quotas.get(queue.name) != queue.card_quota)
-        if self.links:
-            self._card_quotas[queue.name] = queue.card_quota
-        return (
-            effect
-            if same
-            else Effect(effect.touched | {queue.name}, effect.dirty | self._waiting(queue.name))
-        )
+        if not changed:
+            return effect
+        return Effect(effect.touched | {queue.name}, effect.dirty | self.accounts.waiting_below(queue.name))
 
     def drop_queue(self, name: str) -> Effect:
         """Takes out a queue; its pods stay charged to its name."""
-        had_cards = self._card_quotas.pop(name, "") != ""
-        had_limits = self.limits.pop(name, NO_LIMITS) is not NO_LIMITS or had_cards
+        had_limits = self._quotas.drop(name)
         if self._keeps_tree:
             self._tree.drop(name)
         effect = self._rechain(name)
-        return Effect(effect.touched, effect.dirty | self._waiting(name)) if had_limits else effect
+        return (
+            Effect(effect.touched, effect.dirty | self.accounts.waiting_below(name)) if had_limits else effect
+        )
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
-    def _cost(self, requests: Sequence[DeviceRequest], allocated: Mapping[str, int] | None) -> Cost:
-        return cost_of(requests, allocated, count_admin_access=self._settings.count_admin_access)
-
     def _chain(self, queue: str) -> Chain:
-        return self._tree.chain(queue) if self._levels else Chain((queue,))
-
-    @property
-    def _levels(self) -> bool:
-        return self._settings.hierarchy or (self._through and bool(self.links))
+        return self._tree.chain(queue) if self._quotas.through_the_tree else Chain((queue,))
 
     def _standing(self, pod: Pod, queue: str) -> tuple[Chain, Wants]:
         """Where a pod is charged, and with what; a booking is always up to date, so it serves as far as it goes."""
@@ -395,30 +278,14 @@ class DeviceBook:
         """What a pod wants; that of a booked one is always up to date, so it serves as long as the pod refers to the same."""
         known = self._bookings.get(pod.uid)
         # Which card a pod has may hang on nodes as well.
-        unlinked = not self._names_linked(pod)
+        unlinked = not self._asked.names_linked(pod)
         if unlinked and known is not None and (known.pod is pod or references(known.pod) == references(pod)):
             return known.wants
-        return self._wants_anew(pod)
-
-    def _wants_anew(self, pod: Pod) -> Wants:
-        wants = wants_of(pod, self._known)
-        if not self.links or self._cards is None:
-            return wants
-        ask = self._cards.asked(pod) if self._names_linked(pod) else None
-        return replace(wants, claims=self._linked(wants.claims, pod, ask))
-
-    def _linked(self, claims: Mapping[str, Amounts], pod: Pod, ask: Ask | None) -> dict[str, Amounts]:
-        served = {} if ask is None else {each: self._known.classes.serving(each) for each in pod.extended}
-        return self.links.linked(claims, pod, ask, served)
-
-    def _waiting(self, queue: str) -> frozenset[str]:
-        """The queues with waiting pods that this one's limits decide on."""
-        account = self._accounts.get(queue)
-        return frozenset(account.waiting_queues) if account else frozenset()
+        return self._asked.by(pod)
 
     def _rechain(self, name: str) -> Effect:
         """Charges the pods of a queue, and of those below it, where they belong now."""
-        if not self._levels:
+        if not self._quotas.through_the_tree:
             return NO_EFFECT
         return self._rebook(uid for queue in self._tree.subtree(name) for uid in self._by_queue.get(queue))
 
@@ -426,7 +293,7 @@ class DeviceBook:
         """Counts pods anew, all at once: what a claim costs is the same for all that share it, before and after."""
         old = [self._bookings[uid] for uid in uids]
         new = [
-            Booking(was.pod, was.stage, was.queue, self._chain(was.queue), self._wants_anew(was.pod))
+            Booking(was.pod, was.stage, was.queue, self._chain(was.queue), self._asked.by(was.pod))
             for was in old
         ]
         changed = [(was, now) for was, now in zip(old, new, strict=True) if was != now]
@@ -450,7 +317,10 @@ class DeviceBook:
         limited = {
             name: (keys & self.limits[name].bounds.keys()) | cards for name in queues if name in self.limits
         }
-        before = {name: {key: self.used(name).get(key, 0) for key in some} for name, some in limited.items()}
+        before = {
+            name: {key: self.accounts.used(name).get(key, 0) for key in some}
+            for name, some in limited.items()
+        }
         for booking in old:
             self._unbook(booking)
         for booking in new:
@@ -458,15 +328,13 @@ class DeviceBook:
         for uid in [booking.pod.uid for booking in old if booking.pod.uid not in self._bookings]:
             for index in (self._by_queue, self._by_claim, self._by_template):
                 index.put(uid)
-        for name in queues:
-            if self._accounts[name].empty:
-                del self._accounts[name]
+        self.accounts.close_empty(queues)
         dirty = {booking.queue for booking in new if booking.stage is Stage.WAITING}
         dirty |= self._sharing(held(new) - held(old))
         for name, had in before.items():
-            used = self.used(name)
+            used = self.accounts.used(name)
             if any(used.get(key, 0) < amount for key, amount in had.items()):
-                dirty |= self._waiting(name)
+                dirty |= self.accounts.waiting_below(name)
         return Effect(frozenset(queues), frozenset(dirty))
 
     def _book(self, booking: Booking) -> None:
@@ -476,13 +344,13 @@ class DeviceBook:
         self._by_claim.put(pod.uid, *dict.fromkeys(claim_keys(pod)))
         self._by_template.put(pod.uid, *dict.fromkeys(template_keys(pod)))
         for name in booking.chain.queues:
-            account = self._accounts.setdefault(name, DeviceAccount())
+            account = self.accounts.opened(name)
             account.book(booking.queue, booking.stage, self.at(name, booking), granted=booking.granted)
 
     def _unbook(self, booking: Booking) -> None:
         del self._bookings[booking.pod.uid]
         for name in booking.chain.queues:
-            account = self._accounts[name]
+            account = self.accounts.opened(name)
             account.unbook(booking.queue, booking.stage, self.at(name, booking), granted=booking.granted)
 
     def _sharing(self, held: Iterable[Charge]) -> set[str]:

@@ -29,7 +29,7 @@ class DeviceSnapshot:
     @classmethod
     def of(cls, book: DeviceBook) -> Self:
         """As the book has them now."""
-        return cls(book.bookings(), book.sums())
+        return cls(book.bookings(), book.accounts.sums())
 
 
 def device_drifts(ledger: Ledger, snapshot: DeviceSnapshot) -> Steps[list[Drift]]:

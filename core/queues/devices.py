@@ -50,7 +50,7 @@ class Devices:
         """Takes note of whether claims exist as a kind."""
         if served != self._served:
             self._served = served
-            self._changed(Effect(dirty=self.book.waiting_queues()))
+            self._changed(Effect(dirty=self.book.accounts.waiting_queues()))
 
     def put_pod(self, pod: Pod, stage: Stage, queue: str) -> None:
         """Books a pod anew."""
@@ -123,11 +123,11 @@ class Devices:
 
     def card_used(self, queue: str, card: str) -> int:
         """What is allocated and reserved of such a card, in thousandths, by its name and by claims."""
-        return self.book.card_used(queue, card)
+        return self.book.accounts.card_used(queue, card)
 
     def ungranted(self, queue: str) -> Mapping[str, int]:
         """The part of that which was granted to nobody, by card."""
-        return self.book.ungranted(queue)
+        return self.book.accounts.ungranted(queue) if self.book.links else {}
 
     def unclaimed(self, pod: Pod) -> Collection[str]:
         """The extended resources of a pod that a DeviceClass serves, and for which it is charged without a claim."""
@@ -189,19 +189,19 @@ class Devices:
 
     def allocated(self, queue: str) -> Mapping[str, int]:
         """What the bound pods of the queue and of those below it use."""
-        return thousandths(self.book.allocated(queue))
+        return thousandths(self.book.accounts.allocated(queue))
 
     def reserved(self, queue: str) -> Mapping[str, int]:
         """What their pods hold that may be bound any moment."""
-        return thousandths(self.book.reserved(queue))
+        return thousandths(self.book.accounts.reserved(queue))
 
     def waiting(self, queue: str) -> Mapping[str, int]:
         """What their gated pods wait for."""
-        return thousandths(self.book.waiting(queue))
+        return thousandths(self.book.accounts.waiting(queue))
 
     def over(self, queue: str) -> tuple[Overuse, ...]:
         """What the queue and those below it use beyond its own limits, allocated and reserved."""
-        quota, used = self.quota(queue), thousandths(self.book.used(queue))
+        quota, used = self.quota(queue), thousandths(self.book.accounts.used(queue))
         limits = self._card_limits.get(queue)
         if limits is not None and not limits.malformed:
             quota = {**quota, **{card: limits.cards.get(card, 0) for card in self.linked if card in used}}
@@ -210,7 +210,7 @@ class Devices:
 
     def published(self, queue: Queue) -> Mapping[str, str]:
         """The keys of `status.allocated` that we answer for, as texts."""
-        return self.book.published(queue)
+        return self.book.accounts.published(queue)
 
     def malformed(self, queue: str) -> str:
         """What of the device quota of the queue cannot be read; empty when all can."""

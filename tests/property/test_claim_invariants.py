@@ -137,7 +137,7 @@ class WithClaims(Controller):
 
     def decide(self, accepted: Any) -> bool:
         """Notes what was in use before: that may be more than a quota that was cut since."""
-        self.before = {name: dict(self.ledger.devices.book.used(name)) for name in (*QUEUES, *ABOVE)}
+        self.before = {name: dict(self.ledger.devices.book.accounts.used(name)) for name in (*QUEUES, *ABOVE)}
         return super().decide(accepted)
 
     def is_within_quota(self, lift: Lift) -> None:
@@ -151,7 +151,7 @@ class WithClaims(Controller):
         for name in chain.queues:
             limits = truth.limits[name].bounds if name in truth.limits else {}
             for key, limit in limits.items():
-                used = truth.used(name).get(key, 0)
+                used = truth.accounts.used(name).get(key, 0)
                 assert used <= max(limit, self.before.get(name, {}).get(key, 0)), (name, key)
 
     @precondition(lambda self: not self.unseen)
@@ -160,9 +160,9 @@ class WithClaims(Controller):
         truth = self.listed().devices.book
         for name in (*QUEUES, *ABOVE, "gone", "default"):
             ours = self.ledger.devices.book
-            assert sums(ours.allocated(name)) == sums(truth.allocated(name)), name
-            assert sums(ours.reserved(name)) == sums(truth.reserved(name)), name
-            assert sums(ours.waiting(name)) == sums(truth.waiting(name)), name
+            assert sums(ours.accounts.allocated(name)) == sums(truth.accounts.allocated(name)), name
+            assert sums(ours.accounts.reserved(name)) == sums(truth.accounts.reserved(name)), name
+            assert sums(ours.accounts.waiting(name)) == sums(truth.accounts.waiting(name)), name
 
 
 def sums(found: Any) -> dict[DeviceKey, int]:

@@ -139,7 +139,11 @@ class Cluster:
 def seen(book: DeviceBook) -> dict[str, tuple[Sums, ...]]:
     """A copy of all sums; those of the book live on."""
     found = {
-        name: (dict(book.allocated(name)), dict(book.reserved(name)), dict(book.waiting(name)))
+        name: (
+            dict(book.accounts.allocated(name)),
+            dict(book.accounts.reserved(name)),
+            dict(book.accounts.waiting(name)),
+        )
         for name in (*QUEUES, "gone", "lost")
     }
     return {name: sums for name, sums in found.items() if any(sums)}
@@ -243,10 +247,12 @@ class Books(Followed):
         for name in (*QUEUES, "gone", "lost"):
             used = self.cluster.sums(name, *USED)
             everything = self.cluster.sums(name, Stage.WAITING, *USED)
-            assert self.book.allocated(name) == self.cluster.sums(name, Stage.ALLOCATED)
-            assert self.book.used(name) == used
+            assert self.book.accounts.allocated(name) == self.cluster.sums(name, Stage.ALLOCATED)
+            assert self.book.accounts.used(name) == used
             assert {
-                key: amount for key, amount in total([used, self.book.waiting(name)]).items() if amount
+                key: amount
+                for key, amount in total([used, self.book.accounts.waiting(name)]).items()
+                if amount
             } == everything
 
     @invariant()
@@ -254,11 +260,11 @@ class Books(Followed):
         for pod, stage, queue in tuple(self.cluster.pods.values()):
             if stage is not Stage.WAITING or self.refuses(pod, queue):
                 continue
-            before = {name: dict(self.book.used(name)) for name in QUEUES}
+            before = {name: dict(self.book.accounts.used(name)) for name in QUEUES}
             self.book.put_pod(pod, Stage.RESERVED, queue)
             for name, view in self.cluster.queues.items():
                 for key, bound in device_limits_of(view).bounds.items():
-                    amount = self.book.used(name).get(key, 0)
+                    amount = self.book.accounts.used(name).get(key, 0)
                     assert amount <= max(bound, before[name].get(key, 0)), (name, key)
             self.book.put_pod(pod, stage, queue)
 

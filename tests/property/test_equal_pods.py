@@ -134,7 +134,7 @@ def figures(ledger: Ledger) -> dict[str, object]:
     found |= {
         f"waiting {key}": dict(ledger._entries._waiting_members.get(key, {})) for key in ("ml/g", "other/g")
     }
-    found |= {f"devices {name}": dict(ledger.devices.book.used(name)) for name in QUEUES}
+    found |= {f"devices {name}": dict(ledger.devices.book.accounts.used(name)) for name in QUEUES}
     found |= {f"members {key}": ledger.groups.lacks(key) for key in ("ml/g", "other/g")}
     candidates = ledger.devices.book._candidates
     found["served"] = dict(candidates._booked)

@@ -41,7 +41,7 @@ def a_book(*objects: Queue | Claim | ClaimTemplate, **settings: Any) -> DeviceBo
 
 def counts(book: DeviceBook, queue: str) -> tuple[int, int, int]:
     """Waiting, reserved and allocated devices of the class `gpu`."""
-    sums = (book.waiting(queue), book.reserved(queue), book.allocated(queue))
+    sums = (book.accounts.waiting(queue), book.accounts.reserved(queue), book.accounts.allocated(queue))
     found = [thousandths(each).get("deviceclass/gpu", 0) // 1000 for each in sums]
     return found[0], found[1], found[2]
 

@@ -124,7 +124,7 @@ def test_a_claim_counts_by_the_stage_of_its_pod(stage: Stage, expected: tuple[in
     book.put_pod(holding("p", "c").view(), stage, "q")
     assert counts(book, "q") == counts(book, "root") == expected
     book.drop_pod("uid-ml-p")
-    assert list(book.queues()) == []
+    assert list(book.accounts.queues()) == []
     assert book.drop_pod("uid-ml-p") == NO_EFFECT
 
 
@@ -259,7 +259,7 @@ def test_without_hierarchy_only_the_pods_own_queue_counts() -> None:
     assert why(book, holding("a", "c"), "leaf") == ("", "")
     assert why(book, holding("a", "c"), "lost") == ("", "")
     book.put_pod(holding("a", "c").view(), ALLOCATED, "leaf")
-    assert set(book.queues()) == {"leaf"}
+    assert set(book.accounts.queues()) == {"leaf"}
 
 
 def test_a_broken_chain_holds_its_own_pods_only() -> None:

@@ -91,7 +91,7 @@ def test_a_write_to_a_queue_that_leaves_its_parent_alone_counts_no_pod_anew(
     def counted(*_: object) -> None:
         raise AssertionError("a pod is counted anew")
 
-    monkeypatch.setattr("core.dra.book.wants_of", counted)
+    monkeypatch.setattr("core.dra.asked.wants_of", counted)
     assert book.put_queue(limited("team", 2).allocated({"cpu": "1"}).view()) == NO_EFFECT
     assert book.put_queue(limited("team", 1).view()).dirty == {"left", "right"}
 
@@ -122,8 +122,12 @@ def test_status_shows_what_is_allocated_in_the_queue_and_below() -> None:
     book.put_pod(holding("a", "c").view(), ALLOCATED, "leaf")
     book.put_pod(holding("b", "d").view(), RESERVED, "leaf")
     shown = {"deviceclass/gpu": "2", "memory.deviceclass/gpu": "17179869184", "cores.deviceclass/gpu": "500m"}
-    assert book.published(a_queue("leaf").view()) == book.published(a_queue("team").view()) == shown
-    assert book.published(a_queue("other").view()) == {}
+    assert (
+        book.accounts.published(a_queue("leaf").view())
+        == book.accounts.published(a_queue("team").view())
+        == shown
+    )
+    assert book.accounts.published(a_queue("other").view()) == {}
 
 
 def test_keys_that_the_scheduler_owns_are_left_to_it() -> None:
@@ -133,7 +137,7 @@ def test_keys_that_the_scheduler_owns_are_left_to_it() -> None:
     owned = a_queue("q").put(
         "metadata", "managedFields", value=[{"manager": "vc-scheduler", "fieldsV1": fields}]
     )
-    assert book.published(owned.view()) == {"deviceclass/nic": "1"}
+    assert book.accounts.published(owned.view()) == {"deviceclass/nic": "1"}
 
 
 def test_the_share_is_that_of_the_fullest_limit() -> None:

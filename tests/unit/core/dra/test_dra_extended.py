@@ -81,7 +81,7 @@ def decided(ledger: Ledger) -> dict[str, Lift | Hold]:
 def gpus(ledger: Ledger) -> tuple[int, int, int]:
     """Waiting, reserved, allocated."""
     book = ledger.devices.book
-    sums = (book.waiting("q"), book.reserved("q"), book.allocated("q"))
+    sums = (book.accounts.waiting("q"), book.accounts.reserved("q"), book.accounts.allocated("q"))
     waiting, reserved, allocated = (thousandths(each).get("deviceclass/gpu", 0) // 1000 for each in sums)
     return waiting, reserved, allocated
 
@@ -193,7 +193,7 @@ class TestTheWayOfAPod:
         for name in ("p", "w"):
             ledger.drop_pod(a_pod(name).view().uid)
         assert gpus(ledger) == (0, 0, 0)
-        assert not list(ledger.devices.book.queues())
+        assert not list(ledger.devices.book.accounts.queues())
         ledger.devices.drop_class("gpu")
         ledger.devices.put_class(CLASS)
         assert gpus(ledger) == (0, 0, 0)

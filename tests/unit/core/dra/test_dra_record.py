@@ -79,7 +79,7 @@ class Books:
 
     @property
     def used(self) -> int:
-        return thousandths(self.book.used("q")).get("deviceclass/gpu", 0) // 1000
+        return thousandths(self.book.accounts.used("q")).get("deviceclass/gpu", 0) // 1000
 
 
 @pytest.mark.parametrize("pod", [NAMED, MADE], ids=["named", "made"])
@@ -98,7 +98,7 @@ def test_a_claim_that_is_gone_stays_charged(pod: PodBuilder, *, bound: bool) -> 
     assert books.used == 2
     books.book.drop_pod("uid-ml-p")
     assert books.used == 0
-    assert not list(books.book.queues())
+    assert not list(books.book.accounts.queues())
 
 
 def test_a_claim_that_lost_its_owner_stays_charged() -> None:

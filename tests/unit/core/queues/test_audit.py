@@ -125,7 +125,7 @@ def test_sound_books_of_devices_are_passed_in_silence_and_a_shared_claim_counts_
 
 def test_a_sum_of_devices_that_went_astray_is_named_in_each_queue_that_has_it() -> None:
     ledger = with_devices()
-    sums = ledger.devices.book._accounts["q"].allocated.sums
+    sums = ledger.devices.book.accounts.of("q").allocated.sums
     (key,) = sums
     sums[key] += 10**9
     assert found(ledger, (*PODS, *DEVICES)) == [f"Queue q, {GPU} allocated: 3 in the books, 2 found"]
