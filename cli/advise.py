@@ -47,7 +47,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the quota; a queue that is not there, with nothing that would be sent to it, is wrong input."""
     from cli import advise_report, can_run_text
-    from cli.state import NODE, POD, QUEUE
+    from cli.kinds import NODE, POD, QUEUE
 
     namespace = "" if options.fits is None else cluster.default_namespace(options)
     read = [] if options.fits is None else applied.read(options.fits, recursive=options.recursive)

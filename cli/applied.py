@@ -9,7 +9,8 @@ from cli import documents, inputs, manifests
 from cli.errors import InputError
 
 if TYPE_CHECKING:
-    from cli.state import ObjectKind, State
+    from cli.kinds import ObjectKind
+    from cli.state import State
     from core.objects import Pod
     from core.settings import Settings
     from core.violations import Findings
@@ -134,7 +135,7 @@ def _given(source: str, found: manifests.Found) -> manifests.Found:
 def _placed(
     found: manifests.Found, namespace: str, queue: str | None, settings: "Settings", kinds: "Kinds"
 ) -> manifests.Found:
-    from cli.state import ObjectKind, is_namespaced
+    from cli.kinds import ObjectKind, is_namespaced
 
     raw = found.raw
     if is_namespaced(ObjectKind(found.group, found.kind), settings) and not raw["metadata"].get("namespace"):
@@ -199,7 +200,7 @@ def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Ou
     from cli import views
     from cli.check import Bundle
     from cli.creation import as_created
-    from cli.state import POD, is_known
+    from cli.kinds import POD, is_known
     from core.admission import Context
     from core.workloads import kinds_with
 
@@ -224,7 +225,7 @@ def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Ou
 
 def _created(one: Manifest) -> tuple["ObjectKind", Raw]:
     """What is created; of a CronJob the next Job, for what matters is whether that would run."""
-    from cli.state import ObjectKind
+    from cli.kinds import ObjectKind
     from core.objects import raw as read
 
     raw = one.found.raw
@@ -249,7 +250,7 @@ def _there_already(
     state: "State", given: Sequence[Manifest], kinds: "Kinds"
 ) -> tuple[set[tuple["ObjectKind", str]], tuple[str, ...]]:
     """The pods, and the workloads with their pods, that would have to be deleted first, and how these are called."""
-    from cli.state import POD, ObjectKind
+    from cli.kinds import POD, ObjectKind
     from cli.targets import Target, belongs
 
     gone: set[tuple[ObjectKind, str]] = set()

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints what would become of the manifests; the worst of it is the exit status."""
     from cli import can_run_text
     from cli.can_run_report import judged
-    from cli.state import NODE, POD, QUEUE
+    from cli.kinds import NODE, POD, QUEUE
 
     namespace = cluster.default_namespace(options)
     read = applied.read(options.files, recursive=options.recursive)

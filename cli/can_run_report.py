@@ -42,7 +42,7 @@ def judged(outcome: "Outcome", settings: "Settings") -> dict[str, Any]:
 
 def tolerations(state: "State") -> dict[str, "Tolerations"]:
     """Those of everybody who has no node: the books keep them of few."""
-    from cli.state import POD
+    from cli.kinds import POD
     from core.objects import raw as read
     from core.objects.taints import tolerations_of
 

@@ -39,7 +39,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the cards."""
-    from cli.state import NODE
+    from cli.kinds import NODE
     from core.cards.inventory import Inventory
     from core.display.twofold import twofold
     from core.dra.extended import DeviceClasses

@@ -10,8 +10,9 @@ from cli import config, output
 from cli.errors import UnavailableError
 
 if TYPE_CHECKING:
+    from cli.kinds import ObjectKind
     from cli.live import Reading
-    from cli.state import ObjectKind, State
+    from cli.state import State
     from core.settings import Settings
 
 
@@ -153,6 +154,7 @@ def _state(reading: "Reading") -> "State":
     from dataclasses import replace
 
     from cli import state
+    from cli.kinds import CONFIG_MAP
 
     return replace(
         state.build(reading.objects, "cluster"),
@@ -160,7 +162,7 @@ def _state(reading: "Reading") -> "State":
         pods_of=reading.pods_of,
         unled=reading.unled,
         unseen=frozenset(reading.forbidden),
-        settings_hidden=state.CONFIG_MAP.kind in reading.forbidden,
+        settings_hidden=CONFIG_MAP.kind in reading.forbidden,
     )
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.errors import InputError
 
 if TYPE_CHECKING:
-    from cli.state import ObjectKind, State
+    from cli.kinds import ObjectKind
+    from cli.state import State
     from core.settings import Settings
     from core.workloads import Kinds, Workload
 
@@ -25,7 +26,7 @@ MOST_PODS: Final = 100_000
 
 def as_created(state: "State", settings: "Settings") -> "State":
     """The state with everything that is new in it created. What admission refuses is in `refused`. Raises InputError."""
-    from cli.state import GROUP, POD
+    from cli.kinds import GROUP, POD
     from core.workloads import kinds_with
 
     made = list(_made(state, kinds_with(settings.workloads)))
@@ -99,7 +100,7 @@ def _made(state: "State", kinds: "Kinds") -> Iterator[tuple["ObjectKind", str, R
 def _made_by(
     state: "State", row: "Workload", key: str, raw: Raw, sets: list[Any], nodes: list[str]
 ) -> Iterator[tuple["ObjectKind", str, Raw]]:
-    from cli.state import GROUP, POD
+    from cli.kinds import GROUP, POD
     from core import names
     from core.objects import raw as read
 
@@ -226,7 +227,7 @@ def _group(key: str, row: "Workload", job: Raw, sets: list[Any]) -> Raw:
 def _judged(state: "State", new: Mapping[str, Raw], settings: "Settings") -> "State":
     """The state with the new pods as admission stores them, without those that it refuses."""
     from cli import views
-    from cli.state import POD
+    from cli.kinds import POD
     from core.admission import creation_of, review
     from core.refusal import Refusal
 

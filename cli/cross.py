@@ -42,7 +42,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the nodes."""
     from cli import books
-    from cli.state import NODE, POD
+    from cli.kinds import NODE, POD
     from core.crossquota.guest import enabled
 
     settings, state = cluster.read(options, needs=(NODE, POD))

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the explanation. What is not there is wrong input."""
     from cli import explain_partly, explain_text
     from cli.explain_report import explained
-    from cli.state import POD
+    from cli.kinds import POD
 
     target = targets.parse(options.target, options.namespace, partial(cluster.default_namespace, options))
     if options.namespace is None and "/" in options.target:

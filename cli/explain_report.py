@@ -91,7 +91,7 @@ def _nodes(state: "State", settings: "Settings", ledger: "Ledger", found: "Expla
 
 def _scheduler(state: "State", found: "Explanation") -> dict[str, Any]:
     """What its scheduler last said of a pod that has its quota and no node: it stands on the pod, longer than events last."""
-    from cli.state import POD
+    from cli.kinds import POD
     from core.objects import raw as read
 
     if found.decision != "reserved":

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(options: argparse.Namespace) -> None:
     from cli import books
-    from cli.state import NODE, POD
+    from cli.kinds import NODE, POD
     from core.steps import finish
 
     settings, state = cluster.read(options, needs=(NODE, POD))

@@ -47,7 +47,7 @@ def start(state: "State", ledger: "Ledger", found: "Explanation", now: int | Non
 
 def since(state: "State", pod: "Pod", now: int | None) -> dict[str, Any]:
     """Since when a pod waits, and for how long where the present is known; nothing of one that nobody has stored yet."""
-    from cli.state import POD
+    from cli.kinds import POD
     from core.objects import raw as read
 
     created = read.text(
@@ -84,7 +84,7 @@ def _moments(raw: Raw) -> Iterator[int]:
 
 def _ended(state: "State", ledger: "Ledger", queue: str, card: str) -> Iterator["Freed"]:
     """The pods that have ended and were let in for a card of this queue."""
-    from cli.state import POD
+    from cli.kinds import POD
     from core.answers.estimate import Freed
     from core.cards.ask import assignment_of
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from cli.state import CONFIG_MAP, State
+from cli.kinds import CONFIG_MAP
+from cli.state import State
 from core.objects import raw as read
 
 NAME: Final = "cardquota"

@@ -100,7 +100,7 @@ def compared(books: LeaderBooks, own: Mapping[tuple[str, str], int] | None) -> l
 def asked(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """The books of the live cluster as an object, and why there are none where it is empty."""
     from cli import cluster, inspection, installation
-    from cli.state import LEASE
+    from cli.kinds import LEASE
 
     state = cluster.installed(options)
     homes = installation.found(state)
@@ -152,7 +152,7 @@ def marked(books: dict[str, Any], before: Raw) -> dict[str, Any]:
 
 def of_state(state: "State", own: Mapping[tuple[str, str], int] | None) -> list[Verdict]:
     """What is said of the books that a dump holds; nothing where it holds none."""
-    from cli.state import BOOKS
+    from cli.kinds import BOOKS
 
     told = []
     for raw in state.raw.get(BOOKS, {}).values():

@@ -47,7 +47,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the nodes. A pod that is not there is wrong input."""
     from cli import books
-    from cli.state import NODE, POD
+    from cli.kinds import NODE, POD
     from core.answers.stock import beyond_nodes
     from core.plan.place import place
 

@@ -59,7 +59,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the plan."""
-    from cli.state import POD
+    from cli.kinds import POD
 
     settings, state = cluster.read(options, needs=(POD,))
     if state.unled:
@@ -107,7 +107,7 @@ def planned(state: "State", settings: "Settings", now: int | None = None) -> dic
 
 def _raw(state: "State", key: str) -> Mapping[str, Any]:
     """The pod as it was given; empty fields count as left out, for they have a stand-in, too."""
-    from cli.state import POD
+    from cli.kinds import POD
 
     metadata = state.raw[POD][key].get("metadata") or {}
     return {"metadata": {name: value for name, value in metadata.items() if value}}

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(options: argparse.Namespace) -> None:
     from cli import books
-    from cli.state import QUEUE
+    from cli.kinds import QUEUE
     from core.display.contradiction import contradiction
     from core.queues.access import access_of
     from core.queues.narrowed import narrowed

@@ -11,7 +11,8 @@ from cli.output import printable
 from cli.suggestions import instead
 
 if TYPE_CHECKING:
-    from cli.state import ObjectKind, State
+    from cli.kinds import ObjectKind
+    from cli.state import State
 
 
 def add_queue(parser: argparse.ArgumentParser) -> None:
@@ -70,14 +71,14 @@ def of_pods(options: argparse.Namespace, state: "State", pods: Mapping[str, Mapp
 
 def of_nodes(options: argparse.Namespace, state: "State", nodes: Mapping[str, Any]) -> Chosen:
     """Those of the nodes of a report that `-l` and `--limit` ask for. Raises CommandError."""
-    from cli.state import NODE
+    from cli.kinds import NODE
 
     return _labelled(options, nodes, _labels(state, NODE), "nodes")
 
 
 def of_labelled_queues(options: argparse.Namespace, state: "State", queues: Mapping[str, Any]) -> Chosen:
     """Those of the queues that `--queue`, `-l` and `--limit` ask for. Raises CommandError."""
-    from cli.state import QUEUE
+    from cli.kinds import QUEUE
 
     return _labelled(options, of_queues(options, queues), _labels(state, QUEUE), "queues")
 

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
-from cli.state import ObjectKind, State
+from cli.kinds import ObjectKind
+from cli.state import State
 from kube.client import Json, Page, WatchEvent, Watching
 from kube.resources import Resource
 from kube.scope import ALL, Scope

@@ -1,12 +1,7 @@
 """A cluster from a file: what `--state` reads.
 
 The stream is what `kubectl get ... -o yaml` prints, or manifests as people write them. What the API server would
-have filled in may be missing and gets a stand-in, so that the same file always gives the same answer:
-
-* namespace: `default`.
-* uid: made from kind, namespace and name. A Volcano Job takes the uid by which its pods name it as their owner.
-* creationTimestamp: right after the youngest object of the file, in the order of the file. So a pod that is added
-  to a dump of a cluster to see what would become of it stands behind those that wait already.
+have filled in may be missing and gets a stand-in (cli.stand_ins), so that the same file always gives the same answer.
 
 The raw objects are kept as they stood, without stand-ins: patches are made against those.
 """
@@ -14,16 +9,17 @@ The raw objects are kept as they stood, without stand-ins: patches are made agai
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
 from cli import documents, inputs, manifests
-from cli.documents import LEAF, Document, place_of
+from cli.documents import LEAF, Document
 from cli.errors import InputError
-from cli.manifests import Found
-from core import names, workloads
+from cli.items import Item, Raw, Unread, item_of, items_of
+from cli.kinds import NODE, POD, QUEUE, ObjectKind, added, in_namespaces
+from cli.stand_ins import StandIns
+from core import names
 from core.objects import (
     Claim,
     ClaimTemplate,
@@ -39,60 +35,8 @@ from core.objects import (
 )
 from core.objects import raw as read
 from core.objects.kinds import KINDS, Kind, View
-from core.objects.owner import controlling_owner
 from core.refusal import Refusal
 from core.settings import Settings
-
-Raw = Mapping[str, Any]
-
-
-class ObjectKind(NamedTuple):
-    """An API group and a kind; the version does not matter."""
-
-    group: str
-    kind: str
-
-    @classmethod
-    def of(cls, row: Kind[Any]) -> "ObjectKind":
-        """The kind of a row of the table."""
-        return cls(row.group, row.kind)
-
-
-POD: Final = ObjectKind.of(kinds.POD)
-NODE: Final = ObjectKind.of(kinds.NODE)
-NAMESPACE: Final = ObjectKind.of(kinds.NAMESPACE)
-QUEUE: Final = ObjectKind.of(kinds.QUEUE)
-GROUP: Final = ObjectKind.of(kinds.GROUP)
-JOB: Final = ObjectKind.of(kinds.JOB)
-CLAIM: Final = ObjectKind.of(kinds.CLAIM)
-CONFIG_MAP: Final = ObjectKind("", "ConfigMap")
-LEASE: Final = ObjectKind("coordination.k8s.io", "Lease")
-BOOKS: Final = ObjectKind("cardquota.io", "LeaderBooks")
-"""What the leader has told, in a dump; see leader_books."""
-
-_NAMESPACED: Final = {
-    CONFIG_MAP: True,
-    LEASE: True,
-    BOOKS: True,
-    **{ObjectKind.of(row): row.namespaced for row in KINDS},
-    **{ObjectKind(*kind): workloads.KINDS[kind].namespaced for kind in sorted(workloads.KINDS)},
-}
-
-
-def is_known(kind: ObjectKind, settings: Settings) -> bool:
-    """Whether objects of the kind are read."""
-    return kind in _NAMESPACED or kind in _added(settings)
-
-
-def _added(settings: Settings) -> frozenset[ObjectKind]:
-    """The kinds that the setting `workloads` adds; objects outside of namespaces make no pods."""
-    rows = workloads.added(settings.workloads)
-    return frozenset(ObjectKind(row.group, row.kind) for row in rows if row.namespaced)
-
-
-def is_namespaced(kind: ObjectKind, settings: Settings) -> bool:
-    """Whether objects of the kind are read, and are in a namespace."""
-    return _NAMESPACED.get(kind, kind in _added(settings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +69,7 @@ class State:
     """What the reader should tell the user: one line each."""
     read_at: int = 0
     """When `cardquota dump` read the cluster, in microseconds since 1970; 0 where a file does not say."""
-    unread: tuple["_Unread", ...] = field(default=(), compare=False)
+    unread: tuple[Unread, ...] = field(default=(), compare=False)
     """Objects of kinds that are read only where settings name them."""
     refused: Mapping[str, Refusal] = field(default_factory=dict)
     """New pods that admission refuses, by key: the code of the first reason, and the whole message."""
@@ -144,18 +88,18 @@ class State:
 
     def knowing(self, settings: Settings) -> "State":
         """The state with the objects of the kinds that the setting `workloads` adds. Raises InputError."""
-        added = _added(settings)
-        found = [one for one in self.unread if one.kind in added]
+        kinds_added = added(settings)
+        found = [one for one in self.unread if one.kind in kinds_added]
         more: dict[ObjectKind, dict[str, Raw]] = {}
         for one in found:
-            item = _item(one.source, one.found, one.kind)
+            item = item_of(one.source, one.found, one.kind)
             more.setdefault(item.kind, {})[item.key] = item.raw
         return self.extended(more) if more else self
 
     def extended(self, more: Mapping[ObjectKind, Mapping[str, Raw]]) -> "State":
         """The state with more PodGroups and pods, younger than all that is there; what is there already is moved behind."""
         items = [
-            _Item(kind, key, raw, "", 0)
+            Item(kind, key, raw, "", 0)
             for given in (self.raw, more)
             for kind, found in given.items()
             for key, raw in found.items()
@@ -174,11 +118,7 @@ class State:
         raw: dict[ObjectKind, dict[str, Raw]] = {}
         for kind, objects in self.complete.items():
             for one in objects:
-                key = (
-                    _key(one)
-                    if _NAMESPACED.get(kind, True)
-                    else read.text(read.mapping(one, "metadata"), "name")
-                )
+                key = _key(one) if in_namespaces(kind) else read.text(read.mapping(one, "metadata"), "name")
                 if (kind, key) not in besides:
                     raw.setdefault(kind, {})[key] = one
         return replace(self, raw=raw, refused={})
@@ -207,30 +147,6 @@ TO_WRITE_ONE: Final = (
 )
 _SLOW: Final = 1_000_000
 """Bytes of YAML that take about two seconds."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST: Final = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
-"""Stand-ins come after the youngest time of the file; after this one there is no room for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """One object of the stream and where it stands."""
-
-    kind: ObjectKind
-    key: str
-    raw: Raw
-    source: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Unread:
-    """One object of a kind that nothing is known of without settings."""
-
-    kind: ObjectKind
-    found: Found
-    source: str
 
 
 def load(name: str) -> State:
@@ -282,57 +198,12 @@ def build(objects: Iterable[Any], source: str) -> State:
 
 
 def _read(documents: Iterable[Document]) -> State:
-    unread: list[_Unread] = []
-    return replace(_build(_items(documents, unread)), unread=tuple(unread))
+    unread: list[Unread] = []
+    return replace(_build(items_of(documents, unread)), unread=tuple(unread))
 
 
-# -- one object after the other ---------------------------------------------------------------------------------
-
-
-def _items(documents: Iterable[Document], unread: list[_Unread]) -> Iterator[_Item]:
-    """The objects of the kinds that are read; others go to `unread`."""
-    for document in documents:
-        for duplicate in document.duplicates:
-            raise InputError(document.source, f"{duplicate.path} is given twice", duplicate.line)
-        for found in manifests.objects(document):
-            if found.problem:
-                raise InputError(document.source, found.problem, found.place.line)
-            kind = ObjectKind(found.group, found.kind)
-            if kind in _NAMESPACED:
-                yield _item(document.source, found, kind)
-            else:
-                unread.append(_Unread(kind, found, document.source))
-
-
-def _item(source: str, found: Found, kind: ObjectKind) -> _Item:
-    """Refuses an object whose main parts have the wrong type, which no API server stores. Raises InputError."""
-
-    def wrong(problem: str, *keys: str) -> InputError:
-        return InputError(source, problem, place_of(found.place, *keys).line)
-
-    for part in ("metadata", "spec", "status"):
-        if found.raw.get(part) is not None and not isinstance(found.raw[part], dict):
-            raise wrong(f"{part} of a {kind.kind} must be a mapping", part)
-    metadata = read.mapping(found.raw, "metadata")
-    for part in ("name", "namespace", "uid", "creationTimestamp"):
-        if not isinstance(metadata.get(part, ""), str | None):
-            raise wrong(f"metadata.{part} must be a text", "metadata", part)
-    name = read.text(metadata, "name")
-    if not name and (kind in workloads.KINDS or kind not in _NAMESPACED):
-        # Whoever applies it gets a name; here it needs one for its pods.
-        name = read.text(metadata, "generateName").rstrip("-")
-    if not name:
-        raise wrong(f"a {kind.kind} needs metadata.name", "metadata", "name")
-    namespaced = _NAMESPACED.get(kind, True)
-    key = f"{read.text(metadata, 'namespace') or 'default'}/{name}" if namespaced else name
-    return _Item(kind, key, found.raw, source, found.place.line)
-
-
-# -- all objects together ---------------------------------------------------------------------------------------
-
-
-def _build(items: Iterable[_Item]) -> State:
-    latest: dict[tuple[ObjectKind, str], _Item] = {}
+def _build(items: Iterable[Item]) -> State:
+    latest: dict[tuple[ObjectKind, str], Item] = {}
     warnings: list[str] = []
     for item in items:
         earlier = latest.pop((item.kind, item.key), None)
@@ -345,7 +216,7 @@ def _build(items: Iterable[_Item]) -> State:
     raw: dict[ObjectKind, dict[str, Raw]] = {}
     for item in latest.values():
         raw.setdefault(item.kind, {})[item.key] = item.raw
-    fill = _Completion(latest.values())
+    fill = StandIns(latest.values())
     complete = {
         kind: tuple(fill(kind, key, one) for key, one in found.items()) for kind, found in raw.items()
     }
@@ -361,43 +232,3 @@ def _build(items: Iterable[_Item]) -> State:
 def _with_labels(raw: Raw) -> pod.Pod:
     """The view of a pod with all its labels: a file is small, and which of them settings look at is not known here."""
     return pod.project(raw, read.texts(raw, "metadata", "labels"))
-
-
-class _Completion:
-    """Fills in what the API server would have."""
-
-    def __init__(self, items: Iterable[_Item]) -> None:
-        self._uids: dict[tuple[ObjectKind, str], str] = {}
-        self._created: dict[tuple[ObjectKind, str], str] = {}
-        undated: list[tuple[ObjectKind, str]] = []
-        youngest = 0
-        for item in items:
-            metadata = read.mapping(item.raw, "metadata")
-            created = read.timestamp(metadata.get("creationTimestamp"))
-            youngest = max(youngest, created)
-            if not created:
-                undated.append((item.kind, item.key))
-            if item.kind == POD:
-                self._note_owner(item, metadata)
-        for number, key in enumerate(undated, 1):
-            moment = _EPOCH + timedelta(microseconds=min(youngest, _LATEST) + number)
-            self._created[key] = moment.isoformat(timespec="microseconds")
-
-    def _note_owner(self, item: _Item, metadata: Raw) -> None:
-        owner = controlling_owner(metadata)
-        if owner is not None and owner.uid:
-            kind = ObjectKind(owner.api_version.rpartition("/")[0], owner.kind)
-            namespace_of_pod = item.key.rpartition("/")[0]
-            self._uids[kind, f"{namespace_of_pod}/{owner.name}"] = owner.uid
-
-    def __call__(self, kind: ObjectKind, key: str, raw: Raw) -> Raw:
-        """The object with namespace, uid and creation time; what it had stays."""
-        metadata = read.mapping(raw, "metadata")
-        filled = dict(metadata)
-        if _NAMESPACED.get(kind, True):
-            filled["namespace"] = key.partition("/")[0]
-        if not metadata.get("uid"):
-            filled["uid"] = self._uids.get((kind, key)) or f"{kind.kind.lower()}/{key}"
-        if (kind, key) in self._created:
-            filled["creationTimestamp"] = self._created[kind, key]
-        return {**raw, "metadata": filled}

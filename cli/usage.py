@@ -31,7 +31,7 @@ def written(options: argparse.Namespace) -> "tuple[Checkpoint, str]":
 def of_state(state: "State") -> "tuple[Checkpoint, str] | None":
     """It and where it is; None where there is none. Raises CommandError for one that is empty or cannot be read."""
     from cli import installation
-    from cli.state import CONFIG_MAP
+    from cli.kinds import CONFIG_MAP
     from core.objects import raw as read
     from core.usage.checkpoint import CheckpointError, decode
 

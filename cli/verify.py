@@ -78,7 +78,7 @@ def _offline(options: argparse.Namespace) -> "list[Verdict]":
 
 def _live(options: argparse.Namespace) -> "list[Verdict]":
     from cli import inspection, installation, soundness, wholeness
-    from cli.state import LEASE, POD, QUEUE
+    from cli.kinds import LEASE, POD, QUEUE
 
     settings, state = cluster.read(options, needs=(POD, QUEUE))
     told = wholeness.of_state(state)

@@ -9,7 +9,8 @@ from typing import Any, Final
 from cli import installation, leader_books, output, usage
 from cli.errors import UnavailableError
 from cli.inspection import Inspection
-from cli.state import LEASE, State
+from cli.kinds import LEASE
+from cli.state import State
 from cli.verdicts import Verdict, verdicts
 from core import names
 from core.objects import raw as read

@@ -10,7 +10,8 @@ import yaml
 
 from cli import state
 from cli.errors import InputError
-from cli.state import CLAIM, JOB, NODE, POD, QUEUE, State
+from cli.kinds import CLAIM, JOB, NODE, POD, QUEUE
+from cli.state import State
 
 
 def pod(name: str, **metadata: Any) -> dict[str, Any]:
