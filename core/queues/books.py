@@ -13,7 +13,6 @@ from core.queues.cpu_memory_book import CpuMemoryBook
 from core.queues.devices import Devices
 from core.queues.entries import Entries
 from core.queues.entry import Entry, ShareKey
-from core.queues.gang_book import GangBook
 from core.queues.group_book import GroupBook
 from core.queues.journal import Journal
 from core.queues.limits import Limits
@@ -49,7 +48,6 @@ class Books:
         self.inventory = self._premises.inventory
         self.occupants = self._premises.occupants
         self.groups = GroupBook(self.stages)
-        self._gangs = GangBook()
         self.nodes_version = 0
         """Grows whenever a node comes, changes or goes, but not with its pods."""
         self.groups_served = False

@@ -5,21 +5,20 @@ touches, not what exists. What the controller has decided but the watch has not 
 pods (`assume`) and taken back when the write fails (`forget`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from operator import attrgetter
 
 from core.cards.expression import BAR, split
 from core.index import Index
 from core.objects import DeviceClass, Group, Job, Namespace, Node, Pod, Queue
-from core.queues.access_book import asks_admission
 from core.queues.amounts import CPU_AND_MEMORY
-from core.queues.attribution import Attribution
 from core.queues.backlog import Backlog
 from core.queues.books import Books
-from core.queues.demand import Demand, demand_of
+from core.queues.counting import Counting
 from core.queues.entry import Entry
 from core.queues.limits import limits_of
+from core.queues.membership import Membership
 from core.queues.occupants import occupies
 from core.queues.premises import NodeChange
 from core.settings import Settings
@@ -47,6 +46,10 @@ class Ledger(Books):
         super().__init__(settings)
         self._backlog = Backlog(self._book_again)
         self._by_card = Index()
+        self._counting = Counting(
+            settings, self.stages, self.inventory, self._weights, self.access, self._sources
+        )
+        self._membership = Membership(self.groups, self._sources, self._group_changed)
 
     # -- pods ------------------------------------------------------------------------------------------------
 
@@ -64,10 +67,7 @@ class Ledger(Books):
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine: a missed delete may be found twice."""
         self._touch(uid)
-        pod = self._states.drop(uid)
-        if pod is not None and self.groups.drop_pod(uid):
-            self._group_changed(pod.group_key)
-        self._gangs_are(self._gangs.drop(uid))
+        self._membership.drop(uid, self._states.drop(uid))
         entry = self.entry(uid)
         if entry is not None:
             self._entries.replace(entry, None)
@@ -92,7 +92,7 @@ class Ledger(Books):
             self._left(self.occupants.put(pod))
         # Neither write changes the queue, and a lift nothing of what a pod asks for that had no choice.
         lifts = old.stage is Stage.WAITING and not pod.bound and BAR not in pod.card_name
-        self._enter(pod, old, self._entry_of(pod, old.attribution, old.demand if lifts else None))
+        self._enter(pod, old, self._counting.entry_of(pod, old.attribution, old.demand if lifts else None))
 
     def let_in(self, pod: Pod) -> None:
         """`assume` for the lift of a pod that waits for the only card that it names, in a queue that exists.
@@ -297,12 +297,11 @@ class Ledger(Books):
 
     def counted_anew(self, pod: Pod) -> Entry | None:
         """What the books should have of a pod by what is known now; None where it has no place in them."""
-        return self._entry_of(pod, None, None)
+        return self._counting.entry_of(pod)
 
     def entry_before_end(self, pod: Pod) -> Entry:
         """What the books would have had of a pod that has ended, by its records and by what is known now."""
-        demand = demand_of(pod, self.inventory, self._weights.card_resources, self.settings)
-        return Entry.of(pod, Stage.ALLOCATED, self.attribution(pod), demand)
+        return self._counting.entry_before_end(pod)
 
     def follow(self, follower: Callable[[str], None]) -> None:
         """Tells the UID of each pod from now on whose place in the books changes; there is one follower."""
@@ -346,16 +345,14 @@ class Ledger(Books):
 
     def _book(self, pod: Pod) -> None:
         self._sources.follow(pod)
-        self._gangs_are(self._gangs.put(pod))
-        if self.groups.put_pod(pod):
-            self._group_changed(pod.group_key)
+        self._membership.put(pod)
         if occupies(pod):
             self._by_card.put(pod.uid, *split(pod.card_name))
             self._weights.follow(pod)
             self._left(self.occupants.put(pod))
         else:
             self._left(self.occupants.put_beside(pod))
-        self._enter(pod, self.entry(pod.uid), self._entry_of(pod, None, None))
+        self._enter(pod, self.entry(pod.uid), self._counting.entry_of(pod))
 
     def _enter(self, pod: Pod, old: Entry | None, new: Entry | None) -> None:
         """Puts the new entry of a pod in the place of the old one."""
@@ -363,28 +360,6 @@ class Ledger(Books):
         if old != new:
             self.devices.put_pod(pod, *((new.stage, new.queue) if new is not None else (Stage.IGNORED, "")))
             self._entries.replace(old, new)
-
-    def _entry_of(self, pod: Pod, queue: Attribution | None, asked: Demand | None) -> Entry | None:
-        """`queue` is what the pod charges, `asked` what it asks for; None to find out."""
-        stage = self.stages.of(pod)
-        if stage is Stage.IGNORED:
-            return None
-        demand = asked or demand_of(pod, self.inventory, self._weights.card_resources, self.settings)
-        charged = queue or self.attribution(pod)
-        if not asks_admission(stage, pod):
-            return Entry.of(pod, stage, charged, demand)
-        allowed = self.access.allows(charged.queue, pod.namespace)
-        return Entry.of(pod, stage if allowed else Stage.WAITING, charged, demand, allowed=allowed)
-
-    def _gangs_are(self, changed: Mapping[str, Group | None]) -> None:
-        """Takes in what members say of their gangs now: the same as if a PodGroup came, changed or went."""
-        for key, gang in changed.items():
-            if gang is None:
-                self.groups.drop_group(key)
-            else:
-                self.groups.put_group(gang)
-            self._sources.put_gang(key, gang)
-            self._group_changed(key)
 
     def _group_changed(self, key: str) -> None:
         """Has the waiting members looked at again: their number may suffice now."""
