@@ -35,7 +35,7 @@ class NamedGangs(RuleBasedStateMachine):
         self.quota = {"A": 4, "B": 3}
         self.made = 0
         self.cut: set[str] = set()
-        """The gangs of which a member was taken away after it was let in."""
+        """The gangs of which a member was taken away after some were let in: all of them, or those whose lifts came through."""
         self.steady = False
         """Whether quota stays as it is and no member is lost."""
         self.start()
@@ -79,10 +79,10 @@ class NamedGangs(RuleBasedStateMachine):
     def lose(self, data: st.DataObject, anew: bool) -> None:
         """A member is deleted, and perhaps made anew by its owner."""
         pod = data.draw(st.sampled_from(sorted(self.stored.values(), key=lambda each: each.uid)))
+        if not all(member.gated for member in self.gangs()[key_of(pod)]):
+            self.cut.add(key_of(pod))
         del self.stored[pod.uid]
         self.unseen.append(pod.uid)
-        if not pod.gated:
-            self.cut.add(key_of(pod))
         assert pod.gang is not None
         if anew:
             self.made += 1
