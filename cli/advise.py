@@ -5,7 +5,6 @@ import sys
 from typing import Any
 
 from cli import applied, cluster, config, output
-from cli.errors import UnavailableError
 
 _REFUSED, _WAITS = 1, 3
 _DESCRIPTION = """\
@@ -47,17 +46,8 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the quota; a queue that is not there, with nothing that would be sent to it, is wrong input."""
     from cli import advise_report, can_run_text
-    from cli.kinds import NODE, POD, QUEUE
 
-    namespace = "" if options.fits is None else cluster.default_namespace(options)
-    read = [] if options.fits is None else applied.read(options.fits, recursive=options.recursive)
-    settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
-    if state.hidden:
-        raise UnavailableError(
-            f"what others hold decides, and without the right to list {state.hidden} it is not known"
-        )
-    given = applied.placed(read, namespace=namespace, queue=options.queue, settings=settings)
-    outcome = applied.apply(state, given, settings)
+    settings, outcome = applied.to_cluster(options, options.fits)
     report = advise_report.advised(outcome, settings, options.queue, of_manifests=options.fits is not None)
     if options.output != "text":
         output.print_document(options.output, report)

@@ -38,8 +38,8 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
             "`cardquota queues -o name` lists the queues; --fits FILE asks what a new one would need",
         )
     never = _never(ledger, wanted)
-    found = fit(ledger, name, [pod.uid for pod in wanted if pod.key not in never])
     wanted = [pod for pod in wanted if pod.key not in never]
+    found = fit(ledger, name, [pod.uid for pod in wanted])
     tolerations = can_run_report.tolerations(outcome.state)
     seats = verdicts(ledger, wanted, tolerations, found.change)
     return {

@@ -5,7 +5,6 @@ import sys
 from typing import Any
 
 from cli import applied, cluster, config, inputs, output
-from cli.errors import UnavailableError
 
 _REFUSED, _WAITS = 1, 3
 _DESCRIPTION = """\
@@ -48,17 +47,8 @@ def run(options: argparse.Namespace) -> int:
     """Prints what would become of the manifests; the worst of it is the exit status."""
     from cli import can_run_text
     from cli.can_run_report import judged
-    from cli.kinds import NODE, POD, QUEUE
 
-    namespace = cluster.default_namespace(options)
-    read = applied.read(options.files, recursive=options.recursive)
-    settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
-    if state.hidden:
-        raise UnavailableError(
-            f"what others hold decides, and without the right to list {state.hidden} it is not known"
-        )
-    given = applied.placed(read, namespace=namespace, queue=options.queue, settings=settings)
-    outcome = applied.apply(state, given, settings)
+    settings, outcome = applied.to_cluster(options, options.files)
     report = judged(outcome, settings)
     if options.output != "text":
         output.print_document(options.output, report)

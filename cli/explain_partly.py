@@ -74,8 +74,7 @@ def _answer(state: "State", pod: "Pod", options: argparse.Namespace) -> dict[str
     """What the leader says of the pod; nothing where it does not, and then standard error says why."""
     from cli import installation, leader
 
-    homes = installation.found(state)
-    home = homes[0].namespace if homes else installation.USUAL_NAMESPACE
+    home = installation.home_of(state)
     answer, why = leader.ask(options.kubeconfig, options.context, home, f"pods/{pod.namespace}/{pod.name}")
     if not answer:
         print(f"note: the leader was not asked: {output.printable(why)}", file=sys.stderr)

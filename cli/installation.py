@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from cli.kinds import CONFIG_MAP
+from cli.kinds import CONFIG_MAP, LEASE
 from cli.state import State
 from core.objects import raw as read
 
@@ -44,6 +44,23 @@ def found(state: State) -> list[Installation]:
         for raw in sorted(state.complete.get(CONFIG_MAP, ()), key=namespace_of)
         if (metadata := read.mapping(raw, "metadata")) and is_settings(raw)
     ]
+
+
+def home_of(state: State) -> str:
+    """The namespace of the installation, the usual one where none is seen."""
+    homes = found(state)
+    return homes[0].namespace if homes else USUAL_NAMESPACE
+
+
+def lease_of(state: State) -> Mapping[str, Any] | None:
+    """The Lease of the installation; None where there is none, or it may not be read."""
+    return next(iter(state.complete.get(LEASE, ())), None)
+
+
+def leader_of(state: State) -> str:
+    """Who holds that Lease; empty where nobody knows."""
+    lease = lease_of(state)
+    return "" if lease is None else holder_of(lease)
 
 
 def is_settings(raw: Mapping[str, Any]) -> bool:

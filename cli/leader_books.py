@@ -100,17 +100,13 @@ def compared(books: LeaderBooks, own: Mapping[tuple[str, str], int] | None) -> l
 def asked(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """The books of the live cluster as an object, and why there are none where it is empty."""
     from cli import cluster, inspection, installation
-    from cli.kinds import LEASE
 
     state = cluster.installed(options)
-    homes = installation.found(state)
-    if not homes and not state.settings_hidden:
+    if not installation.found(state) and not state.settings_hidden:
         return {}, "nothing is installed"
     if state.unled:
         return {}, f"nobody leads: {state.unled}"
-    home = homes[0].namespace if homes else installation.USUAL_NAMESPACE
-    lease = next(iter(state.complete.get(LEASE, ())), None)
-    leader = "" if lease is None else installation.holder_of(lease)
+    home, leader = installation.home_of(state), installation.leader_of(state)
     try:
         found = inspection.books(options.kubeconfig, options.context, home, leader)
         status = _status(found, leader)

@@ -8,6 +8,7 @@ from cli.errors import CommandError
 from cli.suggestions import instead, nearest
 from core import workloads
 from core.objects.kinds import GROUP, POD
+from core.objects.owner import without_hash
 
 if TYPE_CHECKING:
     from cli.state import State
@@ -141,16 +142,9 @@ def _names(pod: "Pod", kind: str) -> Iterator[str]:
         if kind == "Deployment":
             yield pod.deployment
         elif kind == "Rollout":
-            yield _rollout(pod)
+            yield without_hash(pod.owner, pod.labels.get(_ROLLOUT_HASH, ""))
         elif kind in _LABELS:
             yield pod.labels.get(_LABELS[kind], "")
-
-
-def _rollout(pod: "Pod") -> str:
-    suffix = f"-{pod.labels.get(_ROLLOUT_HASH, '')}"
-    if pod.owner is None or suffix == "-" or not pod.owner.name.endswith(suffix):
-        return ""
-    return pod.owner.name.removesuffix(suffix)
 
 
 def _missing(target: Target) -> str:

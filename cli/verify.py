@@ -78,14 +78,11 @@ def _offline(options: argparse.Namespace) -> "list[Verdict]":
 
 def _live(options: argparse.Namespace) -> "list[Verdict]":
     from cli import inspection, installation, soundness, wholeness
-    from cli.kinds import LEASE, POD, QUEUE
+    from cli.kinds import POD, QUEUE
 
     settings, state = cluster.read(options, needs=(POD, QUEUE))
     told = wholeness.of_state(state)
-    homes = installation.found(state)
-    lease = next(iter(state.complete.get(LEASE, ())), None)
-    home = homes[0].namespace if homes else installation.USUAL_NAMESPACE
-    leader = "" if lease is None else installation.holder_of(lease)
+    home, leader = installation.home_of(state), installation.leader_of(state)
     found = inspection.read(options.kubeconfig, options.context, home, settings, leader)
 
     def books(found: "Inspection", state: "State") -> "list[Verdict]":

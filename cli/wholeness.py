@@ -9,7 +9,6 @@ from typing import Any, Final
 from cli import installation, leader_books, output, usage
 from cli.errors import UnavailableError
 from cli.inspection import Inspection
-from cli.kinds import LEASE
 from cli.state import State
 from cli.verdicts import Verdict, verdicts
 from core import names
@@ -56,7 +55,7 @@ def of_state(state: State) -> list[Verdict]:
         return [result]
     several = [f"there are several installations: {', '.join(one.source for one in found)}"]
     told = verdicts(SETTINGS, several if len(found) > 1 else (), found[0].source)
-    lease = next(iter(state.complete.get(LEASE, ())), None)
+    lease = installation.lease_of(state)
     if state.unled:
         leads = Verdict(LEADER, "wrong", state.unled)
     elif lease is None:

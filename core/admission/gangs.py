@@ -1,5 +1,8 @@
 """Gangs without PodGroup: what the annotations that name one must look like, and where nobody reads them."""
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from core import names, reasons
 from core.admission.asks import asks_ours
 from core.admission.view import Context
@@ -7,24 +10,24 @@ from core.objects.draft import Draft
 from core.objects.gang import name_problem, size_problem
 from core.violations import Findings, Hint, Violation
 
+_PROBLEMS: Final[Mapping[str, Callable[[str], str]]] = {
+    names.GANG_NAME_ANNOTATION: name_problem,
+    names.GANG_SIZE_ANNOTATION: size_problem,
+}
 _OTHER: dict[str, str] = dict(zip(names.GANG_KEYS, reversed(names.GANG_KEYS), strict=True))
 
 
 def judge(draft: Draft, context: Context, found: Findings) -> None:
     """The rules for a new pod, or a template, that carries either of the two annotations."""
     said = {key: draft.texts[key] for key in names.GANG_KEYS if key in draft.texts}
-    problems = {
-        names.GANG_NAME_ANNOTATION: name_problem,
-        names.GANG_SIZE_ANNOTATION: size_problem,
-    }
-    wrong = {key: problem for key, value in said.items() if (problem := problems[key](value))}
+    wrong = {key: problem for key, value in said.items() if (problem := _PROBLEMS[key](value))}
     for key, detail in wrong.items():
         found.violations.append(
             Violation(reasons.GANG_MALFORMED, draft.path_of(key), detail, value=said[key])
         )
-    if not wrong:
-        why = _unread(draft, context, said)
-        found.hints += [Hint(reasons.GANG_UNREAD, draft.path_of(key), why) for key in [*said][:1] if why]
+    why = "" if wrong else _unread(draft, context, said)
+    if why:
+        found.hints.append(Hint(reasons.GANG_UNREAD, draft.path_of(next(iter(said))), why))
 
 
 def _unread(draft: Draft, context: Context, said: dict[str, str]) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from core import reasons
 from core.answers.quota import command, with_limit
 from core.answers.remedy import Case, Found, Step
-from core.answers.shortage import Figure, levels_of, limits_for, shortest_for
+from core.answers.shortage import Figure, is_device, levels_of, limits_for, shortest_for
 from core.answers.whatif import Change
 from core.answers.words import amount, whole
 from core.objects import Queue
@@ -58,10 +58,10 @@ def raise_quota(case: Case) -> Found | None:
     if case.hold.why.code not in QUOTA and not _by_choice(case):
         return None
     short = _short(case)[:_KEYS]
-    choices = [[key] for key in short]
-    found = [one for keys in choices if (one := _raised(case, keys)) is not None]
+    found = [one for key in short if (one := _raised(case, [key])) is not None]
     if len(short) > 1 and not any(one.hold is None for one in found):
-        found += [one for one in (_raised(case, short),) if one is not None]
+        together = _raised(case, short)
+        found += [] if together is None else [together]
     return min(found, key=_size, default=None)
 
 
@@ -88,7 +88,7 @@ def _short(case: Case) -> list[str]:
         case reasons.INSUFFICIENT_MEMORY_QUOTA:
             return [MEMORY]
         case reasons.INSUFFICIENT_DEVICE_QUOTA:
-            return [figure.key for figure in figures if "deviceclass/" in figure.key and figure.missing]
+            return [figure.key for figure in figures if is_device(figure.key) and figure.missing]
         case _:
             cards = set(asked.alternatives) if asked is not None else set[str]()
             short = [figure.key for figure in figures if figure.missing and figure.key not in (CPU, MEMORY)]
@@ -210,7 +210,7 @@ class _Search:
 
 def _step(changed: Queue, now: Figure, more: int, below: str) -> Step:
     limit = (now.limit or 0) + more
-    if not ("deviceclass/" in now.key or now.key in (CPU, MEMORY)):
+    if not (is_device(now.key) or now.key in (CPU, MEMORY)):
         limit = whole(limit)
     told = f"{amount(now.key, now.limit or 0)} -> {amount(now.key, limit)}"
     who = f"queue {changed.name}{f' (above {below})' if below else ''}"

@@ -53,10 +53,11 @@ def limits_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
 
 def levels_of(ledger: Ledger, queue: str, key: str) -> Sequence[str]:
     """The queue, and those above it whose limit of this key holds for it as well."""
-    return ledger.devices.levels(queue) if _is_device(key) else ledger.with_those_above(queue)
+    return ledger.devices.levels(queue) if is_device(key) else ledger.with_those_above(queue)
 
 
-def _is_device(key: str) -> bool:
+def is_device(key: str) -> bool:
+    """Whether a key is one of devices, by the name that it has in a resource list."""
     return "deviceclass/" in key
 
 
@@ -66,10 +67,10 @@ def _at_each_level(ledger: Ledger, entries: list[Entry]) -> dict[str, list[Figur
     balance = balance_of(ledger, entries[0].queue) if entries else None
     for level in balance.above if balance is not None else ():
         for key, (own, *_) in found.items():
-            limit = None if _is_device(key) else _at(level, own)
+            limit = None if is_device(key) else _at(level, own)
             found[key] += [] if limit is None else [limit]
     for key, figures in found.items():
-        if _is_device(key):
+        if is_device(key):
             above = levels_of(ledger, figures[0].queue, key)[1:]
             figures += [one for name in above if (one := _devices_at(ledger, name, figures[0])) is not None]
     return found
@@ -112,7 +113,7 @@ def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
             limit = balance.cpu_memory.get(key) if balance is not None else None
             if limit is not None and balance is not None and any(entry.demand.card for entry in entries):
                 figures.append(Figure(key, milli, balance.cpu_memory_used(key), limit))
-        elif _is_device(key):
+        elif is_device(key):
             figures.append(Figure(key, milli, used.get(key, 0), quota.get(key)))
         elif balance is None:
             figures.append(Figure(key, milli, ledger.used(queue, key), None))

@@ -8,7 +8,6 @@ from core.dra.charges import DeviceAccount
 from core.dra.links import card_key, is_card_key, milli_of
 from core.objects import Queue
 
-_NOTHING: Final[Amounts] = {}
 _NOBODY: Final = DeviceAccount()
 
 
@@ -38,23 +37,19 @@ class DeviceAccounts:
 
     def allocated(self, queue: str) -> Amounts:
         """What the bound pods of a queue and of those below it use."""
-        account = self._by_queue.get(queue)
-        return account.allocated.sums if account else _NOTHING
+        return self.of(queue).allocated.sums
 
     def used(self, queue: str) -> Amounts:
         """What is allocated, and what pods hold that may be bound any moment."""
-        account = self._by_queue.get(queue)
-        return account.used.sums if account else _NOTHING
+        return self.of(queue).used.sums
 
     def reserved(self, queue: str) -> Amounts:
         """What is used beyond what is allocated."""
-        account = self._by_queue.get(queue)
-        return account.reserved() if account else _NOTHING
+        return self.of(queue).reserved()
 
     def waiting(self, queue: str) -> Amounts:
         """What would be used beyond what is, if all that wait were let in."""
-        account = self._by_queue.get(queue)
-        return account.waiting() if account else _NOTHING
+        return self.of(queue).waiting()
 
     def card_used(self, queue: str, card: str) -> int:
         """What is used of a card that has classes, in thousandths: by its name and by claims."""

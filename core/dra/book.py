@@ -101,11 +101,12 @@ class DeviceBook:
 
     def wanted(self, pod: Pod) -> bool:
         """Whether a pod has claims or, as far as the DeviceClasses tell, will have some."""
-        return bool(pod.claims) or (
-            bool(self._known.classes) and bool(pod.extended) and bool(self._asked.by_claims(pod).claims)
-            if self.links
-            else bool(self._known.classes) and bool(self._wants(pod).claims)
-        )
+        if pod.claims or not self._known.classes:
+            return bool(pod.claims)
+        if not self.links:
+            return bool(self._wants(pod).claims)
+        # What a booking has may be of its card.
+        return bool(pod.extended) and bool(self._asked.by_claims(pod).claims)
 
     def concerns(self, pod: Pod) -> bool:
         """Whether a pod is in the book: it has claims, or a card that has classes."""

@@ -29,3 +29,11 @@ def controlling_owner(metadata: Mapping[str, Any]) -> Owner | None:
                 uid=uid if isinstance(uid, str) else "",
             )
     return None
+
+
+def without_hash(owner: Owner | None, template_hash: str) -> str:
+    """The owner's name without the hash of a pod template behind it; empty where it does not end in this one."""
+    suffix = f"-{template_hash}"
+    if owner is None or not template_hash or not owner.name.endswith(suffix):
+        return ""
+    return owner.name.removesuffix(suffix)

@@ -13,7 +13,7 @@ from core import names, quantity
 from core.objects import raw as read
 from core.objects.gang import Gang, gang_of
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
-from core.objects.owner import Owner, controlling_owner
+from core.objects.owner import Owner, controlling_owner, without_hash
 from core.objects.pod_claims import claims_of, generated_claims, implicit_claims
 from core.objects.pod_resources import aggregate, extended, granted_by
 from core.objects.pod_times import ended_at, scheduled_at
@@ -267,11 +267,10 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
 
 def _deployment(owner: Owner | None, labels: Mapping[str, str]) -> str:
     """A ReplicaSet of a Deployment is named after it and after the hash of its template, which its pods are labelled with."""
-    suffix = f"-{labels.get(names.TEMPLATE_HASH_LABEL, '')}"
-    if owner is None or owner.kind != "ReplicaSet" or suffix == "-" or not owner.name.endswith(suffix):
+    if owner is None or owner.kind != "ReplicaSet":
         return ""
     # One text for all pods of a Deployment.
-    return sys.intern(owner.name.removesuffix(suffix))
+    return sys.intern(without_hash(owner, labels.get(names.TEMPLATE_HASH_LABEL, "")))
 
 
 def _released(metadata: Mapping[str, Any]) -> int:

@@ -90,11 +90,11 @@ class Judge:
         closed = self.closed(entry)
         if closed is not None:
             return closed
-        if entry.pod.gang is not None and entry.pod.gang.problem:
-            why: Refusal | None = gang_malformed(entry.queue, entry.pod.gang.problem)
-        elif entry.pod.gang is not None and (too_small := self._too_small(entry, entry.pod.gang)) is not None:
-            why = too_small
-        elif self._ledger.naming.lacks_card(entry.pod):
+        gang = entry.pod.gang
+        why = self._no_gang(entry, gang) if gang is not None else None
+        if why is not None:
+            return Hold(entry.pod, entry.queue, why)
+        if self._ledger.naming.lacks_card(entry.pod):
             why = card_not_named(entry.queue, entry.pod)
         elif entry.pod.uid in self.refused:
             why = Refusal(reasons.LIFT_REFUSED, self.refused[entry.pod.uid])
@@ -105,8 +105,10 @@ class Judge:
             why = self._broken(entry) or self._ledger.devices.obstacle(entry.pod, entry.queue)
         return None if why is None else Hold(entry.pod, entry.queue, why)
 
-    def _too_small(self, entry: Entry, gang: Gang) -> Refusal | None:
-        """Why a gang that is lifted whole would not start: its scheduler goes by a PodGroup that has it larger."""
+    def _no_gang(self, entry: Entry, gang: Gang) -> Refusal | None:
+        """Why a gang would not start, let in whole: nobody can tell who it is, or its scheduler goes by a PodGroup that has it larger."""
+        if gang.problem:
+            return gang_malformed(entry.queue, gang.problem)
         group = self._ledger.pod_group_of(entry.pod)
         if group is None or group.min_member <= gang.size:
             return None

@@ -53,7 +53,7 @@ def nodes_with_room(ledger: Ledger, pod: Pod, but: str) -> Steps[list[str]]:
         return found
     for name in [name for name in ledger.nodes if name != but]:
         yield
-        if name in ledger.nodes and takes_now(ledger, pod, name):
+        if name in ledger.nodes and not _closed(ledger, pod, ask, name, EVERYBODY):
             found.append(name)
             if len(found) > NAMED:
                 break

@@ -7,9 +7,9 @@ and `true` is no 1, because a value that is nearly right was usually meant for a
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, Field, StrictBool, StrictInt, StrictStr
 
+from core.settings.section import SECTION
 from core.settings.values import (
     AnyCase,
     Bytes,
@@ -34,13 +34,7 @@ AtLeastOne = Annotated[StrictInt, Field(ge=1)]
 class Section(BaseModel):
     """A frozen group of keys; an unknown key is an error."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-    )
+    model_config = SECTION
 
 
 class FeatureSettings(Section):

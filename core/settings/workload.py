@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictStr
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, StrictStr
 
+from core.settings.section import SECTION
 from core.settings.values import listed
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _STEP: Final = "[A-Za-z_][-A-Za-z0-9_]*"
-_KEY: Final = "^[A-Za-z_][-A-Za-z0-9_]*(\\.[A-Za-z_][-A-Za-z0-9_]*)*$"
+_KEY: Final = f"^{_STEP}(\\.{_STEP})*$"
 _MOST_PATHS: Final = 20
 
 TAKEN: Final = frozenset(
@@ -109,13 +109,7 @@ Place = Annotated[
 class WorkloadRow(BaseModel):
     """A kind that is not in the table of workloads: where its pod templates are, and how many pods each makes."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-    )
+    model_config = SECTION
 
     group: Group
     """The API group."""
