@@ -1,5 +1,6 @@
 """What the API server has stored, a watch that lags behind it, and what becomes of pods once they are let in."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -7,11 +8,13 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from core import names
 from core.objects import Pod
+from core.plan.decision import Lift
+from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 
 
-class StoredPods(RuleBasedStateMachine):
-    """Node `b` carries the card B, node `a` the card A; `ledger` is that of a controller which goes by the watch."""
+class LateWatch(RuleBasedStateMachine):
+    """What is stored, and `ledger`, that of a controller which goes by a watch that lags behind."""
 
     ledger: Ledger
 
@@ -19,7 +22,6 @@ class StoredPods(RuleBasedStateMachine):
         super().__init__()
         self.stored: dict[str, Pod] = {}
         self.unseen: list[str] = []
-        self.serial = 0
 
     def store(self, pod: Pod) -> None:
         self.stored[pod.uid] = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
@@ -33,6 +35,51 @@ class StoredPods(RuleBasedStateMachine):
             else:
                 self.ledger.drop_pod(uid)
         del self.unseen[:count]
+
+
+class OnePlanner(LateWatch):
+    """A controller of one queue, `q`, whose writes the API refuses at times, and that is killed."""
+
+    planner: Planner
+
+    def start(self) -> None:
+        """A controller that knows nothing but what it lists."""
+        raise NotImplementedError
+
+    @rule(shown=st.integers(1, 8))
+    def watch(self, shown: int) -> None:
+        """The watch shows a prefix of what happened."""
+        self.show(shown)
+
+    @rule(data=st.data())
+    def quota_pass(self, data: st.DataObject) -> None:
+        """One pass; each of its writes goes through or is refused."""
+        self.decide(lambda: data.draw(st.booleans()))
+
+    @rule(data=st.data())
+    def killed_in_a_pass(self, data: st.DataObject) -> None:
+        """One pass of which only some writes go out before the controller is killed."""
+        self.decide(lambda: data.draw(st.booleans()), forget=False)
+        self.start()
+
+    def decide(self, accepted: Callable[[], bool], *, forget: bool = True) -> bool:
+        lifts = [decision for decision in self.planner.decide("q") if isinstance(decision, Lift)]
+        for lift in lifts:
+            stored = self.stored.get(lift.pod.uid)
+            fresh = stored is not None and stored.resource_version == lift.pod.resource_version
+            if stored is not None and fresh and accepted():
+                self.store(replace(stored, gates=(), annotations={**stored.annotations, **lift.records}))
+            elif forget:
+                self.ledger.forget(lift.pod.uid)
+        return bool(lifts)
+
+
+class StoredPods(LateWatch):
+    """Node `b` carries the card B, node `a` the card A."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.serial = 0
 
     @rule(data=st.data(), how=st.sampled_from(("bind", "finish", "terminate", "vanish")))
     def move_on(self, data: st.DataObject, how: str) -> None:

@@ -86,9 +86,9 @@ class WithClaims(Controller):
     @rule(data=st.data())
     def vanish(self, data: st.DataObject) -> None:
         """A pod goes for good, and the watch shows all there is to see."""
-        if self.pods:
-            uid = data.draw(st.sampled_from(sorted(self.pods)))
-            del self.pods[uid]
+        if self.stored:
+            uid = data.draw(st.sampled_from(sorted(self.stored)))
+            del self.stored[uid]
             self.unseen.append(uid)
         self.watch(len(self.unseen))
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from core import names
 from core.objects import Group, Namespace, Node, Pod, Queue
@@ -19,6 +19,7 @@ from core.plan.offline import plan
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_group, a_namespace, a_node, a_pod, a_queue
+from tests.property.stored_pods import LateWatch
 
 QUEUES = ("red", "blue")
 CHOICES = ("A", "B", "A|B", "B|A")
@@ -34,19 +35,17 @@ queues = st.sampled_from(QUEUES)
 amounts = st.integers(0, 5)
 
 
-class Controller(RuleBasedStateMachine):
+class Controller(LateWatch):
     """What the API server stores, and a controller that follows it and is killed now and then."""
 
     settings = Settings()
 
     def __init__(self) -> None:
         super().__init__()
-        self.pods: dict[str, Pod] = {}
         self.groups: dict[str, Group] = {}
         self.nodes: dict[str, Node] = dict(NODES)
         self.namespace: Namespace = a_namespace().view()
         self.queues: dict[str, Queue] = {}
-        self.unseen: list[str] = []
         self.serial = 0
         for queue in QUEUES:
             self.queues[queue] = a_queue(queue).cards({"A": 2, "B": 1}).capability(cpu=4).view()
@@ -60,7 +59,7 @@ class Controller(RuleBasedStateMachine):
             ledger.put_queue(queue)
         for group in self.groups.values():
             ledger.put_group(group)
-        for pod in self.pods.values():
+        for pod in self.stored.values():
             ledger.put_pod(pod)
         for node in self.nodes.values():
             ledger.put_node(node)
@@ -77,12 +76,9 @@ class Controller(RuleBasedStateMachine):
     # -- what users and schedulers do ------------------------------------------------------------------------
 
     def store(self, pod: Pod, *, seen: bool = False) -> None:
-        stored = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
-        self.pods[pod.uid] = stored
+        super().store(pod)
         if seen:
-            self.ledger.put_pod(stored)
-        else:
-            self.unseen.append(pod.uid)
+            self.ledger.put_pod(self.stored[self.unseen.pop()])
 
     def name(self) -> str:
         self.serial += 1
@@ -123,10 +119,10 @@ class Controller(RuleBasedStateMachine):
 
     @rule(data=st.data(), how=st.sampled_from(("bind", "finish", "terminate", "vanish")))
     def move_on(self, data: st.DataObject, how: str) -> None:
-        running = sorted(uid for uid, pod in self.pods.items() if not pod.gated and not pod.terminal)
+        running = sorted(uid for uid, pod in self.stored.items() if not pod.gated and not pod.terminal)
         if not running:
             return
-        pod = self.pods[data.draw(st.sampled_from(running))]
+        pod = self.stored[data.draw(st.sampled_from(running))]
         match how:
             case "bind" if pod.bound:
                 return
@@ -138,7 +134,7 @@ class Controller(RuleBasedStateMachine):
             case "terminate":
                 self.store(replace(pod, deleting=True))
             case _:
-                del self.pods[pod.uid]
+                del self.stored[pod.uid]
                 self.unseen.append(pod.uid)
 
     # -- what admins do --------------------------------------------------------------------------------------
@@ -205,12 +201,7 @@ class Controller(RuleBasedStateMachine):
     @rule(shown=st.integers(1, 8))
     def watch(self, shown: int) -> None:
         """The watch shows a prefix of what happened."""
-        for uid in self.unseen[:shown]:
-            if uid in self.pods:
-                self.ledger.put_pod(self.pods[uid])
-            else:
-                self.ledger.drop_pod(uid)
-        del self.unseen[:shown]
+        self.show(shown)
 
     @rule(data=st.data())
     def quota_pass(self, data: st.DataObject) -> None:
@@ -230,7 +221,7 @@ class Controller(RuleBasedStateMachine):
         return lifted or bool(self.ledger.wakeups.pending)
 
     def write(self, lift: Lift, accepted: bool) -> None:
-        stored = self.pods.get(lift.pod.uid)
+        stored = self.stored.get(lift.pod.uid)
         if not accepted or stored is None or stored.resource_version != lift.pod.resource_version:
             self.ledger.forget(lift.pod.uid)
             return
@@ -261,8 +252,8 @@ class Controller(RuleBasedStateMachine):
         self.watch(len(self.unseen))
         while self.decide(lambda: True):
             self.watch(len(self.unseen))
-        offline = plan(self.listed(), self.pods.values())
-        for pod in self.pods.values():
+        offline = plan(self.listed(), self.stored.values())
+        for pod in self.stored.values():
             planned = offline.pods[pod.key]
             assert planned.decision != "lift", (pod.key, self.holds.get(pod.uid))
             if planned.decision == "hold":

@@ -12,7 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from core.objects import Group, Pod
 from core.plan.decision import Decision, Lift
@@ -23,6 +23,7 @@ from core.queues.ledger import Ledger
 from core.settings import ReservationSettings, Settings
 from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.property.stored_pods import LateWatch
 
 STOCK = {"A": 5, "B": 4}
 CHOICES = ("A", "B", "A|B", "A|B", "B|A")
@@ -45,7 +46,7 @@ class Member:
     priority: int
 
 
-class Choices(RuleBasedStateMachine):
+class Choices(LateWatch):
     """One queue, two cards; owners, PodGroups that come and go, watches of pods and of groups that lag, a scheduler."""
 
     @initialize(single=st.booleans(), quota=quotas)
@@ -54,7 +55,6 @@ class Choices(RuleBasedStateMachine):
             {"cards": {"multiCardTask": "single" if single else "spread"}}
         )
         self.single, self.quota = single, quota
-        self.stored: dict[str, Pod] = {}
         self.wanted: dict[str, Member] = {}
         self.groups: dict[str, Group] = {}
         self.specs: dict[str, Group] = {}
@@ -66,7 +66,6 @@ class Choices(RuleBasedStateMachine):
 
     def restart(self) -> None:
         """A controller that knows nothing but what it lists."""
-        self.unseen: list[str] = []
         self.unseen_groups: list[str] = []
         self.ledger = Ledger(self.settings)
         for card, count in STOCK.items():
@@ -166,21 +165,15 @@ class Choices(RuleBasedStateMachine):
         self.make(self.wanted.pop(uid))
 
     def store(self, pod: Pod) -> None:
-        self.stored[pod.uid] = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
+        super().store(pod)
         if not pod.gated:
             self.since.setdefault(pod.uid, self.now)
-        self.unseen.append(pod.uid)
 
     # -- watches, the controller, a scheduler ----------------------------------------------------------------------
 
     @rule(shown=st.integers(1, 8))
     def the_watch_of_pods_shows(self, shown: int) -> None:
-        for uid in self.unseen[:shown]:
-            if uid in self.stored:
-                self.ledger.put_pod(self.stored[uid])
-            else:
-                self.ledger.drop_pod(uid)
-        del self.unseen[:shown]
+        self.show(shown)
 
     @rule(shown=st.integers(1, 2))
     def the_watch_of_groups_shows(self, shown: int) -> None:

@@ -1,32 +1,28 @@
 """No gang is left partial once writes go through, whatever was refused and whenever the controller restarted."""
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import rule
 
-from core.objects import Group, Pod
-from core.plan.decision import Lift
+from core.objects import Group
 from core.plan.lift import Planner
 from core.queues.group_minimum import counts
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.property.stored_pods import OnePlanner
 
 QUOTA = {"A": 5, "B": 3}
 CHOICES = ("A", "B", "A|B", "B|A")
 
 
-class Gangs(RuleBasedStateMachine):
+class Gangs(OnePlanner):
     """Groups in one queue, an API that refuses some writes, a watch that lags, a controller that is killed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.stored: dict[str, Pod] = {}
         self.groups: dict[str, Group] = {}
-        self.unseen: list[str] = []
         self.start()
 
     def start(self) -> None:
@@ -62,39 +58,6 @@ class Gangs(RuleBasedStateMachine):
         for number, (task, choice) in enumerate(members):
             pod = a_pod(f"{name}-{number}").gpu(1).card(choice).in_group(name).task(task).gated()
             self.store(pod.priority(priority).view())
-
-    def store(self, pod: Pod) -> None:
-        self.stored[pod.uid] = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
-        self.unseen.append(pod.uid)
-
-    @rule(shown=st.integers(1, 8))
-    def watch(self, shown: int) -> None:
-        """The watch shows a prefix of what happened."""
-        for uid in self.unseen[:shown]:
-            self.ledger.put_pod(self.stored[uid])
-        del self.unseen[:shown]
-
-    @rule(data=st.data())
-    def quota_pass(self, data: st.DataObject) -> None:
-        """One pass; each of its writes goes through or is refused."""
-        self.decide(lambda: data.draw(st.booleans()))
-
-    @rule(data=st.data())
-    def killed_in_a_pass(self, data: st.DataObject) -> None:
-        """One pass of which only some writes go out before the controller is killed."""
-        self.decide(lambda: data.draw(st.booleans()), forget=False)
-        self.start()
-
-    def decide(self, accepted: Callable[[], bool], *, forget: bool = True) -> bool:
-        lifts = [decision for decision in self.planner.decide("q") if isinstance(decision, Lift)]
-        for lift in lifts:
-            stored = self.stored[lift.pod.uid]
-            fresh = stored.resource_version == lift.pod.resource_version
-            if fresh and accepted():
-                self.store(replace(stored, gates=(), annotations={**stored.annotations, **lift.records}))
-            elif forget:
-                self.ledger.forget(lift.pod.uid)
-        return bool(lifts)
 
     def teardown(self) -> None:
         """Everything is shown, every write goes through: then no gang stands between nothing and its minimum."""

@@ -1,19 +1,16 @@
 """No gang without PodGroup is partial at rest: late members, restarts, lost lifts, members made anew and quota that changes."""
 
-from collections.abc import Callable
-from dataclasses import replace
-
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from core import names
 from core.objects import Pod
-from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.group_minimum import counts
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
+from tests.property.stored_pods import OnePlanner
 
 CHOICES = ("A", "B", "A|B", "B|A")
 OWNERS = ("", "j", "k")
@@ -25,13 +22,11 @@ def key_of(pod: Pod) -> str:
     return f"{pod.gang.name} of {pod.gang.owner.name if pod.gang.owner is not None else 'nobody'}"
 
 
-class NamedGangs(RuleBasedStateMachine):
+class NamedGangs(OnePlanner):
     """Owners that make members of gangs one by one, a watch that lags, an API that refuses writes, a controller that is killed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.stored: dict[str, Pod] = {}
-        self.unseen: list[str] = []
         self.quota = {"A": 4, "B": 3}
         self.made = 0
         self.cut: set[str] = set()
@@ -70,10 +65,6 @@ class NamedGangs(RuleBasedStateMachine):
             pod = a_pod(f"p{self.made}").gpu(1).card(choice).gated().in_queue("q").priority(priority)
             self.store(pod.in_gang(name, size, owner=owner).view())
 
-    def store(self, pod: Pod) -> None:
-        self.stored[pod.uid] = replace(pod, resource_version=str(int(pod.resource_version or 0) + 1))
-        self.unseen.append(pod.uid)
-
     @precondition(lambda self: self.stored and not self.steady)
     @rule(data=st.data(), anew=st.booleans())
     def lose(self, data: st.DataObject, anew: bool) -> None:
@@ -100,38 +91,6 @@ class NamedGangs(RuleBasedStateMachine):
     def set_quota(self, a: int, b: int) -> None:
         self.quota = {"A": a, "B": b}
         self.ledger.put_queue(a_queue("q").cards(self.quota).view())
-
-    @rule(shown=st.integers(1, 8))
-    def watch(self, shown: int) -> None:
-        """The watch shows a prefix of what happened."""
-        for uid in self.unseen[:shown]:
-            if uid in self.stored:
-                self.ledger.put_pod(self.stored[uid])
-            else:
-                self.ledger.drop_pod(uid)
-        del self.unseen[:shown]
-
-    @rule(data=st.data())
-    def quota_pass(self, data: st.DataObject) -> None:
-        """One pass; each of its writes goes through or is refused."""
-        self.decide(lambda: data.draw(st.booleans()))
-
-    @rule(data=st.data())
-    def killed_in_a_pass(self, data: st.DataObject) -> None:
-        """One pass of which only some writes go out before the controller is killed."""
-        self.decide(lambda: data.draw(st.booleans()), forget=False)
-        self.start()
-
-    def decide(self, accepted: Callable[[], bool], *, forget: bool = True) -> bool:
-        lifts = [decision for decision in self.planner.decide("q") if isinstance(decision, Lift)]
-        for lift in lifts:
-            stored = self.stored.get(lift.pod.uid)
-            fresh = stored is not None and stored.resource_version == lift.pod.resource_version
-            if stored is not None and fresh and accepted():
-                self.store(replace(stored, gates=(), annotations={**stored.annotations, **lift.records}))
-            elif forget:
-                self.ledger.forget(lift.pod.uid)
-        return bool(lifts)
 
     def gangs(self) -> dict[str, list[Pod]]:
         found: dict[str, list[Pod]] = {}

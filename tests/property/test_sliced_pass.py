@@ -222,7 +222,7 @@ class Sliced(Controller):
             truth.put_node(node)
         for entry in self.ledger.entries():
             truth.put_pod(self.ledger.pod(entry.pod.uid) or entry.pod)
-        for seen in self.pods.values():
+        for seen in self.stored.values():
             if self.ledger.pod(seen.uid) is None and not seen.asks:
                 truth.put_pod(seen)
         name, booked = truth.attribution(pod).queue, truth.entry(pod.uid)
@@ -289,7 +289,7 @@ class Sliced(Controller):
             return
         seen = ledger.observed(uid)
         refused = seen is None or seen.resource_version != lift.pod.resource_version
-        stored = self.pods.get(uid)
+        stored = self.stored.get(uid)
         refused = refused or not accepted or not self.planner.stands(lift)
         if refused or stored is None or stored.resource_version != lift.pod.resource_version:
             ledger.retract(lift.lifted)
@@ -316,18 +316,18 @@ class Sliced(Controller):
 
     @rule(data=st.data(), choice=st.sampled_from(CHOICES))
     def change_a_waiting_pod(self, data: st.DataObject, choice: str) -> None:
-        gated = sorted(uid for uid, pod in self.pods.items() if pod.gated)
+        gated = sorted(uid for uid, pod in self.stored.items() if pod.gated)
         if gated:
-            pod = self.pods[data.draw(st.sampled_from(gated))]
+            pod = self.stored[data.draw(st.sampled_from(gated))]
             changed = {**pod.annotations, names.CARD_NAME_ANNOTATION: choice}
             self.store(replace(pod, annotations=changed))
 
     @rule(data=st.data())
     def delete_a_waiting_pod(self, data: st.DataObject) -> None:
-        gated = sorted(uid for uid, pod in self.pods.items() if pod.gated)
+        gated = sorted(uid for uid, pod in self.stored.items() if pod.gated)
         if gated:
             uid = data.draw(st.sampled_from(gated))
-            del self.pods[uid]
+            del self.stored[uid]
             self.unseen.append(uid)
 
     def figures_are_comparable(self) -> bool:

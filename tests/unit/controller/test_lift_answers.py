@@ -1,6 +1,8 @@
 """What the API server answers to a lift, or is read of it, beside what the watch shows: the newest counts, whenever it comes."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -23,14 +25,21 @@ def answers_late(world: World, seconds: float) -> None:
     world.writer.get = late  # type: ignore[method-assign]
 
 
-async def test_an_answer_that_is_older_than_the_watch_brings_no_pod_back() -> None:
-    """A pod that was deleted meanwhile held quota for ever."""
+@asynccontextmanager
+async def being_read() -> AsyncIterator[World]:
+    """The answer to the lift of `a`, which was stored, is lost; what the API server has of it is on its way."""
     world = World(pod("a", 1), pod("b", 2))
     world.writer.answers.append(CUT)
     answers_late(world, 1.0)
     async with world.running():
         world.stores(lifted("a"))
         await asyncio.sleep(0.5)
+        yield world
+
+
+async def test_an_answer_that_is_older_than_the_watch_brings_no_pod_back() -> None:
+    """A pod that was deleted meanwhile held quota for ever."""
+    async with being_read() as world:
         world.shows(lifted("a"))
         show(world.caches.pods, "ml/a", None)
         await asyncio.sleep(10)
@@ -39,12 +48,7 @@ async def test_an_answer_that_is_older_than_the_watch_brings_no_pod_back() -> No
 
 
 async def test_an_answer_that_is_older_than_the_watch_unbinds_no_pod() -> None:
-    world = World(pod("a", 1), pod("b", 2))
-    world.writer.answers.append(CUT)
-    answers_late(world, 1.0)
-    async with world.running():
-        world.stores(lifted("a"))
-        await asyncio.sleep(0.5)
+    async with being_read() as world:
         world.shows(lifted("a", "3").bound_to("n"))
         await asyncio.sleep(10)
         assert world.caches.ledger.accounts["q"].allocated == {"A": 1000}

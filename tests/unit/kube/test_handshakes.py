@@ -3,8 +3,7 @@
 import asyncio
 import gc
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 
 import aiohttp
@@ -19,6 +18,7 @@ from kube.handshakes import Turns
 from kube.metrics import Metrics
 from kube.serving import Server, application
 from kube.tls import ServingCertificate, client_context
+from tests.unit.kube.ports import opened
 from tests.unit.kube.test_doors import is_closed, until
 
 STRANGERS_PER_S = round(STRANGERS)
@@ -76,14 +76,8 @@ def gone(lines: list[Line]) -> list[int]:
     return [number for number, (reader, _) in enumerate(lines) if reader.at_eof() or reader.exception()]
 
 
-@asynccontextmanager
-async def port(monkeypatch: pytest.MonkeyPatch, turns: Turns | None = None) -> AsyncIterator[Port]:
-    opened = Port(monkeypatch, turns)
-    await opened.server.start()
-    try:
-        yield opened
-    finally:
-        await opened.server.stop()
+def port(monkeypatch: pytest.MonkeyPatch, turns: Turns | None = None) -> AbstractAsyncContextManager[Port]:
+    return opened(Port(monkeypatch, turns))
 
 
 @pytest.mark.parametrize("said", [b"", b"\x16", HELLO, HELLO + bytes(2**14 - 6) + RECORD + bytes(2**14)])

@@ -1,8 +1,8 @@
 """Whoever asks without end, on whatever number of connections, keeps nobody else from being heard."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, closing
 from itertools import pairwise
 
 from aiohttp import web
@@ -10,6 +10,7 @@ from aiohttp import web
 from kube import doors, hearing
 from kube.hearing import AT_ONCE, Hearing
 from kube.serving import Server, _Site, application
+from tests.unit.kube.ports import opened
 from tests.unit.kube.test_doors import listening, until
 
 ATTACKER, HONEST = "127.0.0.2", "127.0.0.3"
@@ -111,14 +112,8 @@ class Port:
                 await reader.readuntil(b"\r\n\r\nx")
 
 
-@asynccontextmanager
-async def port() -> AsyncIterator[Port]:
-    opened = Port()
-    await opened.server.start()
-    try:
-        yield opened
-    finally:
-        await opened.server.stop()
+def port() -> AbstractAsyncContextManager[Port]:
+    return opened(Port())
 
 
 async def test_between_a_question_and_its_answer_few_others_are_answered_however_many_ask() -> None:

@@ -1,8 +1,8 @@
 """Whoever has asked what is served keeps its connection; all others make room for it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 
 import pytest
 from aiohttp import web
@@ -10,6 +10,7 @@ from aiohttp import web
 from kube import doors
 from kube.handshakes import Turns
 from kube.serving import Server, application
+from tests.unit.kube.ports import opened
 
 SERVED = "/served"
 STRANGERS = ("127.0.0.2", "127.0.0.3")
@@ -58,14 +59,8 @@ class Port:
         return lines
 
 
-@asynccontextmanager
-async def port() -> AsyncIterator[Port]:
-    opened = Port()
-    await opened.server.start()
-    try:
-        yield opened
-    finally:
-        await opened.server.stop()
+def port() -> AbstractAsyncContextManager[Port]:
+    return opened(Port())
 
 
 @contextmanager
