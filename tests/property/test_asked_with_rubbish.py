@@ -1,6 +1,7 @@
 """Whatever somebody gives to `can-run`, `advise` and `explain`, the answer is an answer or a clear error: never a traceback."""
 
 import contextlib
+import copy
 import io
 import json
 import tempfile
@@ -76,7 +77,8 @@ NODE = {
 
 rubbish: st.SearchStrategy[Any] = st.sampled_from(
     [None, 0, -1, 10**30, 1.5, True, "", "x", "a|", "\x00", "\ud7ff", [], [None], {}, {"": None}, {"a": [{}]}]
-)
+).map(copy.deepcopy)
+"""Each time another one: what is put into the first place may be spoilt in its turn."""
 
 
 def _paths(value: object, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
