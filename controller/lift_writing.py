@@ -13,6 +13,7 @@ from controller.caches import Caches
 from controller.flight import WRITE_TIMEOUT_S, Flight, Key, about, key_of
 from controller.lone_lifts import LoneLifts
 from controller.metrics import Metrics
+from controller.write_order import WriteOrder
 from core.names import FIELD_MANAGER, GANG_ANNOTATION
 from core.objects import Group, Pod
 from core.plan.begun import others_are_in
@@ -59,6 +60,7 @@ class LiftWriter:
         self._planner: Planner | None = None
         self._term: Term | None = None
         self._flights: dict[Key, Flight] = {}
+        self._order = WriteOrder()
         self._refused: dict[Key, float] = {}
         """Pods whose lift is refused for now, and how long the next time lasts."""
         self._queue: WorkQueue[Key] = WorkQueue(
@@ -78,6 +80,7 @@ class LiftWriter:
             self._planner = self._term = None
             self._queue.clear()
             self._flights.clear()
+            self._order.clear()
             self._refused.clear()
             self._returned.clear()
             self._asking.clear()
@@ -95,6 +98,7 @@ class LiftWriter:
     def write(self, lift: Lift) -> None:
         """Has a lift written that is booked in the ledger."""
         key = key_of(lift.pod)
+        self._order.begun(lift)
         self._flights[key] = Flight(lift, since=asyncio.get_running_loop().time())
         self._queue.add(key)
 
@@ -126,6 +130,7 @@ class LiftWriter:
             alone = flight is not None and not flight.tries and GANG_ANNOTATION not in flight.lift.records
             if flight is not None and alone and not self._planner.stands(flight.lift):
                 del self._flights[key]
+                self._lost(flight.lift)
                 self._retract(flight.lift)
                 self._caches.notify()
 
@@ -151,6 +156,8 @@ class LiftWriter:
             return IDLE
         if flight.look or flight.void:
             return await self._look(key, flight)
+        if not flight.tries and self._order.waits(flight.lift):
+            return IDLE
         question = self._lone.question(flight.lift)
         if question is not None:
             return await self._ask(key, flight, question)
@@ -202,7 +209,7 @@ class LiftWriter:
             return await self._refuse(key, flight, error)
         self._metrics.lifts.labels("done").inc()
         _LOG.info("lifted", extra=about(lift, None))
-        self._done(key, flight)
+        self._done(key, flight, stored=True)
         # The scheduler may see it sooner than we do, and is not to wait at the bind.
         self._caches.answered(answer)
         return None
@@ -303,21 +310,38 @@ class LiftWriter:
         waited_s = asyncio.get_running_loop().time() - flight.since
         return waited_s < GANG_PATIENCE * _PATIENCE_S and others_are_in(self._caches.ledger, flight.lift.pod)
 
-    def _done(self, key: Key, flight: Flight) -> None:
+    def _done(self, key: Key, flight: Flight, *, stored: bool = False) -> None:
         """Nothing is to be written any more; the booking stays until the watch shows what became of the pod."""
         if self._flights.get(key) is flight:
             del self._flights[key]
             self._refused.pop(key, None)
+            seen = self._caches.latest(flight.lift.pod.key)
+            if stored or (seen is not None and seen.uid == key[1] and not seen.gated):
+                for other in self._order.stored(flight.lift):
+                    self._queue.add(other)
+            else:
+                self._lost(flight.lift)
 
     def _take_back(self, key: Key, flight: Flight) -> None:
         """The lift is not stored and never will be: the pod is decided on again."""
         if self._flights.get(key) is flight:
             del self._flights[key]
+        self._lost(flight.lift)
         if flight.lift.pod.group_key:
             self._returned.append(flight.lift)
         else:
             self._retract(flight.lift)
         self._caches.notify()
+
+    def _lost(self, lift: Lift) -> None:
+        """Others that were decided on as if this one were in are decided on again, before anybody gets what it gives back."""
+        for other in self._order.lost(lift):
+            key = key_of(other.pod)
+            flight = self._flights.get(key)
+            if flight is not None and flight.lift is other and not flight.tries:
+                del self._flights[key]
+                self._returned.append(other)
+                self._caches.notify()
 
     def _retract(self, lift: Lift) -> None:
         self._caches.ledger.retract(lift.lifted)

@@ -56,7 +56,9 @@ class GangWatch:
         turns = self._caches.turns
         await turns.finish(self._gangs.look(now))
         for gang in self._gangs.take_late(now):
-            self._announcements.unfinished(gang.group, gang.unbound, *unfinished_notice(gang, self._settings))
+            self._announcements.unfinished(
+                gang.group, gang.concerned, *unfinished_notice(gang, self._settings)
+            )
             # Others come to their turn between two gangs.
             await asyncio.sleep(0)
         for pod in await turns.finish(self._gangs.take_condemned(now)):

@@ -20,17 +20,12 @@ class Stage(StrEnum):
 _UNCOUNTED_PHASES: Final = frozenset({"Succeeded", "Failed", "Unknown"})
 
 
-def let_in(pod: Pod) -> bool:
-    """Whether a pod without our gate has passed it. Only the controller writes records, so no tenant can pretend that."""
-    return not pod.gated and not names.LET_IN.isdisjoint(pod.annotations)
-
-
 def _may_get_devices(pod: Pod) -> bool:
     """Whether a pod was let in for devices of which its scheduler makes the claim, if it has to, with the bind.
 
     Once the pod runs, its status names the claim; a device plugin serves one without.
     """
-    return not (pod.bound and pod.phase == "Running") and let_in(pod) and bool(pod.extended)
+    return not (pod.bound and pod.phase == "Running") and pod.let_in and bool(pod.extended)
 
 
 class Stages:
@@ -64,7 +59,7 @@ class Stages:
             return Stage.IGNORED
         if pod.gated:
             return Stage.WAITING
-        return Stage.RESERVED if let_in(pod) or self._may_be_bound(pod) else Stage.IGNORED
+        return Stage.RESERVED if pod.let_in or self._may_be_bound(pod) else Stage.IGNORED
 
     def holds(self, pod: Pod) -> bool:
         """Whether a pod, whatever it asks for, is bound and has neither ended nor given its quota back."""

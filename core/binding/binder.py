@@ -23,9 +23,10 @@ from core.mgpu.ask import mgpu_ask
 from core.objects import Pod
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on, shared_on
+from core.queues.queue_records import gang_record
 from core.refusal import Refusal
 from core.settings import Settings
-from core.stage import Stage, let_in
+from core.stage import Stage
 
 
 class Binder:
@@ -78,7 +79,7 @@ class Binder:
         if self._unnamed_on(pod, node_name) is not None:
             return False
         if not self._asks_cards(pod):
-            return let_in(pod) or not self._asks_devices(pod)
+            return pod.let_in or not self._asks_devices(pod)
         card, carried = lifted_for(pod), self._ledger.inventory.on_node(node_name)
         return card is not None and (
             card in carried
@@ -127,19 +128,20 @@ class Binder:
         found: dict[str, str] = {}
         if self._asks(pod):
             found[names.CHARGED_QUEUE_ANNOTATION] = self._ledger.attribution(pod).queue
+            found |= gang_record(pod)
         bound = replace(pod, node_name=node_name)
         if self._has_other_claims(pod):
             short = self._other_claims_shortfall(pod, found[names.CHARGED_QUEUE_ANNOTATION])
             if short is not None:
                 return short
-        if self._asks_devices(pod) and pod.claims and (self._has_other_claims(pod) or not let_in(pod)):
+        if self._asks_devices(pod) and pod.claims and (self._has_other_claims(pod) or not pod.let_in):
             found[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
         if self._asks_cards(pod):
             assigned = self._quota.assigned(bound)
             if isinstance(assigned, Refusal):
                 return assigned
             found[names.ASSIGNED_ANNOTATION] = assigned
-        elif self._asks(pod) and not let_in(pod):
+        elif self._asks(pod) and not pod.let_in:
             short = self._quota.first_charge(bound)
             if short is not None:
                 return short
@@ -162,7 +164,7 @@ class Binder:
             key: value
             for key, value in granted.annotations.items()
             if records.is_result(key)
-            or key in (names.CHARGED_QUEUE_ANNOTATION, names.CLAIMS_ANNOTATION)
+            or key in (names.CHARGED_QUEUE_ANNOTATION, names.GANG_OF_ANNOTATION, names.CLAIMS_ANNOTATION)
             or (key == names.ASSIGNED_ANNOTATION and self._asks_cards(granted))
         }
 
@@ -240,7 +242,7 @@ class Binder:
 
     def _outsider(self, pod: Pod) -> Refusal | None:
         """Why a pod that nobody let in may not use its queue; None for every pod that was let in, and that asks for nothing."""
-        if let_in(pod) or not self._asks(pod):
+        if pod.let_in or not self._asks(pod):
             return None
         return self._ledger.access.refusal(self._ledger.attribution(pod).queue, pod.namespace)
 

@@ -7,7 +7,7 @@ from typing import Final
 from core.dra.wants import Wants
 from core.hierarchy import Chain
 from core.objects import Pod
-from core.stage import Stage, let_in
+from core.stage import Stage
 
 Charge = tuple[str, str]
 """A queue, and a claim that it is charged with."""
@@ -37,7 +37,7 @@ class Booking:
     @property
     def granted(self) -> bool:
         """Whether the pod has what it wants by right: bound, or let in."""
-        return self.stage is Stage.ALLOCATED or (self.stage is Stage.RESERVED and let_in(self.pod))
+        return self.stage is Stage.ALLOCATED or (self.stage is Stage.RESERVED and self.pod.let_in)
 
 
 def held(bookings: Iterable[Booking]) -> set[Charge]:

@@ -11,7 +11,6 @@ from core.dra.extended import DeviceClasses, charged_for, claimable, implicit_cl
 from core.dra.record import Counted, read_counted, render_counted
 from core.objects import Claim, ClaimTemplate, Pod
 from core.refusal import Refusal
-from core.stage import let_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +249,7 @@ class _Resolution:
 def record_on(pod: Pod) -> Mapping[str, Counted] | None:
     """What was counted for a pod that was let in; None for any other, and for one that an earlier version let in."""
     text = pod.annotations.get(names.CLAIMS_ANNOTATION)
-    return read_counted(text) if text is not None and let_in(pod) else None
+    return read_counted(text) if text is not None and pod.let_in else None
 
 
 def made_for(pod: Pod, claim: Claim) -> bool:
@@ -260,6 +259,6 @@ def made_for(pod: Pod, claim: Claim) -> bool:
 
 def references(pod: Pod) -> tuple[object, ...]:
     """All of a pod that decides which claims it has, or will have."""
-    record = pod.annotations.get(names.CLAIMS_ANNOTATION), let_in(pod)
+    record = pod.annotations.get(names.CLAIMS_ANNOTATION), pod.let_in
     at = pod.bound, pod.phase
     return pod.key, pod.claims, pod.generated_claims, pod.scheduling_group, pod.requests, record, at

@@ -11,6 +11,9 @@ MOST_MEMBERS: Final = 100_000
 """No cluster of Kubernetes has as many pods that could start together."""
 LONGEST_NAME: Final = 63
 """As of a label value."""
+_SCOPED: Final = "|"
+NO_SCOPE: Final = _SCOPED
+"""How the key of a gang ends whose members have no owner, and no label that says who belongs together."""
 _SIZE_DIGITS: Final = len(str(MOST_MEMBERS))
 _LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _BETWEEN: Final = _LETTERS | frozenset("-_.")
@@ -37,26 +40,33 @@ def gang_of(
     annotations: Mapping[str, str],
     labels: Mapping[str, str],
     owner: Owner | None,
+    *,
+    let_in: bool,
 ) -> Gang | None:
     """The gang of a pod with these annotations; None unless both are there, and where it belongs to a PodGroup that was made for it.
 
     Pods of one name are one gang only under one controlling owner, or with one group label: replicas of a set do not merge.
     Volcano's controllers make a PodGroup for each owner, or pod, that has none; that one names the queue, and no more.
-    Of a pod that was let in it is the gang on record, whatever became of its labels, its owners and its PodGroup: whoever may
-    change those would cut a gang in half, and an unfinished gang comes before others.
+    Of a pod that was `let_in` it is the gang on record and no other, whatever became of its labels, its owners and its PodGroup:
+    whoever may change those would take members from a gang or a PodGroup, and an unfinished one comes before others. Of a pod
+    that was not, nobody has put anything on record.
     """
     name, size = annotations.get(names.GANG_NAME_ANNOTATION), annotations.get(names.GANG_SIZE_ANNOTATION)
     if name is None or size is None:
         return None
-    recorded = annotations.get(names.GANG_OF_ANNOTATION, "")
-    uid, group = metadata.get("uid"), annotations.get(names.GROUP_NAME_ANNOTATION, "")
-    made = (f"podgroup-{uid}", f"podgroup-{owner.uid}" if owner is not None else "")
-    if group and group not in made and not recorded:
-        return None
-    label = next((labels[key] for key in names.GROUP_LABELS if labels.get(key)), "")
-    scope = label or (owner.uid if owner is not None else "")
     namespace = metadata.get("namespace")
-    key = recorded or f"{namespace if isinstance(namespace, str) and namespace else 'default'}/{name}|{scope}"
+    whose = f"{namespace if isinstance(namespace, str) and namespace else 'default'}/{name}{_SCOPED}"
+    label = next((labels[key] for key in names.GROUP_LABELS if labels.get(key)), "")
+    if let_in:
+        key = annotations.get(names.GANG_OF_ANNOTATION, "")
+        if not key.startswith(whose):
+            return None
+    else:
+        if not _for_its_queue_alone(
+            annotations.get(names.GROUP_NAME_ANNOTATION, ""), metadata.get("uid"), owner
+        ):
+            return None
+        key = f"{whose}{label or (owner.uid if owner is not None else '')}"
     problem = ""
     for annotation, wrong in (
         (names.GANG_NAME_ANNOTATION, name_problem(name)),
@@ -64,6 +74,11 @@ def gang_of(
     ):
         problem = problem or (f"{annotation} {wrong}" if wrong else "")
     return Gang(key, name, 0 if problem else int(size), None if label else owner, problem)
+
+
+def _for_its_queue_alone(group: str, uid: object, owner: Owner | None) -> bool:
+    """Whether a PodGroup, if there is any, is one that Volcano's controllers make for a pod or an owner that has none."""
+    return group in ("", f"podgroup-{uid}", f"podgroup-{owner.uid}" if owner is not None else "")
 
 
 def name_problem(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from core import names
 from core.objects import raw as read
-from core.objects.gang import Gang
+from core.objects.gang import NO_SCOPE, Gang
 from core.objects.owner import Owner, controlling_owner
 
 
@@ -37,6 +37,11 @@ class Group:
     def key(self) -> str:
         """`namespace/name` of a PodGroup, and the key of a gang."""
         return self.gang or f"{self.namespace}/{self.name}"
+
+    @property
+    def unowned_gang(self) -> bool:
+        """Whether it is a gang of pods that nobody owns and no label holds together: their name is all that they share."""
+        return self.gang.endswith(NO_SCOPE)
 
     @property
     def stored(self) -> bool:

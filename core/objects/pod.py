@@ -130,6 +130,11 @@ class Pod:
         return names.GATE in self.gates
 
     @property
+    def let_in(self) -> bool:
+        """Whether the pod has passed our gate. Only the controller writes records, so no tenant can pretend that."""
+        return let_in(self.gates, self.annotations)
+
+    @property
     def bound(self) -> bool:
         """Whether the pod has a node."""
         return self.node_name != ""
@@ -261,8 +266,15 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         scheduled=scheduled_at(metadata, status) if node_name else 0,
         ended=ended_at(status) if phase in _TERMINAL else 0,
         # Whom no gate ever held is no member: nobody waits for it, and it waits for nobody.
-        gang=gang_of(metadata, annotations, labels, owner) if held else None,
+        gang=gang_of(metadata, annotations, labels, owner, let_in=let_in(gates, annotations))
+        if held
+        else None,
     )
+
+
+def let_in(gates: Collection[str], annotations: Mapping[str, str]) -> bool:
+    """Whether a pod with these has passed our gate, see `Pod.let_in`."""
+    return names.GATE not in gates and not names.LET_IN.isdisjoint(annotations)
 
 
 def _deployment(owner: Owner | None, labels: Mapping[str, str]) -> str:

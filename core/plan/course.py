@@ -174,7 +174,7 @@ class Courses:
             if decision is not None:
                 turn.heard((decision,))
                 if isinstance(decision, Lift):
-                    decision = held.lifted(now, decision)
+                    decision = replace(held.lifted(now, decision), beyond=unit.has_tasks)
                 yield from turn.rest(decision)
             elif turn.fifo:
                 turn.undecided_head = True

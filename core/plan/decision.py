@@ -33,6 +33,9 @@ class Lift:
     requirement: NodeRequirement
     lifted: Pod
     spread: Spread | None = None
+    beyond: bool = False
+    """Whether the pod comes to a group that has all that its tasks must have, by what is booked. It is not written before that is
+    stored: should those be refused, or the writer be killed, the group would have others in their places, and start nobody."""
     displaces: bool = False
     """Whether the node of its mGPU shares has enough CPU, memory and places only without pods of a lower priority."""
 

@@ -21,6 +21,7 @@ from core.queues.check import balance_of, chain_problem
 from core.queues.entry import Entry
 from core.queues.group_minimum import minimum_of
 from core.queues.ledger import Ledger
+from core.queues.queue_records import gang_record
 from core.queues.shortfall import (
     card_not_named,
     gang_malformed,
@@ -184,8 +185,7 @@ class Judge:
             records[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
         if together > 1:
             records[names.GANG_ANNOTATION] = str(together)
-        if pod.gang is not None:
-            records[names.GANG_OF_ANNOTATION] = pod.gang.key
+        records |= gang_record(pod)
         room = self._room(entry, card, task)
         displaces = room is not None and room.displaces
         if room is not None and task.led:

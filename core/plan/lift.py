@@ -79,7 +79,8 @@ class Planner:
     def stands(self, lift: Lift) -> bool:
         """Whether a lift that is not written yet may still be: the queue is the same, takes pods in and is within its quota.
 
-        One that was decided for the pod alone may not once the pod has to wait for its PodGroup, or for other members.
+        One that was decided for the pod alone may not once the pod has to wait for its PodGroup, or for other members; nor one
+        beyond what the group's tasks must have, when they do not get that.
 
         What is lifted is counted, so a quota that was cut meanwhile is found here. Never is asked more than when it was
         decided, or the same would be decided and taken back for ever.
@@ -91,6 +92,11 @@ class Planner:
             return False
         if names.GANG_ANNOTATION not in lift.records and not self._judge.goes_alone(seen):
             return False
+        group = self._ledger.group_of(seen) if lift.beyond else None
+        if group is not None:
+            progress = self._ledger.groups.progress(group)
+            if progress.cut or progress.missing_tasks:
+                return False
         # What is booked carries the record already; the pod as it is says which queue it would be decided for now. While its
         # PodGroup is away nobody knows, and others of the gang may have been let in by then.
         known = not seen.group_name or self._ledger.pod_group_of(seen) is not None

@@ -46,8 +46,15 @@ class Unfinished:
     lacking: int
     unbound: Sequence[Pod]
     """The members that hold quota and have no node."""
+    waiting: Pod | None
+    """One of those that wait at our gate, if any does."""
     recorded: bool
     of_tasks: Mapping[str, int]
+
+    @property
+    def concerned(self) -> Sequence[Pod]:
+        """On whom something is said of a gang without a PodGroup: those that hold quota for nothing, else one that waits."""
+        return self.unbound or ([] if self.waiting is None else [self.waiting])
 
     @property
     def rank(self) -> tuple[int, int, str]:
@@ -84,7 +91,7 @@ class _Seen:
     def look(self) -> Steps[None]:
         """Goes through the members."""
         ledger, tally, pace = self._ledger, Tally(), Pace(_IN_ONE_STEP)
-        queue, group, waits = "", None, False
+        queue, group, waiting = "", None, None
         unbound: list[Pod] = []
         for uid in ledger.members_of(self._key):
             if pace.due():
@@ -98,7 +105,7 @@ class _Seen:
             group = group or ledger.group_of(entry.pod)
             # A lift that is tried is none yet, though it is booked.
             if entry.stage is Stage.WAITING or (observed is not None and observed.gated):
-                waits = True
+                waiting = waiting or entry.pod
                 continue
             queue = queue or entry.queue
             if entry.stage is Stage.RESERVED:
@@ -107,13 +114,14 @@ class _Seen:
             return
         progress = tally.progress(minimum_of(group))
         self.cut_short = progress.short
-        if waits or unbound:
+        if waiting is not None or unbound:
             self.gang = Unfinished(
                 group,
                 queue or group.queue,
                 progress.counted,
                 max(progress.missing, sum(progress.missing_tasks.values())),
                 unbound,
+                waiting,
                 recorded=progress.unfinished,
                 of_tasks=progress.missing_tasks,
             )

@@ -59,6 +59,11 @@ class Unit:
         return 1 if self.progress is None else self.progress.minimum.members
 
     @property
+    def has_tasks(self) -> bool:
+        """Whether it is told of which tasks members have to be in."""
+        return self.progress is not None and bool(self.progress.minimum.tasks)
+
+    @property
     def lacks_members(self) -> bool:
         """Whether some members have to be lifted together before any other one is of use."""
         progress = self.progress

@@ -7,7 +7,7 @@ from core.objects import Namespace, Pod, Queue
 from core.queues.access import access_of, may_use, not_allowed
 from core.queues.entry import Entry
 from core.refusal import Refusal
-from core.stage import Stage, let_in
+from core.stage import Stage
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ class AccessBook:
 
 def asks_admission(stage: Stage, pod: Pod) -> bool:
     """Whether a pod is still to be let in: at our gate, or at its bind where no gate of ours holds it."""
-    return stage is Stage.WAITING or (stage is Stage.RESERVED and not let_in(pod))
+    return stage is Stage.WAITING or (stage is Stage.RESERVED and not pod.let_in)
 
 
 def _drop(pairs: dict[str, dict[str, _Pair]], first: str, second: str) -> None:

@@ -11,7 +11,7 @@ from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
 from core.queues.attribution import Attribution
 from core.queues.demand import Demand
-from core.stage import Stage, let_in
+from core.stage import Stage
 
 ShareKey = tuple[str, str]
 """The UID of a pod and the node on which room is booked for it; empty where there is none."""
@@ -42,7 +42,7 @@ class Entry:
         cls, pod: Pod, stage: Stage, attribution: Attribution, demand: Demand, *, allowed: bool = True
     ) -> Self:
         """The entry of a pod that charges this queue with this demand."""
-        granted = assignment_of(pod) is not None if pod.card_name else let_in(pod)
+        granted = assignment_of(pod) is not None if pod.card_name else pod.let_in
         unlifted = stage is Stage.RESERVED and not granted
         wish = _wish(pod, demand, allowed=allowed) if stage is Stage.WAITING else None
         return cls(

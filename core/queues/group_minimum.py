@@ -19,6 +19,9 @@ class Minimum:
 
     members: int
     tasks: Mapping[str, int]
+    afresh: bool = False
+    """Whether members that have ended belong to an earlier run as soon as none of those that were let in is left. Nothing but
+    their name tells pods apart that nobody owns: the next run of the same name would start one by one."""
 
     @property
     def alone(self) -> bool:
@@ -40,7 +43,11 @@ def minimum_of(group: Group | None) -> Minimum:
     if group is None:
         return Minimum(1, {})
     tasks = {task: count for task, count in group.min_task_member.items() if count > 0}
-    return Minimum(max(1, group.min_member), tasks if sum(tasks.values()) <= group.min_member else {})
+    return Minimum(
+        max(1, group.min_member),
+        tasks if sum(tasks.values()) <= group.min_member else {},
+        afresh=group.unowned_gang,
+    )
 
 
 def counts(pod: Pod, stages: Stages) -> bool:
@@ -69,13 +76,16 @@ class Progress:
     """Members that are lifted, bound or have succeeded."""
     admitted: bool
     """Whether one of them has not ended."""
+    cut: bool
+    """Whether fewer are in than were once let in together."""
     unfinished: bool
-    """Whether fewer are in than were once let in together, so that what the group holds is of no use yet.
+    """Whether it is cut, and as many as are lacking make it whole again.
 
-    That is on record. A minimum that is raised afterwards makes no group unfinished: it would come before all others.
+    That is on record. A minimum that is raised afterwards makes no group unfinished, it would come before all others; nor does
+    one whose tasks lack more members than that, for it would come first with some that start nothing.
     """
     short: bool
-    """Whether it is unfinished, or cannot start all the same, and some that were let in have no node.
+    """Whether it is cut, or cannot start and some that were let in have no node.
 
     It cannot when fewer than its minimum were let in one by one, while nobody knew of their PodGroup or by a version without
     such records; and when a task that has a minimum of its own has lost members to it, and others are in beyond theirs.
@@ -168,26 +178,27 @@ class Tally:
 
     def progress(self, minimum: Minimum) -> Progress:
         """How far the group is."""
-        counted, let_in = self.counted.total(), min(minimum.members, max(self.together, default=0))
+        counted = 0 if minimum.afresh and not self.live else self.counted.total()
+        let_in = min(minimum.members, max(self.together, default=0))
         tasks = {
             task: wanted - self.counted[task]
             for task, wanted in minimum.tasks.items()
             if wanted > self.counted[task]
         }
-        # As many as were let in together would not do: others have places that members of these tasks had then.
-        others_beyond = sum(tasks.values()) > max(0, minimum.members - counted)
-        unfinished = not minimum.alone and self.live > 0 and counted < let_in and not others_beyond
-        alone = not self.together and counted < minimum.members
+        lacking = sum(tasks.values())
+        cut = not minimum.alone and self.live > 0 and counted < let_in
+        # As many as were let in together have to do: others may have places that members of these tasks had then.
+        unfinished = cut and lacking <= let_in - counted
+        alone = not minimum.alone and not self.together and counted < minimum.members
+        others_beyond = lacking > max(0, minimum.members - counted)
         missing = max(0, (let_in if unfinished else minimum.members) - counted)
-        cannot_start = (alone and not minimum.alone) or others_beyond
-        if unfinished and sum(tasks.values()) > missing:
-            tasks = {}
         return Progress(
             minimum=minimum,
             counted=counted,
             admitted=self.live > 0,
+            cut=cut,
             unfinished=unfinished,
-            short=unfinished or (self.unbound > 0 and cannot_start),
+            short=cut or (self.unbound > 0 and (alone or others_beyond)),
             missing=missing,
             missing_tasks=tasks,
             possible=self.waiting.total() >= missing

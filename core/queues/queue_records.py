@@ -7,7 +7,7 @@ from core import names
 from core.objects import Pod
 from core.queues.attribution import recorded
 from core.queues.ledger import Ledger
-from core.stage import Stage, Stages, let_in
+from core.stage import Stage, Stages
 
 
 def lacks_queue_record(pod: Pod, stages: Stages) -> bool:
@@ -18,7 +18,7 @@ def lacks_queue_record(pod: Pod, stages: Stages) -> bool:
     if recorded(pod) is not None:
         return False
     stage = stages.of(pod)
-    return stage is Stage.ALLOCATED or (stage is Stage.RESERVED and let_in(pod))
+    return stage is Stage.ALLOCATED or (stage is Stage.RESERVED and pod.let_in)
 
 
 def late_records(pod: Pod, ledger: Ledger) -> dict[str, str]:
@@ -29,10 +29,21 @@ def late_records(pod: Pod, ledger: Ledger) -> dict[str, str]:
     found: dict[str, str] = {}
     if lacks_queue_record(pod, ledger.stages):
         found[names.CHARGED_QUEUE_ANNOTATION] = ledger.fix_queue(pod)
+        found |= gang_record(pod)
     if pod.claims and ledger.stages.of(pod) is Stage.ALLOCATED:
         claims = ledger.devices.late_record(pod)
         found |= {names.CLAIMS_ANNOTATION: claims} if claims else {}
     return found
+
+
+def gang_record(pod: Pod) -> dict[str, str]:
+    """The annotation that says with whom a pod starts that comes past our gate; empty of one that is in no gang of its own.
+
+    Of one that was let in there is one already, or it was in none then.
+    """
+    return (
+        {} if pod.gang is None or pod.gang.problem or pod.let_in else {names.GANG_OF_ANNOTATION: pod.gang.key}
+    )
 
 
 def records_patch(pod: Pod, records: Mapping[str, str]) -> dict[str, Any]:

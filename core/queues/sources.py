@@ -6,7 +6,6 @@ from functools import partial
 from core.index import Index
 from core.objects import Group, Job, Namespace, Pod
 from core.queues.attribution import Attribution, Source, attribute, named_by, owned_by_job, recorded
-from core.stage import let_in
 
 
 class QueueSources:
@@ -61,7 +60,7 @@ class QueueSources:
     def _resolved(self, pod: Pod) -> Attribution:
         group, job = self.pod_group_of(pod), self._job_of(pod)
         # Nobody who came with a node, past gate and bind, is charged to a queue that would not have let them in.
-        chargeable = partial(self._admits, pod.namespace) if pod.bound and not let_in(pod) else bool
+        chargeable = partial(self._admits, pod.namespace) if pod.bound and not pod.let_in else bool
         return attribute(pod, group, job, self._namespaces.get(pod.namespace), self._default, chargeable)
 
     def _admits(self, namespace: str, queue: str) -> bool:

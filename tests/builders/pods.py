@@ -137,6 +137,12 @@ class PodBuilder(Builder):
         )
         return pod.owned_by("Job", owner, api_version="batch/v1") if owner else pod
 
+    def recorded_in_gang(self) -> Self:
+        """On record as a member of the gang that it belongs to now."""
+        gang = self.put("spec", "schedulingGates", value=[{"name": names.GATE}]).view().gang
+        assert gang is not None
+        return self.annotation(names.GANG_OF_ANNOTATION, gang.key)
+
     def task(self, name: str) -> Self:
         return self.annotation(names.TASK_SPEC_ANNOTATION, name)
 

@@ -63,13 +63,18 @@ class OnePlanner(LateWatch):
         self.start()
 
     def decide(self, accepted: Callable[[], bool], *, forget: bool = True) -> bool:
+        """Those beyond what their group must have are written last, and only when all others of it were stored."""
         lifts = [decision for decision in self.planner.decide("q") if isinstance(decision, Lift)]
-        for lift in lifts:
+        lacking = set[str]()
+        for lift in sorted(lifts, key=lambda lift: lift.beyond):
             stored = self.stored.get(lift.pod.uid)
             fresh = stored is not None and stored.resource_version == lift.pod.resource_version
-            if stored is not None and fresh and accepted():
+            waits = lift.beyond and lift.pod.group_key in lacking
+            if stored is not None and fresh and not waits and accepted():
                 self.store(replace(stored, gates=(), annotations={**stored.annotations, **lift.records}))
-            elif forget:
+                continue
+            lacking.add(lift.pod.group_key)
+            if forget:
                 self.ledger.forget(lift.pod.uid)
         return bool(lifts)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.names import GANG_OF_ANNOTATION
 from core.objects.gang import MOST_MEMBERS, name_problem, size_problem
 from tests.builders import a_pod
 from tests.builders.pods import PodBuilder
@@ -91,11 +92,21 @@ def test_half_a_name_one_that_cannot_be_read_and_a_pod_that_asks_for_nothing_are
 
 
 def test_a_member_stays_one_when_it_is_let_in_and_has_ended() -> None:
-    let_in = a_pod("p", namespace="ml").charged("q").in_gang("g", 4)
+    let_in = a_pod("p", namespace="ml").charged("q").in_gang("g", 4).recorded_in_gang()
+    let_in = let_in.put("spec", "schedulingGates", value=[])
     assert let_in.view().group_key == pod().in_gang("g", 4).view().group_key
     assert let_in.phase("Succeeded").view().group_key == let_in.view().group_key
     waiting = pod().in_gang("g", 4).view()
     assert waiting.ungated({}).group_key == waiting.group_key
+
+
+@pytest.mark.parametrize("record", [None, "", "ml/other|uid", "ai/g|uid", "g", "ml/g"])
+def test_who_was_let_in_without_a_gang_of_its_name_on_record_is_in_none(record: str | None) -> None:
+    """By a version before, or as a member of a PodGroup."""
+    let_in = a_pod("p", namespace="ml").charged("q").in_gang("g", 4)
+    if record is not None:
+        let_in = let_in.annotation(GANG_OF_ANNOTATION, record)
+    assert let_in.view().group_key == ""
 
 
 def test_a_podgroup_that_somebody_named_wins_and_one_that_volcano_makes_for_any_owner_does_not() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from core import names
 from core.settings import GateSettings, QuotaSettings, Settings
-from core.stage import Stage, Stages, let_in
+from core.stage import Stage, Stages
 from tests.builders import a_pod
 from tests.builders.pods import PodBuilder
 
@@ -45,7 +45,7 @@ def test_an_unbound_pod_holds_quota_by_our_record_or_because_its_scheduler_may_b
     else:
         expected = Stage.IGNORED
     assert STAGES.of(pod) is expected
-    assert let_in(pod) is (record != "" and OURS not in gates)
+    assert pod.let_in is (record != "" and OURS not in gates)
     assert not STAGES.holds(pod)
 
 
@@ -119,7 +119,7 @@ def test_by_default_every_gate_of_others_comes_first() -> None:
 
 
 def test_what_users_write_under_our_prefix_is_no_record() -> None:
-    assert not let_in(asking(record="cardquota.io/gang-name").view())
+    assert not asking(record="cardquota.io/gang-name").view().let_in
 
 
 def test_the_grace_and_the_deadline_are_read_as_the_api_server_writes_them() -> None:

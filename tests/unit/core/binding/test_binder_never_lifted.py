@@ -132,6 +132,13 @@ class TestNeverLifted:
             answer = binder(ledger).decide(pod.view(), "a")
             assert (granted(answer) == {"A": HUGE}) if fits else refused(answer)
 
+    def test_its_gang_is_put_on_record(self) -> None:
+        member = asking("p").in_gang("g", 2, owner="j")
+        found = given(binder(books(member)), member, "a")
+        assert found[names.GANG_OF_ANNOTATION] == member.view().group_key != ""
+        lifted = asking("p", A=1).charged("q").in_gang("g", 2, owner="j")
+        assert names.GANG_OF_ANNOTATION not in given(binder(books(lifted)), lifted, "a")
+
     def test_the_queue_is_that_of_its_group(self) -> None:
         pod = asking("p").in_group("g")
         ledger = books(pod)

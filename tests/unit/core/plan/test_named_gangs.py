@@ -219,7 +219,7 @@ def _decisions(ledger: Ledger, *pods: PodBuilder) -> list[Hold | Lift]:
 
 def let_in(pod: Pod, together: int, node: str = "a") -> PodBuilder:
     """The pod as it is stored once it was lifted and bound."""
-    bound = member(pod.name).charged("q").assigned({"A": 1}).together(together)
+    bound = member(pod.name).charged("q").assigned({"A": 1}).together(together).recorded_in_gang()
     return bound.put("spec", "schedulingGates", value=[]).bound_to(node) if node else bound
 
 
@@ -237,6 +237,49 @@ def test_succeeded_members_count_and_failed_ones_are_made_anew() -> None:
     failed = let_in(member("m1").view(), 4).phase("Failed")
     running = [let_in(member(f"m{number}").view(), 4) for number in (2, 3)]
     assert decided(ledger, done, failed, *running, member("n4"))[0] == {"n4"}
+
+
+@pytest.mark.parametrize(("owner", "lifted"), [("", 0), (JOB, 3)])
+def test_pods_without_owner_start_anew_once_all_of_their_name_have_ended(owner: str, lifted: int) -> None:
+    """The next run of the same name; of a Job's pods one that is made anew joins those that have done their part."""
+
+    def ended(name: str) -> PodBuilder:
+        done = member(name, owner=owner).charged("q").assigned({"A": 1}).together(4).recorded_in_gang()
+        return done.put("spec", "schedulingGates", value=[]).bound_to("a").phase("Succeeded")
+
+    ledger = books()
+    again = [member(f"n{number}", owner=owner) for number in range(3)]
+    assert len(decided(ledger, *(ended(f"m{number}") for number in range(4)), *again)[0]) == lifted
+    assert len(decided(ledger, member("n3", owner=owner))[0]) == 4 - lifted
+
+
+@pytest.mark.parametrize("forged", ["ml/g|uid-Job-k", "ml/pg", "other/g|x", "ml/g|", "x" * 300])
+def test_what_a_waiting_pod_says_is_on_record_is_not(forged: str) -> None:
+    """Webhook and policies may be away; nothing is on record of a pod that nobody has let in."""
+    lifted, held = decided(
+        books(), *four(count=3), member("m3", owner="k").annotation(names.GANG_OF_ANNOTATION, forged)
+    )
+    assert lifted == set()
+    assert {hold.why.code for hold in held.values()} == {reasons.GANG_INCOMPLETE}
+
+
+def test_a_member_of_a_podgroup_stays_one_though_it_names_a_gang_and_its_owner_changes_to_fit() -> None:
+    """Else whoever may write owner references takes it away, and the PodGroup, cut in half, comes before all others."""
+    ledger = books(4)
+    pods = [pod.in_group("podgroup-mine") for pod in four()]
+    ledger.put_group(a_group("podgroup-mine", namespace="ml").in_queue("q").min_member(4).view())
+    lifts = [found for found in _decisions(ledger, *pods) if isinstance(found, Lift)]
+    assert len(lifts) == 4
+    assert all(names.GANG_OF_ANNOTATION not in lift.records for lift in lifts)
+    for lift in lifts:
+        ledger.put_pod(lift.lifted)
+    mine = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "mine", "controller": True}
+    stored = pods[0].charged("q").assigned({"A": 1}).together(4).put("spec", "schedulingGates", value=[])
+    ledger.put_pod(stored.put("metadata", "ownerReferences", value=[mine]).view())
+    moved = ledger.pod(stored.view().uid)
+    assert moved is not None
+    assert moved.group_key == "ml/podgroup-mine"
+    assert not ledger.groups.unfinished
 
 
 def test_a_gang_with_choices_gets_one_card_where_one_serves_all() -> None:

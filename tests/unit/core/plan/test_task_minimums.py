@@ -106,3 +106,19 @@ def test_as_many_as_were_let_in_together_would_not_do_where_others_are_in_beyond
     assert not ledger.groups.unfinished, "it comes before nobody"
     ledger.put_queue(a_queue("q").cards({"A": 5}).view())
     assert names(lifts(ledger)) == ["v0", "v1"]
+
+
+def test_nor_does_a_minimum_that_was_raised_since_let_one_of_them_in_alone() -> None:
+    group = a_group("g").in_queue("q").min_task("v", 2).min_task("w", 2)
+    held = [lifted(f"w{number}", "w").together(4).bound_to("a") for number in range(3)]
+    lost = [member(f"v{number}", "v", number + 5) for number in range(2)]
+    older = a_pod("older").gpu(1).card("A").in_queue("q").created("2024-01-01T00:00:01Z").priority(1).gated()
+    ledger = books(group.min_member(5), *held, *lost, older, quota=4)
+    assert names(lifts(ledger)) == ["older"]
+    gangs = UnfinishedGangs(ledger, GIVES_BACK, lambda _: 0)
+    finish(gangs.look(0))
+    (gang,) = gangs.take_late(AFTER_S * SECOND)
+    assert "of 5 members that have to start together 3 are in" in unfinished_notice(gang, GIVES_BACK)[1]
+    assert [pod.name for pod in gang.concerned] == ["v0"], "nobody who is in waits for a node"
+    ledger.put_queue(a_queue("q").cards({"A": 6}).view())
+    assert {"v0", "v1"} <= set(names(lifts(ledger)))

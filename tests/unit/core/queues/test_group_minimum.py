@@ -191,7 +191,20 @@ def test_a_gang_that_was_cut_short_is_finished_with_the_tasks_that_it_lacks() ->
 def test_tasks_whose_minimum_was_raised_afterwards_do_not_come_first_with_it() -> None:
     raised = a_group().min_member(6).min_task("ps", 4).min_task("w", 2)
     found = progress_of(raised.view(), [IN.task("w").view()] * 2 + [PS.view()] * 4, STAGES)
-    assert (found.unfinished, found.missing, found.missing_tasks) == (True, 1, {})
+    assert (found.unfinished, found.missing, found.missing_tasks) == (False, 4, {"ps": 4})
+    assert found.short, "one that was let in is gone, and what is left holds quota for nothing"
+
+
+@pytest.mark.parametrize("minimum", [4, 5, 6])
+def test_a_raised_minimum_makes_no_gang_come_first_that_lost_what_a_task_has_to_have(minimum: int) -> None:
+    """Of four three are in, beyond their task's minimum: the one that would make it four again starts nothing."""
+    group = a_group().min_member(minimum).min_task("v", 2).min_task("w", 2)
+    held, lost = POD.together(4).task("w").bound_to("n"), GATED.task("v")
+    found = progress_of(group.view(), [held.view()] * 3 + [lost.view()] * 2, STAGES)
+    assert (found.unfinished, found.missing_tasks, found.short) == (False, {"v": 2}, True)
+    assert found.possible is (minimum < 6)
+    whole = progress_of(group.view(), [held.view()] * 2 + [held.task("v").view(), lost.view()], STAGES)
+    assert (whole.unfinished, whole.missing, whole.missing_tasks) == (True, 1, {"v": 1})
 
 
 @pytest.mark.parametrize(

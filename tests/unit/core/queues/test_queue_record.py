@@ -237,6 +237,16 @@ def test_the_claims_that_a_pod_runs_with_are_put_on_record(pod: PodBuilder, late
     assert late_records(pod.view(), ledger) == late
 
 
+def test_a_pod_that_came_past_the_gate_keeps_its_gang_with_the_record_of_its_queue() -> None:
+    """Else it would be in none from then on, and the others short of one."""
+    past = a_pod("p").gpu(1).card("A").in_gang("g", 2, owner="j").bound_to("n")
+    gang = past.view().group_key
+    assert gang
+    assert late_records(past.view(), books(past)) == {QUEUE: "default", names.GANG_OF_ANNOTATION: gang}
+    before = past.assigned({"A": 1})
+    assert late_records(before.view(), books(before)) == {QUEUE: "default"}, "a version before knew of none"
+
+
 def test_without_the_feature_no_claim_is_put_on_record() -> None:
     ledger = Ledger(Settings.model_validate({"features": {"dra": False}}))
     ledger.devices.put_claim(a_claim("c").exactly("r", CLASS).view())
