@@ -1,9 +1,10 @@
 """What somebody may have meant by a name that is not there."""
 
-import difflib
 from collections.abc import Iterable
 from itertools import islice
 from typing import Final
+
+from core import spelling
 
 _MOST: Final = 20_000
 """Names that are looked at, a second's work; in a larger cluster the answer may be missing, not wrong."""
@@ -11,7 +12,7 @@ _MOST: Final = 20_000
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that is most like this one; empty where none is much like it."""
-    return next(iter(difflib.get_close_matches(name, dict.fromkeys(islice(known, _MOST)), n=1)), "")
+    return spelling.nearest(name, islice(known, _MOST))
 
 
 def instead(name: str, known: Iterable[str]) -> str:

@@ -4,12 +4,11 @@ For people who look at manifests. The API server sends the webhook only what it 
 guess.
 """
 
-import difflib
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from core import names, reasons
+from core import names, reasons, spelling
 from core.cards import expression
 from core.objects import raw as read
 from core.objects.pod_resources import aggregate, extended
@@ -127,13 +126,12 @@ def _nearest(key: str, known: Collection[str]) -> str:
     """The known key that this one may stand for: the same but for its punctuation, or nearly the same."""
     domain = key.partition("/")[0]
     # The last one stays: of two that differ in their domain alone, the one of the same domain.
-    plain = {_plain(one): one for one in sorted(known, key=lambda one: one.partition("/")[0] == domain)}
-    found = difflib.get_close_matches(_plain(key), plain, n=1, cutoff=_CLOSE)
-    return plain[found[0]] if found else ""
+    names_of = {_name(one): one for one in sorted(known, key=lambda one: one.partition("/")[0] == domain)}
+    return names_of.get(spelling.alike(_name(key), names_of, _CLOSE), "")
 
 
-def _plain(key: str) -> str:
-    return "".join(letter for letter in key.partition("/")[2].lower() if letter.isalnum())
+def _name(key: str) -> str:
+    return key.partition("/")[2]
 
 
 def _unread(path: str, key: str, detail: str) -> Hint:

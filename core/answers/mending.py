@@ -1,7 +1,6 @@
 """What else would help: another card, a gate taken away, a queue opened, made, or told to admit the namespace, a group made whole."""
 
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Final
 
 from core import names, reasons
@@ -10,6 +9,7 @@ from core.answers.remedy import Case, Found, Step
 from core.answers.stock import could_hold
 from core.answers.words import counted, listed
 from core.cards.expression import is_excessive, split
+from core.cards.spelling import nearest
 from core.objects import Group, Pod, Queue, group, queue
 from core.queues.access import problem_of
 from core.queues.entry import Entry
@@ -44,8 +44,8 @@ def correct_card(case: Case) -> Found | None:
         return None
     if any(known.resources_of(card) for card in split(pod.card_name)):
         return None
-    near = get_close_matches(pod.card_name, known.cards(), n=1)
-    return _renamed(case, pod, near[0]) if near else None
+    near = next((near for card in split(pod.card_name) if (near := nearest(card, known))), "")
+    return _renamed(case, pod, near) if near else None
 
 
 def _renamed(case: Case, pod: Pod, card: str) -> Found:

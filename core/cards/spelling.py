@@ -1,8 +1,8 @@
 """What somebody may have meant by the name of a card that is not known."""
 
-import difflib
 from functools import lru_cache
 
+from core import spelling
 from core.cards import expression
 from core.cards.inventory import Inventory
 
@@ -23,4 +23,4 @@ def suggestion(cards: str, inventory: Inventory) -> str:
 
 @lru_cache(maxsize=256)
 def _nearest(card: str, known: tuple[str, ...]) -> str:
-    return next(iter(difflib.get_close_matches(card, known, n=1)), "")
+    return spelling.nearest(card, known)

@@ -1,6 +1,5 @@
 """From what a person wrote to `Settings`: aliases, environment, forgiving values, then the strict model."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from core.settings import aliases, crossquota
 from core.settings import environment as variables
 from core.settings.model import Settings
 from core.settings.values import WRITTEN
+from core.spelling import nearest
 from core.violations import show
 
 _SECTIONS: Final = frozenset(field.serialization_alias for field in Settings.model_fields.values())
@@ -121,5 +121,5 @@ def _suggestion(path: tuple[str, ...]) -> str:
             return ""
         model = inner
     known = [field.serialization_alias or "" for field in model.model_fields.values()]
-    near = difflib.get_close_matches(path[-1], known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest(path[-1], known)
+    return f"; did you mean {near}?" if near else ""
