@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output, selection
+from cli import card_warnings, cluster, config, output, selection
 
 if TYPE_CHECKING:
     from core.cards.inventory import Inventory
@@ -52,10 +52,7 @@ def run(options: argparse.Namespace) -> int:
     chosen.tell()
     for node in chosen.shown.values():
         inventory.put(node)
-        for note in inventory.notes(node.name):
-            print(f"warning: node {node.name}: {output.printable(note)}", file=sys.stderr)
-    for note in inventory.conflict_notes():
-        print(f"warning: {output.printable(note)}", file=sys.stderr)
+    card_warnings.tell(inventory, chosen.shown)
     for card, name in twofold(inventory.cards(), inventory, classes, settings.cards.equivalents):
         print(
             f"warning: card {output.printable(card)} and DeviceClass {name} may be the same devices; "

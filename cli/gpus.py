@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cli import cluster, config, output, selection, watching
+from cli import card_warnings, cluster, config, output, selection, watching
 
 if TYPE_CHECKING:
     from core.objects import Node, Pod
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Shows for each node with cards how much of them is in use, and by which pods: whole cards and their shares by name, mGPU cards one by
 one, in hundredths of a card and MiB. Counted are pods that have the node; `cardquota queues` shows what is promised besides.
+Accelerators that give no card, and labels that cannot be true, are told as warnings, as by `cardquota cards`.
 """
 _EPILOG = """\
 examples:
@@ -67,12 +68,27 @@ def _print(options: argparse.Namespace) -> None:
     }
     chosen = selection.of_nodes(options, state, found)
     chosen.tell()
+    card_warnings.tell(ledger.inventory, _asked_about(options, ledger))
     if options.output in {"json", "yaml"}:
         output.print_document(options.output, {"nodes": chosen.shown})
     elif options.output == "name":
         output.print_names(chosen.shown, "node")
     else:
         print(output.table(_HEADER, list(_rows(chosen.shown, None if options.output == "wide" else _PODS))))
+
+
+def _asked_about(options: argparse.Namespace, ledger: "Ledger") -> list[str]:
+    """The nodes that the options ask for, in the table or not: one that shows no card may have accelerators."""
+    matches = selection.matcher(options)
+    return [
+        name
+        for name, node in sorted(ledger.nodes.items())
+        if matches(node.labels)
+        and (
+            options.namespace is None
+            or any(pod.namespace == options.namespace for pod in ledger.pods_on(name))
+        )
+    ]
 
 
 def _namespaces(node: Mapping[str, Any]) -> set[str]:

@@ -71,6 +71,40 @@ def test_json_has_all_of_it(run: Run, state: Path) -> None:
     }
 
 
+UNNAMED = a_node("x").label("pool", "new").allocatable("nvidia.com/gpu", 4)
+TOLD = "warning: node x: nvidia.com/gpu is offered and gives no card, so no card quota counts it: "
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), True),
+        (("-o", "json"), True),
+        (("--limit", "1"), True),
+        (("-l", "pool=new"), True),
+        (("-l", "pool=old"), False),
+        (("-n", "ml"), True),
+        (("-n", "others"), False),
+    ],
+)
+def test_accelerators_that_give_no_card_are_told_as_by_cards(
+    run: Run, tmp_path: Path, options: tuple[str, ...], told: bool
+) -> None:
+    """Of the nodes that are asked for; they have no row of their own."""
+    path = tmp_path / "state.json"
+    objects = [WHOLE, UNNAMED, a_pod("runs").gpu(1).bound_to("x")]
+    path.write_text(
+        json.dumps({"kind": "List", "apiVersion": "v1", "items": [one.build() for one in objects]})
+    )
+    outcome = run("gpus", "--state", path, *options)
+    lines = [line for line in outcome.err.splitlines() if line.startswith("warning: ")]
+    assert (len(lines), outcome.status) == (1 if told else 0, 0)
+    assert all(line.startswith(TOLD) for line in lines)
+    if "-n" not in options:
+        also = run("cards", "--state", path, *options).err.splitlines()
+        assert lines == [line for line in also if line.startswith("warning: node ")] or "--limit" in options
+
+
 @pytest.mark.parametrize(
     ("used", "whole", "shown"),
     [
