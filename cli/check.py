@@ -121,7 +121,7 @@ class Bundle:
         from core.violations import Findings
 
         settings = self.cluster.settings
-        guesses = near_misses.hints(found.group, found.kind, found.raw, settings, offline=self.offline)
+        guesses = near_misses.hints(found.group, found.kind, found.raw, settings)
         request = admission.creation_of(found.raw, self.rules)
         if request is None:
             return Findings(hints=guesses)

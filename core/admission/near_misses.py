@@ -53,17 +53,13 @@ _READ: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 _QUEUE_SECTIONS: Final = (("capability",), ("deserved",), ("guarantee", "resource"))
 
 
-def hints(group: str, kind: str, raw: Mapping[str, Any], settings: Settings, *, offline: bool) -> list[Hint]:
-    """The near misses of one object, the first few. `offline`: no nodes are known, so names have to do for cards."""
+def hints(group: str, kind: str, raw: Mapping[str, Any], settings: Settings) -> list[Hint]:
+    """The near misses of one object, the first few."""
     what, kinds = (group, kind), kinds_with(settings.workloads)
     found = (
         *_keys(what, raw, kinds),
         *(_capability(raw) if what == _QUEUE else ()),
-        *(
-            hint
-            for place, pod in pods_of(group, kind, raw, kinds)
-            for hint in _pod(place, pod, settings, offline=offline)
-        ),
+        *(hint for place, pod in pods_of(group, kind, raw, kinds) for hint in _pod(place, pod, settings)),
     )
     return list(islice(dict.fromkeys(found), _TOLD))
 
@@ -150,31 +146,17 @@ def _capability(queue: Mapping[str, Any]) -> Iterator[Hint]:
 # -- pods --------------------------------------------------------------------------------------------------------
 
 
-def _pod(prefix: str, pod: Mapping[str, Any], settings: Settings, *, offline: bool) -> Iterator[Hint]:
-    """A card without a resource, and, as far as the name of the resource tells, a resource without a card."""
+def _pod(prefix: str, pod: Mapping[str, Any], settings: Settings) -> Iterator[Hint]:
+    """A card without a resource."""
     if not settings.features.cards:
         return
     spec = read.mapping(pod, "spec")
-    resources = extended(aggregate(spec, "requests"))
     card = read.texts(pod, "metadata", "annotations").get(names.CARD_NAME_ANNOTATION)
-    if card and not resources and not _asks_zero(spec):
+    if card and not extended(aggregate(spec, "requests")) and not _asks_zero(spec):
         detail = f"card {show(card)} needs its resource, such as nvidia.com/gpu, in the limits of a container"
         yield Hint(reasons.CARD_RESOURCE_MISSING, f"{prefix}spec.containers", detail)
-    policy = settings.cards.pods_without_card_name
-    likely = sorted(resource for resource in resources if _looks_like_card(resource, settings))
-    if not card and likely and offline and policy in ("warn", "deny"):
-        path = child(f"{prefix}metadata.annotations", names.CARD_NAME_ANNOTATION)
-        detail = f"{', '.join(likely)} is asked for without a card name, so no card quota counts it"
-        yield Hint(reasons.CARD_NAME_MISSING, path, detail)
 
 
 def _asks_zero(spec: Mapping[str, Any]) -> bool:
     """Whether an extended resource is there with an amount of 0: somebody has thought of it."""
     return any("/" in resource for resource in aggregate(spec, "requests"))
-
-
-def _looks_like_card(resource: str, settings: Settings) -> bool:
-    """By its name alone: the usual endings. What stands for a share is known without nodes, and judged as in the cluster."""
-    if resource in settings.cards.resources.values() or expression.stands_for_share(resource):
-        return False
-    return resource.rpartition("/")[2].lower() in ("gpu", "npu", "ppu", "mlu", "dcu", "gcu", "xpu")

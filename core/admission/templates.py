@@ -55,7 +55,12 @@ def judge_asked(draft: Draft, context: Context, found: Findings) -> Destination 
         seen, policy = context.view.inventory, settings.cards.pods_without_card_name
         known = context.inventory if seen is None else seen
         served = card_rules.judge(
-            draft, inventory=known, complete=seen is not None, policy=policy, found=found
+            draft,
+            inventory=known,
+            complete=seen is not None,
+            policy=policy,
+            found=found,
+            is_device=context.is_device,
         )
     if draft.mgpu and features.mgpu and (ours or (not draft.prefix and draft.spec.get("nodeName"))):
         mgpu_rules.judge(draft, settings.mgpu, found)

@@ -4,6 +4,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from core import names
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
 from core.objects import Namespace, Queue
@@ -43,3 +44,11 @@ class Context:
         """The cards of the nodes; without the view of them, what the settings and the names of shares tell."""
         known = self.view.inventory
         return Inventory.of(self.settings) if known is None else known
+
+    def is_device(self, resource: str) -> bool:
+        """Whether an extended resource is, or may be, one that a DeviceClass serves: while they are not known, any may be."""
+        if not self.settings.features.dra:
+            return False
+        classes = self.view.serving
+        named = resource.startswith(names.DEVICE_CLASS_RESOURCE_PREFIX)
+        return named or classes is None or classes.serving(resource) is not None

@@ -4,13 +4,14 @@ All rules look at the object alone, and at what the nodes say about card names; 
 object that is refused would be refused at any other time as well.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from core import names, quantity, reasons
 from core.cards import expression
+from core.cards.accelerators import looks_like_accelerator
 from core.cards.inventory import Inventory
 from core.cards.spelling import nearest
 from core.objects.draft import Draft
@@ -23,14 +24,21 @@ _UNKNOWN_LISTED: Final = 8
 
 
 def judge(
-    draft: Draft, *, inventory: Inventory, complete: bool, policy: str, found: Findings
+    draft: Draft,
+    *,
+    inventory: Inventory,
+    complete: bool,
+    policy: str,
+    found: Findings,
+    is_device: Callable[[str], bool] = lambda _resource: False,
 ) -> Mapping[str, frozenset[str]]:
     """Adds everything that is wrong with the cards of a pod or template, and what is worth a hint.
 
     Returns the cards that it may get and the resources of each; none where it names no card, or none that could be.
 
     `complete`: the inventory has seen all nodes, so that a card which is not in it is unknown; otherwise only the settings and
-    the names tell about cards. `policy` is the setting for pods that name no card.
+    the names tell about cards. `policy` is the setting for pods that name no card. `is_device` tells of a resource whether a
+    DeviceClass may serve it.
     """
     annotations = draft.annotations
     if names.ASSIGNED_ANNOTATION in annotations:
@@ -43,7 +51,8 @@ def judge(
         found.hints.append(Hint(reasons.CARD_NAME_MISSPELT, path, detail))
     cards, served = draft.cards, dict[str, frozenset[str]]()
     if not cards:
-        _unnamed(draft, inventory, policy, found)
+        if not _unnamed(draft, inventory, policy, found) and (policy != "infer" or complete):
+            _unnamed_and_unknown(draft, policy, is_device, found)
         return served
     if not draft.prefix and draft.spec.get("nodeName"):
         _preset_node(draft, found)
@@ -163,11 +172,11 @@ def _did_you_mean(card: str, inventory: Inventory) -> str:
     return f"; did you mean {near}?" if near else ""
 
 
-def _unnamed(draft: Draft, inventory: Inventory, policy: str, found: Findings) -> None:
-    """A pod that asks for a card's resource without naming a card: no card quota counts it."""
+def _unnamed(draft: Draft, inventory: Inventory, policy: str, found: Findings) -> bool:
+    """A pod that asks for a card's resource without naming a card: no card quota counts it. Whether it asks for any."""
     asked = inventory.cards_among(draft.requests | draft.limits)
     if not asked:
-        return
+        return False
     if policy == "infer":
         if len(asked) > 1:
             several = f"{', '.join(asked)} are asked for: one card can be inferred, not several"
@@ -175,9 +184,24 @@ def _unnamed(draft: Draft, inventory: Inventory, policy: str, found: Findings) -
         elif not draft.prefix and draft.spec.get("nodeName"):
             # The gate holds it; one that has its node already, no gate can hold.
             _preset_node(draft, found)
-        return
+        return True
     such_as = _such_as(asked[min(asked)])
     _uncounted(draft, policy, f"{', '.join(asked)} is asked for without a card name{such_as}", found)
+    return True
+
+
+def _unnamed_and_unknown(
+    draft: Draft, policy: str, is_device: Callable[[str], bool], found: Findings
+) -> None:
+    """The same of resources that stand for cards by their names alone: no node shows which, or nodes are not known.
+
+    That is a guess, and of a node without labels nobody could name the card, so nothing is refused for it.
+    """
+    amounts = draft.requests | draft.limits
+    likely = sorted(one for one in amounts if amounts[one] > 0 and looks_like_accelerator(one))
+    asked = [one for one in likely if one not in names.MGPU_RESOURCES and not is_device(one)]
+    if asked and policy != "ignore":
+        _uncounted(draft, "warn", f"{', '.join(asked)} is asked for without a card name", found)
 
 
 def _uncovered(

@@ -219,13 +219,24 @@ class TestPodsWithoutCardName:
     def test_other_pods_are_left_alone(self, pod: PodBuilder) -> None:
         assert judged(pod, pods_without_card_name="deny") == Findings()
 
-    def test_without_the_view_only_shares_and_settings_tell_what_a_card_is(self) -> None:
-        assert judged(a_pod().gpu(1), offline=True) == Findings()
-        assert codes(judged(a_pod().gpu(1), offline=True, resources={"A": GPU}))[1] == [
-            reasons.CARD_NAME_MISSING
-        ]
+    def test_without_the_view_only_shares_and_settings_tell_for_certain_what_a_card_is(self) -> None:
+        """What else is called like one is warned about, and never refused."""
         shared = a_pod().limit("nvidia.com/gpu.shared", 1)
-        assert codes(judged(shared, offline=True))[1] == [reasons.CARD_NAME_MISSING]
+        for pod, resources in ((a_pod().gpu(1), {"A": GPU}), (shared, {}), (a_pod().gpu(1), {})):
+            assert codes(judged(pod, offline=True, resources=resources)) == ([], [reasons.CARD_NAME_MISSING])
+            certain = resources or pod is shared
+            denied = codes(judged(pod, offline=True, resources=resources, pods_without_card_name="deny"))
+            missing = [reasons.CARD_NAME_MISSING]
+            assert denied == ((missing, []) if certain else ([], missing))
+        ignored = judged(a_pod().gpu(1), offline=True, pods_without_card_name="ignore")
+        assert ignored == Findings()
+
+    @pytest.mark.parametrize("resource", ["cambricon.com/mlu", "example.com/xpu", "amd.com/gpu"])
+    def test_accelerators_of_which_no_node_shows_a_card_are_warned_about(self, resource: str) -> None:
+        """The nodes are known, and none of them says which card it is."""
+        for policy in ("warn", "deny", "infer"):
+            found = judged(a_pod().limit(resource, 1), pods_without_card_name=policy)
+            assert codes(found) == ([], [reasons.CARD_NAME_MISSING]), policy
 
 
 class TestCardsBesideTheNamedOne:
