@@ -213,12 +213,16 @@ def _span(seconds: int) -> str:
     return f"{seconds} s"
 
 
+_VAIN: Final = "that is told for the reason; nothing that was tried lifts the pod by itself"
+_UNTRIED: Final = "that is told for the reason; whether it lifts the pod was not tried"
+
+
 def _help(report: Mapping[str, Any]) -> Iterator[str]:
     found = report.get("help")
     if not found:
-        passed = report.get("illLabelled")
-        mend = f"mend what is said of node {passed[0]['node']}; else " if passed else ""
-        yield f"What would help: {mend}{report['remedy']}"
+        yield f"What would help: {report['remedy']}"
+        if "beyondNodes" not in report:
+            yield f"  ({_VAIN if report.get('allTried') else _UNTRIED})"
         return
     yield "What would help (each was tried, and lifts the pod; the smallest first):"
     for number, remedy in enumerate(found, 1):

@@ -10,10 +10,12 @@ from core.answers.holders import Holder, holders_of, holders_on_nodes
 from core.answers.ill_labelled import IllLabelled, ill_labelled
 from core.answers.line import Place, place_of, unit_of
 from core.answers.mending import correct_card, mend_group, mend_queue, name_another_card, take_gates
+from core.answers.mending_nodes import mend_nodes
 from core.answers.raising import QUOTA, raise_quota
 from core.answers.remedy import Finder, Remedy, remedies
 from core.answers.shortage import Figure, counted, shortest_for, shortest_level
 from core.answers.stock import Beyond, Stock, beyond_nodes, stock_of
+from core.answers.way_out import way_out
 from core.answers.whatif import Change, WhatIf
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
@@ -32,6 +34,7 @@ ROUTES: Final[Mapping[str, tuple[Finder, ...]]] = {
     "card": (*_MENDS, name_another_card),
     "raise": (*_MENDS, raise_quota, end_pods),
     "end": (*_MENDS, end_pods),
+    "node": (*_MENDS, mend_nodes, raise_quota),
     "line": (leave_line, *_MENDS, raise_quota, end_pods),
 }
 """Ways to a lift: what stands in the way on each is taken away by the first of its means that can."""
@@ -57,6 +60,8 @@ class Explanation:
     """Set where no node could ever hold the pod."""
     ill_labelled: tuple[IllLabelled, ...]
     """Of a pod that waits."""
+    way_out: str
+    """What is told with the reason, for whom nothing that was tried would help; empty for one that does not wait."""
     remedies: tuple[Remedy, ...]
     all_tried: bool
     """Whether everything was tried that might help."""
@@ -149,6 +154,7 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         stock=stock,
         beyond_nodes=beyond,
         ill_labelled=tuple(ill_labelled(ledger, entry.pod)) if hold is not None else (),
+        way_out=way_out(ledger, entry, hold),
         remedies=tuple(found),
         all_tried=complete,
     )

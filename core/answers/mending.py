@@ -16,6 +16,7 @@ from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 
 _CARDS: Final = 8
+_READ: Final = 120
 
 
 def name_another_card(case: Case) -> Found | None:
@@ -56,9 +57,14 @@ def _renamed(case: Case, pod: Pod, card: str) -> Found:
     )
     change = case.change.pod(*changed)
     rest = f", on all {counted(len(alike), 'pod')} of the group" if len(alike) > 1 else ""
-    text = f"name {card} instead of {pod.card_name}: {names.CARD_NAME_ANNOTATION}={card}{rest}"
+    text = f"name {card} instead of {_short(pod.card_name)}: {names.CARD_NAME_ANNOTATION}={card}{rest}"
     step = Step("card", text, object=f"Pod {pod.key}", key=card)
     return Found((step,), change, case.outcome(change))
+
+
+def _short(cards: str) -> str:
+    """An expression as people want to read it again."""
+    return cards if len(cards) <= _READ else f"{cards[:_READ]}..."
 
 
 def take_gates(case: Case) -> Found | None:

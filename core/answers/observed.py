@@ -12,6 +12,7 @@ from core.answers.ill_labelled import ill_labelled_in_steps
 from core.answers.line import place_among, unit_among
 from core.answers.shortage import counted, shortest_for
 from core.answers.stock import beyond_nodes, stock_in_steps
+from core.answers.way_out import way_out
 from core.plan.decision import Hold
 from core.plan.units import units_of
 from core.queues.ledger import Ledger
@@ -61,6 +62,7 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
         stock=tuple(stock),
         beyond_nodes=beyond_nodes(ledger, entry),
         ill_labelled=tuple(ill),
+        way_out=way_out(ledger, entry, hold),
         remedies=(),
         all_tried=False,
     )

@@ -53,7 +53,7 @@ def of_pod(found: Explanation) -> dict[str, Any]:
             "reason": why.code,
             "message": why.message,
             "meaning": why.meaning,
-            "remedy": why.remedy,
+            "remedy": found.way_out,
         }
     return report
 

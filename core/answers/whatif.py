@@ -5,10 +5,10 @@ The same passes in the same order decide that decide in the cluster, so what is 
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from core.objects import Group, Pod, Queue
+from core.objects import Group, Node, Pod, Queue
 from core.plan.decision import Hold
 from core.plan.lift import Planner
 from core.plan.offline import decisions
@@ -21,13 +21,14 @@ TRIES: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Objects as they would be: queues and groups that are changed or new, pods that are changed, and pods that are gone."""
+    """Objects as they would be: queues and groups that are changed or new, pods and nodes that are changed, and pods that are gone."""
 
     queues: Mapping[str, Queue]
     groups: Mapping[str, Group]
     pods: Mapping[str, Pod]
     gone: frozenset[str] = frozenset()
     """By UID, as `pods` are."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
 
     @classmethod
     def none(cls) -> "Change":
@@ -36,19 +37,23 @@ class Change:
 
     def queue(self, queue: Queue) -> "Change":
         """With this queue as well."""
-        return Change({**self.queues, queue.name: queue}, self.groups, self.pods, self.gone)
+        return replace(self, queues={**self.queues, queue.name: queue})
 
     def group(self, group: Group) -> "Change":
         """With this PodGroup as well."""
-        return Change(self.queues, {**self.groups, group.key: group}, self.pods, self.gone)
+        return replace(self, groups={**self.groups, group.key: group})
 
     def pod(self, *pods: Pod) -> "Change":
         """With these pods, waiting ones, as well."""
-        return Change(self.queues, self.groups, {**self.pods, **{pod.uid: pod for pod in pods}}, self.gone)
+        return replace(self, pods={**self.pods, **{pod.uid: pod for pod in pods}})
 
     def without(self, *uids: str) -> "Change":
         """Without these pods."""
-        return Change(self.queues, self.groups, self.pods, self.gone | frozenset(uids))
+        return replace(self, gone=self.gone | frozenset(uids))
+
+    def node(self, *nodes: Node) -> "Change":
+        """With these nodes, which are there, as well."""
+        return replace(self, nodes={**self.nodes, **{node.name: node for node in nodes}})
 
 
 class SpentError(Exception):
@@ -72,7 +77,10 @@ class WhatIf:
         queues = {name: ledger.queues.get(name) for name in change.queues}
         groups = {key: ledger.group(key) for key in change.groups}
         pods = {uid: ledger.as_stored(uid) for uid in (*change.pods, *change.gone)}
+        nodes = [ledger.nodes[name] for name in change.nodes]
         try:
+            for node in change.nodes.values():
+                ledger.put_node(node)
             for queue in change.queues.values():
                 ledger.put_queue(queue)
             for group in change.groups.values():
@@ -86,6 +94,8 @@ class WhatIf:
             yield
         finally:
             ledger.forget_all()
+            for old_node in nodes:
+                ledger.put_node(old_node)
             for name, old_queue in queues.items():
                 if old_queue is None:
                     ledger.drop_queue(name)

@@ -9,7 +9,7 @@ from typing import Final, Self
 from core.cards.alarms import Alarm
 from core.cards.discovery import CardStock, Labels, NodeCards, discover
 from core.cards.expression import resources_by_name, stands_for_share
-from core.cards.vendor import Vendor
+from core.cards.vendor import Vendor, generic
 from core.cards.vendors import VENDORS, table_of
 from core.objects import Node
 from core.settings import Settings
@@ -55,6 +55,10 @@ class Inventory:
     def discovered(self, node: Node) -> NodeCards:
         """The cards of a node in this state, whether or not it was taken in."""
         return discover(node, self._overrides, self._table)
+
+    def row_of(self, label: str) -> Vendor | None:
+        """The row of the table of vendors by which a product label is read; None where none reads it."""
+        return next((row for row in self._table if label in row.products), None) or generic(label)
 
     def drop(self, name: str) -> frozenset[str]:
         """Takes out a node; one that is not there is no error. Returns the cards for which other resources are known now."""
