@@ -1,30 +1,20 @@
 """What the real processes show while pods come, wait, run and end; and a real Prometheus that reads it."""
 
-import json
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
 import pytest
-import yaml
 
 from hack import metrics_reference
-from hack.controlplane import wait_for
+from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
-from hack.controlplane.ports import free_ports
 from hack.dashboards import DASHBOARDS
 from hack.install import Installation
-from hack.installation.rendering import CHART
+from hack.prometheus import Api, running
+from hack.toolchain import prometheus
 from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.manifests import card_pod, queue, share_pod
 
-ALERTS = CHART / "monitoring" / "alerts.yaml"
 _FAMILY = re.compile(r"^# TYPE (?P<name>\S+) (?P<kind>\S+)$", re.MULTILINE)
 _OF_PYTHON = ("python_", "process_")
 _QUIET = {
@@ -75,79 +65,27 @@ def test_nothing_is_exposed_that_the_reference_does_not_name(
         assert len(shown) > 20
 
 
-class Prometheus:
-    """A real one that reads both processes each half second, with the alerts of the chart."""
-
-    def __init__(self, binary: str, folder: Path, installation: Installation) -> None:
-        (port,) = free_ports(1)
-        self.address = f"127.0.0.1:{port}"
-        self._log = (folder / "log").open("w")
-        scraped = [
-            {
-                "targets": [installation.metrics_address(component)],
-                "labels": {"component": component, "pod": f"{component}-0"},
-            }
-            for component in ("webhook", "controller")
-        ]
-        settings = {
-            "global": {"scrape_interval": "500ms", "evaluation_interval": "1s"},
-            "rule_files": [str(ALERTS)],
-            "scrape_configs": [{"job_name": "cardquota-metrics", "static_configs": scraped}],
-        }
-        (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
-        self._process = subprocess.Popen(
-            [
-                binary,
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address={self.address}",
-            ],
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-        )
-
-    def close(self) -> None:
-        self._process.terminate()
-        self._process.wait(20)
-        self._log.close()
-
-    def ask(self, path: str, **query: str) -> Any:
-        """What its API answers; nothing while it is not there yet."""
-        try:
-            with urlopen(f"http://{self.address}/api/v1/{path}?{urlencode(query)}", timeout=5) as answer:
-                return json.load(answer)["data"]
-        except OSError:
-            return {}
-
-    def instant(self, query: str) -> list[tuple[dict[str, str], float]]:
-        """The series of a query now."""
-        found = self.ask("query", query=query).get("result", [])
-        return [(one["metric"], float(one["value"][1])) for one in found]
-
-
 @pytest.fixture
-def prometheus(installation: Installation, tmp_path: Path) -> Iterator[Prometheus]:
-    found = shutil.which("prometheus", path=f"{os.environ.get('PROMETHEUS_ASSETS', '')}:{os.environ['PATH']}")
-    if found is None:
-        pytest.skip("there is no prometheus on the PATH or in PROMETHEUS_ASSETS")
-    running = Prometheus(found, tmp_path, installation)
-    yield running
-    running.close()
+def scraped(control_plane: ControlPlane, installation: Installation) -> Iterator[Api]:
+    """A Prometheus that reads both processes each half second, with the alerts of the chart."""
+    if prometheus.find("prometheus") is None:
+        pytest.skip(prometheus.MISSING.format("prometheus"))
+    with running(control_plane, installation) as api:
+        yield api
 
 
-def test_every_panel_shows_the_story_and_no_alert_fires(
-    cluster: Cluster, prometheus: Prometheus, story: Story
-) -> None:
+def test_every_panel_shows_the_story_and_no_alert_fires(cluster: Cluster, scraped: Api, story: Story) -> None:
     cluster.finish(story.running[0])
     mine = f'queue_name="{story.queue}"'
 
     def shows(query: str) -> float:
-        return sum(value for _, value in prometheus.instant(query))
+        return sum(value for _, value in scraped.instant(query))
 
     wait_for("the next one is let in", lambda: len(cluster.gated()) == 2)
     wait_for("it is scraped", lambda: shows(f"volcano_queue_card_request{{{mine}}}") == 4)
-    wait_for("rates have two values", lambda: prometheus.instant("rate(cardquota_lifts_total[5m])") != [])
-    assert shows(f'cardquota_queue_card_used{{{mine},kind="online"}}') == 2
+    wait_for("rates have two values", lambda: scraped.instant("rate(cardquota_lifts_total[5m])") != [])
+    online = f'cardquota_queue_card_used{{{mine},kind="online"}}'
+    wait_for("the next one too", lambda: shows(online) == 2)
     assert shows(f'cardquota_queue_card_used{{{mine},kind="offline"}}') == 0
     assert shows(f'cardquota_cards{{card="{story.card}"}}') == 4
     assert 0 < shows(f"time() - cardquota_queue_oldest_waiting_timestamp_seconds{{{mine}}}") < 300
@@ -155,10 +93,7 @@ def test_every_panel_shows_the_story_and_no_alert_fires(
     for dashboard in DASHBOARDS:
         for panel in dashboard.panels:
             for query, _ in panel.queries:
-                asked = query.replace("$queue", ".*")
-                answer = prometheus.ask("query", query=asked)
-                assert "result" in answer, asked
-                if not answer["result"]:
+                if not scraped.instant(query.replace("$queue", ".*")):
                     empty.add(panel.title)
     assert empty <= _QUIET
     waiting = next(
@@ -168,9 +103,9 @@ def test_every_panel_shows_the_story_and_no_alert_fires(
         for query, _ in panel.queries
     )
     by_card = {
-        labels["card"]: value for labels, value in prometheus.instant(waiting.replace("$queue", story.queue))
+        labels["card"]: value for labels, value in scraped.instant(waiting.replace("$queue", story.queue))
     }
     assert by_card == {story.card: 2}
-    rules = [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]
+    rules = [rule for group in scraped.ask("rules")["groups"] for rule in group["rules"]]
     assert {rule["health"] for rule in rules} <= {"ok", "unknown"}
     assert [rule["name"] for rule in rules if rule["state"] == "firing"] == []

@@ -1,8 +1,6 @@
 """Every alert fires when it should, and does not when it should not: as Prometheus' own tool computes it."""
 
 import json
-import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hack.toolchain import prometheus
 from tests.unit.docs.test_monitoring import ALERTS, ROOT
 
 FILE = ROOT / "charts" / "cardquota" / "monitoring" / "alerts.yaml"
@@ -104,11 +103,11 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def promtool() -> str:
-    """Prometheus' own tool, from the folder that PROMETHEUS_ASSETS names or from the PATH."""
-    found = shutil.which("promtool", path=f"{os.environ.get('PROMETHEUS_ASSETS', '')}:{os.environ['PATH']}")
+    """Prometheus' own tool."""
+    found = prometheus.find("promtool")
     if found is None:
-        pytest.skip("there is no promtool on the PATH or in PROMETHEUS_ASSETS")
-    return found
+        pytest.skip(prometheus.MISSING.format("promtool"))
+    return str(found)
 
 
 def test_every_alert_has_its_case() -> None:
