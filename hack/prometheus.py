@@ -9,7 +9,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 
-from hack.controlplane import ControlPlane
+from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.ports import free_ports
 from hack.install import Installation
 from hack.installation.rendering import CHART
@@ -65,6 +65,10 @@ class Api:
             for one in found["result"]
         ]
 
+    def scraped_since(self, moment: float) -> bool:
+        """Whether it has read both processes since a moment, in seconds since 1970."""
+        return len(self.instant(f"timestamp(up == 1) > {moment}")) == len(_SCRAPED)
+
 
 def _told(error: HTTPError) -> str:
     try:
@@ -96,6 +100,8 @@ def running(plane: ControlPlane, installation: Installation, *, every: str = "50
         ready=lambda: _answers(api),
     )
     try:
+        # It takes some seconds to look at its targets for the first time.
+        wait_for("both processes are scraped", lambda: api.scraped_since(0.0))
         yield api
     finally:
         process.stop()

@@ -8,14 +8,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from hack.controlplane import ApiError, ControlPlane, ManagedProcess, ProcessError, WaitError, nodes
+from hack import prometheus
+from hack.controlplane import ApiError, ControlPlane, ManagedProcess, ProcessError, WaitError, nodes, wait_for
 from hack.demo import story
 from hack.demo.shell import DemoError, Shell
 from hack.demo.terminal import Terminal, wants_colour
 from hack.install import Installation
 from hack.installation.rendering import RenderError
+from hack.panels import __main__ as panels
+from hack.panels.dashboard import PanelError
+from hack.prometheus import QueryError
 from hack.toolchain import BINARIES, Store, ToolchainError, to_stream
 
 MANIFESTS = Path(__file__).with_name("manifests")
@@ -27,6 +32,8 @@ _SETUP_ERRORS = (
     WaitError,
     ApiError,
     RenderError,
+    QueryError,
+    PanelError,
     OSError,
     subprocess.SubprocessError,
 )
@@ -53,11 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m hack.demo", description="Plays the main story on a local control plane."
     )
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
+    parser.add_argument(
+        "--pictures",
+        metavar="DIR",
+        type=Path,
+        help="have a local Prometheus watch, and draw the dashboards' panels of the story",
+    )
     options = parser.parse_args(arguments)
     terminal = Terminal(sys.stdout, colour=wants_colour(sys.stdout, os.environ))
     try:
         Store().ensure(BINARIES, to_stream())
-        play(terminal, keep=options.keep)
+        play(terminal, keep=options.keep, pictures=options.pictures)
     except DemoError:
         return 1  # said where it happened, while there was something to show
     except BrokenPipeError:
@@ -73,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def play(terminal: Terminal, *, keep: bool) -> None:
+def play(terminal: Terminal, *, keep: bool, pictures: Path | None = None) -> None:
     """Set up, tell the story and clean up. Raises `DemoError`, told already, if something was not as told."""
     started = time.monotonic()
     terminal.heading("A control plane, nodes, and cardquota")
@@ -84,7 +97,13 @@ def play(terminal: Terminal, *, keep: bool) -> None:
             nodes.mig_mps_node("a100-1"),
             nodes.mgpu_node("mgpu-1"),
         )
-        with Installation(plane, progress=terminal.step) as installation:
+        with Installation(plane, progress=terminal.step) as installation, ExitStack() as beside:
+            watching = (
+                beside.enter_context(prometheus.running(plane, installation))
+                if pictures is not None
+                else None
+            )
+            began = time.time()
             shell = _shell(terminal, plane)
             processes = [*installation.controller_processes, *installation.webhook_processes]
             try:
@@ -93,6 +112,11 @@ def play(terminal: Terminal, *, keep: bool) -> None:
                 _explain(shell, error, processes)
                 raise
             terminal.heading(f"All was as told, in {time.monotonic() - started:.0f} s")
+            if watching is not None and pictures is not None:
+                told = time.time()
+                wait_for("the end of the story is scraped", lambda: watching.scraped_since(told))
+                terminal.heading(f"What the dashboards show of it, by the Prometheus at {watching.url}")
+                terminal.output("\n".join(panels.write(watching, pictures, began, time.time())))
             if keep:
                 _stay(terminal, plane, processes[0])
             terminal.step("cleaning up")

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from hack.controlplane import wait_for
+from hack.dashboards import DASHBOARDS
+from hack.toolchain import prometheus
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 240.0
@@ -94,6 +96,40 @@ def test_the_story_is_told_to_its_end_and_leaves_nothing_behind(tmp_path: Path) 
         position = found.start()
     assert "\x1b" not in text
     wait_for("nothing is left behind", lambda: nothing_is_left_in(tmp_path))
+
+
+NOT_IN_THE_STORY = {
+    "cluster-mgpu-records-that-are-not-in-order",
+    "cluster-nodes-that-a-scheduler-was-told-not-to-use",
+    "queues-beyond-the-quota",
+    "queues-devices-in-use",
+}
+"""Pictures of what does not happen: nothing is wrong, no scheduler asks an extender, nobody claims devices."""
+
+
+def test_the_dashboards_show_the_story_as_pictures(tmp_path: Path) -> None:
+    """A real Prometheus has watched the real processes meanwhile, and takes every query."""
+    if prometheus.find("prometheus") is None:
+        pytest.skip(prometheus.MISSING.format("prometheus"))
+    folder, pictures = tmp_path / "temporary", tmp_path / "pictures"
+    folder.mkdir()
+    with started(folder, "--pictures", str(pictures)) as process:
+        text, _ = process.communicate()
+    assert process.returncode == 0, text
+    told = dict(re.findall(rf"^{re.escape(str(pictures))}/(\S+)\.svg(.*)$", text, re.MULTILINE))
+    assert {file.stem for file in pictures.iterdir()} == told.keys()
+    assert len(told) == sum(len(dashboard.panels) for dashboard in DASHBOARDS)
+    empty = {name for name in told if "No data" in (pictures / f"{name}.svg").read_text("utf-8")}
+    assert empty == NOT_IN_THE_STORY == {name for name, note in told.items() if note.strip() == "(no data)"}
+    shown = {name: re.findall(r">([^<>]+)</text>", (pictures / f"{name}.svg").read_text()) for name in told}
+    # Three of three cards are in use, of the sixteen that there are, and one pod waits.
+    assert shown["queues-fullest-queues"][1:] == ["research NVIDIA-H200", "100 %"]
+    assert shown["queues-queues-that-wait-longest"][1] == "research"
+    assert {"quota NVIDIA-H200", "allocated NVIDIA-H200", "3"} <= {*shown["queues-quota-and-use"]}
+    assert "4" not in shown["queues-quota-and-use"]
+    assert {"on nodes NVIDIA-H200", "in use NVIDIA-H200", "20"} <= {*shown["cluster-cards"]}
+    assert {"NVIDIA-H200", "20 %"} <= {*shown["cluster-quota-sold-of-the-cards-that-there-are"]}
+    wait_for("nothing is left behind", lambda: nothing_is_left_in(folder))
 
 
 def test_kept_it_can_be_used_as_it_says_until_ctrl_c_which_cleans_up(tmp_path: Path) -> None:

@@ -1,19 +1,7 @@
-"""Writes the Grafana dashboards of the chart: `python -m hack.dashboards`.
+"""What the dashboards show, panel by panel."""
 
-They are described here, panel by panel, and written as the JSON that Grafana imports; a test fails while the files differ.
-"""
-
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-FOLDER = Path(__file__).parents[1] / "charts" / "cardquota" / "monitoring" / "dashboards"
-
-_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-_COLUMNS = 24
-_HEIGHT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +28,13 @@ class Dashboard:
 
 
 _Q = 'queue_name=~"$queue"'
+_BY_CARD = "sum by (queue_name, card)"
+_QUOTA = f"volcano_queue_card_capacity{{{_Q}}}"
+_DEVICES = f'cardquota_queue_device_allocated{{{_Q},dimension=""}}'
 _REQUEST = f"volcano_queue_card_request{{{_Q}}}"
+_WAIT = f"time() - (cardquota_queue_oldest_waiting_timestamp_seconds{{{_Q}}} > 0)"
+_MOST = 15
+"""Of several hundred queues so many are shown side by side: those that stand out."""
 _USED = f"cardquota_queue_card_used{{{_Q}}} or 0 * {_REQUEST}"
 
 QUEUES = Dashboard(
@@ -70,6 +64,18 @@ QUEUES = Dashboard(
             ],
         ),
         Panel(
+            "Fullest queues",
+            "The part of its quota of a card that a queue uses now or has promised.",
+            [
+                (
+                    f"topk({_MOST}, {_BY_CARD} (cardquota_queue_card_used{{{_Q}}}) / ({_BY_CARD} ({_QUOTA}) > 0))",
+                    "{{queue_name}} {{card}}",
+                )
+            ],
+            unit="percentunit",
+            kind="bargauge",
+        ),
+        Panel(
             "Cards waited for",
             "What the pods at the gate ask for.",
             [
@@ -81,40 +87,46 @@ QUEUES = Dashboard(
             stacked=True,
         ),
         Panel(
+            "Queues that wait longest",
+            "How long the pod has waited by now that waits longest at the gate of the queue.",
+            [(f"topk({_MOST}, {_WAIT})", "{{queue_name}}")],
+            unit="s",
+            kind="bargauge",
+        ),
+        Panel(
             "Longest wait",
-            "How long the pod has waited that waits longest.",
-            [(f"time() - (cardquota_queue_oldest_waiting_timestamp_seconds{{{_Q}}} > 0)", "{{queue_name}}")],
+            "How long the pod has waited that waits longest of all.",
+            [(f"max({_WAIT})", "longest")],
             unit="s",
         ),
         Panel(
-            "Beyond the quota",
-            "Cards in use above the quota: it was lowered, or pods were bound past the controller.",
-            [
-                (
-                    f"sum by (queue_name, card) (cardquota_queue_card_overused{{{_Q}}}) > 0",
-                    "{{queue_name}} {{card}}",
-                )
-            ],
-        ),
-        Panel(
             "Devices in use",
-            "Devices of claims by DeviceClass; a queue shows those below it too.",
+            "Devices of claims now, by DeviceClass; a queue shows those below it too.",
             [
                 (
-                    f'sum by (queue_name, device_class) (cardquota_queue_device_allocated{{{_Q},dimension=""}})',
+                    f"topk({_MOST}, sum by (queue_name, device_class) ({_DEVICES}))",
                     "{{queue_name}} {{device_class}}",
                 )
             ],
+            kind="bargauge",
+        ),
+        Panel(
+            "Beyond the quota",
+            "Cards in use above the quota now: it was lowered, or pods were bound past the controller.",
+            [
+                (
+                    f"topk({_MOST}, sum by (queue_name, card) (cardquota_queue_card_overused{{{_Q}}}) > 0)",
+                    "{{queue_name}} {{card}}",
+                )
+            ],
+            kind="bargauge",
         ),
         Panel(
             "Pods that hold quota without a node",
             "For longer than reservation.warnAfter; and gangs that are in by halves.",
             [
-                (f"sum by (queue_name) (cardquota_reserved_too_long{{{_Q}}})", "late {{queue_name}}"),
-                (
-                    f"sum by (queue_name) (cardquota_gangs_unfinished{{{_Q}}})",
-                    "gangs cut short {{queue_name}}",
-                ),
+                (f"sum(cardquota_reserved_too_long{{{_Q}}})", "late pods"),
+                (f"sum(cardquota_gangs_unfinished{{{_Q}}})", "gangs cut short"),
             ],
         ),
     ),
@@ -151,22 +163,44 @@ CLUSTER = Dashboard(
         ),
         Panel(
             "Lifts",
-            "Pods that were let in a second, by what became of the write.",
-            [("sum by (outcome) (rate(cardquota_lifts_total[5m]))", "{{outcome}}")],
-            unit="ops",
+            "Pods that were let in, a minute, by what became of the write.",
+            [("60 * sum by (outcome) (rate(cardquota_lifts_total[5m]))", "{{outcome}}")],
+            unit="opm",
         ),
         Panel(
             "Decisions to leave a pod waiting",
-            "By reason; a pod counts each time it is looked at.",
-            [("sum by (reason) (rate(cardquota_holds_total[5m]))", "{{reason}}")],
-            unit="ops",
+            "A minute, by reason; a pod counts each time it is looked at.",
+            [("60 * sum by (reason) (rate(cardquota_holds_total[5m]))", "{{reason}}")],
+            unit="opm",
             stacked=True,
         ),
         Panel(
             "Binds",
-            "Answers of the binding hook.",
-            [("sum by (verdict, reason) (rate(cardquota_binds_total[5m]))", "{{verdict}} {{reason}}")],
-            unit="ops",
+            "Answers of the binding hook, a minute.",
+            [("60 * sum by (verdict, reason) (rate(cardquota_binds_total[5m]))", "{{verdict}} {{reason}}")],
+            unit="opm",
+        ),
+        Panel(
+            "Cards on average in the last day",
+            "What each queue has used, by its card-seconds.",
+            [
+                (
+                    f"topk({_MOST}, sum by (queue, card) (rate(cardquota_card_seconds_total[1d])))",
+                    "{{queue}} {{card}}",
+                )
+            ],
+            kind="bargauge",
+        ),
+        Panel(
+            "Cards waited for on average in the last day",
+            "By whom; in cards as well.",
+            [
+                (
+                    f"topk({_MOST}, sum by (queue, card) (rate(cardquota_card_waiting_seconds_total[1d])))",
+                    "{{queue}} {{card}}",
+                )
+            ],
+            kind="bargauge",
         ),
         Panel(
             "mGPU records that are not in order",
@@ -175,9 +209,9 @@ CLUSTER = Dashboard(
         ),
         Panel(
             "Nodes that a scheduler was told not to use",
-            "By reason, a second; a node counts each time it is asked about.",
-            [("sum by (reason) (rate(cardquota_extender_refusals_total[5m]))", "{{reason}}")],
-            unit="ops",
+            "By reason, a minute; a node counts each time it is asked about.",
+            [("60 * sum by (reason) (rate(cardquota_extender_refusals_total[5m]))", "{{reason}}")],
+            unit="opm",
         ),
     ),
 )
@@ -188,14 +222,15 @@ SYSTEM = Dashboard(
     panels=(
         Panel("Leader", "Which replica leads.", [("cardquota_leader", "{{pod}}")]),
         Panel(
-            "Days until certificates expire",
+            "Time until certificates expire",
             "Of what each replica serves.",
             [
                 (
-                    "((cardquota_serving_certificate_not_after_timestamp_seconds > 0) - time()) / 86400",
+                    "(cardquota_serving_certificate_not_after_timestamp_seconds > 0) - time()",
                     "{{pod}}",
                 )
             ],
+            unit="s",
         ),
         Panel(
             "Admission, 99 of 100",
@@ -237,10 +272,10 @@ SYSTEM = Dashboard(
             unit="s",
         ),
         Panel(
-            "Deaf",
-            "Pauses of more than 50 ms, a second.",
-            [("sum by (pod) (rate(cardquota_loop_stall_seconds_count[5m]))", "{{pod}}")],
-            unit="ops",
+            "Stalls",
+            "Pauses of the event loop of more than 50 ms, a minute.",
+            [("60 * sum by (pod) (rate(cardquota_loop_stall_seconds_count[5m]))", "{{pod}}")],
+            unit="opm",
         ),
         Panel(
             "Requests to the API server",
@@ -252,82 +287,3 @@ SYSTEM = Dashboard(
 )
 
 DASHBOARDS = (QUEUES, CLUSTER, SYSTEM)
-
-
-def render(dashboard: Dashboard) -> str:
-    """Return the text of the file."""
-    body = {
-        "uid": f"cardquota-{dashboard.name}",
-        "title": dashboard.title,
-        "tags": ["cardquota"],
-        "schemaVersion": 39,
-        "editable": True,
-        "refresh": "30s",
-        "time": {"from": "now-6h", "to": "now"},
-        "templating": {"list": [*_variables(dashboard)]},
-        "panels": [*_placed(dashboard.panels)],
-    }
-    return json.dumps(body, indent=2) + "\n"
-
-
-def _variables(dashboard: Dashboard) -> Iterator[dict[str, Any]]:
-    yield {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
-    if dashboard.queues:
-        yield {
-            "name": "queue",
-            "label": "Queue",
-            "type": "query",
-            "datasource": _SOURCE,
-            "query": "label_values(volcano_queue_card_request, queue_name)",
-            "refresh": 2,
-            "multi": True,
-            "includeAll": True,
-            "allValue": ".*",
-            "current": {"text": "All", "value": "$__all"},
-        }
-
-
-def _placed(panels: Sequence[Panel]) -> Iterator[dict[str, Any]]:
-    across = down = 0
-    for number, panel in enumerate(panels, 1):
-        if across + panel.width > _COLUMNS:
-            across, down = 0, down + _HEIGHT
-        yield {
-            "id": number,
-            "type": panel.kind,
-            "title": panel.title,
-            "description": panel.description,
-            "datasource": _SOURCE,
-            "gridPos": {"x": across, "y": down, "w": panel.width, "h": _HEIGHT},
-            "fieldConfig": {
-                "defaults": {
-                    "unit": panel.unit,
-                    "min": 0,
-                    "custom": {
-                        "fillOpacity": 20 if panel.stacked else 0,
-                        "stacking": {"mode": "normal" if panel.stacked else "none"},
-                    },
-                },
-                "overrides": [],
-            },
-            "options": {
-                "tooltip": {"mode": "multi"},
-                "legend": {"displayMode": "list", "placement": "bottom"},
-            },
-            "targets": [
-                {"refId": chr(ord("A") + place), "datasource": _SOURCE, "expr": query, "legendFormat": legend}
-                for place, (query, legend) in enumerate(panel.queries)
-            ],
-        }
-        across += panel.width
-
-
-def main() -> None:
-    """Write the files."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for dashboard in DASHBOARDS:
-        (FOLDER / f"{dashboard.name}.json").write_text(render(dashboard), "utf-8")
-
-
-if __name__ == "__main__":
-    main()
