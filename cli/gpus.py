@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from cli import card_warnings, cluster, config, output, selection, watching
 
 if TYPE_CHECKING:
-    from core.objects import Node, Pod
     from core.queues.ledger import Ledger
 
 _DESCRIPTION = """\
@@ -99,60 +98,10 @@ def _namespaces(node: Mapping[str, Any]) -> set[str]:
 
 def summary(ledger: "Ledger") -> dict[str, dict[str, Any]]:
     """Node -> its cards by name in whole cards, and its mGPU cards in hundredths and MiB; nodes without either left out."""
-    found = {}
-    for name, node in sorted(ledger.nodes.items()):
-        pods = ledger.pods_on(name)
-        cards, shares = _cards(ledger, name, pods), _shares(ledger, node, pods)
-        if cards or shares:
-            found[name] = {"cards": cards, "mgpu": shares}
-    return found
+    from core.display.fill import fill_of
 
-
-def _cards(ledger: "Ledger", node: str, pods: "list[Pod]") -> dict[str, Any]:
-    stock = ledger.inventory.on_node(node)
-    users: dict[str, dict[str, int]] = {}
-    for pod in pods:
-        entry = ledger.entry(pod.uid)
-        if entry is not None and entry.demand.card is not None and pod.bound:
-            asked = entry.demand.card
-            users.setdefault(asked.card, {})[pod.key] = asked.milli // 1000
-    return {
-        card: {
-            "resource": stock[card].resource if card in stock else "",
-            "count": stock[card].milli // 1000 if card in stock else 0,
-            "used": sum(users.get(card, {}).values()),
-            "pods": users.get(card, {}),
-        }
-        for card in sorted(stock.keys() | users.keys())
-    }
-
-
-def _shares(ledger: "Ledger", node: "Node", pods: "list[Pod]") -> list[dict[str, Any]]:
-    from core.mgpu import records
-    from core.mgpu.node import model_of
-    from core.mgpu.occupancy import occupancy
-    from core.mgpu.shares import FULL_CARD
-
-    model = model_of(node)
-    if not model.serves:
-        return []
-    occupied = occupancy(model, pods, ledger.settings.mgpu)
-    users: dict[int, list[str]] = {}
-    for pod in pods:
-        held = {**occupied.held.get(pod.uid, {}), **records.recorded(pod)} if pod.asks_mgpu else {}
-        for number in sorted({number for numbers in held.values() for number in numbers}):
-            users.setdefault(number, []).append(pod.key)
-    return [
-        {
-            "index": number,
-            "core": FULL_CARD,
-            "coreUsed": FULL_CARD - card.core,
-            "memory": model.memory,
-            "memoryUsed": model.memory - card.memory,
-            "pods": users.get(number, []),
-        }
-        for number, card in enumerate(occupied.state.cards)
-    ]
+    found = {name: fill_of(ledger, name) for name in sorted(ledger.nodes)}
+    return {name: node for name, node in found.items() if node["cards"] or node["mgpu"]}
 
 
 def _rows(found: Mapping[str, Mapping[str, Any]], most: int | None) -> Iterator[tuple[str, ...]]:

@@ -25,6 +25,7 @@ COMMANDS = (
     "cards",
     "dump",
     "serve",
+    "page",
     "webhook",
     "controller",
     "ungate-all",

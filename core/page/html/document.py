@@ -1,0 +1,138 @@
+"""The whole page."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Final
+
+from core.page.html.changes import changes
+from core.page.html.hours import hours
+from core.page.html.links import address
+from core.page.html.marks import Markup, moment, tag
+from core.page.html.nodes import nodes
+from core.page.html.queues import queues
+from core.page.html.script import SCRIPT
+from core.page.html.style import STYLE
+from core.page.html.waiting import waiting
+from core.page.view import View, Wish
+from core.steps import Steps
+
+
+def _source(content: str) -> str:
+    return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"
+
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        f"default-src 'none'; style-src {_source(STYLE)}; script-src {_source(SCRIPT)}; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""With which the page has to be served: it runs its own script and nothing else, and is kept nowhere."""
+
+
+def document(view: View) -> Steps[str]:
+    """The page, ready to be sent in UTF-8; a pause after each of its parts."""
+    parts: list[Markup] = []
+    for part in _parts(view):
+        parts.append(part)
+        yield
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", "cardquota: queues, cards and who waits"),
+        tag("style", Markup(STYLE)),
+    )
+    body = tag("body", *parts, tag("script", Markup(SCRIPT)))
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _parts(view: View) -> Iterator[Markup]:
+    yield tag("a", "To the tables", href="#main", class_="skip")
+    yield _header(view)
+    yield Markup('<main id="main" tabindex="-1">')
+    if view.queues is not None:
+        yield queues(view.queues, view.wish)
+    if view.waiting is not None:
+        yield waiting(view.waiting, view.wish, view.taken)
+    if view.nodes is not None:
+        yield nodes(view.nodes, view.wish)
+    if view.changes is not None:
+        yield changes(view.changes)
+    if view.hours is not None:
+        yield hours(view.hours)
+    yield Markup("</main>")
+    yield tag(
+        "footer",
+        tag(
+            "p",
+            "As of ",
+            moment(view.taken),
+            ", told by ",
+            tag("bdi", view.source),
+            ". Nothing can be changed here.",
+        ),
+    )
+
+
+def _header(view: View) -> Markup:
+    notes = [tag("p", one) for one in view.notes]
+    return tag(
+        "header",
+        tag("h1", "cardquota"),
+        tag("p", "Queues, cards and who waits, as of ", moment(view.taken), class_="note"),
+        _tiles(view),
+        _form(view.wish),
+        *((tag("div", *notes, class_="notes", role="note"),) if notes else ()),
+    )
+
+
+def _tiles(view: View) -> Markup:
+    found: list[tuple[str, int, str, str]] = []
+    if view.queues is not None:
+        found.append(("queues", view.queues.extent.of, "queue", "queues"))
+    if view.waiting is not None:
+        found.append(("waiting", view.waiting.extent.of, "pod waits", "pods wait"))
+    if view.nodes is not None:
+        found.append(("nodes", view.nodes.extent.of, "node with cards", "nodes with cards"))
+    if view.changes is not None:
+        found.append(
+            ("changes", view.changes.started, "pod got a node in an hour", "pods got a node in an hour")
+        )
+    tiles = [
+        tag("li", tag("a", tag("strong", f"{number:,}"), " ", one if number == 1 else many, href=f"#{part}"))
+        for part, number, one, many in found
+    ]
+    return tag("nav", tag("ul", *tiles, class_="tiles"), aria_label="Parts of the page")
+
+
+def _form(wish: Wish) -> Markup:
+    """What is shown. Without script it works as well; the box for loading anew is there with it only."""
+    find = tag("input", type="search", name="find", value=wish.find, maxlength=253)
+    namespace = tag("input", type="text", name="namespace", value=wish.namespace, maxlength=253)
+    own = (tag("input", type="hidden", name="own", value=wish.own),) if wish.own else ()
+    return tag(
+        "form",
+        tag("label", "Queue, pod, reason or node", find),
+        tag("label", "Namespace of pods", namespace),
+        *own,
+        tag("button", "Show", type="submit"),
+        tag("a", "Everything", href=address(Wish(own=wish.own)) or "?"),
+        tag(
+            "label",
+            tag("input", type="checkbox", id="again"),
+            "Load anew every 30 s",
+            class_="again",
+            hidden=True,
+        ),
+        method="get",
+        role="search",
+    )
