@@ -49,9 +49,9 @@ class Installation:
 
     Without a `namespace` it is `cardquota-system`, or one beside it while an earlier installation is leaving that one.
 
-    `values` are the chart's; the CRDs of Queue and PodGroup are installed unless they say otherwise. `webhook` False and
+    `values` are the chart's; the CRDs of Queue and PodGroup are installed unless they say otherwise. `webhook` 0 (or False) and
     `controller` 0 leave the process out, and with it the webhook entries that it would serve. Several controllers share
-    one Lease; the API server calls the first that runs, where a Service would spread the calls. With `controller_api` the
+    one Lease; the API server calls the first replica that runs, where a Service would spread the calls. With `controller_api` the
     controllers find the API server at that URL, a proxy's for instance. Each process logs under
     its pod's name into a folder that this installation has for itself in the control plane's log directory. Children do
     not outlive this process.
@@ -66,7 +66,7 @@ class Installation:
         *,
         values: Mapping[str, Any] | None = None,
         namespace: str | None = None,
-        webhook: bool = True,
+        webhook: int = 1,
         controller: int = 1,
         controller_api: str | None = None,
         progress: Callable[[str], None] | None = None,
@@ -136,7 +136,16 @@ class Installation:
 
     def kill_controller(self, index: int) -> None:
         """Kill a controller (SIGKILL); the API server calls another one from then on, if there is one."""
-        self.controller_processes[index].kill()
+        self.kill(self.controller_processes[index])
+
+    def kill(self, process: ManagedProcess) -> None:
+        """Kill a webhook or controller (SIGKILL); the API server calls another replica from then on, if there is one."""
+        process.kill()
+        self._point_webhooks()
+
+    def start_again(self, process: ManagedProcess) -> None:
+        """Start a replica that was killed, as it was; returns once it is ready and may be called again."""
+        process.start()
         self._point_webhooks()
 
     def metrics(self, component: str, index: int = 0) -> str:

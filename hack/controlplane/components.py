@@ -2,7 +2,7 @@
 
 import json
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,9 @@ _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived", "ResponseStarted"],
-    "rules": [{"level": "Metadata"}],
+    "omitManagedFields": True,
 }
+_REST_OF_THE_AUDIT = {"level": "Metadata"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +72,16 @@ def api_server(
     etcd_port: int,
     controller_manager: bool,
     audit_log: Path,
+    audit_rules: Sequence[Mapping[str, Any]],
     extra: Sequence[str],
 ) -> Component:
-    """The API server: RBAC, token file and client certificates, audit at metadata level.
+    """The API server: RBAC, token file and client certificates, audit at metadata level but for what `audit_rules` say.
 
     Two admission plugins rely on a controller manager: without one, nobody makes the ServiceAccount that every pod
     needs, and nobody takes away the taint that a new node gets.
     """
     policy = directory / "audit-policy.yaml"
-    policy.write_text(json.dumps(_AUDIT_POLICY), "utf-8")
+    policy.write_text(json.dumps({**_AUDIT_POLICY, "rules": [*audit_rules, _REST_OF_THE_AUDIT]}), "utf-8")
     arguments = (
         f"--etcd-servers=http://{LOOPBACK}:{etcd_port}",
         f"--bind-address={LOOPBACK}",

@@ -35,7 +35,8 @@ class ControlPlane:
     there. When it ends the programs are dead and the folder is gone; after an exception the logs stay, and the
     exception carries a note that names their folder. Children do not outlive this process, whatever ends it.
 
-    `log_dir` keeps the logs in a place of one's own in any case. `progress` gets one line per step.
+    `log_dir` keeps the logs in a place of one's own in any case. `progress` gets one line per step. `audit_rules` are rules of an
+    audit policy for what is to be recorded otherwise than at metadata level.
     """
 
     url: str
@@ -55,6 +56,7 @@ class ControlPlane:
         log_dir: Path | None = None,
         progress: Callable[[str], None] | None = None,
         api_server_arguments: Sequence[str] = (),
+        audit_rules: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._scheduler = scheduler
         self._controller_manager = controller_manager
@@ -62,6 +64,7 @@ class ControlPlane:
         self._log_dir = log_dir
         self._progress = progress or (lambda _: None)
         self._api_server_arguments = tuple(api_server_arguments)
+        self._audit_rules = tuple(audit_rules)
         self._store = Store()
         self._keep_logs = False
 
@@ -276,6 +279,7 @@ class ControlPlane:
                 etcd_port=etcd_port,
                 controller_manager=self._controller_manager,
                 audit_log=self.audit_log,
+                audit_rules=self._audit_rules,
                 extra=self._api_server_arguments,
             )
 

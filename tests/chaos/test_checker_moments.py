@@ -1,0 +1,221 @@
+"""The judge sees what is wrong at a moment, and nothing where nothing is."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.chaos.checker import Disturbance, terms
+from tests.chaos.handmade import CONTROLLER, KUBELET, SOMEBODY, Log
+
+
+@pytest.fixture
+def log() -> Log:
+    """A queue of two cards, and a node of eight."""
+    made = Log()
+    made.lead()
+    made.node("n")
+    made.queue("q", A=2)
+    return made
+
+
+def test_pods_that_pass_within_the_quota_are_fine(log: Log) -> None:
+    for number in range(4):
+        log.pod(f"p{number}")
+    log.through("p0", "p1")
+    log.phase("p0", "Succeeded")
+    log.through("p2")
+    log.delete("p1")
+    log.through("p3")
+    verdict = log.verdict()
+    assert verdict.violations == ()
+    assert verdict.covered["pods: past the gate"] == 4
+
+
+def test_one_lift_more_than_the_quota_is_found_with_all_who_hold_it(log: Log) -> None:
+    for name in ("p0", "p1", "p2"):
+        log.pod(name)
+    log.lift("p0", "p1", "p2")
+    (found,) = log.verdict().violations
+    assert (found.rule, found.about) == ("quota", "ns/p2")
+    assert "is let use 3 of A, its quota is 2" in found.text
+    assert found.entries == tuple(range(len(log.lines) - 2, len(log.lines) + 1))
+
+
+def test_the_quota_of_a_queue_above_counts_all_below_it(log: Log) -> None:
+    log.queue("above", A=1)
+    log.queue("left", parent="above", A=5)
+    log.queue("right", parent="above", A=5)
+    for queue in ("left", "right"):
+        log.pod(queue, queue=queue)
+        log.lift(queue, queue=queue)
+    (found,) = log.verdict().violations
+    assert "queue above is let use 2 of A" in found.text
+
+
+def test_a_card_that_the_queue_does_not_list_has_no_quota(log: Log) -> None:
+    log.pod("p", card="B")
+    log.lift("p", card="B")
+    assert log.rules() == ["quota"]
+
+
+def test_what_a_queue_says_of_shares_is_a_limit(log: Log) -> None:
+    log.queue("shares", capability={terms.CORE: "50"})
+    for name in ("s0", "s1"):
+        log.share_pod(name, 30, "1k", queue="shares")
+        log.lift(name, queue="shares")
+    assert log.rules() == ["quota"]
+
+
+def test_a_cut_that_the_leader_could_not_know_of_is_forgiven_for_a_moment_only(log: Log) -> None:
+    for name in ("p0", "p1"):
+        log.pod(name)
+    log.lift("p0")
+    log.set_quota("q", A=1)
+    log.wait(1)
+    log.lift("p1")
+    assert log.rules() == []
+    log.delete("p1")
+    log.wait(10)
+    log.pod("p2")
+    log.lift("p2")
+    assert log.rules() == ["quota"]
+    assert log.rules(Disturbance(log.now - 12, log.now, "stopped")) == []
+
+
+def test_a_quota_that_was_cut_below_use_is_no_fault_and_nobody_may_follow(log: Log) -> None:
+    for name in ("p0", "p1", "p2"):
+        log.pod(name)
+    log.lift("p0", "p1")
+    log.set_quota("q", A=1)
+    log.wait(10)
+    assert log.rules() == []
+    log.delete("p0")
+    log.lift("p2")
+    assert log.rules() == ["quota"]
+
+
+def test_a_lift_that_the_log_lacks_still_counts(log: Log) -> None:
+    for name in ("p0", "p1", "p2"):
+        log.pod(name)
+    log.lift("p0", "p1")
+    log.lift("p2", seen=False)
+    log.census()
+    assert "quota" in log.rules(Disturbance(log.now - 1, log.now, "killed", blind=True))
+
+
+def test_a_gate_that_somebody_else_takes_away_is_found(log: Log) -> None:
+    log.pod("p")
+    log.lift("p", user=SOMEBODY)
+    assert "lift" in log.rules()
+
+
+def test_a_lift_without_record_is_found(log: Log) -> None:
+    log.pod("p")
+    log.change("pods", "p", lambda pod: pod["spec"].pop("schedulingGates"), CONTROLLER)
+    assert log.rules() == ["lift"]
+
+
+def test_more_whole_cards_than_a_node_has_are_found(log: Log) -> None:
+    log.queue("wide", A=20)
+    for number in range(3):
+        log.pod(f"p{number}", queue="wide", count=3)
+        log.lift(f"p{number}", queue="wide")
+        log.bind(f"p{number}", "n")
+        log.phase(f"p{number}")
+    (found,) = log.verdict().violations
+    assert (found.rule, found.text) == ("card", "9 cards of node n are given away, it has 8")
+
+
+@pytest.mark.parametrize(
+    ("second", "broken"),
+    [((40, "500"), []), ((41, "1"), ["card"]), ((1, "501"), ["card"])],
+    ids=["just fits", "core", "memory"],
+)
+def test_a_card_that_is_given_away_twice_is_found(
+    log: Log, second: tuple[int, str], broken: list[str]
+) -> None:
+    log.mgpu_node("m", cards=2, memory=1000)
+    for name, (core, memory) in {"s0": (60, "500"), "s1": second}.items():
+        log.share_pod(name, core, memory)
+        log.through(name, node="m", c="1")
+    assert log.rules() == broken
+
+
+@pytest.mark.parametrize("end", [lambda log, pod: log.delete(pod), lambda log, pod: log.phase(pod, "Failed")])
+def test_a_card_is_free_again_when_its_pod_is_gone_or_has_ended(
+    log: Log, end: Callable[[Log, str], None]
+) -> None:
+    log.mgpu_node("m")
+    for name in ("s0", "s1"):
+        log.share_pod(name, 60, "500")
+        log.through(name, node="m", c="0")
+        end(log, name)
+    assert log.rules() == []
+
+
+def test_a_card_that_the_node_does_not_have_is_found(log: Log) -> None:
+    log.mgpu_node("m", cards=2)
+    log.share_pod("s", 10, "100")
+    log.through("s", node="m", c="2")
+    assert log.rules() == ["card"]
+
+
+def test_a_record_that_somebody_else_writes_is_found_and_the_kubelet_is_not_blamed(log: Log) -> None:
+    log.pod("p")
+    log.through("p")
+    log.annotate("p", SOMEBODY, **{terms.ASSIGNED: '{"A": 0}'})
+    log.phase("p", "Succeeded")
+    (found,) = log.verdict().violations
+    assert (found.rule, found.about) == ("record", "ns/p")
+    assert found.text == f"{terms.ASSIGNED} written by {SOMEBODY}"
+
+
+def test_a_pod_that_is_created_with_a_record_is_found(log: Log) -> None:
+    log.pod("p", records={terms.GANG: "2"})
+    assert log.rules() == ["record"]
+
+
+def test_a_record_that_comes_from_nowhere_is_found_unless_the_log_lacks_writes(log: Log) -> None:
+    log.pod("p")
+    log.lift("p")
+    log.change("pods", "p", lambda pod: pod["metadata"]["annotations"].pop(terms.ASSIGNED), seen=False)
+    log.bind("p", "n")
+    log.phase("p")
+    assert "record" in log.rules()
+    assert "record" not in log.rules(Disturbance(log.now - 1, log.now, "killed", blind=True))
+
+
+def test_a_bind_without_record_is_found(log: Log) -> None:
+    log.mgpu_node("m")
+    log.share_pod("s", 10, "100")
+    log.through("s", node="m")
+    (found,) = log.verdict().violations
+    assert found.rule == "bind"
+    assert len(found.entries) == 3
+
+
+@pytest.mark.parametrize("care", ["none", "repaired", "told", "late", "nobody leads"])
+def test_a_bind_that_failed_open_has_to_be_repaired_or_told_by_a_leader(log: Log, care: str) -> None:
+    log.mgpu_node("m")
+    log.share_pod("s", 10, "100")
+    log.lift("s")
+    log.bind("s", "m", failed_open=True)
+    log.phase("s")
+    if care != "nobody leads":
+        log.lead("next")
+    if care == "late":
+        log.lead("next", seconds=8)
+    if care in ("repaired", "late"):
+        log.annotate("s", CONTROLLER, **{f"{terms.INDEX_OF}c": "0"})
+    if care == "told":
+        log.tell("s")
+    log.lead("next", seconds=20) if care != "nobody leads" else log.wait(20)
+    assert log.rules() == (["repair"] if care in ("none", "late") else [])
+    assert log.verdict().covered["bound without record"] == 1
+
+
+def test_a_pod_that_is_bound_at_the_gate_is_found(log: Log) -> None:
+    log.pod("p")
+    log.bind("p", "n")
+    log.change("pods/status", "p", lambda pod: None, KUBELET)
+    assert "bound while it waits at the gate" in [violation.text for violation in log.verdict().violations]
