@@ -38,7 +38,7 @@ def explained(
     options: argparse.Namespace,
 ) -> dict[str, Any]:
     """The report on the pods of a target, and what was left out. Raises UnavailableError."""
-    from cli import books, live
+    from cli import books, live, noticed
 
     report: dict[str, Any] = {"object": target.display, "leftOut": state.hidden}
     if not pods:
@@ -48,6 +48,7 @@ def explained(
     first = min(pods, key=lambda pod: (decisions[pod.key] != "hold", pod.created, pod.key))
     counts = output.counted(decisions.values())
     report |= {"pods": counts, "pod": first.key, "decision": decisions[first.key]}
+    report |= noticed.of_pod(state, settings, first, report["decision"])
     if report["decision"] == "ignored":
         return report
     answer = _answer(state, first, options)
@@ -122,6 +123,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     if said:
         yield from explain_text.wrapped("  ", f"{said['reason']}: {said['message']}")
     yield ""
+    yield from explain_text.noticed(report)
     if "queue" in report:
         yield explain_text.queue_row(report)
     if "since" in report:

@@ -41,24 +41,35 @@ def explained(
         "object": target.display,
         "pods": output.counted(standing[pod.uid].decision for pod in pods),
         **refused,
-        **of_pod(state, settings, ledger, first, now),
+        **_with_workload(of_pod(state, settings, ledger, first, now), state, settings, target),
     }
+
+
+def _with_workload(
+    report: dict[str, Any], state: "State", settings: "Settings", target: "Target"
+) -> dict[str, Any]:
+    """The report on a pod, with what is noticed of the workload that makes it."""
+    from cli import noticed
+
+    more = noticed.of_workload(state, settings, target).get("noticed", [])
+    return {**report, "noticed": [*report.get("noticed", []), *more]} if more else report
 
 
 def of_pod(
     state: "State", settings: "Settings", ledger: "Ledger", pod: "Pod", now: int | None = None
 ) -> dict[str, Any]:
     """Everything on one pod; `now` in microseconds since 1970, what the state itself says where it is not given."""
-    from cli import history
+    from cli import history, noticed
     from core.answers.explain import explain
     from core.answers.report import of_explanation
 
     found = explain(ledger, pod.uid)
     if found is None:
-        return {"pod": pod.key, "decision": "ignored"}
+        return {"pod": pod.key, "decision": "ignored", **noticed.of_pod(state, settings, pod, "ignored")}
     return {
         "pod": pod.key,
         **of_explanation(found, ledger),
+        **noticed.of_pod(state, settings, pod, found.decision),
         **(history.since(state, pod, now) if found.decision == "hold" else {}),
         **history.start(state, ledger, found, now),
         **_nodes(state, settings, ledger, found),

@@ -89,7 +89,14 @@ _TOLD: Final = {
 }
 
 
+def noticed(report: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the card's name, in the words of admission."""
+    for one in report.get("noticed", ()):
+        yield from _wrapped("Noticed", f"{one['code']}: {one['path']}: {one['message']} -- {one['remedy']}")
+
+
 def _facts(report: Mapping[str, Any]) -> Iterator[str]:
+    yield from noticed(report)
     if "queue" in report:
         yield queue_row(report)
     if report.get("counted"):
