@@ -47,7 +47,7 @@ def _is_new(raw: Raw) -> bool:
     from core.admission.protection import gated
     from core.objects import raw as read
 
-    if not _is_unseen(raw) or gated(raw) or read.text(read.mapping(raw, "spec"), "nodeName"):
+    if not is_unstored(raw) or gated(raw) or read.text(read.mapping(raw, "spec"), "nodeName"):
         return False
     if read.text(read.mapping(raw, "status"), "phase"):
         return False
@@ -64,7 +64,8 @@ def _was_let_in(annotations: Mapping[str, str]) -> bool:
     return any(annotations.get(key) for key in names.LET_IN - {names.ASSIGNED_ANNOTATION})
 
 
-def _is_unseen(raw: Raw) -> bool:
+def is_unstored(raw: Raw) -> bool:
+    """Whether no API server has stored the object: it gives every one a uid and a time."""
     from core.objects import raw as read
 
     metadata = read.mapping(raw, "metadata")
@@ -83,7 +84,7 @@ def _made(state: "State", kinds: "Kinds") -> Iterator[tuple["ObjectKind", str, R
     for kind, objects in state.raw.items():
         for key, raw in objects.items() if kind in kinds else ():
             namespace, _, name = key.partition("/")
-            if not _is_unseen(raw) or (namespace, kind.kind, name) in owners:
+            if not is_unstored(raw) or (namespace, kind.kind, name) in owners:
                 continue
             nodes = _nodes_of(state, raw) if kind.kind == "DaemonSet" else []
             sets = pod_sets(kind.group, kind.kind, raw, nodes=len(nodes), kinds=kinds)

@@ -1,11 +1,14 @@
 """Whether the books are right: the status of queues, and the records on pods, against what the pods are."""
 
-from collections.abc import Iterator
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from cli import books
+from cli.creation import is_unstored
+from cli.kinds import POD, QUEUE
 from cli.state import State
-from cli.verdicts import Verdict, verdicts
+from cli.verdicts import Verdict, shortened, verdicts
 from core import names
 from core.cards import expression
 from core.cards.ask import AskError, open_ask
@@ -14,7 +17,8 @@ from core.display.figures import own_figures
 from core.display.status import published, status_patch
 from core.mgpu.booked import RecordBook
 from core.mgpu.repair import examine
-from core.objects import Pod
+from core.objects import Pod, Queue
+from core.objects import raw as read
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.stage import Stage
@@ -44,7 +48,7 @@ def of(state: State, settings: Settings) -> list[Verdict]:
     finish(ledger.settle())
     pods = sum(entry.stage is not Stage.WAITING for entry in ledger.entries())
     return [
-        *verdicts(STATUS, _status(ledger), f"{len(ledger.queues)} queues show what their pods use"),
+        *_statuses(state, ledger),
         *verdicts(RECORDS, _records(ledger), f"those of {pods} pods that were let in agree with the pods"),
     ]
 
@@ -61,15 +65,58 @@ def figures(state: State, settings: Settings) -> dict[tuple[str, str], int]:
     }
 
 
-def _status(ledger: Ledger) -> Iterator[str]:
+def _statuses(state: State, ledger: Ledger) -> list[Verdict]:
+    """Every queue with what its status should show; of some nobody can know whether a controller would have written it."""
+    wrong: list[str] = []
+    unknown: list[Verdict] = []
+    pods = _unstored_pods(state, ledger)
     for name, queue in sorted(ledger.queues.items()):
-        wanted = {**published(ledger.sums(name).allocated), **ledger.devices.published(queue)}
-        patch = status_patch(queue, wanted)
-        # A state without managedFields does not say whose the other keys are; the scheduler's own are none of ours.
-        ours = {*wanted, *ledger.limits[name].cards, *ledger.inventory.cards(), *ledger.devices.quota(name)}
-        for key in sorted(ours & patch["status"]["allocated"].keys()) if patch else ():
-            shown, should = queue.allocated.get(key, "0"), wanted.get(key, "0")
-            yield f"queue {name}: status.allocated shows {shown} of {key}, and its pods use {should}"
+        found = list(_status(ledger, queue))
+        raw = state.raw.get(QUEUE, {}).get(name, {})
+        why = _unknowable(raw, pods[name]) if found else ""
+        if why:
+            unknown.append(Verdict(STATUS, "unknown", f"{found[0]}; {why}"))
+        else:
+            wrong += found
+    judged = len(ledger.queues) - len(unknown)
+    told = verdicts(STATUS, wrong, f"{judged} queues show what their pods use") if judged else []
+    return [*told, *shortened(unknown)]
+
+
+def _unknowable(raw: Mapping[str, Any], pods: int) -> str:
+    """Why nobody can tell whether the status of a queue should be another one; empty where it should.
+
+    A status follows what is stored. Of a file that somebody wrote by hand nothing was, unless a status was written with it.
+    """
+    if is_unstored(raw):
+        if "allocated" in read.mapping(raw, "status"):
+            return ""
+        return "the queue was never stored, so no controller has written a status"
+    if not pods:
+        return ""
+    who = "one of its pods was" if pods == 1 else f"{pods} of its pods were"
+    return f"{who} never stored, so no controller has counted {'it' if pods == 1 else 'them'}"
+
+
+def _unstored_pods(state: State, ledger: Ledger) -> Counter[str]:
+    """How many pods in use of each queue, those of the queues below it included, no API server has stored."""
+    found: Counter[str] = Counter()
+    for pod in state.pods:
+        entry = ledger.entry(pod.uid)
+        if entry is not None and entry.stage is Stage.ALLOCATED and is_unstored(state.raw[POD][pod.key]):
+            found.update(ledger.with_those_above(entry.queue))
+    return found
+
+
+def _status(ledger: Ledger, queue: Queue) -> Iterator[str]:
+    name = queue.name
+    wanted = {**published(ledger.sums(name).allocated), **ledger.devices.published(queue)}
+    patch = status_patch(queue, wanted)
+    # A state without managedFields does not say whose the other keys are; the scheduler's own are none of ours.
+    ours = {*wanted, *ledger.limits[name].cards, *ledger.inventory.cards(), *ledger.devices.quota(name)}
+    for key in sorted(ours & patch["status"]["allocated"].keys()) if patch else ():
+        shown, should = queue.allocated.get(key, "0"), wanted.get(key, "0")
+        yield f"queue {name}: status.allocated shows {shown} of {key}, and its pods use {should}"
 
 
 def _records(ledger: Ledger) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What `verify` says: one line for each thing that it looks at."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -21,8 +21,12 @@ class Verdict:
 
 def verdicts(check: str, wrong: Iterable[str], sound: str) -> list[Verdict]:
     """A line for each thing that is wrong, the first of them, or one that says that all is well."""
-    found = list(wrong)
-    told = [Verdict(check, "wrong", text) for text in found[:_MOST]]
+    return shortened([Verdict(check, "wrong", text) for text in wrong]) or [Verdict(check, "ok", sound)]
+
+
+def shortened(found: Sequence[Verdict]) -> list[Verdict]:
+    """The first of many lines about one thing, and how many more there are."""
+    told = list(found[:_MOST])
     if len(found) > _MOST:
-        told.append(Verdict(check, "wrong", f"and {len(found) - _MOST} more"))
-    return told or [Verdict(check, "ok", sound)]
+        told.append(Verdict(found[0].check, found[0].result, f"and {len(found) - _MOST} more"))
+    return told

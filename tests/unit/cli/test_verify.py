@@ -23,6 +23,9 @@ QUEUE = a_queue("q").cards({"A": 8}).allocated({"A": "2", "cpu": "4", "nvidia.co
 RUNS = a_pod("runs").gpu(2).card("A").in_queue("q").charged("q").assigned({"A": 2}).bound_to("n1")
 
 
+WAITS = a_pod("runs").gpu(2).card("A").in_queue("q").assigned({"A": 2}).gated()
+
+
 def verify(run: Run, tmp_path: Path, *objects: dict[str, Any]) -> Outcome:
     path = tmp_path / "state.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*NODES, *objects]}))
@@ -66,9 +69,62 @@ def test_a_status_key_that_was_edited(run: Run, tmp_path: Path, allocated: dict[
     assert wrong(outcome) == [told]
 
 
+def by_hand(builder: Any, *, status: bool = False) -> dict[str, Any]:
+    """As somebody writes it into a file: nothing that an API server or a controller would have added."""
+    raw: dict[str, Any] = builder.build()
+    for key in ("uid", "creationTimestamp"):
+        raw["metadata"].pop(key, None)
+    if not status and raw["kind"] == "Queue":
+        del raw["status"]
+    return raw
+
+
+NEVER = "the queue was never stored, so no controller has written a status"
+FEW = "one of its pods was never stored, so no controller has counted it"
+
+
+@pytest.mark.parametrize(
+    ("queue", "pod", "results"),
+    [
+        (by_hand(QUEUE), RUNS.build(), {"unknown": [f"shows 0 of A, and its pods use 2; {NEVER}"]}),
+        (by_hand(QUEUE), by_hand(RUNS), {"unknown": [f"shows 0 of A, and its pods use 2; {NEVER}"]}),
+        (by_hand(a_queue("q").cards({"A": 8}), status=True), RUNS.build(), {"unknown": [NEVER]}),
+        (by_hand(QUEUE, status=True), RUNS.build(), {"ok": ["1 queues show"]}),
+        (by_hand(QUEUE.allocated({"A": "3"}), status=True), RUNS.build(), {"wrong": ["shows 3 of A"]}),
+        (by_hand(QUEUE), by_hand(WAITS), {"ok": ["1 queues show"]}),
+        (QUEUE.allocated({}).build(), RUNS.build(), {"wrong": ["shows 0 of A, and its pods use 2"]}),
+        (a_queue("q").cards({"A": 8}).build(), RUNS.build(), {"wrong": ["shows 0 of A"]}),
+        (QUEUE.allocated({}).build(), by_hand(RUNS), {"unknown": [FEW]}),
+        (QUEUE.build(), by_hand(RUNS), {"ok": ["1 queues show"]}),
+    ],
+    ids=[
+        "by hand, without status",
+        "all by hand",
+        "by hand, with nothing but its state",
+        "by hand, with the status that should be there",
+        "by hand, with another one",
+        "by hand, and nobody uses anything",
+        "stored, and nothing shown",
+        "stored, and no status",
+        "stored, and a pod added by hand",
+        "stored, and right with the pod",
+    ],
+)
+def test_a_status_is_missed_only_where_a_controller_would_have_written_one(
+    run: Run, tmp_path: Path, queue: Any, pod: Any, results: dict[str, list[str]]
+) -> None:
+    """Of a dump everything is stored; of what somebody wrote by hand nothing was."""
+    outcome = verify(run, tmp_path, queue, pod)
+    checks = [one for one in json.loads(outcome.out)["checks"] if one["check"] == "queue status"]
+    assert [one["result"] for one in checks] == list(results)
+    for one in checks:
+        (told,) = results[one["result"]]
+        assert told in one["found"]
+    assert outcome.status == ("wrong" in results)
+
+
 SHARE = a_pod("share").mgpu(core=50, memory=1024).in_queue("q").charged("q").bound_to("m")
 UNCHARGED = a_pod("runs").gpu(2).card("A").in_queue("q").assigned({"A": 2}).bound_to("n1")
-WAITS = a_pod("runs").gpu(2).card("A").in_queue("q").assigned({"A": 2}).gated()
 STAMPED = "until a leader writes it the queue may change under the pod; see that one leads"
 MGPU = a_node("m").label("vke.node.gpu.schedule", "mgpu").mgpu(2, memory=8192)
 
