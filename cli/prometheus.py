@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from core.usage.sums import Series
 
 _POINTS: Final = 1_000
-_STEP_S: Final = 60
+_STEP_S: Final = 1
 _TIMEOUT_S: Final = 60.0
 _BY: Final = "queue, card, namespace, exported_namespace, kind"
 """A Prometheus that keeps the label `namespace` for itself calls that of the series `exported_namespace`."""
 
 _USED: Final = f"max by ({_BY}) (cardquota_card_seconds_total)"
 _WAITED: Final = f"max by ({_BY}) (cardquota_card_waiting_seconds_total)"
-_QUOTA: Final = "max by (queue_name, card) (volcano_queue_card_capacity)"
+_DEVICES: Final = 'label_replace(cardquota_queue_device_limit{dimension=""}, "card", "deviceclass/$1", "device_class", "(.+)")'
+_QUOTA: Final = f"max by (queue_name, card) (volcano_queue_card_capacity or {_DEVICES})"
 
 
 def account(url: str, since_s: int, now: int) -> "Account":
@@ -35,18 +36,20 @@ async def _account(url: str, since_s: int, now: int) -> "Account":
     from core.usage.sums import What
 
     step = max(_STEP_S, -(-since_s // _POINTS))
+    # Whole steps, so that the last one ends now; they begin with the one in which the time begins.
+    start = now - step * -(-since_s // step)
     queries = {What.USED: _USED, What.WAITED: _WAITED, What.QUOTA: _QUOTA}
     samples = {}
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
         for what, query in queries.items():
-            asked = {"query": query, "start": str(now - since_s), "end": str(now), "step": str(step)}
+            asked = {"query": query, "start": str(start), "end": str(now), "step": str(step)}
             samples[what] = list(_series(url, await _asked(session, url, asked)))
     if not samples[What.USED] and not samples[What.QUOTA]:
         raise UnavailableError(
             f"{url} has nothing of cardquota in this time; is it told to scrape the controllers?"
         )
-    return of_samples(samples, now - since_s, now, step)
+    return of_samples(samples, start, now, step)
 
 
 async def _asked(session: "aiohttp.ClientSession", url: str, asked: Mapping[str, str]) -> Any:

@@ -19,7 +19,8 @@ Shows the card-hours that pods have used, from when they got their node until th
 waited for, from their creation until they got a node; and of queues and cards how much of the quota was used.
 
 It comes from what the leading controller writes down (ConfigMap cardquota-usage), by whole days (UTC) of the last five weeks; or
-from a Prometheus that scrapes the controllers, to the minute and for as long as that keeps it. Shares of mGPU cards are not in it.
+from a Prometheus that scrapes the controllers, to the minute and for as long as that keeps it. Shares of mGPU cards are in it as
+vke.volcengine.com/mgpu-core, in cards too, and devices of claims as deviceclass/<class>.
 """
 _EPILOG = """\
 examples:

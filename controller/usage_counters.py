@@ -20,11 +20,11 @@ LABELS: Final = ("queue", "card", "namespace", "kind")
 _FAMILIES: Final = {
     What.USED: (
         "cardquota_card_seconds",
-        "Cards that pods have used, from when they got their node until they gave their quota back, in card-seconds.",
+        "Cards, shares of mGPU cards and devices of claims that pods have used, from when they got their node until they gave their quota back, in card-seconds.",
     ),
     What.WAITED: (
         "cardquota_card_waiting_seconds",
-        "Cards that pods have waited for, from their creation until they got their node or were given up, in card-seconds.",
+        "Cards, shares of mGPU cards and devices of claims that pods have waited for, from their creation until they got their node or were given up, in card-seconds.",
     ),
 }
 _SHOWN: Final = sorted(range(len(LABELS)), key=LABELS.__getitem__)

@@ -8,7 +8,7 @@ from controller.caches import Caches
 from core.objects import Pod, Queue
 from core.steps import Pace, Steps
 from core.usage.courses import Courses
-from core.usage.seen import sight_of, sight_of_ended
+from core.usage.seen import concerns, quota_of, sight_of, sight_of_ended
 
 _SECOND: Final = 1_000_000
 _IN_A_STEP: Final = 20
@@ -49,7 +49,7 @@ class UsageFollower:
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Of pods that had ended when they were first seen the books know nothing."""
         known = old is not None and new is not None and old.uid == new.uid
-        if new is None or known or not (new.terminal and new.card_name):
+        if new is None or known or not (new.terminal and concerns(self._caches.ledger, new)):
             return
         if self.courses.settled:
             self._take(new)
@@ -72,5 +72,4 @@ class UsageFollower:
     def _queue_changed(self, old: Queue | None, new: Queue | None) -> None:
         queue = new or old
         if queue is not None:
-            limits = self._caches.ledger.limits.get(queue.name)
-            self.courses.set_quota(queue.name, limits.cards if limits is not None else {}, self.now())
+            self.courses.set_quota(queue.name, quota_of(self._caches.ledger, queue.name), self.now())

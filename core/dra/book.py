@@ -5,7 +5,7 @@ objects known now add up to. A change costs as much as the pods that it touches.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -25,7 +25,6 @@ from core.refusal import Refusal, first_above
 from core.settings import DraSettings
 from core.stage import Stage
 
-_NOTHING: Final[Amounts] = {}
 _NO_LINKS: Final = Links({})
 
 
@@ -60,6 +59,8 @@ class DeviceBook:
         self._known = self._asked.known
         self.source: ClaimSource = self._known
         self.classes = self._known.classes
+        self.follower: Callable[[str], None] | None = None
+        """Is told the UID of each pod that claims, templates or classes have been counted anew for."""
         self._candidates = Candidates()
         self._bookings: dict[str, Booking] = {}
         self._by_queue = Index()
@@ -77,9 +78,13 @@ class DeviceBook:
             if queue in booking.chain.queues and booking.stage in (Stage.ALLOCATED, Stage.RESERVED):
                 yield booking.pod, total(booking.wants.claims.values())
 
+    def claims_of(self, pod: Pod) -> Mapping[str, Amounts]:
+        """The claims of a pod and what each costs, whether others hold them too or not; with what its card stands for."""
+        return self._wants(pod).claims if self.concerns(pod) else {}
+
     def asked(self, pod: Pod) -> Amounts:
         """What the claims of a pod cost, whether others hold them too or not."""
-        return total(self._wants(pod).claims.values()) if self.concerns(pod) else _NOTHING
+        return total(self.claims_of(pod).values())
 
     def share(self, queue: str) -> float:
         """The largest part of any limit of the queue that is used; for order and display only."""
@@ -298,13 +303,21 @@ class DeviceBook:
             for was in old
         ]
         changed = [(was, now) for was, now in zip(old, new, strict=True) if was != now]
-        return self._replace([was for was, _ in changed], [now for _, now in changed])
+        effect = self._replace([was for was, _ in changed], [now for _, now in changed])
+        self._tell(now.pod for _, now in changed)
+        return effect
+
+    def _tell(self, pods: Iterable[Pod]) -> None:
+        if self.follower is not None:
+            for pod in pods:
+                self.follower(pod.uid)
 
     def _served_anew(self, resources: Iterable[str]) -> Effect:
         """Counts the pods anew that ask for resources which another class serves, or none any more."""
         concerned = self._candidates.of(resources)
         effects = [self._rebook(pod.uid for pod, _, _ in concerned if pod.uid in self._bookings)]
         effects += [self.put_pod(*booked) for booked in concerned if booked[0].uid not in self._bookings]
+        self._tell(pod for pod, _, _ in concerned)
         return Effect(
             frozenset().union(*(effect.touched for effect in effects)),
             frozenset().union(*(effect.dirty for effect in effects)),

@@ -77,7 +77,7 @@ class Links:
             if cards:
                 found[f"{OF_CARD}{key}"] = cards
         if ask is not None and ask.card in self.classes:
-            made = total(amounts for key, amounts in claims.items() if _is_implicit(key, pod))
+            made = total(amounts for key, amounts in claims.items() if is_implicit(key, pod))
             amount = ask.milli * _NANO_OF_MILLI
             once = {
                 DeviceKey(name): _for_the_card(ask, amount, made, name, pod, served)
@@ -114,7 +114,7 @@ def _for_the_card(ask: Ask, amount: int, made: Amounts, device_class: str, pod: 
     return min(amount, max(0, made.get(DeviceKey(device_class), 0) - others))
 
 
-def _is_implicit(key: str, pod: Pod) -> bool:
+def is_implicit(key: str, pod: Pod) -> bool:
     """Whether a claim is, or stands for, the one that a scheduler makes for the extended resources of a pod."""
     if key == implicit_claim(pod):
         return True

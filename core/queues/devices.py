@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 
 from core import reasons
 from core.cards.inventory import Inventory
-from core.dra.amounts import thousandths
+from core.dra.amounts import thousandths, total
 from core.dra.book import DeviceBook
 from core.dra.booking import NO_EFFECT, Effect
 from core.dra.counted import all_counted, unresolved
-from core.dra.links import Ask, Links
+from core.dra.links import Ask, Links, is_implicit
 from core.dra.record import render_counted
 from core.dra.wants import late_record_of, record_of, unclaimed
 from core.hierarchy import QueueTree
@@ -128,6 +128,16 @@ class Devices:
     def ungranted(self, queue: str) -> Mapping[str, int]:
         """The part of that which was granted to nobody, by card."""
         return self.book.accounts.ungranted(queue) if self.book.links else {}
+
+    def counted(self, pod: Pod) -> Mapping[str, int]:
+        """How many devices the claims of a pod are, by the names in resource lists, in thousandths.
+
+        Those that several pods share are told of each; those that stand for the card which the pod names are left out.
+        """
+        claims = self.book.claims_of(pod) if self._on else {}
+        own = (cost for key, cost in claims.items() if not (pod.card_name and is_implicit(key, pod)))
+        found = {key: n for key, n in total(own).items() if n and key.device_class and not key.dimension}
+        return thousandths(found)
 
     def unclaimed(self, pod: Pod) -> Collection[str]:
         """The extended resources of a pod that a DeviceClass serves, and for which it is charged without a claim."""

@@ -305,7 +305,7 @@ class Ledger(Books):
 
     def follow(self, follower: Callable[[str], None]) -> None:
         """Tells the UID of each pod from now on whose place in the books changes; there is one follower."""
-        self._entries.follower = follower
+        self._entries.follower = self.devices.book.follower = follower
 
     def _book_again(self, uid: str) -> None:
         unnamed = self.naming.as_it_is(uid)

@@ -78,12 +78,15 @@ def of_samples(
 ) -> Account:
     """What counters have grown by, and gauges of quota have stood for; points are `step_s` apart where there are any.
 
-    A counter that begins after others did has grown from nothing, one that falls back has begun anew.
+    A counter that begins after any other did has grown from nothing, for all are shown together; one that falls back has begun anew.
     """
     found: dict[Series, Amounts] = {}
-    for what, some in samples.items():
-        lines = [(series, points) for series, points in some if points]
-        first = min((points[0][0] for _, points in lines), default=0.0)
+    seen = {what: [(series, points) for series, points in some if points] for what, some in samples.items()}
+    first = min(
+        (points[0][0] for what, lines in seen.items() if what is not What.QUOTA for _, points in lines),
+        default=0.0,
+    )
+    for what, lines in seen.items():
         for series, points in lines:
             value = _stood(points, step_s) if what is What.QUOTA else _grown(points, first)
             found.setdefault(series, [0, 0, 0])[what] += round(value * 1000)

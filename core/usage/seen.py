@@ -1,8 +1,10 @@
 """A pod in the books of the queues, as its usage over time looks at it."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from core.names import MGPU_RESOURCES
+from core.dra.amounts import DeviceKey
+from core.names import MGPU_CORE, MGPU_RESOURCES
 from core.objects import Pod
 from core.queues.attribution import owned_by_job
 from core.queues.entry import Entry
@@ -15,6 +17,7 @@ OFFLINE: Final = "offline"
 ONLINE: Final = "online"
 
 _SECOND: Final = 1_000_000
+_HUNDREDTHS: Final = 100
 
 
 def sight_of(ledger: Ledger, uid: str, known: Charge, now: int) -> Sight | None:
@@ -28,24 +31,48 @@ def sight_of(ledger: Ledger, uid: str, known: Charge, now: int) -> Sight | None:
     shown = pod or entry.pod
     # A bind under way has no time yet.
     scheduled = shown.scheduled if entry.stage is Stage.ALLOCATED else 0
-    return Sight(charge_of(entry), shown.created // _SECOND, scheduled // _SECOND, None)
+    return Sight(charge_of(ledger, entry), shown.created // _SECOND, scheduled // _SECOND, None)
 
 
 def sight_of_ended(ledger: Ledger, pod: Pod, now: int) -> Sight | None:
     """A pod that had ended before anybody here saw it; None for one of which nobody knows what it used and when."""
     if not (pod.terminal and pod.scheduled and pod.ended):
         return None
-    return _ended(ledger, pod, charge_of(ledger.entry_before_end(pod)), now)
+    return _ended(ledger, pod, charge_of(ledger, ledger.entry_before_end(pod)), now)
 
 
-def charge_of(entry: Entry) -> Charge:
-    """The cards that a pod is charged with. Shares of mGPU cards are none: they have no card's name."""
+def charge_of(ledger: Ledger, entry: Entry) -> Charge:
+    """What a pod is counted for: its cards, its shares of mGPU cards in cards, and the devices of its claims."""
     kind = OFFLINE if owned_by_job(entry.pod) else ONLINE
+    charged = {**_in_cards(entry.charged), **ledger.devices.counted(entry.pod)}
     return tuple(
-        (Series(entry.queue, card, entry.pod.namespace, kind), milli)
-        for card, milli in entry.charged.items()
-        if card not in MGPU_RESOURCES
+        (Series(entry.queue, key, entry.pod.namespace, kind), milli) for key, milli in charged.items()
     )
+
+
+def quota_of(ledger: Ledger, queue: str) -> dict[str, int]:
+    """The quota of a queue by the same keys, in thousandths; nothing of one that is gone."""
+    limits = ledger.limits.get(queue)
+    if limits is None:
+        return {}
+    numbers = {
+        key: milli
+        for key, milli in ledger.devices.quota(queue).items()
+        if (device := DeviceKey.parse(key)) is not None and not device.dimension
+    }
+    return {**limits.cards, **_in_cards(limits.shares), **numbers}
+
+
+def concerns(ledger: Ledger, pod: Pod) -> bool:
+    """Whether anything of a pod is counted."""
+    return pod.asks or ledger.devices.wanted(pod)
+
+
+def _in_cards(charged: Mapping[str, int]) -> dict[str, int]:
+    """Thousandths of cards: shares by their hundredths of a card, whatever memory goes with them."""
+    cards = {key: milli for key, milli in charged.items() if key not in MGPU_RESOURCES}
+    core = charged.get(MGPU_CORE, 0) // _HUNDREDTHS
+    return {**cards, MGPU_CORE: core} if core else cards
 
 
 def _ended(ledger: Ledger, pod: Pod | None, charge: Charge, now: int) -> Sight | None:

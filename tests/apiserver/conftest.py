@@ -8,6 +8,8 @@ import pytest
 
 from hack.controlplane import ControlPlane, check_processes
 from hack.install import Installation
+from hack.prometheus import Api, running
+from hack.toolchain import prometheus
 from tests.apiserver.cluster import Cluster
 
 _HERE = Path(__file__).parent
@@ -60,6 +62,15 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
     """The chart as it comes, with one webhook and one controller, for all tests of a module."""
     with Installation(control_plane) as installed:
         yield installed
+
+
+@pytest.fixture
+def scraped(control_plane: ControlPlane, installation: Installation) -> Iterator[Api]:
+    """A Prometheus that reads both processes each half second, with the alerts of the chart; skipped where there is none."""
+    if prometheus.find("prometheus") is None:
+        pytest.skip(prometheus.MISSING.format("prometheus"))
+    with running(control_plane, installation) as api:
+        yield api
 
 
 @pytest.fixture

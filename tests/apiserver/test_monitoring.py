@@ -2,17 +2,15 @@
 
 import math
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from hack import metrics_reference
-from hack.controlplane import ControlPlane, wait_for
+from hack.controlplane import wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.dashboards import DASHBOARDS
 from hack.install import Installation
-from hack.prometheus import Api, running
-from hack.toolchain import prometheus
+from hack.prometheus import Api
 from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.manifests import card_pod, queue, share_pod
 
@@ -64,15 +62,6 @@ def test_nothing_is_exposed_that_the_reference_does_not_name(
         }
         assert shown.items() <= known.items()
         assert len(shown) > 20
-
-
-@pytest.fixture
-def scraped(control_plane: ControlPlane, installation: Installation) -> Iterator[Api]:
-    """A Prometheus that reads both processes each half second, with the alerts of the chart."""
-    if prometheus.find("prometheus") is None:
-        pytest.skip(prometheus.MISSING.format("prometheus"))
-    with running(control_plane, installation) as api:
-        yield api
 
 
 def empty_panels(scraped: Api) -> set[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from core.steps import finish
 from core.usage.checkpoint import Scribe, Written, decode
-from core.usage.course import Sight
+from core.usage.course import Charge, Sight
 from core.usage.courses import Courses
 from core.usage.sums import Series, What
 
@@ -23,6 +23,12 @@ class Object:
     """When its last container ended; the API server may hear of it later."""
     deleted: int = 0
     reported: bool = False
+    beside: Charge = ()
+    """What it is charged with besides `MILLI` of its series."""
+
+    @property
+    def charge(self) -> Charge:
+        return ((self.series, MILLI), *self.beside)
 
     def used(self) -> int:
         """Seconds from bind to end."""
@@ -46,9 +52,9 @@ class World:
     def _changed(self, pod: Object) -> None:
         self.log.append((self.now, pod.uid, replace(pod)))
 
-    def create(self, series: Series) -> Object:
+    def create(self, series: Series, beside: Charge = ()) -> Object:
         uid = f"pod-{len(self.all)}"
-        self.objects[uid] = self.all[uid] = Object(uid, series, self.now)
+        self.objects[uid] = self.all[uid] = Object(uid, series, self.now, beside=beside)
         self._changed(self.objects[uid])
         return self.objects[uid]
 
@@ -108,7 +114,7 @@ class Replica:
         ends = [pod.deleted] if pod.deleted else []
         ends += [pod.ended] if pod.reported else []
         end = min(ends) if ends else None
-        self.courses.see(uid, Sight(((pod.series, MILLI),), pod.created, pod.scheduled, end), now)
+        self.courses.see(uid, Sight(pod.charge, pod.created, pod.scheduled, end), now)
 
     def total(self, what: What) -> int:
         tally = self.courses.tally

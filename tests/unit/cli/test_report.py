@@ -173,7 +173,7 @@ def test_prometheus_is_asked_for_exactly_this_time(run: Run, prometheus: str) ->
             "quotaShare": 0.5,
         }
     ]
-    assert {query["step"][0] for query in Prometheus.asked} == {"60"}
+    assert {query["step"][0] for query in Prometheus.asked} == {"8"}
     by_namespace = run(
         "report", "--prometheus", prometheus, "--since", "2h", "--by", "namespace", "-o", "csv"
     )

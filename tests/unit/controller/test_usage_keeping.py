@@ -12,7 +12,9 @@ from controller.caches import Caches
 from controller.metrics import Metrics
 from controller.usage_following import UsageFollower
 from controller.usage_keeping import UsageKeeper
+from core.names import MGPU_CORE
 from core.objects import Pod
+from core.objects.device_class import DeviceClass
 from core.queues.ledger import Ledger
 from core.usage.checkpoint import Checkpoint, Listed, Scribe, decode
 from core.usage.sums import Series, What
@@ -22,6 +24,7 @@ from kube.informer import Informer
 from kube.lease import Term
 from kube.resources import Resource
 from tests.builders import a_node, a_pod, a_queue
+from tests.builders.claims import a_claim
 from tests.unit.controller.cluster import caches, show
 
 pytestmark = pytest.mark.looptime
@@ -285,3 +288,43 @@ def test_the_books_tell_of_each_pod_that_comes_changes_or_goes() -> None:
     assert told == ["u"]
     ledger.drop_pod("u")
     assert told == ["u", "u"]
+
+
+def test_the_books_tell_of_pods_whose_claims_have_changed() -> None:
+    """That come after them, as they may, and of a class that serves a resource from now on."""
+    ledger, told = Ledger(caches().ledger.settings), list[str]()
+    ledger.put_pod(a_pod("p").uid("u").claim("dev", name="c").in_queue("q").gated().view())
+    ledger.put_pod(a_pod("b").uid("bare").gpu(1).in_queue("q").gated().view())
+    ledger.follow(told.append)
+    claim = a_claim("c").exactly("r", "gpu", count=2).view()
+    ledger.devices.put_claim(claim)
+    ledger.devices.put_claim(claim)
+    assert told == ["u"]
+    ledger.devices.drop_claim(claim.key)
+    assert told == ["u", "u"]
+    ledger.put_class(DeviceClass("gpu", extended="nvidia.com/gpu"))
+    assert {*told[2:]} == {"bare"}
+
+
+async def test_shares_and_devices_are_counted_also_of_pods_that_had_ended_when_they_were_first_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replica = Replica(Place(), monkeypatch)
+    replica.caches.ledger.devices.put_claim(a_claim("c").exactly("r", "gpu", count=2).view())
+    async with replica.led():
+        await asyncio.sleep(60)
+        for pod in (
+            a_pod("share").uid("s").mgpu(core=40, memory=1_000),
+            a_pod("device").uid("d").claim("dev", name="c"),
+        ):
+            ended = pod.charged("q").bound_to("n").phase("Succeeded").created("2026-01-01T00:00:01Z")
+            ended = ended.condition("PodScheduled", "True", "2026-01-01T00:00:03Z")
+            replica.shows(ended.condition("Ready", "False", "2026-01-01T00:00:13Z"))
+        await asyncio.sleep(60)
+        tally = replica.follower.courses.tally
+        assert tally is not None
+        found = {(series.card, series.queue): amounts for series, amounts in tally.sums.total.items()}
+        assert found == {
+            (MGPU_CORE, "q"): [400 * 10, 400 * 2, 0],
+            ("deviceclass/gpu", "q"): [2000 * 10, 2000 * 2, 0],
+        }

@@ -6,15 +6,25 @@ from random import Random
 
 import pytest
 
+from core.names import MGPU_CORE
 from core.usage.checkpoint import decode
 from core.usage.report import Account, Row, of_checkpoint, of_samples, rows
 from core.usage.sums import DAY_S, Series, What
-from tests.property.usage_world import MILLI, Object, Replica, Store, World
+from tests.property.usage_world import Object, Replica, Store, World
 
 BEGAN = 20_770 * DAY_S
 DAYS = 30
-SERIES = [Series(queue, "A", f"team-{queue}", kind) for queue in ("p", "q") for kind in ("offline", "online")]
-QUOTA = {"p": 4000, "q": 6000}
+CARDS = [Series(queue, "A", f"team-{queue}", kind) for queue in ("p", "q") for kind in ("offline", "online")]
+DEVICES = "deviceclass/gpu"
+BESIDE = [
+    (),
+    (),
+    ((Series("p", MGPU_CORE, "team-p", "online"), 350),),
+    ((Series("q", MGPU_CORE, "team-q", "offline"), 10), (Series("q", DEVICES, "team-q", "offline"), 3000)),
+]
+"""What some pods have of shares and of claims."""
+SERIES = [*CARDS, *(series for charge in BESIDE for series, _ in charge)]
+QUOTA = {"p": {"A": 4000, MGPU_CORE: 2500}, "q": {"A": 6000, DEVICES: 8000}}
 STEP_S = 300
 
 
@@ -34,12 +44,13 @@ class Month:
         """Thousandths of a card times seconds within a time."""
         total = 0
         for pod in self.world.all.values():
-            if pod.series == series:
+            milli = dict(pod.charge).get(series, 0)
+            if milli:
                 end = pod.end() if pod.ended or pod.deleted else until
                 start, stop = (
                     (pod.scheduled, end) if what is What.USED else (pod.created, pod.scheduled or end)
                 )
-                total += MILLI * overlap(start, stop, since, until) if start else 0
+                total += milli * overlap(start, stop, since, until) if start else 0
         return total
 
 
@@ -54,7 +65,7 @@ def month() -> Month:
     leader, standby = Replica(world), Replica(world)
     for replica in (leader, standby):
         for queue, quota in QUOTA.items():
-            replica.courses.set_quota(queue, {"A": quota}, world.now)
+            replica.courses.set_quota(queue, quota, world.now)
     store.begin(leader)
     for step in range(1, DAYS * DAY_S // STEP_S + 1):
         world.now = BEGAN + step * STEP_S
@@ -67,7 +78,7 @@ def month() -> Month:
             # The old leader dies; the standby goes on, and another process takes its place.
             leader = Replica(world)
             for queue, quota in QUOTA.items():
-                leader.courses.set_quota(queue, {"A": quota}, world.now)
+                leader.courses.set_quota(queue, quota, world.now)
             leader, standby = standby, leader
             store.begin(leader)
         _scrape(lived, leader)
@@ -77,7 +88,7 @@ def month() -> Month:
 
 def _live(rng: Random, world: World) -> None:
     if rng.random() < 0.1:
-        world.create(rng.choice(SERIES))
+        world.create(rng.choice(CARDS), rng.choice(BESIDE))
     for pod in [*world.objects.values()]:
         if not changed(pod):
             world.remove(pod)
@@ -112,8 +123,11 @@ def test_what_is_written_down_is_the_truth_of_these_days(month: Month, days: int
         expected = {series: month.truth(what, series, account.start, until) for series in SERIES}
         assert by_series(account, what) == expected
         assert min(expected.values()) > 0
-    quota = {series.queue: amount for series, amount in by_series(account, What.QUOTA).items()}
-    assert quota == {queue: amount * days * DAY_S for queue, amount in QUOTA.items()}
+    assert by_series(account, What.QUOTA) == {
+        Series(queue, key, "", ""): amount * days * DAY_S
+        for queue, quota in QUOTA.items()
+        for key, amount in quota.items()
+    }
 
 
 def test_what_was_scraped_says_the_same_whoever_led(month: Month) -> None:
@@ -181,6 +195,8 @@ def test_a_counter_that_begins_anew_or_later_and_a_quota_that_stands() -> None:
                 (one, [(0, 100.0), (60, 160.0), (120, 20.0)]),
                 (two, [(60, 30.0), (120, 90.0)]),
             ],
+            # The first that waits, when others ran already.
+            What.WAITED: [(one, [(60, 5.0), (120, 6.0)])],
             # Nobody led between 120 and 600.
             What.QUOTA: [(quota, [(0, 2.0), (60, 2.0), (120, 4.0), (600, 4.0)])],
         },
@@ -188,4 +204,4 @@ def test_a_counter_that_begins_anew_or_later_and_a_quota_that_stands() -> None:
         600,
         60,
     )
-    assert account.sums == {one: [80_000, 0, 0], two: [90_000, 0, 0], quota: [0, 0, 480_000]}
+    assert account.sums == {one: [80_000, 6_000, 0], two: [90_000, 0, 0], quota: [0, 0, 480_000]}
