@@ -4,11 +4,12 @@
 PYTHON ?= python3
 VENV   ?= .venv
 WORKERS ?= 2
+PIP_AUDIT ?= pip-audit==2.10.1
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fmt image lock release clean
+.PHONY: help demo test check bench fmt image lock audit release clean
 
 help: ## Show this help
 	@echo "cardquota: card-level accelerator quota for Kubernetes"
@@ -42,6 +43,12 @@ image: $(READY) ## Build the image with docker, podman or buildah (ARGS='--image
 
 lock: $(READY) ## Write anew which files go into the image, by hash (needs uv)
 	@$(BIN)/python -m hack.image.lock
+
+audit: ## Ask PyPI for known vulnerabilities of what goes into the image; what cannot be asked about is an error
+	@$(PYTHON) -m venv build/audit
+	@build/audit/bin/pip install --quiet $(PIP_AUDIT)
+	@build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r hack/image/requirements.lock
+	@build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r hack/image/build.lock
 
 release: $(READY) ## Wheel, chart, lock file and checksums in dist/; refused while versions or changelog disagree
 	@$(BIN)/python -m hack.release $(ARGS)
