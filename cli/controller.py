@@ -83,6 +83,11 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         type=process.port,
         help="HTTPS for people who ask why their pods wait; they show the token of their kubeconfig (default: none)",
     )
+    parser.add_argument(
+        "--answers-page",
+        action="store_true",
+        help="show the status page there, too, to each who asks what that one may see",
+    )
     parser.set_defaults(run=run)
 
 
@@ -103,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
         extender_port=options.extender_port,
         kube_extender_port=options.kube_extender_port,
         answers_port=options.answers_port,
+        answers_page=options.answers_page,
         authority_secret=options.authority_secret,
         given_certificates=options.certificates == "given",
         webhook_names=tuple(options.webhook_name) or (f"cardquota-webhook.{options.namespace}.svc",),

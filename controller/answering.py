@@ -15,13 +15,18 @@ import orjson
 from aiohttp import web
 
 from controller.knowledge import Knowledge, Refused
+from controller.page import Pages
 from core.names import ANSWERS_ROOT, TOKEN_HEADER
+from core.page.html.document import HEADERS, document
+from core.page.view import ViewError, read
 from kube import intake
 from kube.callers import Allowance, BusyError, Caller, Recent
 from kube.errors import KubeError
 from kube.intake import Intake, RefusedError
 
 _LOG = logging.getLogger(__name__)
+
+_PAGE: Final = "page"
 
 LEADER_PATH: Final = "/leader/answers"
 """The leader's side of what a standby passes on."""
@@ -42,10 +47,11 @@ _RELAYED: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status and JSON."""
+    """Status and JSON, or a page."""
 
     status: int
     body: bytes
+    html: bool = False
 
     @classmethod
     def of(cls, value: object) -> "Answer":
@@ -66,6 +72,8 @@ class Answer:
     @property
     def response(self) -> web.Response:
         """As it goes out."""
+        if self.html:
+            return web.Response(body=self.body, content_type="text/html", charset="utf-8", headers=HEADERS)
         again = {"Retry-After": "1"} if self.status in _AGAIN else {}
         return web.Response(
             status=self.status, body=self.body, content_type="application/json", headers=again
@@ -93,10 +101,12 @@ class Answers:
         leader: ToLeader,
         among_replicas: web.Application,
         bodies: Intake = intake.DEFAULT,
+        pages: Pages | None = None,
     ) -> None:
         self._knowledge = knowledge
         self._leads = leads
         self._leader = leader
+        self._pages = pages
         self._allowances: Recent[str, Allowance] = Recent(CALLERS, life_s=3600.0)
         self._turns = asyncio.Semaphore(AT_A_TIME)
         self._inside = 0
@@ -164,7 +174,23 @@ class Answers:
             return _STRANGER
         if not self._allowance(caller).take(asyncio.get_running_loop().time()):
             return _TOO_OFTEN
-        return await self._in_turn(self._answer(caller, request.match_info["question"]))
+        question = request.match_info["question"]
+        if question != _PAGE:
+            return await self._in_turn(self._answer(caller, question))
+        return await self._in_turn(self._page(caller, request))
+
+    async def _page(self, caller: Caller, request: web.Request) -> Answer:
+        """The status page: for browsers written out, for others as JSON."""
+        answer = await self._answer(caller, f"{_PAGE}?{request.query_string}")
+        if answer.status != HTTPStatus.OK or "text/html" not in request.headers.get("Accept", ""):
+            return answer
+        try:
+            view = read(answer.body)
+        except ViewError as error:
+            _LOG.warning("the leader's page cannot be read", extra={"error": str(error)})
+            return _OTHER_VERSION
+        text = await self._knowledge.turns.finish(document(view))
+        return Answer(HTTPStatus.OK, text.encode("utf-8", "backslashreplace"), html=True)
 
     async def _answer(self, caller: Caller, question: str) -> Answer:
         if self._leads():
@@ -181,6 +207,8 @@ class Answers:
                 found: Any = await self._knowledge.of_pod(caller, namespace, name)
             case ["books"]:
                 found = await self._knowledge.of_books(caller)
+            case [page, *_] if self._pages is not None and page.startswith(f"{_PAGE}?"):
+                found = await self._pages.of(caller, question.removeprefix(f"{_PAGE}?"))
             case _:
                 return _QUESTIONS
         if isinstance(found, Refused):
@@ -209,6 +237,10 @@ _UNJUDGED: Final = Answer.error(
     HTTPStatus.SERVICE_UNAVAILABLE, "the API server did not say what you may see; try again"
 )
 _NOBODY: Final = Answer.error(HTTPStatus.SERVICE_UNAVAILABLE, "no replica leads at the moment; try again")
+_OTHER_VERSION: Final = Answer.error(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "the leader is of another version than the replica that you asked; try again",
+)
 _QUESTIONS: Final = Answer.error(
     HTTPStatus.NOT_FOUND, f"what is answered: {ANSWERS_ROOT}pods/NAMESPACE/NAME and {ANSWERS_ROOT}books"
 )

@@ -15,6 +15,7 @@ from core.quantity import render_amounts
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps
 from kube.callers import Caller, Callers, Right
+from kube.turns import Turns
 
 _QUEUES: Final = "scheduling.volcano.sh"
 _NAMESPACES: Final = 16
@@ -47,6 +48,11 @@ class Knowledge:
         self.callers = callers
         self._metrics = metrics
         self._identity = identity
+
+    @property
+    def turns(self) -> Turns:
+        """By which longer work is done."""
+        return self._caches.turns
 
     async def of_pod(self, caller: Caller, namespace: str, name: str) -> dict[str, Any] | Refused:
         """Why a pod waits, as `explain` says it without what would help. Raises KubeError.

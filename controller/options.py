@@ -12,7 +12,8 @@ class Options(ProcessOptions):
     `identity` must be no other process', an earlier life included. `hook_timeout_s` is how long the API server waits for
     the binding hook. `advertise_address` is where the other replicas
     reach this one, `https://<address>:<port>`; without it they cannot forward binds. On `extender_port` Volcano's questions
-    are answered over plain HTTP, on `kube_extender_port` kube-scheduler's over HTTPS, on `answers_port` those of people; None: nowhere. Authority, the
+    are answered over plain HTTP, on `kube_extender_port` kube-scheduler's over HTTPS, on `answers_port` those of people,
+    the status page among them with `answers_page`; None: nowhere. Authority, the
     controllers' pair and the hook's path are kept in `authority_secret`, the webhook's pair in `cert_secret`; that is issued
     for `webhook_names`. With `given_certificates` others fill both, and nothing is issued.
     """
@@ -27,6 +28,7 @@ class Options(ProcessOptions):
     extender_port: int | None = None
     kube_extender_port: int | None = None
     answers_port: int | None = None
+    answers_page: bool = False
 
     def __post_init__(self) -> None:
         """Refuses an identity that would mean a free lease. Raises ValueError."""

@@ -26,6 +26,7 @@ from controller.metrics import Metrics, QueueSeries
 from controller.nominations import Nominations
 from controller.options import Options
 from controller.overruns import OverrunWatch
+from controller.page import Boards, Pages
 from controller.publishing import Publisher
 from controller.queue_definition import QueueDefinitionKeeper
 from controller.queue_records import QueueRecords
@@ -137,8 +138,15 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         binds = Intake(IN_FLIGHT - FOR_SCHEDULERS)
         add_hook_routes(app, hook, REVIEWS, trust.paths, binds)
         add_leader_routes(app, hook, REVIEWS, trust.authorities, binds)
-        knowledge = Knowledge(caches, announcements, Callers(client), metrics, options.identity)
-        answers = Answers(knowledge, lambda: series.leading, link, app, binds)
+        callers = Callers(client)
+        answers = Answers(
+            Knowledge(caches, announcements, callers, metrics, options.identity),
+            lambda: series.leading,
+            link,
+            app,
+            binds,
+            _pages(caches, announcements, usage, callers, options) if options.answers_page else None,
+        )
         extender = Extender(caches, ExtenderMetrics(REGISTRY), notes.told, intake=Intake(FOR_SCHEDULERS))
         volcano_port = options.extender_port if settings.features.extender else None
         kube_port = options.kube_extender_port if settings.features.extender else None
@@ -183,6 +191,13 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
                 campaign,
             )
     return 0
+
+
+def _pages(
+    caches: Caches, announcements: Announcements, usage: UsageKeeper, callers: Callers, options: Options
+) -> Pages:
+    boards = Boards(caches, lambda: announcements.holds, usage.summed, _now)
+    return Pages(caches, boards, callers, options.identity, options.namespace)
 
 
 def _exists(caches: Caches, regarding: Reference) -> bool:

@@ -13,6 +13,7 @@ from controller.metrics import Metrics
 from controller.usage_counters import UsageCounters
 from controller.usage_following import UsageFollower
 from core.objects import raw as read
+from core.page.hours import Summed
 from core.usage.checkpoint import Checkpoint, CheckpointError, Scribe, UnknownVersionError, decoding
 from kube import errors
 from kube.calls import Reader
@@ -75,6 +76,11 @@ class UsageKeeper:
         """What a scraper is shown of the sums, as long as `leading` says so."""
         follower = self.follower
         return UsageCounters(follower.courses, follower.now, leading, lambda: self.summing)
+
+    def summed(self) -> Summed | None:
+        """The sums, as of the last time that they were cut; None while they are not complete."""
+        tally = self.follower.courses.tally
+        return Summed(tally.sums, tally.through) if self.summing and tally is not None else None
 
     async def run(self, term: Term) -> None:
         """Keeps the sums until cancelled."""

@@ -14,7 +14,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from cli.main import main
+from cli.main import main, parser
+from cli.page import source_of
+from core.page.html.document import document
+from core.page.view import Wish
+from core.steps import finish
 from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.client import ApiClient
 from hack.install import Installation
@@ -30,7 +34,8 @@ SERVICE: Final = "https:cardquota-controller:answers"
 
 @pytest.fixture(scope="module")
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
-    with Installation(control_plane, controller=2) as installed:
+    values = {"controller": {"answers": {"page": True}}}
+    with Installation(control_plane, controller=2, values=values) as installed:
         yield installed
 
 
@@ -125,6 +130,59 @@ def answer(api: ApiClient, path: str) -> dict[str, Any]:
     return found.body if found.status == HTTPStatus.OK else {}
 
 
+def test_either_replica_shows_a_tenant_the_status_page_without_the_pods_of_others(
+    control_plane: ControlPlane,
+    installation: Installation,
+    cluster: Cluster,
+    full: str,
+    ann: Path,
+    tmp_path: Path,
+) -> None:
+    leader = leader_index(control_plane, installation)
+    own = f"{cluster.namespace}/waits"
+    for index in (leader, 1 - leader):
+        with asking(installation.answers_url(index), ann, control_plane, installation, tmp_path) as api:
+
+            def shown(query: str, api: ApiClient = api) -> dict[str, Any]:
+                return answer(api, f"/answers/v1/page{query}")
+
+            wait_for(
+                f"controller {index} shows who waits", lambda: own in str(shown(f"?own={cluster.namespace}"))
+            )
+            view = shown(f"?own={cluster.namespace}")
+            assert [(one["pod"], one["number"], one["line"]) for one in view["waiting"]["rows"]] == [
+                (own, 2, 2)
+            ]
+            assert view["queues"]["rows"]
+            assert view["hours"] is None
+            assert full not in json.dumps(view)
+            theirs = shown(f"?namespace={full}")
+            assert (theirs["waiting"], theirs["changes"]) == (None, None)
+            assert f"{full}/" not in json.dumps(theirs)
+
+
+@pytest.mark.usefixtures("forwarded", "full")
+def test_a_tenant_opens_the_status_page_by_way_of_the_api_server(
+    cluster: Cluster, ann: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = parser().parse_args(["page", "-n", cluster.namespace, "--kubeconfig", str(ann)])
+    own = f"{cluster.namespace}/waits"
+
+    def page() -> str:
+        source = source_of(options)
+        told = capsys.readouterr().err
+        assert "the leader was not asked" not in told, told
+
+        async def once() -> str:
+            async with source as pages:
+                return finish(document(await pages(Wish(find="waits"))))
+
+        return asyncio.run(once())
+
+    wait_for("the page shows who waits", lambda: own in page())
+    assert "2 of 2" in page()
+
+
 def test_whoever_has_no_rights_or_no_token_is_told_nothing(
     control_plane: ControlPlane,
     installation: Installation,
@@ -137,7 +195,13 @@ def test_whoever_has_no_rights_or_no_token_is_told_nothing(
     nobody = control_plane.service_account_kubeconfig(cluster.namespace, "bob", create=True)
     url = installation.answers_url(leader)
     with asking(url, nobody, control_plane, installation, tmp_path) as api:
-        for question in (f"pods/{cluster.namespace}/waits", f"pods/{cluster.namespace}/none", "books"):
+        for question in (
+            f"pods/{cluster.namespace}/waits",
+            f"pods/{cluster.namespace}/none",
+            "books",
+            "page",
+            f"page?own={cluster.namespace}",
+        ):
             assert api.get(f"/answers/v1/{question}").status == 403, question
         for path in ("/leader/answers", "/leader/bindings", "/mutate/bindings", "/metrics"):
             assert api.get(path).status == 404, path

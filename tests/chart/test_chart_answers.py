@@ -63,3 +63,16 @@ def test_who_reaches_it_can_be_said(render: Render) -> None:
     rules = rendered.one("NetworkPolicy", "cardquota-extender")["spec"]["ingress"]
     assert rules[-1] == {"ports": [{"port": "answers", "protocol": "TCP"}], "from": servers}
     assert [rule["ports"][0]["port"] for rule in rules] == ["metrics", "https", "answers"]
+
+
+def test_the_status_page_is_there_only_if_it_is_asked_for(render: Render, defaults: Rendered) -> None:
+    assert "--answers-page" not in container(defaults)["args"]
+    shown = render({"controller": {"answers": {"page": True}}})
+    assert "--answers-page" in container(shown)["args"]
+    assert shown.one("ClusterRole", "cardquota-controller") == defaults.one(
+        "ClusterRole", "cardquota-controller"
+    )
+    assert (
+        "--answers-page"
+        not in container(render({"controller": {"answers": {"enabled": False, "page": True}}}))["args"]
+    )

@@ -33,6 +33,9 @@ its values and the subcommand that is run.
 {{- end }}
 {{- if ($root.Values.controller.answers | default dict).enabled }}
 - --answers-port={{ $root.Values.controller.answers.port }}
+{{- if $root.Values.controller.answers.page }}
+- --answers-page
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
