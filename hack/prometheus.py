@@ -2,7 +2,7 @@
 
 import json
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 
 from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.ports import free_ports
-from hack.install import Installation
 from hack.installation.rendering import CHART
 from hack.installation.substitution import LOOPBACK
 from hack.toolchain import ToolchainError, prometheus
@@ -78,8 +77,11 @@ def _told(error: HTTPError) -> str:
 
 
 @contextmanager
-def running(plane: ControlPlane, installation: Installation, *, every: str = "500ms") -> Iterator[Api]:
-    """One that reads both processes so often, with the alerts of the chart. Raises `ToolchainError` where there is none."""
+def running(plane: ControlPlane, address: Callable[[str], str], *, every: str = "500ms") -> Iterator[Api]:
+    """One that reads both processes so often, with the alerts of the chart. Raises `ToolchainError` where there is none.
+
+    `address` is host and port of the metrics of the `webhook` and the `controller`.
+    """
     binary = prometheus.find("prometheus")
     if binary is None:
         raise ToolchainError(prometheus.MISSING.format("prometheus"))
@@ -88,7 +90,7 @@ def running(plane: ControlPlane, installation: Installation, *, every: str = "50
     folder = plane.directory / f"prometheus-{port}"
     folder.mkdir()
     settings = folder / "prometheus.json"
-    settings.write_text(json.dumps(_settings(installation, every)))
+    settings.write_text(json.dumps(_settings(address, every)))
     process = plane.start_program(
         f"prometheus-{port}",
         [
@@ -107,11 +109,11 @@ def running(plane: ControlPlane, installation: Installation, *, every: str = "50
         process.stop()
 
 
-def _settings(installation: Installation, every: str) -> dict[str, Any]:
+def _settings(address: Callable[[str], str], every: str) -> dict[str, Any]:
     """JSON is YAML too. The labels are those that the chart's ServiceMonitor gives."""
     scraped = [
         {
-            "targets": [installation.metrics_address(component)],
+            "targets": [address(component)],
             "labels": {"component": component, "pod": f"{component}-0"},
         }
         for component in _SCRAPED

@@ -14,10 +14,10 @@ from pathlib import Path
 from hack import prometheus
 from hack.controlplane import ApiError, ControlPlane, ManagedProcess, ProcessError, WaitError, nodes, wait_for
 from hack.demo import story
+from hack.demo.kept import Kept
 from hack.demo.shell import DemoError, Shell
 from hack.demo.terminal import Terminal, wants_colour
-from hack.install import Installation
-from hack.installation.rendering import RenderError
+from hack.installation.rendering import CHART, RenderError
 from hack.panels import __main__ as panels
 from hack.panels.dashboard import PanelError
 from hack.prometheus import QueryError
@@ -50,7 +50,10 @@ Everything stays up until Ctrl-C. In another terminal:
   kubectl annotate queue research --overwrite volcano.sh/card.quota='{{"NVIDIA-H200": 1}}'
   kubectl apply -f {manifests}/train.yaml             # waits: nothing is evicted, nothing is let in
   cardquota queues
-  tail -f {log}
+  curl -s {metrics}               # of the controller; a cluster has the Service cardquota-metrics
+  helm upgrade cardquota {chart} -n cardquota-system --reset-then-reuse-values --set cards.podsWithoutCardName=deny
+  helm uninstall cardquota -n cardquota-system
+  tail -f {logs}/*.log
 """
 
 
@@ -97,19 +100,18 @@ def play(terminal: Terminal, *, keep: bool, pictures: Path | None = None) -> Non
             nodes.mig_mps_node("a100-1"),
             nodes.mgpu_node("mgpu-1"),
         )
-        with Installation(plane, progress=terminal.step) as installation, ExitStack() as beside:
+        with Kept(plane, terminal) as kept, ExitStack() as beside:
             watching = (
-                beside.enter_context(prometheus.running(plane, installation))
+                beside.enter_context(prometheus.running(plane, kept.metrics_address))
                 if pictures is not None
                 else None
             )
             began = time.time()
             shell = _shell(terminal, plane)
-            processes = [*installation.controller_processes, *installation.webhook_processes]
             try:
                 story.tell(shell)
             except DemoError as error:
-                _explain(shell, error, processes)
+                _explain(shell, error, kept.processes)
                 raise
             terminal.heading(f"All was as told, in {time.monotonic() - started:.0f} s")
             if watching is not None and pictures is not None:
@@ -118,7 +120,7 @@ def play(terminal: Terminal, *, keep: bool, pictures: Path | None = None) -> Non
                 terminal.heading(f"What the dashboards show of it, by the Prometheus at {watching.url}")
                 terminal.output("\n".join(panels.write(watching, pictures, began, time.time())))
             if keep:
-                _stay(terminal, plane, processes[0])
+                _stay(terminal, plane, kept)
             terminal.step("cleaning up")
     terminal.step(f"everything is gone again, after {time.monotonic() - started:.0f} s")
 
@@ -156,7 +158,7 @@ def _explain(shell: Shell, error: DemoError, processes: Sequence[ManagedProcess]
         terminal.output("\n".join(process.log_tail().splitlines()[-_LOG_LINES:]))
 
 
-def _stay(terminal: Terminal, plane: ControlPlane, controller: ManagedProcess) -> None:
+def _stay(terminal: Terminal, plane: ControlPlane, kept: Kept) -> None:
     """Return at Ctrl-C."""
     folders = (plane.binary("kubectl").parent, Path(sys.executable).parent)
     terminal.output(
@@ -164,12 +166,13 @@ def _stay(terminal: Terminal, plane: ControlPlane, controller: ManagedProcess) -
             kubeconfig=shlex.quote(str(plane.admin_kubeconfig)),
             path=":".join(shlex.quote(str(folder)) for folder in folders),
             manifests=shlex.quote(str(MANIFESTS)),
-            log=shlex.quote(str(controller.log)),
+            metrics=kept.metrics[0],
+            chart=shlex.quote(str(CHART)),
+            logs=shlex.quote(kept.logs),
         )
     )
     try:
-        while True:
-            signal.pause()
+        kept.stay()
     except KeyboardInterrupt:
         terminal.output("")
 

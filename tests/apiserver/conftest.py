@@ -69,7 +69,7 @@ def scraped(control_plane: ControlPlane, installation: Installation) -> Iterator
     """A Prometheus that reads both processes each half second, with the alerts of the chart; skipped where there is none."""
     if prometheus.find("prometheus") is None:
         pytest.skip(prometheus.MISSING.format("prometheus"))
-    with running(control_plane, installation) as api:
+    with running(control_plane, installation.metrics_address) as api:
         yield api
 
 

@@ -1,7 +1,9 @@
 """`python -m hack.demo` as a user runs it: it tells the whole story, and nothing of it is left behind."""
 
+import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -36,6 +38,16 @@ TOLD = (
     r"^  allocated:\n    NVIDIA-H200: \"3\"$",
     r"^research +Open +NVIDIA-H200 +3 +3 +0 +1$",
     r"^== All was as told, in \d+ s$",
+)
+
+
+NAMELESS = json.dumps(
+    {"spec": {"containers": [{"name": "c", "image": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+)
+
+BROKEN = (
+    "kubectl patch deployment/cardquota-webhook -n cardquota-system --type=json -p "
+    """'[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--nonsense"}]'"""
 )
 
 
@@ -132,16 +144,54 @@ def test_the_dashboards_show_the_story_as_pictures(tmp_path: Path) -> None:
     wait_for("nothing is left behind", lambda: nothing_is_left_in(folder))
 
 
+def as_told(text: str, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script as somebody would in another terminal, after the lines that the demo gives for that."""
+    exports = "\n".join(re.findall(r"^  (export .*)$", text, re.MULTILINE))
+    return subprocess.run(
+        ["sh", "-ec", f"{exports}\n{script}"], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
 def test_kept_it_can_be_used_as_it_says_until_ctrl_c_which_cleans_up(tmp_path: Path) -> None:
     with started(tmp_path, "--keep") as process:
         text = read_until(process, "export PATH=")
-        exports = "\n".join(re.findall(r"^  (export .*)$", text, re.MULTILINE))
-        script = f"{exports}\nkubectl get pods -o name\ncardquota queues"
-        used = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, check=True, timeout=60)
+        used = as_told(text, "kubectl get pods -o name\ncardquota queues")
         assert "pod/train-5\n" in used.stdout
         assert re.search("^research +Open +NVIDIA-H200 ", used.stdout, re.MULTILINE)
         os.killpg(process.pid, signal.SIGINT)
         rest, _ = process.communicate()
     assert process.returncode == 0, rest
     assert "everything is gone again" in rest
+    wait_for("nothing is left behind", lambda: nothing_is_left_in(tmp_path))
+
+
+def test_kept_its_metrics_can_be_read_a_setting_changed_and_all_of_it_uninstalled(tmp_path: Path) -> None:
+    """By the very lines that the demo prints, each of which does what it would in a cluster of one's own."""
+    with started(tmp_path, "--keep") as process:
+        text = read_until(process, "tail -f ")
+        lines = {
+            line.split()[0] + " " + line.split()[1]: line
+            for line in re.findall(r"^  (\S+ .*)$", text, re.MULTILINE)
+        }
+        metrics = as_told(text, lines["curl -s"]).stdout
+        assert re.search(r'^volcano_queue_card_allocated\{.*"research".*\} 3', metrics, re.MULTILINE), metrics
+        assert as_told(text, lines["helm upgrade"]).returncode == 0
+        replaced = read_until(process, "cardquota-controller-0 has ended")
+        assert "cardquota-controller-2 is ready, its metrics are at http://127.0.0.1:" in replaced
+        read_until(process, "cardquota-webhook-1 has ended")
+        nameless = "kubectl run nameless --image=c --overrides=" + shlex.quote(NAMELESS)
+        refused = as_told(text, nameless).stderr
+        assert "nvidia.com/gpu is asked for without a card name" in refused
+        assert as_told(text, BROKEN).returncode == 0
+        read_until(process, "does not get ready, so cardquota-webhook-3 goes on")
+        assert "without a card name" in as_told(text, nameless).stderr
+        assert as_told(text, lines["helm uninstall"]).returncode == 0
+        read_until(process, "cardquota-webhook is gone")
+        # The pod that waited was let go, and nobody holds another one.
+        gates = as_told(text, "kubectl get pods -o jsonpath='{.items[*].spec.schedulingGates}'").stdout
+        assert gates == ""
+        assert as_told(text, nameless).stdout == "pod/nameless created\n"
+        os.killpg(process.pid, signal.SIGINT)
+        rest, _ = process.communicate()
+    assert process.returncode == 0, rest
     wait_for("nothing is left behind", lambda: nothing_is_left_in(tmp_path))

@@ -11,10 +11,10 @@ import pytest
 from core import names
 from hack.controlplane import ControlPlane, wait_for
 from hack.installation.hook_jobs import HookJobs
+from hack.installation.release import Release
 from hack.installation.rendering import RenderError
 from tests.apiserver.cluster import Cluster, gates, unique
 from tests.apiserver.manifests import card_pod, queue
-from tests.apiserver.released import Release
 from tests.apiserver.test_ungate_all import ungate_all
 
 WAITING = 500

@@ -15,11 +15,11 @@ import pytest
 from core import names
 from hack.controlplane import ControlPlane, ManagedProcess, WaitError, wait_for
 from hack.controlplane.nodes import mgpu_node
+from hack.installation.release import ROOT, Release
 from hack.installation.rendering import RenderError
 from tests.apiserver.cluster import Cluster, charged, gates, unique
 from tests.apiserver.devices import Devices, claiming
 from tests.apiserver.manifests import card_pod, in_group, podgroup, queue, share_pod
-from tests.apiserver.released import ROOT, Release
 
 FIRST = "a2cb95b"
 """The last commit of 0.1.0."""

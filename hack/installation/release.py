@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import yaml
 
-from hack.controlplane import ControlPlane, ManagedProcess, wait_for
+from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, wait_for
 from hack.controlplane.ports import free_ports
 from hack.controlplane.processes import Supervisor
 from hack.installation import rendering, substitution
@@ -40,7 +40,7 @@ class Release:
         self.namespace = namespace
         self.values = dict(values or {})
         self.there_before: set[str] = set()
-        """What a test has seen on the control plane before anything was installed."""
+        """What the owner has seen on the control plane before anything was installed."""
         self._numbers = itertools.count()
 
     def __enter__(self) -> Self:
@@ -85,6 +85,11 @@ class Release:
 
     # -- processes -----------------------------------------------------------------------------------------------
 
+    @property
+    def log_directory(self) -> Path:
+        """Where the processes log, each under the name of its pod."""
+        return self._logs
+
     def start(self, component: str, tree: Path = ROOT) -> ManagedProcess:
         """Start a replica of a Deployment as it is stored now, from the sources in `tree`, and return it once it is ready.
 
@@ -96,9 +101,10 @@ class Release:
 
     def launch(self, component: str, tree: Path = ROOT) -> ManagedProcess:
         """The same without waiting."""
-        name = f"cardquota-{component}"
-        path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{name}"
-        deployment = self.plane.api.get(path).expect()
+        deployment = self.deployment(component)
+        if deployment is None:
+            raise ProcessError(f"there is no Deployment cardquota-{component}")
+        name = deployment["metadata"]["name"]
         account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
         numbers = [port["containerPort"] for port in substitution.container_of(deployment)["ports"]]
         around = Surroundings(
@@ -113,6 +119,20 @@ class Release:
         self._replicas.append(launched)
         self.connect()
         return launched.process
+
+    def deployment(self, component: str) -> dict[str, Any] | None:
+        """Return the Deployment of a component as it is stored now, None where there is none."""
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/cardquota-{component}"
+        stored = self.plane.api.get(path)
+        return None if stored.status == HTTPStatus.NOT_FOUND else stored.expect()
+
+    def metrics_address(self, process: ManagedProcess) -> str:
+        """Return where a scraper finds the metrics of a process."""
+        return next(
+            f"http://{substitution.LOOPBACK}:{item.metrics_port}/metrics"
+            for item in self._replicas
+            if item.process is process
+        )
 
     def connect(self) -> None:
         """Lead the API server to the youngest running replica behind each Service."""
