@@ -5,11 +5,13 @@ PYTHON ?= python3
 VENV   ?= .venv
 WORKERS ?= 2
 PIP_AUDIT ?= pip-audit==2.10.1
+SEED    ?= 1
+MINUTES ?= 3
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fmt image lock audit release clean
+.PHONY: help demo test chaos check bench fmt image lock audit release clean
 
 help: ## Show this help
 	@echo "cardquota: card-level accelerator quota for Kubernetes"
@@ -24,6 +26,10 @@ demo: $(READY) ## Play the main story on a local control plane (KEEP=1 leaves it
 test: $(READY) ## Run all tests, those on a real API server included (ARGS='-k name' narrows)
 	@$(BIN)/python -m hack.toolchain
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+chaos: $(READY) ## Random load under random faults, judged by the audit log (SEED=1 MINUTES=3; ARGS='--logs FOLDER' keeps the logs)
+	@$(BIN)/python -m hack.toolchain
+	@$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES) $(ARGS)
 
 check: $(READY) ## Lint, format, types and the import rule
 	@$(BIN)/ruff check .

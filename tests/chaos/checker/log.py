@@ -8,6 +8,7 @@ from typing import Any, Final
 
 Object = Mapping[str, Any]
 
+WRITES: Final = ("create", "update", "patch", "delete", "deletecollection")
 _ENDS: Final = ("ResponseComplete", "Panic")
 _GIVEN_UP: Final = 499
 

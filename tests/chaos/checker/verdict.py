@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.chaos.checker import books
 from tests.chaos.checker.history import Change, History, World
 from tests.chaos.checker.lifts import Lifts
-from tests.chaos.checker.log import Entry
+from tests.chaos.checker.log import WRITES, Entry
 from tests.chaos.checker.records import Records
 from tests.chaos.checker.rest import Losses, judged_at_rest
 from tests.chaos.checker.rooms import overbooked
@@ -41,14 +41,15 @@ def judge(
         found += losses.at(change)
     found += records.unrepaired(reigns)
     found += judged_at_rest(history, world, calm, reigns, given)
+    writes = [entry for entry in entries if entry.verb in WRITES]
     covered.update(
         {
             "entries": len(entries),
             "terms of leaders": len(reigns),
             "binds that failed open": records.failed_open,
             "bound without record": records.opened,
-            "writes without an answer": sum(entry.uncertain for entry in entries),
-            "refused writes": sum(400 <= entry.code < 499 for entry in entries),
+            "writes without an answer": sum(entry.uncertain for entry in writes),
+            "refused writes": sum(not entry.accepted and not entry.uncertain for entry in writes),
         }
     )
     found.sort(key=lambda violation: (violation.at, violation.rule, violation.about))

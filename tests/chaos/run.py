@@ -1,0 +1,217 @@
+"""One run: a control plane and an installation of its own, a plan carried out, rest awaited, and the audit log judged."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hack.controlplane import ControlPlane, check_processes, wait_for
+from hack.install import NAMESPACE as OURS
+from hack.install import Installation
+from tests.apiserver.leaders import leading
+from tests.apiserver.proxy import Proxy
+from tests.chaos.checker import Disturbance, Terms, Verdict, judge, parse
+from tests.chaos.checker.history import World
+from tests.chaos.checker.rest import AtRest
+from tests.chaos.faults import ECHO_S, Faults
+from tests.chaos.load import NAMESPACE, Load
+from tests.chaos.plan import Plan
+
+CENSUS: Final = "chaos-census"
+DISTURBANCES: Final = "disturbances.json"
+"""When who was disturbed: beside the audit log, so that a run can be judged again."""
+TERMS: Final = Terms(controller=f"system:serviceaccount:{OURS}:cardquota-controller")
+_VOLCANO: Final = "scheduling.volcano.sh"
+_WRITES: Final = ["create", "update", "patch", "delete"]
+_PODS: Final = ["pods", "pods/status", "pods/binding", "bindings"]
+AUDIT_RULES: Final = (
+    {
+        "level": "RequestResponse",
+        "verbs": _WRITES,
+        "namespaces": [OURS],
+        "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
+    },
+    {
+        "level": "RequestResponse",
+        "verbs": _WRITES,
+        "resources": [
+            {"group": "", "resources": [*_PODS, "pods/ephemeralcontainers", "pods/resize", "nodes"]},
+            {"group": _VOLCANO, "resources": ["queues", "queues/status", "podgroups"]},
+        ],
+    },
+    {
+        "level": "RequestResponse",
+        "verbs": _WRITES,
+        "users": [TERMS.controller],
+        "resources": [
+            {"group": "events.k8s.io", "resources": ["events"]},
+            {"group": "", "resources": ["events"]},
+        ],
+    },
+    {
+        "level": "RequestResponse",
+        "verbs": ["list"],
+        "users": [CENSUS],
+        "resources": [
+            {"group": "", "resources": ["pods", "nodes"]},
+            {"group": _VOLCANO, "resources": ["queues", "podgroups"]},
+        ],
+    },
+)
+"""What is recorded with its bodies: all that the judge reads."""
+
+_LISTED: Final = f'"username":"{CENSUS}"'.encode()
+_QUIET_S: Final = 8.0
+_REST_S: Final = 330.0
+"""A lift that was refused several times is tried again after up to five minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the judge found, what was done, and where the log is."""
+
+    verdict: Verdict
+    done: Counter[str]
+    rested: bool
+    """Whether it came to rest in time; else it was judged where it was."""
+    rest_s: float
+    audit_log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Bed:
+    """A cluster with our processes, two of each, the controllers behind a proxy."""
+
+    plane: ControlPlane
+    installation: Installation
+    proxy: Proxy
+
+    @classmethod
+    @contextmanager
+    def made(cls, progress: Callable[[str], None], log_dir: Path | None = None) -> Iterator["Bed"]:
+        """A bed of its own; it is gone afterwards."""
+        with ExitStack() as stack:
+            plane = stack.enter_context(
+                ControlPlane(progress=progress, audit_rules=AUDIT_RULES, log_dir=log_dir)
+            )
+            proxy = stack.enter_context(Proxy(plane.url))
+            installation = stack.enter_context(
+                Installation(
+                    plane,
+                    namespace=OURS,
+                    values={"cards": {"hierarchy": True}},
+                    webhook=2,
+                    controller=2,
+                    controller_api=proxy.url,
+                    progress=progress,
+                )
+            )
+            plane.create_namespace(NAMESPACE)
+            plane.add_nodes(*Load.nodes())
+            yield cls(plane, installation, proxy)
+
+
+def carry_out(bed: Bed, plan: Plan, progress: Callable[[str], None]) -> Outcome:
+    """Do what the plan says, wait for rest, take the census and judge."""
+    over = threading.Event()
+    load = Load(bed.plane.client(bed.plane.admin_kubeconfig), over)
+    faults = Faults(bed.plane, bed.installation, bed.proxy)
+    load.prepare()
+    with ThreadPoolExecutor(2) as pool:
+        works = [pool.submit(load.run, plan.steps), pool.submit(faults.run, plan.faults, over)]
+        try:
+            wait_for(
+                "the plan is carried out",
+                lambda: (
+                    any(work.done() and work.exception() for work in works)
+                    or all(work.done() for work in works)
+                ),
+                plan.seconds * 3 + 300,
+            )
+        finally:
+            over.set()
+        for work in works:
+            work.result()
+    bed.plane.api.close()
+    Load(bed.plane.api, threading.Event()).calm()
+    progress("faults and load are over")
+    began = time.monotonic()
+    rested = _rest(bed, progress)
+    echoes = max((each.ended for each in faults.seen), default=0.0)
+    wait_for("the last fault has died away", lambda: time.time() > echoes, ECHO_S + _QUIET_S)
+    verdict = take_census(bed, faults.seen)
+    check_processes()
+    done = load.done + Counter(f"fault: {each.kind}" for each in faults.seen)
+    return Outcome(verdict, done, rested, time.monotonic() - began, bed.plane.audit_log)
+
+
+def _rest(bed: Bed, progress: Callable[[str], None]) -> bool:
+    """Return once nothing is written any more and nobody waits for nothing, or when that takes too long."""
+    deadline = time.monotonic() + _REST_S
+    last, since = "", time.monotonic()
+    open_: list[str] = []
+    while time.monotonic() < deadline:
+        check_processes()
+        world = _world(bed)
+        resting = AtRest(world, TERMS)
+        open_ = [text for _, text in resting.starving()] + [text for _, text in resting.untrue()]
+        now = repr(sorted((uid, thing["metadata"]["resourceVersion"]) for uid, thing in _moving(world)))
+        if now != last or open_ or len(leading(bed.installation)) != 1:
+            last, since = now, since if now == last and not open_ else time.monotonic()
+        elif time.monotonic() - since > _QUIET_S:
+            return True
+        threading.Event().wait(1.0)
+    progress(f"no rest: {open_}")
+    return False
+
+
+def _moving(world: World) -> list[tuple[str, Any]]:
+    """All but nodes: they have heartbeats."""
+    return [
+        (uid, thing) for kind in ("pods", "podgroups", "queues") for uid, thing in world.objects[kind].items()
+    ]
+
+
+_PATHS: Final = {
+    "pods": "/api/v1/pods",
+    "nodes": "/api/v1/nodes",
+    "queues": f"/apis/{_VOLCANO}/v1beta1/queues",
+    "podgroups": f"/apis/{_VOLCANO}/v1beta1/podgroups",
+}
+
+
+def _world(bed: Bed) -> World:
+    world = World()
+    for kind, path in _PATHS.items():
+        world.objects[kind] = {
+            item["metadata"]["uid"]: item for item in bed.plane.api.get(path).expect()["items"]
+        }
+    return world
+
+
+def take_census(bed: Bed, disturbances: Sequence[Disturbance] = ()) -> Verdict:
+    """List everything, after the time within which status has to be true, and judge the log."""
+    threading.Event().wait(TERMS.prompt_s + 1.0)
+    client = bed.plane.client(bed.plane.user_kubeconfig(CENSUS, ["system:masters"]))
+    log = bed.plane.audit_log
+    before = log.read_bytes().count(_LISTED)
+    for path in _PATHS.values():
+        client.get(path).expect()
+    client.close()
+    wait_for("the census is in the log", lambda: log.read_bytes().count(_LISTED) >= before + len(_PATHS))
+    note = bed.plane.log_directory / DISTURBANCES
+    note.write_text(json.dumps([asdict(each) for each in disturbances], indent=1), "utf-8")
+    return judged(bed.plane.log_directory)
+
+
+def judged(folder: Path) -> Verdict:
+    """The verdict on the logs of a run, also long after it."""
+    seen = [Disturbance(**each) for each in json.loads((folder / DISTURBANCES).read_text("utf-8"))]
+    with (folder / "audit.log").open("rb") as lines:
+        return judge(parse(lines), seen, TERMS)
