@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cli import output
+from core import reasons
 from core.quantity import milli
 from core.queues.attribution import Source
 
@@ -167,6 +168,8 @@ def _position(position: Mapping[str, Any]) -> Iterator[str]:
 def _quota(report: Mapping[str, Any]) -> Iterator[str]:
     together = report.get("together", 1)
     who = f"{together} members at once ask" if together > 1 else "asks"
+    if report.get("reason") == reasons.GANG_INCOMPLETE:
+        who = f"{together} of its gang are there and ask" if together > 1 else "the only one of its gang asks"
     for key, one in report.get("quota", {}).items():
         asked = _amount(key, one["asked"])
         if "limit" not in one:

@@ -145,11 +145,14 @@ def mend_group(case: Case) -> Found | None:
             return None
         made = replace(there, min_member=enough, min_task_member={})
         lacks = f", which lacks {counted(lacking, 'member')}" if lacking > 0 else ""
-        size = f"minMember {enough} instead of {there.min_member} in {there.title}"
+        size, anew = f"minMember {enough} instead of {there.min_member} in {there.title}", ""
         if not there.stored:
             said = f"{names.GANG_SIZE_ANNOTATION} {enough} instead of {there.min_member}"
-            size = f"{said} in the pod template of {there.title}, whose pods have to be made anew for that"
-        step = Step("members", f"{size}{lacks}", object=there.title, amount=max(1, lacking) * 1000)
+            size, anew = (
+                f"{said} in the pod template of {there.title}",
+                "; its pods have to be made anew for that",
+            )
+        step = Step("members", f"{size}{lacks}{anew}", object=there.title, amount=max(1, lacking) * 1000)
     else:
         return None
     change = case.change.group(made)

@@ -1,7 +1,7 @@
 """Whether pods that are let in would find nodes, as far as labels, taints, CPU, memory and whole devices say it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -55,14 +55,11 @@ class Nodes:
             for pod in pods():
                 self._free[name].subtract(pod.requests)
 
-    def seat_the_reserved(self, tolerations: Mapping[str, Tolerations], besides: Iterable[str] = ()) -> None:
-        """Those who were let in and have no node yet take the first room there is; `besides` are UIDs of others."""
-        others = frozenset(besides)
-        for entry in list(self._ledger.entries()):
-            if entry.stage is Stage.RESERVED and entry.pod.uid not in others:
-                card = entry.demand.card
-                cards = frozenset() if card is None else frozenset((card.card,))
-                self.seat(Seeker(entry.pod, cards, tolerations.get(entry.pod.uid, ())))
+    def choices(self, seeker: Seeker) -> int:
+        """How many nodes would do for a pod, were nobody there."""
+        match = finish(compiled(seeker.pod.node_rules))
+        nodes = self._ledger.nodes.values()
+        return sum(self._unfit(seeker, match, node) is None for node in nodes)
 
     def seat(self, seeker: Seeker) -> Seat:
         """Where a pod finds room, the fullest such node first; it is expected there from then on."""
@@ -84,6 +81,14 @@ class Nodes:
 
     def _problem(self, seeker: Seeker, match: NodeMatch, node: Node) -> tuple[int, str]:
         """How far the node is from doing, and why it does not; no reason where it does."""
+        unfit = self._unfit(seeker, match, node)
+        if unfit is not None:
+            return unfit
+        pod = seeker.pod
+        return _NEAREST, self._loads[node.name].lack(requests_of(pod), pod.priority, seeker.tolerations)
+
+    def _unfit(self, seeker: Seeker, match: NodeMatch, node: Node) -> tuple[int, str] | None:
+        """The same of a node that would not do if nobody were there; None of one that would, but for its taints."""
         pod, inventory = seeker.pod, self._ledger.inventory
         known = {card for card in seeker.cards if inventory.nodes_with(card)}
         if known and known.isdisjoint(inventory.on_node(node.name)):
@@ -96,10 +101,58 @@ class Nodes:
             return _LABELS, "the pod's node selector or affinity does not admit it"
         if node.unschedulable or not node.ready:
             return _CLOSED, "it is not ready, or takes no pods now"
-        return _NEAREST, load.lack(requests, pod.priority, seeker.tolerations)
+        return None
 
 
 _PROBLEMS: Final = (_NEAREST, _CLOSED, _LABELS, _DEVICES)
+
+
+def reserved(
+    ledger: Ledger, tolerations: Mapping[str, Tolerations], besides: Iterable[str] = ()
+) -> list[Seeker]:
+    """Those who were let in and have no node yet; `besides` are UIDs of others."""
+    others, found = frozenset(besides), list[Seeker]()
+    for entry in ledger.entries():
+        if entry.stage is Stage.RESERVED and entry.pod.uid not in others:
+            card = entry.demand.card
+            cards = frozenset() if card is None else frozenset((card.card,))
+            found.append(Seeker(entry.pod, cards, tolerations.get(entry.pod.uid, ())))
+    return found
+
+
+def seats(nodes: Callable[[], Nodes], before: Sequence[Seeker], new: Sequence[Seeker]) -> list[Seat]:
+    """Where new pods find room beside those that were let in `before` and have no node yet.
+
+    Each takes the first room there is. Where that leaves a new one without, those with the fewest nodes to go to come first: a
+    scheduler may place who can go anywhere where nobody else has to, and whether it does is not known. What is found that way
+    counts only where nobody goes short who had room.
+    """
+    everybody = [*before, *new]
+    first = _seated(nodes(), everybody, range(len(everybody)))
+    if all(seat.node for seat in first[len(before) :]):
+        return first[len(before) :]
+    empty = nodes()
+    # Alike are those that one template has made.
+    known = dict[Hashable, int]()
+    for seeker in everybody:
+        shape = _shape(seeker)
+        if shape not in known:
+            known[shape] = empty.choices(seeker)
+    order = sorted(range(len(everybody)), key=lambda number: known[_shape(everybody[number])])
+    second = _seated(empty, everybody, order)
+    worse = any(one.node and not other.node for one, other in zip(first, second, strict=True))
+    return (first if worse else second)[len(before) :]
+
+
+def _seated(nodes: Nodes, seekers: Sequence[Seeker], order: Iterable[int]) -> list[Seat]:
+    found = {number: nodes.seat(seekers[number]) for number in order}
+    return [found[number] for number in range(len(seekers))]
+
+
+def _shape(seeker: Seeker) -> Hashable:
+    pod = seeker.pod
+    devices = frozenset(key for key, milli in pod.requests.items() if milli and "/" in key)
+    return pod.node_rules, seeker.cards, devices, bool(pod.claims)
 
 
 def _on(ledger: Ledger, name: str) -> list[Pod]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.answers.room import Nodes, Seat, Seeker
+from core.answers.room import Nodes, Seat, Seeker, reserved, seats
 from core.answers.stock import beyond_nodes
 from core.answers.whatif import Change, WhatIf
 from core.objects import Pod
@@ -48,15 +48,12 @@ def verdicts(
     """
     whatif, change = WhatIf(ledger), change or Change.none()
     with whatif.made(change):
-        found = _decided(ledger, pods, tolerations, Nodes(ledger))
+        found = _decided(ledger, pods, tolerations)
     waiting = [verdict for verdict in found if not verdict.runs]
     if not waiting:
         return found
     with whatif.made(change.without(*_others(ledger, pods))):
-        alone = {
-            verdict.pod.uid: verdict
-            for verdict in _decided(ledger, pods, tolerations, Nodes(ledger, empty=True))
-        }
+        alone = {verdict.pod.uid: verdict for verdict in _decided(ledger, pods, tolerations, empty=True)}
     return [_compared(ledger, verdict, alone.get(verdict.pod.uid)) for verdict in found]
 
 
@@ -84,9 +81,9 @@ def _compared(ledger: Ledger, verdict: Verdict, alone: Verdict | None) -> Verdic
 
 
 def _decided(
-    ledger: Ledger, pods: Sequence[Pod], tolerations: Mapping[str, Tolerations], nodes: Nodes
+    ledger: Ledger, pods: Sequence[Pod], tolerations: Mapping[str, Tolerations], *, empty: bool = False
 ) -> list[Verdict]:
-    """With everybody lifted who can be; the room goes to those who were let in before."""
+    """With everybody lifted who can be; the room goes to those who were let in before. `empty`: as if nobody were on any node."""
     lifts: dict[str, Lift] = {}
     holds: dict[str, Hold] = {}
     for one in decisions(ledger, Planner(ledger)):
@@ -95,22 +92,23 @@ def _decided(
             lifts[one.pod.uid] = one
         else:
             holds[one.pod.uid] = one
-    nodes.seat_the_reserved(tolerations, besides=[pod.uid for pod in pods])
-    return [_verdict(ledger, pod, lifts, holds, nodes, tolerations) for pod in pods]
+    cards = {uid: lift.assigned for uid, lift in lifts.items()}
+    before = reserved(ledger, tolerations, besides=[pod.uid for pod in pods])
+    new = [
+        Seeker(pod, frozenset(cards.get(pod.uid, ())), tolerations.get(pod.uid, ()))
+        for pod in pods
+        if pod.uid not in holds
+    ]
+    where = seats(lambda: Nodes(ledger, empty=empty), before, new)
+    found = {seeker.pod.uid: seat for seeker, seat in zip(new, where, strict=True)}
+    return [
+        _verdict(ledger, pod, cards.get(pod.uid, {}), holds.get(pod.uid), found.get(pod.uid, Seat()))
+        for pod in pods
+    ]
 
 
-def _verdict(
-    ledger: Ledger,
-    pod: Pod,
-    lifts: Mapping[str, Lift],
-    holds: Mapping[str, Hold],
-    nodes: Nodes,
-    tolerations: Mapping[str, Tolerations],
-) -> Verdict:
-    hold, lift = holds.get(pod.uid), lifts.get(pod.uid)
-    entry = ledger.entry(pod.uid)
+def _verdict(ledger: Ledger, pod: Pod, cards: Mapping[str, int], hold: Hold | None, seat: Seat) -> Verdict:
     if hold is not None:
         return Verdict(pod, hold.queue, {}, hold, Seat())
-    cards = lift.assigned if lift is not None else {}
-    seat = nodes.seat(Seeker(pod, frozenset(cards), tolerations.get(pod.uid, ())))
+    entry = ledger.entry(pod.uid)
     return Verdict(pod, entry.queue if entry is not None else "", cards, None, seat)

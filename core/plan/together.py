@@ -132,8 +132,8 @@ class Gangs:
         wanted = max(progress.missing, sum(progress.missing_tasks.values()))
         if not progress.possible or len(ready) < wanted:
             text = (
-                f"Queue <{unit.queue}>: {group.title} needs {wanted} more members at once, and {len(ready)} can "
-                f"be lifted{self._at_odds(unit, group)}"
+                f"Queue <{unit.queue}>: {group.title} needs {wanted} more members at once, with only "
+                f"{len(ready)} ready{self._at_odds(unit, group)}"
             )
             all_held = yield from _hold_all(ready, group, Refusal(reasons.GANG_INCOMPLETE, text))
             return [*held, *all_held]

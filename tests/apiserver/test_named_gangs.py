@@ -107,7 +107,7 @@ def test_a_late_member_is_waited_for_and_extra_ones_follow(cluster: Cluster, car
     *others, last, extra = members("late", card, name, 5)
     cluster.create(*others)
     said = cluster.wait_said("late-0", "GangIncomplete")
-    assert "needs 4 more members at once, and 3 can be lifted" in said
+    assert "needs 4 more members at once, with only 3 ready" in said
     cluster.create(last)
     cluster.wait_running("late-0", "late-1", "late-2", "late-3")
     cluster.create(extra)

@@ -244,3 +244,22 @@ def test_who_waits_already_comes_first(asked: Asked) -> None:
     state = STATE + POD % ("w1", "NVIDIA-H200", "team", GATED) + POD % ("w2", "NVIDIA-H200", "team", GATED)
     status, report, _ = asked(NEW, state=state)
     assert (status, report["ever"]) == (3, True)
+
+
+UNNAMED = CPU_POD.replace("{name: %s}", "{name: %s, annotations: {cardquota.io/queue: team}}").replace(
+    "{name: c}", "{name: c, resources: {limits: {nvidia.com/gpu: 1}}}"
+)
+"""Let in, and without a card: it may go to any node that has a device."""
+A100 = (NODE % ("n2", 1)).replace("NVIDIA-H200", "NVIDIA-A100")
+QUOTA = QUEUE % ("team", '{"NVIDIA-H200": 8}')
+
+
+def test_who_was_let_in_and_may_go_anywhere_is_not_put_where_another_pod_has_to_go(asked: Asked) -> None:
+    """A scheduler may place the two either way; nothing is seen that keeps the new one from running."""
+    status, report, _ = asked(NEW, state=NODE % ("n1", 1) + A100 + QUOTA + UNNAMED % "x")
+    assert (status, report["verdict"]) == (0, "runs")
+
+
+def test_where_somebody_would_go_short_those_who_were_let_in_come_first(asked: Asked) -> None:
+    status, report, _ = asked(NEW, state=NODE % ("n1", 1) + A100 + QUOTA + UNNAMED % "x" + UNNAMED % "z")
+    assert (status, report["verdict"]) == (3, "waits"), report

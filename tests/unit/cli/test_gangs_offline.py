@@ -70,7 +70,7 @@ def test_a_new_workload_is_planned_with_one_gang_for_each_replica(
 def test_explain_tells_the_gang_and_what_it_lacks(run: Run) -> None:
     outcome = run("explain", "gang/train", "--state", "-", stdin=cluster(8) + members(3))
     assert outcome.status == 0, outcome.err
-    assert "gang default/train needs 4 more members at once, and 3 can be lifted" in " ".join(
+    assert "gang default/train needs 4 more members at once, with only 3 ready" in " ".join(
         outcome.out.split()
     )
     assert "cardquota.io/gang-size 3 instead of 4 in the pod template of gang default/train" in " ".join(

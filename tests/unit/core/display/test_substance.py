@@ -48,8 +48,8 @@ EXCEEDED = (
         (MEMORY, f"short. {in_gi(2**40, 0, 2**39)}", f"short. {in_gi(1, 2**60, 0)}"),
         (
             GANG,
-            "Queue <q>: PodGroup ml/g needs 3 more members at once, and 2 can be lifted",
-            "Queue <q>: PodGroup ml/g needs 3 more members at once, and 1 can be lifted",
+            "Queue <q>: PodGroup ml/g needs 3 more members at once, with only 2 ready",
+            "Queue <q>: PodGroup ml/g needs 3 more members at once, with only 1 ready",
         ),
         (ROOM, NODE.format("n-1", "no room"), NODE.format("n-2", "too few cards")),
         (

@@ -84,7 +84,7 @@ def test_a_gang_that_lacks_members_waits_and_says_so_and_starts_with_the_last_on
     ledger = books()
     lifted, held = decided(ledger, *four(count=3))
     assert lifted == set()
-    assert held["m0"].why.message == "Queue <q>: gang ml/g needs 4 more members at once, and 3 can be lifted"
+    assert held["m0"].why.message == "Queue <q>: gang ml/g needs 4 more members at once, with only 3 ready"
     assert decided(ledger, member("m3"))[0] == {"m0", "m1", "m2", "m3"}
 
 
