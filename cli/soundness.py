@@ -35,6 +35,7 @@ _BESIDE_THE_QUEUE: Final = (
     names.LIFTED_ANNOTATION,
     names.NODE_ANNOTATION,
     names.NOMINATED_ANNOTATION,
+    names.SHARE_CARD_ANNOTATION,
 )
 """Records that nobody writes without that of the queue. Indexes of GPUs are none of these: node agents of others write them, too."""
 

@@ -46,7 +46,9 @@ def _remarks(
     raised = {card: count for card, count in quota.items() if count > had.get(card, 0)}
     lowered = {card: quota.get(card, 0) for card, count in had.items() if quota.get(card, 0) < count}
     if context.view.inventory is not None:
-        yield from unknown_cards(raised, context.view.inventory, _PATH)
+        shared = context.view.inventory.shared_products() if context.settings.mgpu.card_quota else ()
+        named = {card: count for card, count in raised.items() if card not in shared}
+        yield from unknown_cards(named, context.view.inventory, _PATH)
         yield from _beyond_cluster(raised, request, context)
     yield from _below_use(lowered, before)
 
@@ -57,8 +59,9 @@ def _beyond_cluster(raised: Mapping[str, int], request: AdmissionRequest, contex
     totals = inventory.totals()
     all_promised = _promised(queue.project(request.object), context)
     for card in raised:
-        promised, present = all_promised[card], totals.get(card, 0) // 1000
-        if promised > present and inventory.resources_of(card):
+        shared = inventory.shared_cards(card) if context.settings.mgpu.card_quota else 0
+        promised, present = all_promised[card], totals.get(card, 0) // 1000 + shared
+        if promised > present and (shared or inventory.resources_of(card)):
             detail = (
                 f"{show(card)}: the quotas of all queues add up to {promised}, and the nodes have {present}"
             )

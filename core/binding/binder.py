@@ -21,6 +21,7 @@ from core.crossquota.book import GuestBook
 from core.mgpu import records
 from core.mgpu.ask import mgpu_ask
 from core.objects import Pod
+from core.queues.demand import shares_count
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on, shared_on
 from core.queues.queue_records import gang_record
@@ -145,6 +146,11 @@ class Binder:
             short = self._quota.first_charge(bound)
             if short is not None:
                 return short
+        if shares_count(pod, self._settings):
+            share_card = self._quota.share_card(bound)
+            if isinstance(share_card, Refusal):
+                return share_card
+            found[names.SHARE_CARD_ANNOTATION] = share_card
         ask = mgpu_ask(pod) if self._settings.features.mgpu else None
         if ask is not None:
             promised = promised_on(self._ledger, node_name, but=pod)
@@ -164,7 +170,13 @@ class Binder:
             key: value
             for key, value in granted.annotations.items()
             if records.is_result(key)
-            or key in (names.CHARGED_QUEUE_ANNOTATION, names.GANG_OF_ANNOTATION, names.CLAIMS_ANNOTATION)
+            or key
+            in (
+                names.CHARGED_QUEUE_ANNOTATION,
+                names.GANG_OF_ANNOTATION,
+                names.CLAIMS_ANNOTATION,
+                names.SHARE_CARD_ANNOTATION,
+            )
             or (key == names.ASSIGNED_ANNOTATION and self._asks_cards(granted))
         }
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from core import names, reasons
 from core.cards.ask import CardAsk, assignment_of
 from core.cards.assigned import render_assigned
+from core.cards.hundredths import NO_CARD, recorded_share, render_share, share_milli
 from core.objects import Pod
 from core.queues.amounts import Amounts
 from core.queues.check import Balance, balance_of, chain_problem
@@ -113,6 +114,32 @@ class BindQuota:
             return uncountable(queue.name, demand.problem)
         broken = chain_problem(self._ledger, queue.name) if demand.shares else None
         return broken or balance.share_shortfall(demand.shares) or self._devices_shortfall(pod, queue.name)
+
+    def share_card(self, pod: Pod) -> str | Refusal:
+        """The record of the card that the shares of a pod count against, or why it cannot have them on its node.
+
+        The one that a pod was lifted for stays while the node names no other one. Who was lifted for none, or before shares
+        counted, pays for what the node names.
+        """
+        product, recorded = self._ledger.inventory.product_on(pod.node_name), recorded_share(pod)
+        if recorded is not None and recorded[0]:
+            if product is not None and product.name != recorded[0]:
+                text = f"node {pod.node_name} carries <{product.name}>, the pod was lifted for shares of <{recorded[0]}>"
+                return Refusal(reasons.CARD_NOT_ON_NODE, text)
+            return pod.annotations[names.SHARE_CARD_ANNOTATION]
+        if product is None:
+            return NO_CARD
+        balance = self._balance(pod)
+        if isinstance(balance, Refusal):
+            return balance
+        inventory, milli = self._ledger.inventory, share_milli(pod)
+        asked = demand_of(pod, inventory, card_resources(inventory), self._settings).card
+        beside = asked.milli if asked is not None and asked.card == product.name else 0
+        return (
+            chain_problem(self._ledger, balance.queue)
+            or balance.card_shortfall(product.name, milli + beside)
+            or render_share(product.name, milli)
+        )
 
     def _devices_shortfall(self, pod: Pod, queue: str) -> Refusal | None:
         devices = self._ledger.devices

@@ -61,7 +61,7 @@ def _is_missed(resource: str, served: Container[str]) -> bool:
 def _contradicted(
     labels: Mapping[str, str], product: Product, whole: Mapping[str, int], amounts: Mapping[str, int]
 ) -> Iterator[str]:
-    if not any(product.offers(resource) for resource in amounts):
+    if not any(product.offers(resource) or resource in names.MGPU_RESOURCES for resource in amounts):
         yield f"{product.name} has a label, but no resource in status.allocatable"
     if product.vendor is not NVIDIA:
         return

@@ -6,6 +6,7 @@ and which resource belong together stands in the table of `core.cards.vendors`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from core import names
 from core.cards import expression, shares, vendors
@@ -14,6 +15,8 @@ from core.cards.product import Product, integer, product_of
 from core.cards.vendor import Vendor
 from core.cards.vendors import NVIDIA, VENDORS
 from core.objects import Node
+
+_CORES_OF_A_CARD: Final = 100
 
 Labels = tuple[tuple[str, str], ...]
 """Labels of a node by which one of its cards is told, the product's first; an empty value is a label that must not be there."""
@@ -38,6 +41,10 @@ class NodeCards:
     notes: tuple[str, ...] = ()
     labels: Mapping[str, Labels] = field(default_factory=dict)
     alarms: tuple[Alarm, ...] = ()
+    product: Product | None = None
+    """What the labels name, whatever of it is offered."""
+    shared: int | None = None
+    """How many cards the node gives out in mGPU shares; None where it offers none."""
 
 
 def discover(node: Node, overrides: Mapping[str, str], table: Sequence[Vendor] = VENDORS) -> NodeCards:
@@ -57,7 +64,9 @@ def discover(node: Node, overrides: Mapping[str, str], table: Sequence[Vendor] =
     alarms = tuple(alarms_of(node, product, whole, counted, amounts, notes))
     messages = tuple(alarm.message for alarm in alarms)
     others = tuple(note for note in notes if not any(note in message for message in messages))
-    return NodeCards(cards, (*others, *messages), labels, alarms)
+    core = node.allocatable.get(names.MGPU_CORE)
+    shared = None if core is None else core // 1000 // _CORES_OF_A_CARD
+    return NodeCards(cards, (*others, *messages), labels, alarms, product, shared)
 
 
 def _cards(

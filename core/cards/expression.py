@@ -60,6 +60,11 @@ def is_share(name: str) -> bool:
     return bool(slash) and is_product(product) and shares.kind_of(share) is not None
 
 
+def whole_card(name: str) -> str:
+    """The card that a share is cut from: its product; a whole card itself."""
+    return name.partition("/")[0]
+
+
 def stands_for_share(resource: str) -> bool:
     """Whether a resource is that of a share of a card, by its name alone."""
     return shares.stands_for_share(resource)

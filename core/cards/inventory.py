@@ -3,12 +3,14 @@
 The cost of a change is that of one node, however many there are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Self
 
 from core.cards.alarms import Alarm
 from core.cards.discovery import CardStock, Labels, NodeCards, discover
 from core.cards.expression import resources_by_name, stands_for_share
+from core.cards.product import Product
 from core.cards.vendor import Vendor, generic
 from core.cards.vendors import VENDORS, table_of
 from core.objects import Node
@@ -42,6 +44,9 @@ class Inventory:
         self._resources: dict[str, frozenset[str]] = {}
         self._sorted: dict[str, tuple[str, ...]] = {}
         self._served: dict[str, tuple[str, ...]] | None = None
+        self._shared: dict[str, Counter[tuple[str, str]]] = {}
+        """By which label and value nodes with mGPU shares name a product, by that product."""
+        self._shared_cards = Counter[str]()
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -123,6 +128,22 @@ class Inventory:
         """The labels by which each card of a node is told."""
         return self._nodes.get(name, _NOTHING).labels
 
+    def product_on(self, name: str) -> Product | None:
+        """The product that the labels of a node name; None for none, and for an unknown node."""
+        return self._nodes.get(name, _NOTHING).product
+
+    def shared_products(self) -> Collection[str]:
+        """The products that nodes with mGPU shares name."""
+        return self._shared.keys()
+
+    def shared_cards(self, product: str) -> int:
+        """How many cards of a product nodes give out in mGPU shares."""
+        return self._shared_cards[product]
+
+    def labels_of_shared(self, product: str) -> Collection[tuple[str, str]]:
+        """By which labels, with which values, those nodes name this product."""
+        return self._shared.get(product, Counter[tuple[str, str]]()).keys()
+
     def alarms(self, name: str) -> tuple[Alarm, ...]:
         """What on a node costs somebody cards."""
         return self._nodes.get(name, _NOTHING).alarms
@@ -159,6 +180,8 @@ class Inventory:
     def _replace(self, name: str, new: NodeCards) -> frozenset[str]:
         old = self._nodes.get(name, _NOTHING)
         self._nodes[name] = new
+        self._count_shared(old, -1)
+        self._count_shared(new, 1)
         changed = {
             card for card in old.cards.keys() | new.cards.keys() if old.cards.get(card) != new.cards.get(card)
         }
@@ -170,6 +193,18 @@ class Inventory:
             self._settle(card)
             self._served = None
         return frozenset(card for card in changed if self.resources_of(card) != before[card])
+
+    def _count_shared(self, node: NodeCards, sign: int) -> None:
+        if node.product is None or node.shared is None:
+            return
+        name, told = node.product.name, (node.product.label, node.product.value)
+        self._shared_cards[name] += sign * node.shared
+        labels = self._shared.setdefault(name, Counter())
+        labels[told] += sign
+        if not labels[told]:
+            del labels[told]
+        if not labels:
+            del self._shared[name], self._shared_cards[name]
 
     def _count(self, name: str, card: str, stock: CardStock | None, sign: int) -> None:
         if stock is None:

@@ -51,7 +51,11 @@ class Asked:
         if not self._links or self._cards is None:
             return wants
         ask = self._cards.asked(pod) if self.names_linked(pod) else None
-        return replace(wants, claims=self._linked(wants, pod, ask))
+        claims = self._linked(wants, pod, ask)
+        shares = self._cards.of_shares(pod)
+        if shares is not None:
+            claims |= self._links.of_shares(pod, *shares)
+        return replace(wants, claims=claims)
 
     def with_card(self, pod: Pod, card: Ask) -> Mapping[str, Amounts]:
         """The claims of a pod that has the choice, as if it had got this card."""

@@ -40,6 +40,9 @@ class CardQuotas(Protocol):
     def asked(self, pod: Pod) -> Ask | None:
         """The card that a pod is charged with; None for none, and while the choice among several is open."""
 
+    def of_shares(self, pod: Pod) -> tuple[str, int] | None:
+        """The card that the mGPU shares of a pod count against, and how much of it in thousandths; None for none."""
+
     def shortage(self, queue: str, card: str, milli: int, used: int, *, own: bool) -> Refusal | None:
         """Why so much more of a card does not fit beside what is used: the queue's `own` pods, or those below it."""
 
@@ -89,6 +92,12 @@ class Links:
             found[own] = of_classes
             found[f"{OF_CARD}{own}"] = {card_key(ask.card): of_card} if of_card else {}
         return found
+
+    def of_shares(self, pod: Pod, card: str, milli: int) -> dict[str, Amounts]:
+        """What mGPU shares take of their card: they are parts of its quota, and no devices of its classes."""
+        if card not in self.classes or not milli:
+            return {}
+        return {f"{OF_CARD}pod:{pod.uid}/{names.MGPU_CORE}": {card_key(card): milli * _NANO_OF_MILLI}}
 
     def _of_cards(self, amounts: Amounts) -> dict[DeviceKey, int]:
         cards: dict[DeviceKey, int] = {}

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from core import reasons
 from core.cards.ask import CardAsk
-from core.cards.expression import BAR
+from core.cards.expression import BAR, whole_card
 from core.dra.links import Ask
+from core.mgpu.ask import MgpuAsk
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.confinement import Confinement
@@ -16,6 +17,7 @@ from core.quantity import render_milli
 from core.queues.check import Balance
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
+from core.queues.shortfall import queue_missing
 from core.refusal import Refusal
 from core.steps import Steps
 
@@ -93,6 +95,8 @@ class Choice:
             return False
         rest, asked = balance.without(entry), demand.card
         shortfall = rest.share_shortfall(demand.shares)
+        if demand.share_card:
+            shortfall = shortfall or rest.card_shortfall(demand.share_card, demand.share_milli)
         if asked is not None:
             shortfall = shortfall or rest.cpu_memory_shortfall(demand.cpu_memory)
         cards = assigned if asked is not None else ()
@@ -102,6 +106,15 @@ class Choice:
     def destination(self, entry: Entry, within: tuple[str, ...] = ()) -> Destination | None:
         """To which nodes the pod is to be led that was found last to have room; see ShareRoom."""
         return None if entry.demand.mgpu is None else self._room.destination(entry, within)
+
+    def share_card(self, entry: Entry, card: str | None, within: tuple[str, ...] = ()) -> str:
+        """Against which card the shares of a pod will count that was found last to have room; empty for none.
+
+        It is the one of the node that was found, or the `card` that the pod gets beside its shares.
+        """
+        if not entry.demand.share_milli:
+            return ""
+        return self._room.product(entry, within) if card is None else whole_card(card)
 
     def _alternative(self, entry: Entry, asked: CardAsk, balance: Balance) -> Steps[str | Refusal]:
         """The first alternative with quota and free cards.
@@ -171,8 +184,38 @@ class Choice:
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
         shortfall = shortfall or self._devices_short(entry, card)
         if shortfall is None and demand.mgpu is not None:
-            shortfall = yield from self._room.shortfall(entry.pod, demand.mgpu, entry.queue, within)
+            shortfall = yield from self._no_room(entry, demand.mgpu, balance, within, card)
         return shortfall
+
+    def _no_room(
+        self, entry: Entry, ask: MgpuAsk, balance: Balance | None, within: tuple[str, ...], card: str
+    ) -> Steps[Refusal | None]:
+        """Why no node has room for shares; where they count against cards, none with a card of which the queue has enough left.
+
+        A pod with whole cards beside its shares goes where these are.
+        """
+        pod, milli = entry.pod, entry.demand.share_milli
+        if not milli:
+            return (yield from self._room.shortfall(pod, ask, entry.queue, within))
+        if card and balance is not None:
+            short = self._short_beside(entry, balance, card)
+            return short or (yield from self._room.shortfall(pod, ask, entry.queue, within))
+        products = self._ledger.inventory.shared_products()
+        closed = frozenset(name for name in products if balance is None or balance.card_room(name) < milli)
+        short = yield from self._room.shortfall(pod, ask, entry.queue, within, closed)
+        if short is None or not closed:
+            return short
+        nowhere = yield from self._room.shortfall(pod, ask, entry.queue, within)
+        if nowhere is not None:
+            return nowhere
+        if balance is None:
+            return queue_missing(entry.queue)
+        return balance.card_shortfall(self._room.product(entry, within), milli) or short
+
+    def _short_beside(self, entry: Entry, balance: Balance, card: str) -> Refusal | None:
+        product, asked = whole_card(card), entry.demand.card
+        whole = asked.milli if asked is not None and product == card else 0
+        return balance.card_shortfall(product, entry.demand.share_milli + whole)
 
 
 def _no_stock(queue: str, cards: str, milli: int) -> Refusal:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from core import names, reasons
-from core.affinity import NodeRequirement
+from core.affinity import Expression, NodeRequirement
 from core.cards.assigned import render_assigned
 from core.cards.expression import BAR
+from core.cards.hundredths import recorded_share, render_share
 from core.cards.spelling import suggestion
 from core.mgpu.affinity import node_requirement
 from core.objects import Gang, Pod
@@ -193,6 +194,11 @@ class Judge:
         elif room is not None and not displaces:
             records[names.NOMINATED_ANNOTATION] = room.node
         requirement = self._requirement(entry, card, room if task.led else None)
+        share_card = self._choice.share_card(entry, card, task.within)
+        if share_card:
+            records[names.SHARE_CARD_ANNOTATION] = render_share(share_card, entry.demand.share_milli)
+            if names.NODE_ANNOTATION not in records:
+                requirement &= self._of_shares(share_card)
         claims = self._ledger.devices.wanted(pod)
         return self._booked(entry, assigned, records, requirement, claims=claims, displaces=displaces)
 
@@ -204,6 +210,9 @@ class Judge:
             records[names.NOMINATED_ANNOTATION] = node
         card = next(iter(lift.assigned), None)
         required = self._requirement(entry, card, None)
+        recorded = recorded_share(entry.pod.ungated(records))
+        if recorded is not None:
+            required &= self._of_shares(recorded[0])
         claims = self._ledger.devices.wanted(entry.pod)
         return self._booked(entry, lift.assigned, records, required, claims=claims, displaces=lift.displaces)
 
@@ -258,7 +267,7 @@ class Judge:
         lifted = pod.ungated({**pod.annotations, **records})
         with ledger.wakeups.muted():
             # What it takes from the others of its queue helps none of them, and those behind it are decided on next.
-            if assigned and BAR not in pod.card_name:
+            if assigned and BAR not in pod.card_name and names.SHARE_CARD_ANNOTATION not in records:
                 ledger.let_in(lifted)
             else:
                 ledger.assume(lifted)
@@ -273,6 +282,12 @@ class Judge:
         It has to for a card beside shares: the room was looked for on nodes that may lack the card.
         """
         return self._choice.destination(entry, task.within) if card is None else None
+
+    def _of_shares(self, card: str) -> NodeRequirement:
+        """Nodes with shares of this card: whoever is led to no node may go to each of them, and to no others."""
+        told = sorted(self._ledger.inventory.labels_of_shared(card))
+        alternatives = tuple((Expression(label, "In", (value,)),) for label, value in told)
+        return NodeRequirement(alternatives, alternatives[0] if alternatives else ())
 
     def _requirement(self, entry: Entry, card: str | None, led: Destination | None) -> NodeRequirement:
         required = NodeRequirement() if card is None else self._placement.requirement(card)

@@ -38,6 +38,8 @@ _LOOKED_AT_IN_A_STEP: Final = 100
 _NOTICED_IN_A_STEP: Final = 100
 """Lifted pods that have come, changed or gone."""
 
+_OPEN: Final = frozenset[str]()
+
 _NAMED: Final = 3
 """So many pods are named for whom the room is booked that another one lacks."""
 
@@ -108,13 +110,18 @@ class ShareRoom:
         self._noticed = Pace(_NOTICED_IN_A_STEP)
 
     def shortfall(
-        self, pod: Pod, ask: MgpuAsk, queue: str, within: tuple[str, ...] = ()
+        self,
+        pod: Pod,
+        ask: MgpuAsk,
+        queue: str,
+        within: tuple[str, ...] = (),
+        closed: frozenset[str] = frozenset(),
     ) -> Steps[Refusal | None]:
         """None when a ready node has room that the pod's rules admit; else why the closest one has not.
 
-        Of nodes `within` which it has to be, where such are named, no other one will do.
+        Of nodes `within` which it has to be, where such are named, no other one will do; and none with `closed` products.
         """
-        refusal = yield from self._refusal(Wish.of(pod, ask, within))
+        refusal = yield from self._refusal(Wish.of(pod, ask, within, closed))
         if refusal is None:
             return None
         text = f"Queue <{queue}> lets the pod in, but no node has room; {refusal.why}{self._booked(refusal.node, pod)}"
@@ -125,15 +132,33 @@ class ShareRoom:
 
         It has to for devices that no such node shows: a claim may serve them.
         """
-        ask, found, pod = entry.demand.mgpu, self._found, entry.pod
+        ask, pod = entry.demand.mgpu, entry.pod
         if ask is None or pod.ruled_elsewhere or self._ledger.settings.mgpu.lead_to == "kind":
             return None
-        if found is None or found.changes != self._ledger.changes or found.wish != Wish.of(pod, ask, within):
-            raise RuntimeError(f"pod {pod.key} was not asked about last")
+        found = self._found_for(pod, ask, within)
         if not self._nodes.shows(found.node, found.wish):
             return None
         required = requirement(found.node, self._nodes.hostname(found.node))
         return Destination(found.node, required, found.displaces)
+
+    def product(self, entry: Entry, within: tuple[str, ...] = ()) -> str:
+        """The product that the node names that was found last for the pod; empty where it names none."""
+        ask = entry.demand.mgpu
+        if ask is None:
+            return ""
+        product = self._ledger.inventory.product_on(self._found_for(entry.pod, ask, within).node)
+        return "" if product is None else product.name
+
+    def _found_for(self, pod: Pod, ask: MgpuAsk, within: tuple[str, ...]) -> _Found:
+        found = self._found
+        current = found is not None and found.changes == self._ledger.changes
+        if found is None or not current or found.wish._replace(closed=_OPEN) != Wish.of(pod, ask, within):
+            raise RuntimeError(f"pod {pod.key} was not asked about last")
+        return found
+
+    def _closed(self, name: str, wish: Wish) -> bool:
+        product = self._ledger.inventory.product_on(name) if wish.closed else None
+        return product is not None and product.name in wish.closed
 
     def _booked(self, node: str, but: Pod) -> str:
         """For whom there is room booked on a node, as the end of a refusal; other members of the pod's group aside."""
@@ -187,6 +212,8 @@ class ShareRoom:
         for kind in self._in_order(judged):
             for name in kind.nodes:
                 if name not in admitted or (wish.within and name not in wish.within):
+                    continue
+                if self._closed(name, wish):
                     continue
                 if self._looked_at.due():
                     yield

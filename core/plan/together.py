@@ -320,7 +320,8 @@ def _nothing_common(queue: str, wanted: int) -> Refusal:
 def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) -> None:
     """Remembers by what, besides quota given back in the queue, these waiting pods of one queue may be helped."""
     queue, wakeups = entries[0].queue, ledger.wakeups
-    if not obstacles.isdisjoint(_FOR_ROOM):
+    # Whoever has too little quota for the card of one node may have enough for that of another one.
+    if not obstacles.isdisjoint(_FOR_ROOM) or any(entry.demand.share_milli for entry in entries):
         wakeups.await_room(queue, frozenset().union(*(entry.demand.cards for entry in entries)))
     if not obstacles.isdisjoint({reasons.INSUFFICIENT_CPU_QUOTA, reasons.INSUFFICIENT_MEMORY_QUOTA}):
         wakeups.await_cpu_memory(queue)

@@ -19,8 +19,16 @@ class Wish(NamedTuple):
     tolerations: Tolerations
     within: tuple[str, ...] = ()
     """The only nodes that will do, if any are named."""
+    closed: frozenset[str] = frozenset()
+    """Products whose nodes will not do: the queue has too little left of these cards."""
 
     @classmethod
-    def of(cls, pod: Pod, ask: MgpuAsk, within: tuple[str, ...] = ()) -> Self:
+    def of(
+        cls,
+        pod: Pod,
+        ask: MgpuAsk,
+        within: tuple[str, ...] = (),
+        closed: frozenset[str] = frozenset(),
+    ) -> Self:
         """The wish of a pod that asks for this."""
-        return cls(ask, pod.node_rules, requests_of(pod), pod.priority, pod.tolerations, within)
+        return cls(ask, pod.node_rules, requests_of(pod), pod.priority, pod.tolerations, within, closed)

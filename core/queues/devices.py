@@ -37,7 +37,7 @@ class Devices:
     ) -> None:
         on = settings.features.dra and settings.features.cards
         links = Links(settings.cards.equivalents if on else {})
-        cards = LinkedCards(links.classes, inventory, card_limits)
+        cards = LinkedCards(links.classes, inventory, card_limits, settings)
         through = settings.cards.hierarchy
         self.book = DeviceBook(settings.dra, tree, links, cards, through=through)
         self._card_limits = card_limits

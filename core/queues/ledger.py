@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from operator import attrgetter
 
+from core import names
 from core.cards.expression import BAR, split
 from core.index import Index
 from core.objects import DeviceClass, Group, Job, Namespace, Node, Pod, Queue
@@ -91,7 +92,9 @@ class Ledger(Books):
         if pod.bound:
             self._left(self.occupants.put(pod))
         # Neither write changes the queue, and a lift nothing of what a pod asks for that had no choice.
+        # Of shares it finds out the card.
         lifts = old.stage is Stage.WAITING and not pod.bound and BAR not in pod.card_name
+        lifts = lifts and names.SHARE_CARD_ANNOTATION not in pod.annotations
         self._enter(pod, old, self._counting.entry_of(pod, old.attribution, old.demand if lifts else None))
 
     def let_in(self, pod: Pod) -> None:

@@ -7,23 +7,32 @@ from core.cards.expression import BAR, split
 from core.cards.inventory import Inventory
 from core.dra.links import Ask
 from core.objects import Pod
+from core.queues.demand import share_card, shares_count
 from core.queues.limits import Limits
 from core.queues.shortfall import card_shortage
 from core.refusal import Refusal
+from core.settings import Settings
 
 
 class LinkedCards:
     """Reads the nodes' cards and the queues' quotas as they are when it is asked; `linked` are the cards with classes."""
 
     def __init__(
-        self, linked: Mapping[str, tuple[str, ...]], inventory: Inventory, limits: Mapping[str, Limits]
+        self,
+        linked: Mapping[str, tuple[str, ...]],
+        inventory: Inventory,
+        limits: Mapping[str, Limits],
+        settings: Settings,
     ) -> None:
+        self._settings = settings
         self._linked = linked
         self._inventory = inventory
         self._limits = limits
 
     def named(self, pod: Pod) -> bool:
-        """Whether a pod names one of these cards; an excessive expression may."""
+        """Whether a pod names one of these cards, or has shares that may be of one; an excessive expression may."""
+        if shares_count(pod, self._settings):
+            return True
         if not pod.card_name:
             return False
         cards = split(pod.card_name)
@@ -36,6 +45,10 @@ class LinkedCards:
         if not isinstance(asked, CardAsk) or BAR in asked.card:
             return None
         return Ask(asked.card, asked.milli, asked.resource)
+
+    def of_shares(self, pod: Pod) -> tuple[str, int] | None:
+        """The card that the mGPU shares of a pod count against, and how much of it in thousandths; None for none."""
+        return share_card(pod, self._inventory) if shares_count(pod, self._settings) else None
 
     def shortage(self, queue: str, card: str, milli: int, used: int, *, own: bool) -> Refusal | None:
         """Why so much more of a card does not fit beside what is used: the queue's `own` pods, or those below it.

@@ -116,6 +116,9 @@ class MgpuSettings(Section):
     """The least memory, in MiB, of each card of a share of several."""
     lead_to: Literal["nodes", "kind"] = "nodes"
     """Whether a lifted pod is narrowed to nodes on which room is booked for it, or only to nodes of its kind."""
+    card_quota: StrictBool = False
+    """Whether shares count against the quota of their card as well, by hundredths: 100 of `mgpu-core` are one card. Which card
+    that is, the product label of the node says; shares on nodes without one count against none."""
     node_agents: Names = ()
     """User names that may write placement records beside the controller."""
 

@@ -84,6 +84,29 @@ card, and to the product's label as soon as one does. To a cluster autoscaler it
 that a pod accepts it gets the leftmost one that has quota and is free on a node or has a pool. A node of the pool that does
 not show its product yet is accepted by the bind; one that carries another card is not.
 
+## mGPU shares of a card
+
+The shares of a node labelled `vke.node.gpu.schedule: mgpu` are limited by the two keys in `spec.capability` alone, whatever card
+they are of. With `mgpu.cardQuota: true` they count against the quota of their card as well, where the node names it by a product
+label: 100 of `vke.volcengine.com/mgpu-core` are one card. Quota 0 for an A10 closes its shares; quota 1 lets in a hundred
+hundredths of them in all, beside the whole cards of the same quota, each once.
+
+* A card that a queue does not list is closed to its pods' shares, as it is to whole cards. Shares on nodes without a product label
+  count against no card. Memory counts against no card either: `vke.volcengine.com/mgpu-memory` limits that.
+* While a pod waits nobody knows its card. It is lifted for a node with room of whose card the queue has enough left, whichever
+  `mgpu.policy` prefers of those, and charged from then on by its record (`cardquota.io/share-card`), whatever becomes of labels. A
+  pod that is led to no node is narrowed to the product's label instead, and one that names a card beside its shares has both of
+  that one. Where all nodes with room are of cards that are used up, the pod waits and the message names the card.
+* A bind to a node of another card is refused (`CardNotOnNode`). Who was let in before the setting came, or came past the gate,
+  is charged by the node, and has to fit at its bind; what runs already stays, and counts.
+* Of several cards (`vke.volcengine.com/container-multiple-gpu`) the sum counts. Status and `cardquota queues` show hundredths in
+  the key of the whole card, exactly: 250 hundredths are `2500m` in status, and 2.5 in tables. Whoever waits stands under the mGPU
+  keys alone.
+* With `cards.hierarchy` the queues above count the same. `cards.equivalents` of the card see its shares as well, as parts of its
+  quota; the quotas of the classes do not.
+* Members of one task of a gang that are lifted for nodes of several cards differ in their affinity; of Volcano's scheduler they
+  need what [every spread](gangs.md#what-volcanos-scheduler-needs-for-that) needs.
+
 ## One device, several names
 
 The same card may be had by its name and by a claim for a DeviceClass. By themselves these are two quotas, neither of which counts
