@@ -237,7 +237,15 @@ def _help(report: Mapping[str, Any]) -> Iterator[str]:
     yield "What would help (each was tried, and lifts the pod; the smallest first):"
     for number, remedy in enumerate(found, 1):
         for place, step in enumerate(remedy["steps"]):
-            yield f"  {f'{number}.' if not place else '  '} {'and ' if place else ''}{step['text']}"
+            begin = f"  {f'{number}.' if not place else '  '} {'and ' if place else ''}"
+            yield from textwrap.wrap(
+                step["text"],
+                _LINE,
+                initial_indent=begin,
+                subsequent_indent=" " * 5,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
             if "command" in step:
                 yield f"       {step['command']}"
     if not report["allTried"]:
