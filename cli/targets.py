@@ -103,7 +103,10 @@ def resolved(target: Target, settings: "Settings") -> Target:
     if found is None:
         known = ", ".join(sorted({*_KINDS.values(), *words.values()}))
         near = instead(named, {**_KINDS, **words}) or f"; those that can: {known}"
-        raise CommandError(f"{output.printable(target.kind)} is no kind that can be explained{near}")
+        raise CommandError(
+            f"{output.printable(target.kind)} is no kind that can be explained{near}",
+            "name a pod as NAMESPACE/NAME, anything else as KIND/NAMESPACE/NAME",
+        )
     return target._replace(kind=found)
 
 

@@ -39,6 +39,7 @@ GARBAGE = (
     LookupError,
     AttributeError,
     AssertionError,
+    RecursionError,
 )
 """What reading a file that is no kubeconfig makes the library raise, its own exception among them."""
 
