@@ -23,6 +23,7 @@ from controller.knowledge import Knowledge
 from controller.leading import Leader
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
+from controller.node_series import NodeSeries
 from controller.nominations import Nominations
 from controller.options import Options
 from controller.overruns import OverrunWatch
@@ -90,6 +91,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             series,
             DeviceSeries(caches.ledger.devices.book, lambda: series.leading),
             UsageSeries(caches.ledger, lambda: series.leading),
+            NodeSeries(caches.ledger, lambda: series.leading),
             usage.counters(lambda: series.leading),
         ):
             REGISTRY.register(shown)

@@ -13,6 +13,7 @@ from controller.device_series import DeviceSeries
 from controller.discovery import DiscoveryLog
 from controller.extender_metrics import ExtenderMetrics
 from controller.metrics import Metrics, QueueSeries
+from controller.node_series import NodeSeries
 from controller.queue_definition import show_presence
 from controller.series import QueueGauges
 from controller.usage_counters import UsageCounters
@@ -76,6 +77,7 @@ def reference() -> dict[str, list[Series]]:
     for collector in (
         QueueSeries(ledger),
         UsageSeries(ledger, lambda: False),
+        NodeSeries(ledger, lambda: False),
         DeviceSeries(ledger.devices.book, lambda: False),
         UsageCounters(Courses(), lambda: 0, lambda: False, lambda: False),
     ):
@@ -106,7 +108,7 @@ def _labels(collector: Any) -> dict[str, tuple[str, ...]]:
         return {family.name: tuple(collector._labelnames) for family in collector.collect()}  # noqa: SLF001
     found: dict[str, tuple[str, ...]] = {}
     for value in vars(collector).values():
-        if isinstance(collector, UsageCounters):
+        if isinstance(collector, UsageCounters | NodeSeries):
             found |= collector.label_names
         elif isinstance(value, QueueGauges):
             found |= {family.name: value.label_names for family in value.families()}

@@ -203,6 +203,17 @@ CLUSTER = Dashboard(
             kind="bargauge",
         ),
         Panel(
+            "Cards used past the quotas",
+            "Of pods that use cards without naming one: no queue is charged with them.",
+            [("sum by (card) (cardquota_cards_unaccounted)", "unaccounted {{card}}")],
+        ),
+        Panel(
+            "mGPU cards by how full they are",
+            "In hundredths, of the card's core or memory, whichever is taken more.",
+            [("sum by (fill) (cardquota_mgpu_cards)", "{{fill}}")],
+            stacked=True,
+        ),
+        Panel(
             "mGPU records that are not in order",
             "By what is wrong with them.",
             [("sum by (kind) (cardquota_mgpu_irregularities)", "{{kind}}")],
