@@ -23,16 +23,11 @@ Pages = Callable[[Wish], Awaitable[View]]
 
 
 class PageServer:
-    """Whoever else is on this machine, or is a page of another site in the same browser, does not know the path and has no answer.
-
-    Raises OSError on entering where the port cannot be had.
-    """
+    """A port with nothing but the page. Raises OSError on entering where it cannot be had."""
 
     def __init__(self, pages: Pages, port: int) -> None:
-        self._pages = pages
-        self._path = f"/{secrets.token_urlsafe(_SECRET_BYTES)}/"
         app = application()
-        app.router.add_get(self._path, self._page, allow_head=False)
+        self._path = add_page(app, pages, lambda: self._server.port)
         self._server = Server(app, HOST, port, name="page", finish_s=1.0)
 
     @property
@@ -51,11 +46,22 @@ class PageServer:
         """Takes it away."""
         await self._server.stop()
 
-    async def _page(self, request: web.Request) -> web.Response:
-        return await answer(request, self._pages, self._server.port)
+
+def add_page(app: web.Application, pages: Pages, port: Callable[[], int]) -> str:
+    """Adds the page to an application that is served on this port of loopback. Returns its path.
+
+    Whoever else is on this machine, or is a page of another site in the same browser, does not know the path and has no answer.
+    """
+    path = f"/page/{secrets.token_urlsafe(_SECRET_BYTES)}/"
+
+    async def asked(request: web.Request) -> web.Response:
+        return await _answer(request, pages, port())
+
+    app.router.add_get(path, asked, allow_head=False)
+    return path
 
 
-async def answer(request: web.Request, pages: Pages, port: int) -> web.Response:
+async def _answer(request: web.Request, pages: Pages, port: int) -> web.Response:
     """The page for a request. Under another name than this machine's own none is served: a name may be made to point here."""
     if request.host not in {f"{HOST}:{port}", f"localhost:{port}"}:
         return _text("this page has no other name than the one that was printed", HTTPStatus.FORBIDDEN)

@@ -27,8 +27,10 @@ from kube.errors import KubeError
 if TYPE_CHECKING:
     from cli.page_server import Pages
     from cli.state import State
+    from controller.caches import Caches
     from core.settings import Settings
 
+_NO_REASONS: Final = "Why pods wait is not known here: the leader says so, see cardquota page."
 _FRESH_S: Final = 10.0
 """A cluster is listed as often as this at most, however often its page is loaded."""
 
@@ -64,6 +66,36 @@ def of_cluster(options: argparse.Namespace, state: "State", settings: "Settings"
             if time.monotonic() >= due:
                 made, due = await asyncio.to_thread(again), time.monotonic() + _FRESH_S
             return await made(wish)
+
+    return pages
+
+
+def of_state_later(state: "State", settings: "Settings", source: str) -> "Pages":
+    """The same as of_state, which is called by whoever comes first, beside the loop: it may take its time."""
+    one_at_a_time = asyncio.Lock()
+    made: list[Pages] = []
+
+    async def pages(wish: Wish) -> View:
+        async with one_at_a_time:
+            if not made:
+                made.append(await asyncio.to_thread(of_state, state, settings, source))
+        return await made[0](wish)
+
+    return pages
+
+
+def of_caches(caches: "Caches") -> "Pages":
+    """Pages of caches that follow a cluster. Nobody here decides on its pods, so why they wait is not known."""
+    from controller.page import Boards
+
+    boards = Boards(caches, dict, lambda: None, lambda: time.time_ns() // 1000)
+
+    async def pages(wish: Wish) -> View:
+        steps = view_of(
+            await boards.latest(), caches.ledger, wish, EVERYTHING, "the cluster as it is followed here"
+        )
+        view = await caches.turns.finish(steps)
+        return replace(view, notes=(*view.notes, _NO_REASONS))
 
     return pages
 

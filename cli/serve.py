@@ -10,6 +10,7 @@ from cli import cluster, config, process, review
 from cli.errors import UnavailableError
 
 if TYPE_CHECKING:
+    from cli.page_server import Pages
     from cli.state import State
     from core.settings import Settings
     from kube.calls import Reader
@@ -19,7 +20,8 @@ HOST = "127.0.0.1"
 
 _DESCRIPTION = """\
 Answers on plain HTTP at 127.0.0.1 what the webhook and the controller answer in a cluster: admission, the binding hook,
-the scheduler extenders, /healthz, /readyz (200 once everything is loaded) and /metrics. Writes nothing to any cluster; cards that the binding hook
+the scheduler extenders, /healthz, /readyz (200 once everything is loaded), /metrics, and the status page at the address that the
+second line of output names. Writes nothing to any cluster; cards that the binding hook
 hands out are taken until no bind of it can be under way any more, a good minute. Ends cleanly on SIGTERM.
 """
 _EPILOG = """\
@@ -67,9 +69,11 @@ async def _serve(
     from kube.client import Client
 
     if state is not None:
+        from cli import page_sources
         from cli.served import StateCluster
 
-        return await _answer(settings, StateCluster(state), None, options, stop)
+        pages = page_sources.of_state_later(state, settings, options.state)
+        return await _answer(settings, StateCluster(state), None, options, stop, pages)
     async with await Client.connect(options.kubeconfig, options.context) as client:
         return await _answer(settings, client, client, options, stop)
 
@@ -80,9 +84,12 @@ async def _answer(
     reader: "Reader | None",
     options: argparse.Namespace,
     stop: asyncio.Event,
+    pages: "Pages | None" = None,
 ) -> int:
     from prometheus_client import REGISTRY
 
+    from cli import page_sources
+    from cli.page_server import add_page
     from controller import app as controller_app
     from controller.binding import BindingHook
     from controller.caches import Caches
@@ -118,10 +125,12 @@ async def _answer(
     series.leading = True
     health.add_routes(app)
     metrics.add_route(app)
+    page = add_page(app, pages or page_sources.of_caches(caches), lambda: server.port)
     server = Server(app, HOST, options.port, health=health)
     await server.start()
     try:
         print(f"Serving on http://{HOST}:{server.port}", flush=True)
+        print(f"Page: http://{HOST}:{server.port}{page}", flush=True)
         await runtime.run_until(stop, caches.run, *views.runnables, hook.run)
     finally:
         await server.stop()

@@ -39,6 +39,7 @@ from controller.usage_following import UsageFollower
 from controller.usage_keeping import UsageKeeper
 from controller.usage_series import UsageSeries
 from core.objects import Group, Node, Pod, Queue
+from core.page.view import prepare
 from core.queues.rollouts import Rollouts
 from core.settings import Settings
 from kube import process, runtime
@@ -198,6 +199,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
 def _pages(
     caches: Caches, announcements: Announcements, usage: UsageKeeper, callers: Callers, options: Options
 ) -> Pages:
+    prepare()
     boards = Boards(caches, lambda: announcements.holds, usage.summed, _now)
     return Pages(caches, boards, callers, options.identity, options.namespace)
 

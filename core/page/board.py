@@ -40,7 +40,7 @@ class Board:
     nodes: tuple[str, ...]
     """Those with cards."""
     recent: Mapping[str, Recent]
-    """By namespace."""
+    """By namespace, and under no name of all."""
     hours: Hours | None
 
 
@@ -54,7 +54,7 @@ def board(
     queues = yield from _queues(ledger)
     waiting = yield from _waiting(ledger, holds)
     nodes = yield from _nodes(ledger)
-    changes = yield from recent(ledger, tuple(pods), now)
+    changes = yield from recent(tuple(pods), now)
     by_day = None if summed is None else (yield from hours(summed, now))
     return Board(now, queues, waiting, nodes, changes, by_day)
 

@@ -1,22 +1,23 @@
 """What pods themselves show of the last hour: who came, who got a node, who has ended."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from heapq import heappush, heappushpop
+from heapq import heappush, heapreplace
 from typing import Final
 
 from core.objects import Pod
-from core.queues.ledger import Ledger
 from core.steps import Pace, Steps
 
 HOUR_US: Final = 3_600_000_000
 LATEST: Final = 30
 """So many are kept of each namespace, the latest: a page shows no more."""
 _STEP: Final = 250
+_CHANGED: Final = 6
+"""What a pod that has changed costs, in others."""
 
-Moment = tuple[int, str, str, str]
-"""When in microseconds since 1970, what, the pod, its queue."""
+Moment = tuple[int, str, str, Pod]
+"""When in microseconds since 1970, what, the key of the pod (no two have the same three), the pod."""
 
 
 @dataclass(slots=True)
@@ -31,26 +32,28 @@ class Recent:
         self.counts[moment[1]] += 1
         if len(self.latest) < LATEST:
             heappush(self.latest, moment)
-        else:
-            heappushpop(self.latest, moment)
+        elif moment[0] > self.latest[0][0]:
+            heapreplace(self.latest, moment)
 
 
-def recent(ledger: Ledger, pods: Sequence[Pod], now: int) -> Steps[dict[str, Recent]]:
+def recent(pods: Sequence[Pod], now: int) -> Steps[dict[str, Recent]]:
     """By namespace, and under no name of all together, of the pods that ask for something of ours; `now` in microseconds since 1970."""
-    found: dict[str, Recent] = {}
+    everybody = Recent()
+    found = {"": everybody}
+    since = now - HOUR_US
     pace = Pace(_STEP)
     for pod in pods:
-        if pace.due():
+        changed = max(pod.created, pod.scheduled, pod.ended) >= since and pod.asks
+        if pace.due(_CHANGED if changed else 1):
             yield
-        for at, what in _moments(pod):
-            if now - HOUR_US <= at <= now and pod.asks:
-                queue = ledger.attribution(pod).queue
-                for namespace in (pod.namespace, ""):
-                    found.setdefault(namespace, Recent()).add((at, what, pod.key, queue))
+        if not changed:
+            continue
+        of = found.get(pod.namespace)
+        if of is None:
+            of = found[pod.namespace] = Recent()
+        for what, at in (("came", pod.created), ("started", pod.scheduled), ("ended", pod.ended)):
+            if since <= at <= now:
+                moment = (at, what, pod.key, pod)
+                of.add(moment)
+                everybody.add(moment)
     return found
-
-
-def _moments(pod: Pod) -> Iterator[tuple[int, str]]:
-    yield pod.created, "came"
-    yield pod.scheduled, "started"
-    yield pod.ended, "ended"

@@ -71,7 +71,7 @@ def view_of(board: Board, ledger: Ledger, wish: Wish, sight: Sight, source: str)
         queues=queues,
         waiting=waiting,
         nodes=nodes,
-        changes=_changes(board, namespace) if sight.pods is not None else None,
+        changes=_changes(board, ledger, namespace) if sight.pods is not None else None,
         hours=board.hours if sight.hours else None,
         notes=tuple(_notes(board, sight)),
     )
@@ -162,7 +162,7 @@ def _waits(one: Waits, sight: Sight) -> WaitingRow:
     )
 
 
-def _changes(board: Board, namespace: str) -> Changes:
+def _changes(board: Board, ledger: Ledger, namespace: str) -> Changes:
     found = board.recent.get(namespace, Recent())
     latest = sorted(found.latest, reverse=True)
     counts = found.counts
@@ -171,7 +171,10 @@ def _changes(board: Board, namespace: str) -> Changes:
         counts["came"],
         counts["started"],
         counts["ended"],
-        tuple(Change(at // _SECOND, what, pod, _cut(queue)) for at, what, pod, queue in latest),
+        tuple(
+            Change(at // _SECOND, what, key, _cut(ledger.attribution(pod).queue))
+            for at, what, key, pod in latest
+        ),
         namespace,
     )
 

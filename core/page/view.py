@@ -203,7 +203,11 @@ def read(body: bytes) -> View:
         raise ViewError("; ".join(places[:_ERRORS])) from error
 
 
+def prepare() -> None:
+    """Builds what reads views, which takes some milliseconds, for who has no time to when one comes."""
+    _adapter()
+
+
 @cache
 def _adapter() -> TypeAdapter[View]:
-    """Built when it is first needed: that takes some milliseconds."""
     return TypeAdapter(View)

@@ -1,7 +1,6 @@
 """The whole page."""
 
 from base64 import b64encode
-from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
 
@@ -38,11 +37,8 @@ HEADERS: Final = {
 
 
 def document(view: View) -> Steps[str]:
-    """The page, ready to be sent in UTF-8; a pause after each of its parts."""
-    parts: list[Markup] = []
-    for part in _parts(view):
-        parts.append(part)
-        yield
+    """The page, ready to be sent in UTF-8; with pauses."""
+    parts = yield from _parts(view)
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -55,32 +51,33 @@ def document(view: View) -> Steps[str]:
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def _parts(view: View) -> Iterator[Markup]:
-    yield tag("a", "To the tables", href="#main", class_="skip")
-    yield _header(view)
-    yield Markup('<main id="main" tabindex="-1">')
+def _parts(view: View) -> Steps[list[Markup]]:
+    tables: list[Markup] = []
     if view.queues is not None:
-        yield queues(view.queues, view.wish)
+        tables.append((yield from queues(view.queues, view.wish)))
     if view.waiting is not None:
-        yield waiting(view.waiting, view.wish, view.taken)
+        tables.append((yield from waiting(view.waiting, view.wish, view.taken)))
     if view.nodes is not None:
-        yield nodes(view.nodes, view.wish)
+        tables.append((yield from nodes(view.nodes, view.wish)))
     if view.changes is not None:
-        yield changes(view.changes)
+        tables.append((yield from changes(view.changes)))
     if view.hours is not None:
-        yield hours(view.hours)
-    yield Markup("</main>")
-    yield tag(
-        "footer",
-        tag(
-            "p",
-            "As of ",
-            moment(view.taken),
-            ", told by ",
-            tag("bdi", view.source),
-            ". Nothing can be changed here.",
-        ),
+        tables.append((yield from hours(view.hours)))
+    yield
+    told = tag(
+        "p",
+        "As of ",
+        moment(view.taken),
+        ", told by ",
+        tag("bdi", view.source),
+        ". Nothing can be changed here.",
     )
+    return [
+        tag("a", "To the tables", href="#main", class_="skip"),
+        _header(view),
+        tag("main", *tables, id="main", tabindex=-1),
+        tag("footer", told),
+    ]
 
 
 def _header(view: View) -> Markup:

@@ -1,15 +1,17 @@
 """Card-hours of the last days."""
 
 from core.page.html.bars import bar
-from core.page.html.marks import Markup, body, cell, head, moment, named, row, section, table, tag
+from core.page.html.marks import Markup, body, built, cell, head, moment, named, row, section, table, tag
 from core.page.view import Hours, HoursRow
+from core.steps import Steps
 
 
-def hours(found: Hours) -> Markup:
+def hours(found: Hours) -> Steps[Markup]:
     """The part about card-hours; a bar is of the largest day in its row."""
     if not found.rows:
         return section("hours", "Card-hours", tag("p", "Nothing was used in the last days."))
     more = f" Not shown are {found.more:,} rows of which less was used." if found.more else ""
+    rows = yield from built(_row(one, found.days) for one in found.rows)
     return section(
         "hours",
         "Card-hours",
@@ -19,7 +21,7 @@ def hours(found: Hours) -> Markup:
             table(
                 "Card-hours by queue, card and day",
                 ("Queue", "Card", *found.days, "Used", "Of the quota", "Waited"),
-                [body(_row(one, found.days) for one in found.rows)],
+                [body(rows)],
                 "hours",
             ),
             class_="scroll",

@@ -5,6 +5,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
+from core.steps import Pace, Steps
+
+_STEP: Final = 3
+"""Rows that are made in about half a millisecond."""
 _VOID: Final = frozenset({"br", "input", "meta"})
 _MINUTE: Final = 60
 _HOUR: Final = 3_600
@@ -83,6 +87,17 @@ def table(caption: str, columns: Iterable[str], bodies: Iterable[Markup], kind: 
 def body(rows: Iterable[Markup]) -> Markup:
     """Rows that belong together."""
     return tag("tbody", *rows, role="rowgroup")
+
+
+def built(parts: Iterable[Markup]) -> Steps[list[Markup]]:
+    """All of them, with pauses: each is made when it is come to."""
+    found: list[Markup] = []
+    pace = Pace(_STEP)
+    for part in parts:
+        found.append(part)
+        if pace.due():
+            yield
+    return found
 
 
 def section(name: str, title: str, *children: str) -> Markup:

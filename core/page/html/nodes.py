@@ -4,23 +4,28 @@ from collections.abc import Iterator
 
 from core.page.html.bars import bar
 from core.page.html.links import pager
-from core.page.html.marks import Markup, body, cell, named, row, section, table, tag
+from core.page.html.marks import Markup, body, built, cell, named, row, section, table, tag
 from core.page.selection import NODES
 from core.page.view import NodeRow, Nodes, Wish
+from core.steps import Steps
 
 
-def nodes(found: Nodes, wish: Wish) -> Markup:
+def nodes(found: Nodes, wish: Wish) -> Steps[Markup]:
     """The part about nodes."""
     if not found.rows:
         nothing = "No node with cards is called so." if wish.find else "There is no node with cards."
         return section("nodes", "Nodes", tag("p", nothing))
+    bodies = []
+    for one in found.rows:
+        bodies.append(body((yield from built(_rows(one)))))
+        yield
     return section(
         "nodes",
         "Nodes",
         table(
             "Nodes with cards, and how full these are",
             ("Node", "Card", "In use"),
-            [body(_rows(one)) for one in found.rows],
+            bodies,
             "nodes",
         ),
         pager(wish, "nodes", "nodes", found.extent, len(found.rows), NODES),

@@ -4,20 +4,25 @@ from collections.abc import Iterator
 
 from core.page.html.bars import bar
 from core.page.html.links import pager
-from core.page.html.marks import Markup, body, cell, joined, named, row, section, table, tag
+from core.page.html.marks import Markup, body, built, cell, joined, named, row, section, table, tag
 from core.page.selection import QUEUES
 from core.page.view import KeyRow, QueueRow, Queues, Wish
 from core.quantity import QuantityError, milli
+from core.steps import Steps
 
 _DEEPEST = 6
 
 
-def queues(found: Queues, wish: Wish) -> Markup:
+def queues(found: Queues, wish: Wish) -> Steps[Markup]:
     """The part about queues."""
     if not found.rows:
         nothing = "No queue is called so." if wish.find else "There is no queue."
         return section("queues", "Queues", tag("p", nothing))
     below = "Cards and devices" if found.subtrees else "Devices"
+    bodies = []
+    for one in found.rows:
+        bodies.append(body((yield from built(_rows(one)))))
+        yield
     return section(
         "queues",
         "Queues",
@@ -25,7 +30,7 @@ def queues(found: Queues, wish: Wish) -> Markup:
         table(
             "Queues, what they may use and what is used",
             ("Queue", "Card or resource", "In use", "Waiting"),
-            [body(_rows(one)) for one in found.rows],
+            bodies,
             "queues",
         ),
         pager(wish, "queues", "queues", found.extent, len(found.rows), QUEUES),

@@ -1,17 +1,32 @@
 """The pods that wait, in line."""
 
 from core.page.html.links import pager
-from core.page.html.marks import Markup, age, body, cell, counted, head, named, row, section, table, tag
+from core.page.html.marks import (
+    Markup,
+    age,
+    body,
+    built,
+    cell,
+    counted,
+    head,
+    named,
+    row,
+    section,
+    table,
+    tag,
+)
 from core.page.selection import WAITING
 from core.page.view import Waiting, WaitingRow, Wish
+from core.steps import Steps
 
 
-def waiting(found: Waiting, wish: Wish, taken: int) -> Markup:
+def waiting(found: Waiting, wish: Wish, taken: int) -> Steps[Markup]:
     """The part about pods that wait; `taken` is when it was so."""
     where = f" in namespace {found.namespace}" if found.namespace else ""
     if not found.rows:
         nothing = f"No such pod waits{where}." if wish.find else f"No pod waits{where}."
         return section("waiting", "Waiting pods", tag("p", nothing))
+    rows = yield from built(_row(one, taken) for one in found.rows)
     return section(
         "waiting",
         "Waiting pods",
@@ -19,7 +34,7 @@ def waiting(found: Waiting, wish: Wish, taken: int) -> Markup:
         table(
             "Pods that wait for quota",
             ("Pod", "Queue", "Place", "Asks for", "Since", "Why"),
-            [body(_row(one, taken) for one in found.rows)],
+            [body(rows)],
         ),
         pager(wish, "waiting", "waiting pods", found.extent, len(found.rows), WAITING),
     )
@@ -45,5 +60,5 @@ def _place(one: WaitingRow) -> str:
 
 def _why(one: WaitingRow) -> tuple[Markup, ...]:
     if not one.reason:
-        return (tag("span", "the next pass looks at it"),)
+        return (tag("span", "no reason is known yet"),)
     return (tag("strong", one.reason), tag("p", named(one.message)))

@@ -29,9 +29,10 @@ STATE = (
 class Served:
     """A running server and its base URL."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", url: str) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", url: str, page: str) -> None:
         self.process = process
         self.url = url
+        self.page = page
 
     def get(self, path: str) -> tuple[int, str]:
         try:
@@ -70,7 +71,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         try:
             first = line_of(process.stdout)
             assert first.startswith("Serving on http://127.0.0.1:"), first
-            yield Served(process, first.removeprefix("Serving on ").strip())
+            second = line_of(process.stdout)
+            assert second.startswith("Page: http://127.0.0.1:"), second
+            url = first.removeprefix("Serving on ").strip()
+            yield Served(process, url, second.removeprefix(f"Page: {url}").strip())
         finally:
             process.kill()
 
@@ -118,6 +122,14 @@ def test_a_binding_gets_its_cards(served: Served) -> None:
     )
     assert answer["allowed"] is True
     assert answer["patchType"] == "JSONPatch"
+
+
+def test_the_status_page_is_where_the_second_line_says_and_nowhere_else(served: Served) -> None:
+    status, text = served.get(served.page)
+    assert status == 200
+    assert "default/waiting" in text
+    assert "InsufficientScalarQuota" not in text, "two cards of the quota are free"
+    assert served.get("/page/")[0] == served.get("/page")[0] == 404
 
 
 def test_metrics_are_served(served: Served) -> None:
