@@ -49,13 +49,13 @@ What would help (each was tried, and lifts the pod; the smallest first):
 """
 GANG: Final = """\
 Pod ml/p waits in queue research: GangIncomplete
-  Queue <research>: PodGroup ml/g needs 3 more members at once, and 2 can be lifted
+  Queue <research>: PodGroup ml/g needs 3 more members at once, with only 2 ready
 
 Queue         research, named by its PodGroup
 Counted       2 NVIDIA-H200 (nvidia.com/gpu)
 Waits since   2024-01-01T01:00:00Z (2 h)
 In line       1 of 1 (whoever fits goes)
-Quota         NVIDIA-H200: 2 members at once ask for 4, 0 of 8 in use
+Quota         NVIDIA-H200: 2 of its gang are there and ask for 4, 0 of 8 in use
 Cards         NVIDIA-H200: 8 of 8 are free, at most 8 of a node's 8 (n1)
 
 What would help (each was tried, and lifts the pod; the smallest first):

@@ -78,7 +78,18 @@ TEXTS: dict[str, bytes] = {
 WITH_A_STATE = (
     *(
         (command,)
-        for command in ("plan", "queues", "cards", "cross", "gpus", "report", "verify", "review", "serve")
+        for command in (
+            "plan",
+            "queues",
+            "cards",
+            "cross",
+            "gpus",
+            "report",
+            "verify",
+            "review",
+            "serve",
+            "page",
+        )
     ),
     *((command, "x") for command in ("explain", "place", "advise")),
     *((command, "-") for command in ("check", "can-run")),
