@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from hack.bench import admission, cohort, extender, levels, memory, mgpu, quota, stalls
+from hack.bench import admission, cohort, equivalents, extender, levels, memory, mgpu, quota, stalls
 from hack.bench.effort import FULL, QUICK, Effort
 from hack.bench.peers import BenchError
 from hack.bench.report import Row, as_json, as_table
@@ -20,7 +20,9 @@ Benchmark = Callable[[Effort, Progress], list[Row]]
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "webhook": admission.webhook,
     "binding": admission.binding,
-    "quota": lambda effort, progress: [*quota.run(effort, progress), *levels.run(effort, progress)],
+    "quota": lambda effort, progress: [
+        row for part in (quota, levels, equivalents) for row in part.run(effort, progress)
+    ],
     "mgpu": mgpu.run,
     "extender": extender.run,
     "memory": memory.run,
