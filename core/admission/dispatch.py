@@ -9,7 +9,17 @@ from functools import cache
 from typing import Any, Final
 
 from core import reasons
-from core.admission import messages, nodes, pods, queue_crd, queue_status, queues, shapes, workloads
+from core.admission import (
+    gang_sizes,
+    messages,
+    nodes,
+    pods,
+    queue_crd,
+    queue_status,
+    queues,
+    shapes,
+    workloads,
+)
 from core.admission.request import ALLOWED, CREATE, DELETE, UPDATE, AdmissionRequest, Decision
 from core.admission.view import ClusterView, Context
 from core.objects import raw as read
@@ -54,7 +64,12 @@ class Rule:
 
 
 def _workload(group: str, resource: str, kind: str, judge: Judge) -> Rule:
-    return Rule(VALIDATE_WORKLOADS, group, resource, kind, judge=judge)
+    def with_gangs(request: AdmissionRequest, context: Context, found: Findings) -> None:
+        judge(request, context, found)
+        if not found.violations:
+            gang_sizes.judge(request, context, found)
+
+    return Rule(VALIDATE_WORKLOADS, group, resource, kind, judge=with_gangs)
 
 
 _AT_SPEC: Final = workloads.with_template("spec", "template", shape=shapes.templated)

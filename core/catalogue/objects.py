@@ -142,6 +142,11 @@ ROWS: Final = (
         "give both cardquota.io/gang-name and cardquota.io/gang-size to pods that ask for cards, or leave both out where there is a PodGroup",
     ),
     Reason(
+        reasons.GANG_NEVER_COMPLETE,
+        "the size of a gang is more than the pods that its workload makes, so it never starts",
+        "set cardquota.io/gang-size to at most the number of pods of one replica, see docs/workloads.md, or make more pods",
+    ),
+    Reason(
         reasons.NODE_NAME_PRESET,
         "spec.nodeName is set at creation",
         "leave spec.nodeName out, use node affinity",
