@@ -30,6 +30,20 @@ def judge(draft: Draft, context: Context, found: Findings) -> None:
         found.hints.append(Hint(reasons.GANG_UNREAD, draft.path_of(next(iter(said))), why))
 
 
+def judge_scheduling_group(draft: Draft, context: Context, found: Findings) -> None:
+    """A hint for pods that name Kubernetes' own PodGroup and nothing else: they are let in one by one, and it starts them together."""
+    elsewhere = names.GROUP_NAME_ANNOTATION in draft.texts or draft.job is not None
+    if elsewhere or all(key in draft.texts for key in names.GANG_KEYS):
+        return
+    held = context.settings.features.gates and draft.scheduler in context.settings.scheduler_names
+    if held and asks_ours(draft, context):
+        text = (
+            "is not read: quota is given to these pods one by one, so some may hold it while others wait; give their template "
+            f"{' and '.join(names.GANG_KEYS)} as well, with the minCount of the PodGroup"
+        )
+        found.hints.append(Hint(reasons.GANG_UNREAD, f"{draft.prefix}spec.schedulingGroup", text))
+
+
 def _unread(draft: Draft, context: Context, said: dict[str, str]) -> str:
     """Why nobody reads good annotations; empty where they count."""
     if len(said) == 1:

@@ -34,6 +34,8 @@ def judge(draft: Draft, context: Context, found: Findings) -> None:
     destination = judge_asked(draft, context, found)
     if not draft.texts.keys().isdisjoint(names.GANG_KEYS):
         gangs.judge(draft, context, found)
+    if draft.spec.get("schedulingGroup"):
+        gangs.judge_scheduling_group(draft, context, found)
     for key in names.records(draft.annotations)[:TOLD]:
         detail, value = "is set by the controller only, leave it out", draft.annotations[key]
         path = draft.path_of(key)

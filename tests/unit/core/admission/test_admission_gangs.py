@@ -103,3 +103,26 @@ def test_nor_into_one() -> None:
         codes(answer(update(stored, annotated(stored, **{NAME: "g", SIZE: "4"}))))
         == [reasons.FIELD_FIXED] * 2
     )
+
+
+GROUP = {"podGroupName": "g"}
+
+
+def grouped(raw: dict[str, Any]) -> list[str]:
+    raw["spec"]["schedulingGroup"] = GROUP
+    return [text for text in answer(creation(raw)).warnings if "schedulingGroup" in text]
+
+
+def test_the_scheduling_group_of_kubernetes_is_not_read_and_that_is_told() -> None:
+    (said,) = grouped(a_card_pod())
+    assert "spec.schedulingGroup" in said
+    assert f"give their template {NAME} and {SIZE} as well" in said
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [gang(), annotated(a_card_pod(), **{names.GROUP_NAME_ANNOTATION: "pg"}), a_pod()],
+    ids=["gang by annotations", "PodGroup of Volcano", "asks for nothing"],
+)
+def test_where_something_else_says_who_starts_together_it_is_not_missed(raw: dict[str, Any]) -> None:
+    assert grouped(raw) == []
