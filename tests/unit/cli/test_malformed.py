@@ -75,22 +75,11 @@ TEXTS: dict[str, bytes] = {
 }
 """What is no stream of Kubernetes objects."""
 
+TABLES = ("plan", "queues", "cards", "cross", "gpus", "report", "verify")
+SERVERS = ("serve", "page")
+"""What goes on for ever with a state that it can read."""
 WITH_A_STATE = (
-    *(
-        (command,)
-        for command in (
-            "plan",
-            "queues",
-            "cards",
-            "cross",
-            "gpus",
-            "report",
-            "verify",
-            "review",
-            "serve",
-            "page",
-        )
-    ),
+    *((command,) for command in (*TABLES, "review", *SERVERS)),
     *((command, "x") for command in ("explain", "place", "advise")),
     *((command, "-") for command in ("check", "can-run")),
 )
@@ -288,10 +277,7 @@ def test_a_manifest_to_be_run_that_is_none(
 
 
 LIVE = (
-    *(
-        (command,)
-        for command in ("plan", "queues", "cards", "cross", "gpus", "report", "verify", "dump", "ungate-all")
-    ),
+    *((command,) for command in (*TABLES, "dump", "ungate-all", "page")),
     *((command, "x") for command in ("explain", "place", "advise")),
     ("can-run", "-"),
 )

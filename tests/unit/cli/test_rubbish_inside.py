@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.test_malformed import WITH_A_STATE
+from tests.unit.cli.test_malformed import SERVERS, WITH_A_STATE
 
 RUBBISH: Final[tuple[Any, ...]] = (
     None,
@@ -111,8 +111,7 @@ def test_rubbish_in_a_place_breaks_no_command(run: Run, tmp_path: Path, place: t
     state.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*around, *taken]}))
     manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": taken})
     for arguments in WITH_A_STATE:
-        if arguments in {("serve",), ("page",)}:
-            # It would go on for ever with what it takes.
+        if arguments[0] in SERVERS:
             continue
         given = json.dumps(REVIEW) if arguments == ("review",) else manifests
         outcome = run(*arguments, "--state", state, stdin=given)
