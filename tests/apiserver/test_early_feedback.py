@@ -53,6 +53,22 @@ def test_a_template_without_card_name_is_refused_where_its_pods_would_be(kubectl
     assert "spec.template.metadata.annotations[volcano.sh/card.name]: Required value: nvidia.com/mig-" in told
 
 
+def test_an_accelerator_of_which_no_node_shows_a_card_is_warned_about_and_not_refused(
+    kubectl: Kubectl,
+) -> None:
+    """Once the webhook has listed DeviceClasses: until then any of them may serve the resource."""
+    asking = deployment("guessed", pod("x", limits={"unheard-of.example.com/xpu": 1}), replicas=0)
+
+    def warned() -> str:
+        status, told = kubectl.apply(asking, "--dry-run=server")
+        assert status == 0
+        return told
+
+    told = wait_for("the webhook warns", warned)
+    assert told.startswith("Warning: spec.template.metadata.annotations[volcano.sh/card.name]: ")
+    assert "unheard-of.example.com/xpu is asked for without a card name, so no card quota counts it" in told
+
+
 def test_a_template_that_brings_records_is_refused(kubectl: Kubectl) -> None:
     status, told = kubectl.apply(annotated({names.ASSIGNED_ANNOTATION: "{}"}))
     assert status == 1
