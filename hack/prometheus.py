@@ -77,9 +77,10 @@ def _told(error: HTTPError) -> str:
 
 
 @contextmanager
-def running(plane: ControlPlane, address: Callable[[str], str], *, every: str = "500ms") -> Iterator[Api]:
+def running(plane: ControlPlane, address: Callable[[str], str], *, every: str = "1s") -> Iterator[Api]:
     """One that reads both processes so often, with the alerts of the chart. Raises `ToolchainError` where there is none.
 
+    For a page it waits no longer than that either: on a machine that has other work half a second was too short at times.
     `address` is host and port of the metrics of the `webhook` and the `controller`.
     """
     binary = prometheus.find("prometheus")

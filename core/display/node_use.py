@@ -12,8 +12,8 @@ from core.mgpu.occupancy import occupancy
 from core.mgpu.shares import FULL_CARD
 from core.queues.ledger import Ledger
 
-FILLS: Final = ("0", "1-25", "26-50", "51-75", "76-99", "100")
-"""In hundredths, of a card's core or its memory, whichever is taken more."""
+FILLS: Final = ("00", "01-25", "26-50", "51-75", "76-99", "full")
+"""In hundredths, and in their order also by their letters; of a card's core or its memory, whichever is taken more."""
 
 _PARTS: Final = 4
 

@@ -66,7 +66,7 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
 
 @pytest.fixture
 def scraped(control_plane: ControlPlane, installation: Installation) -> Iterator[Api]:
-    """A Prometheus that reads both processes each half second, with the alerts of the chart; skipped where there is none."""
+    """A Prometheus that reads both processes each second, with the alerts of the chart; skipped where there is none."""
     if prometheus.find("prometheus") is None:
         pytest.skip(prometheus.MISSING.format("prometheus"))
     with running(control_plane, installation.metrics_address) as api:

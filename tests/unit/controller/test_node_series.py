@@ -83,22 +83,22 @@ def test_devices_that_a_class_serves_are_charged_as_those() -> None:
 @pytest.mark.parametrize(
     ("core", "memory", "fill"),
     [
-        (1, 10, "1-25"),
-        (25, 20_000, "1-25"),
+        (1, 10, "01-25"),
+        (25, 20_000, "01-25"),
         (26, 10, "26-50"),
         (10, 40_001, "51-75"),
         (76, 10, "76-99"),
         (10, 79_999, "76-99"),
-        (10, 80_000, "100"),
+        (10, 80_000, "full"),
     ],
 )
 def test_a_card_is_as_full_as_its_core_or_its_memory(core: int, memory: int, fill: str) -> None:
     scraped = Scraped()
-    assert scraped.fills() == {"0": 2}
+    assert scraped.fills() == {"00": 2}
     scraped.shares("p", 1, core=core, memory=memory)
-    assert scraped.fills() == {"0": 1, fill: 1}
+    assert scraped.fills() == {"00": 1, fill: 1}
     scraped.ledger.drop_pod("uid-ml-p")
-    assert scraped.fills() == {"0": 2}
+    assert scraped.fills() == {"00": 2}
 
 
 def test_several_on_one_card_and_whole_cards() -> None:
@@ -106,7 +106,7 @@ def test_several_on_one_card_and_whole_cards() -> None:
     scraped.shares("a", 0, core=40, memory=1_000)
     scraped.shares("b", 0, core=40, memory=1_000)
     scraped.shares("whole", 1, core=100)
-    assert scraped.fills() == {"76-99": 1, "100": 1}
+    assert scraped.fills() == {"76-99": 1, "full": 1}
     assert {*scraped.page("cardquota_mgpu_cards")} == {*FILLS}
 
 
