@@ -23,7 +23,7 @@ def _source(content: str) -> str:
 
 HEADERS: Final = {
     "Content-Security-Policy": (
-        f"default-src 'none'; style-src {_source(STYLE)}; script-src {_source(SCRIPT)}; form-action 'self'; "
+        f"default-src 'none'; style-src {_source(STYLE)}; script-src {_source(SCRIPT)}; img-src data:; form-action 'self'; "
         "base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
@@ -45,6 +45,8 @@ def document(view: View) -> Steps[str]:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", "cardquota: queues, cards and who waits"),
+        # An empty icon: without any a browser asks the server for one.
+        tag("link", rel="icon", href="data:,"),
         tag("style", Markup(STYLE)),
     )
     body = tag("body", *parts, tag("script", Markup(SCRIPT)))

@@ -9,7 +9,7 @@ from core.steps import Pace, Steps
 
 _STEP: Final = 3
 """Rows that are made in about half a millisecond."""
-_VOID: Final = frozenset({"br", "input", "meta"})
+_VOID: Final = frozenset({"br", "input", "link", "meta"})
 _MINUTE: Final = 60
 _HOUR: Final = 3_600
 _DAY: Final = 86_400

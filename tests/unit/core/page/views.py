@@ -25,7 +25,7 @@ from core.page.view import (
 from core.steps import finish
 
 NOON = 1_800_000_000
-VOID = {"meta", "input", "br"}
+VOID = {"meta", "input", "br", "link"}
 
 
 def filled(text: str = "name", rows: int = 1) -> View:
