@@ -35,9 +35,13 @@ class Faults:
         self._proxy = proxy
         self.seen: list[Disturbance] = []
 
-    def run(self, faults: tuple[Fault, ...], over: threading.Event) -> None:
-        """Each in its time, or as soon after it as the one before allows; what is begun is ended whatever happens."""
+    def run(self, faults: tuple[Fault, ...], seconds: float, over: threading.Event) -> None:
+        """Each in its time; what comes and goes slowly moves all that is after it, and nothing begins after so many seconds.
+
+        What is begun is ended, whatever happens.
+        """
         began = time.monotonic()
+        late = 0.0
         marks = sorted(
             [(fault.at, number, True) for number, fault in enumerate(faults)]
             + [(fault.at + fault.length, number, False) for number, fault in enumerate(faults)]
@@ -45,13 +49,14 @@ class Faults:
         with ExitStack() as all_:
             lasting: dict[int, ExitStack] = {}
             for at, number, begins in marks:
-                if over.wait(max(0.0, began + at - time.monotonic())):
+                if over.wait(max(0.0, began + late + at - time.monotonic())):
                     return
-                if begins:
+                if not begins and number in lasting:
+                    lasting.pop(number).close()
+                elif begins and time.monotonic() - began < seconds:
                     lasting[number] = all_.enter_context(ExitStack())
                     lasting[number].enter_context(self._lasting(faults[number]))
-                else:
-                    lasting.pop(number).close()
+                late = max(late, time.monotonic() - began - at)
 
     @contextmanager
     def _lasting(self, fault: Fault) -> Iterator[None]:

@@ -124,7 +124,7 @@ def carry_out(bed: Bed, plan: Plan, progress: Callable[[str], None]) -> Outcome:
     faults = Faults(bed.plane, bed.installation, bed.proxy)
     load.prepare()
     with ThreadPoolExecutor(2) as pool:
-        works = [pool.submit(load.run, plan.steps), pool.submit(faults.run, plan.faults, over)]
+        works = [pool.submit(load.run, plan.steps), pool.submit(faults.run, plan.faults, plan.seconds, over)]
         try:
             wait_for(
                 "the plan is carried out",

@@ -94,6 +94,26 @@ def test_a_gang_in_part_is_found_with_the_members_that_are_in(log: Log) -> None:
     assert rest(log, A=2) == ["gang"]
 
 
+@pytest.mark.parametrize(
+    ("queue", "quota", "broken"),
+    [("q", {"A": 2}, []), ("q", {"A": 3, "B": 1}, ["gang"]), ("other", {"A": 0}, ["gang"])],
+    ids=["cut", "not cut", "somebody else's"],
+)
+def test_a_gang_in_part_is_excused_when_its_own_quota_was_cut_meanwhile(
+    log: Log, queue: str, quota: dict[str, int], broken: list[str]
+) -> None:
+    log.set_quota("q", A=3)
+    log.queue("other", A=1)
+    log.group("g", "q", 3)
+    for number in range(3):
+        log.pod(f"g{number}", group="g")
+    log.through("g0", "g1")
+    log.set_quota(queue, **quota)
+    log.delete("g2")
+    log.pod("g2", group="nowhere")
+    assert rest(log, A=2) == broken
+
+
 def test_a_gang_that_lost_a_member_waits_for_quota_rightly(log: Log) -> None:
     log.group("g", "q", 2)
     for number in range(3):

@@ -205,7 +205,7 @@ def judged_at_rest(
 
     for pod, text in resting.starving():
         yield violation("starving", pod, text)
-    excused = _excused(history)
+    excused = _excused(history, given)
     for group, inside, text in resting.halves():
         if group["metadata"]["uid"] not in excused:
             yield violation("gang", group, text, *inside)
@@ -231,13 +231,15 @@ def _settled_at(history: History, calm: Calm, reigns: Sequence[Term]) -> float:
     return last
 
 
-def _excused(history: History) -> set[str]:
-    """Gangs that lost a member that had been let in, or whose queue was changed after the first had been."""
-    groups: dict[str, float] = {}
+def _excused(history: History, given: Terms) -> set[str]:
+    """Gangs that lost a member that had been let in, or whose quota was cut after the first had been."""
+    begun: dict[str, str] = {}
     found: set[str] = set()
     for change, world in history.changes():
-        if change.kind == "queues" and "status" not in change.entry.resource and change.entry.verb != "list":
-            found |= groups.keys()
+        if change.kind == "queues" and change.after is not None and _cut(change):
+            queues = world.named("queues")
+            name = change.after["metadata"]["name"]
+            found |= {uid for uid, queue in begun.items() if name in books.chain(queue, queues)}
         pod = change.after or change.before
         if change.kind != "pods" or pod is None:
             continue
@@ -246,10 +248,15 @@ def _excused(history: History) -> set[str]:
             continue
         uid = group["metadata"]["uid"]
         if change.after is not None and books.holds(change.after):
-            groups.setdefault(uid, change.entry.ended)
+            begun.setdefault(uid, books.queue_of(change.after, world, given.default_queue))
         elif change.before is not None and books.holds(change.before) and not _succeeded(change.after):
             found.add(uid)
     return found
+
+
+def _cut(change: Change) -> bool:
+    was, now = books.limits(change.before), books.limits(change.after)
+    return any(now.get(key, 0) < amount for key, amount in was.items())
 
 
 def _succeeded(pod: Object | None) -> bool:
