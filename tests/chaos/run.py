@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -120,24 +120,28 @@ class Bed:
 def carry_out(bed: Bed, plan: Plan, progress: Callable[[str], None]) -> Outcome:
     """Do what the plan says, wait for rest, take the census and judge."""
     over = threading.Event()
-    load = Load(bed.plane.client(bed.plane.admin_kubeconfig), over)
     faults = Faults(bed.plane, bed.installation, bed.proxy)
-    load.prepare()
-    with ThreadPoolExecutor(2) as pool:
-        works = [pool.submit(load.run, plan.steps), pool.submit(faults.run, plan.faults, plan.seconds, over)]
-        try:
-            wait_for(
-                "the plan is carried out",
-                lambda: (
-                    any(work.done() and work.exception() for work in works)
-                    or all(work.done() for work in works)
-                ),
-                plan.seconds * 3 + 300,
-            )
-        finally:
-            over.set()
-        for work in works:
-            work.result()
+    with closing(bed.plane.client(bed.plane.admin_kubeconfig)) as client:
+        load = Load(client, over)
+        load.prepare()
+        with ThreadPoolExecutor(2) as pool:
+            works = [
+                pool.submit(load.run, plan.steps),
+                pool.submit(faults.run, plan.faults, plan.seconds, over),
+            ]
+            try:
+                wait_for(
+                    "the plan is carried out",
+                    lambda: (
+                        any(work.done() and work.exception() for work in works)
+                        or all(work.done() for work in works)
+                    ),
+                    plan.seconds * 3 + 300,
+                )
+            finally:
+                over.set()
+            for work in works:
+                work.result()
     bed.plane.api.close()
     Load(bed.plane.api, threading.Event()).calm()
     progress("faults and load are over")
@@ -198,12 +202,11 @@ def _world(bed: Bed) -> World:
 def take_census(bed: Bed, disturbances: Sequence[Disturbance] = ()) -> Verdict:
     """List everything, after the time within which status has to be true, and judge the log."""
     threading.Event().wait(TERMS.prompt_s + 1.0)
-    client = bed.plane.client(bed.plane.user_kubeconfig(CENSUS, ["system:masters"]))
     log = bed.plane.audit_log
     before = log.read_bytes().count(_LISTED)
-    for path in _PATHS.values():
-        client.get(path).expect()
-    client.close()
+    with closing(bed.plane.client(bed.plane.user_kubeconfig(CENSUS, ["system:masters"]))) as client:
+        for path in _PATHS.values():
+            client.get(path).expect()
     wait_for("the census is in the log", lambda: log.read_bytes().count(_LISTED) >= before + len(_PATHS))
     note = bed.plane.log_directory / DISTURBANCES
     note.write_text(json.dumps([asdict(each) for each in disturbances], indent=1), "utf-8")

@@ -214,6 +214,20 @@ def test_a_bind_that_failed_open_has_to_be_repaired_or_told_by_a_leader(log: Log
     assert log.verdict().covered["bound without record"] == 1
 
 
+@pytest.mark.parametrize(("calm_s", "broken"), [(3, []), (8, ["repair"])])
+def test_a_leader_has_its_time_for_a_repair_when_the_disturbance_is_over(
+    log: Log, calm_s: float, broken: list[str]
+) -> None:
+    log.mgpu_node("m")
+    log.share_pod("s", 10, "100")
+    log.lift("s")
+    log.bind("s", "m", failed_open=True)
+    log.phase("s")
+    began = log.now
+    log.lead("next", seconds=30)
+    assert log.rules(Disturbance(began - 1, log.now - calm_s, "stopped")) == broken
+
+
 def test_a_pod_that_is_bound_at_the_gate_is_found(log: Log) -> None:
     log.pod("p")
     log.bind("p", "n")

@@ -33,6 +33,8 @@ class Records:
         self._opened: dict[str, _Opened] = {}
         self._over: dict[str, float] = {}
         self.failed_open = 0
+        self.judged = 0
+        """Of how many that were bound without record a leader had to take care, with nobody to disturb it."""
         for entry in entries:
             self._sort(entry)
 
@@ -121,15 +123,24 @@ class Records:
     def unrepaired(self, reigns: Sequence[Term]) -> Iterator[Violation]:
         """Those that were bound while nobody could be asked, and of which a leader took no care in time."""
         for uid, opened in self._opened.items():
-            over = self._over.get(uid, float("inf"))
-            told = [at for at in self._told[uid] if at >= opened.at]
-            for reign in reigns:
-                due = max(opened.at, reign.began) + self._terms.prompt_s
-                calm = not self._calm.disturbed(max(opened.at, reign.began), due)
-                if calm and due <= reign.ended and due < over and not any(at <= due for at in told):
-                    text = f"bound without its record, and not repaired or told by {due:.3f} under {reign.holder}"
-                    yield Violation("repair", due, opened.change.about, text, opened.change.proof)
-                    break
+            due, holder = self._due(uid, opened, reigns)
+            if not holder:
+                continue
+            self.judged += 1
+            if self._over.get(uid, due + 1) > due and not any(
+                opened.at <= at <= due for at in self._told[uid]
+            ):
+                text = f"bound without its record, and not repaired or told by {due:.3f} under {holder}"
+                yield Violation("repair", due, opened.change.about, text, opened.change.proof)
+
+    def _due(self, uid: str, opened: _Opened, reigns: Sequence[Term]) -> tuple[float, str]:
+        """By when the first leader that nobody disturbed had to take care, and who that was; "" for none."""
+        for reign in reigns:
+            since = self._calm.calm_from(max(opened.at, reign.began), self._terms.prompt_s)
+            due = since + self._terms.prompt_s
+            if due <= reign.ended:
+                return due, reign.holder
+        return 0.0, ""
 
     @property
     def opened(self) -> int:

@@ -17,10 +17,6 @@ class Calm:
         """Whether the log may lack writes of this time."""
         return any(d.blind and d.began <= ended and began <= d.ended for d in self._disturbances)
 
-    def disturbed(self, began: float, ended: float) -> bool:
-        """Whether anything was disturbed in this time."""
-        return any(d.began <= ended and began <= d.ended for d in self._disturbances)
-
     def known_since(self, at: float, within_s: float) -> float:
         """Since when whoever decides at this time may not have heard anything new."""
         since = at - within_s
@@ -29,6 +25,14 @@ class Calm:
             if min(earlier, default=since) >= since:
                 return since
             since = min(earlier)
+
+    def calm_from(self, at: float, length_s: float) -> float:
+        """When, at this time at the earliest, so long a time begins in which nothing is disturbed."""
+        while overlapping := [
+            d.ended for d in self._disturbances if d.began <= at + length_s and at < d.ended
+        ]:
+            at = max(overlapping)
+        return at
 
     @property
     def last(self) -> float:

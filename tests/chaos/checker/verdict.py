@@ -48,6 +48,7 @@ def judge(
             "terms of leaders": len(reigns),
             "binds that failed open": records.failed_open,
             "bound without record": records.opened,
+            "bound without record, due": records.judged,
             "writes without an answer": sum(entry.uncertain for entry in writes),
             "refused writes": sum(not entry.accepted and not entry.uncertain for entry in writes),
         }
