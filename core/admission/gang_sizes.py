@@ -48,8 +48,10 @@ def _hints(row: Workload, raw: Mapping[str, Any]) -> Iterator[Hint]:
 
 def _named(made: PodSet) -> tuple[str, int]:
     """The gang that a template names, and its size; 0 where it names none, and where what it says is refused anyway."""
-    annotations = read.texts(made.template, "metadata", "annotations")
-    name = annotations.get(names.GANG_NAME_ANNOTATION, "")
-    size = annotations.get(names.GANG_SIZE_ANNOTATION, "")
+    annotations = read.mapping(made.template, "metadata", "annotations")
+    name, size = (
+        read.text(annotations, names.GANG_NAME_ANNOTATION),
+        read.text(annotations, names.GANG_SIZE_ANNOTATION),
+    )
     good = name and size and not (name_problem(name) or size_problem(size))
     return (name, int(size)) if good else ("", 0)
