@@ -57,7 +57,7 @@ def discover(node: Node, overrides: Mapping[str, str], table: Sequence[Vendor] =
     if product is not None:
         for card, resource, told in _cards(product, node, amounts, overrides, notes):
             cards[card], labels[card] = CardStock(resource, amounts[resource]), told
-        if not cards:
+        if not cards and names.MGPU_CORE not in node.allocatable:
             notes.append(f"{product.name} has a label, but no resource in status.allocatable")
     whole = {stock.resource: stock.milli for card, stock in cards.items() if "/" not in card}
     counted = {stock.resource for stock in cards.values()}

@@ -100,7 +100,7 @@ hundredths of them in all, beside the whole cards of the same quota, each once.
 * A bind to a node of another card is refused (`CardNotOnNode`). Who was let in before the setting came, or came past the gate,
   is charged by the node, and has to fit at its bind; what runs already stays, and counts.
 * Of several cards (`vke.volcengine.com/container-multiple-gpu`) the sum counts. Status and `cardquota queues` show hundredths in
-  the key of the whole card, exactly: 250 hundredths are `2500m` in status, and 2.5 in tables. Whoever waits stands under the mGPU
+  the key of the whole card, exactly: 250 hundredths are `2500m` there, and 2.5 in messages. Whoever waits stands under the mGPU
   keys alone.
 * With `cards.hierarchy` the queues above count the same. `cards.equivalents` of the card see its shares as well, as parts of its
   quota; the quotas of the classes do not.
