@@ -72,9 +72,13 @@ async def test_it_has_the_policy_that_lets_nothing_else_run(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("width", [320, 360, 768])
-async def test_on_a_narrow_screen_nobody_scrolls_sideways(tmp_path: Path, width: int) -> None:
+async def test_on_a_narrow_screen_cells_stand_below_each_other_and_nobody_scrolls_sideways(
+    tmp_path: Path, width: int
+) -> None:
     async with opened(tmp_path, filled("a-name-of-forty-letters-without-any-break"), width=width) as page:
         assert await page.value("document.documentElement.scrollWidth") <= width
+        narrowest = "Math.min(...[...document.querySelectorAll('tbody td')].map(one => one.clientWidth))"
+        assert await page.value(narrowest) > width * 0.8
         assert page.faults() == []
 
 
