@@ -12,7 +12,6 @@ from core.cards.expression import is_excessive, split
 from core.cards.spelling import nearest
 from core.objects import Group, Pod, Queue, group, queue
 from core.queues.access import problem_of
-from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 
 _CARDS: Final = 8
@@ -93,7 +92,7 @@ def mend_queue(case: Case) -> Found | None:
     match case.hold.why.code:
         case reasons.QUEUE_NOT_FOUND if found is None:
             made = queue.project({"metadata": {"name": name}, "status": {"state": "Open"}})
-            quota = _first_quota(entry)
+            quota = _first_quota(case)
             made = made if quota is None else replace(made, card_quota=quota)
             text = f"create queue {name}" + (f" with the card quota {quota}" if quota else "")
             step = Step("create", text, object=f"Queue {name}")
@@ -110,12 +109,15 @@ def mend_queue(case: Case) -> Found | None:
     return Found((step,), change, case.outcome(change))
 
 
-def _first_quota(entry: Entry) -> str | None:
+def _first_quota(case: Case) -> str | None:
+    """Enough for the pod beside those that are charged to the queue as if it were there: it may have been deleted under them."""
+    entry = case.obstacle
     asked = entry.demand.card
     if asked is None:
         return None
-    empty = queue.project({})
-    return card_quota(empty, asked.alternatives[0], -(-asked.milli // 1000))
+    card = asked.alternatives[0]
+    milli = case.whatif.ledger.used(entry.queue, card) + asked.milli
+    return card_quota(queue.project({}), card, -(-milli // 1000))
 
 
 def _admitting(found: Queue, namespace: str) -> Queue:

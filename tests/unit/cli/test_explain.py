@@ -151,6 +151,20 @@ def test_a_missing_queue_blames_nobody(run: Run) -> None:
     assert helping(report) == [["create"]]
 
 
+def test_a_queue_that_was_deleted_is_to_be_made_with_what_its_pods_use_and_more(run: Run) -> None:
+    """Not with so little that it would have to be raised at once."""
+    state = (
+        NODE % ("n1", 8)
+        + POD % ("one", "NVIDIA-H200", "team", "nodeName: n1")
+        + POD % ("two", "NVIDIA-H200", "team", "nodeName: n1")
+        + POD % ("late", "NVIDIA-H200", "team", GATED)
+    )
+    report = explained(run, state, "late")
+    assert helping(report)[0] == ["create"]
+    text = 'create queue team with the card quota {"NVIDIA-H200": 3}'
+    assert report["help"][0]["steps"][0]["text"] == text
+
+
 def test_shares_are_told_node_by_node_and_the_same_pods_once(run: Run) -> None:
     """Two cards, each half taken: a whole one is free once either pod ends."""
     bound = (SHARE_POD % ("half", 60, 4000)).replace(GATED, "nodeName: s1")
