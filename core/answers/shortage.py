@@ -1,6 +1,6 @@
 """How the quota stands of everything that a waiting pod asks for, and how much is missing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.dra.amounts import thousandths
@@ -119,7 +119,11 @@ def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
             figures.append(Figure(key, milli, ledger.used(queue, key), None))
         else:
             limits: Mapping[str, int] = {**balance.limits.cards, **balance.limits.shares}
-            is_card = any(entry.demand.card and key in entry.demand.card.alternatives for entry in entries)
+            is_card = any(
+                (entry.demand.card and key in entry.demand.card.alternatives)
+                or key in _share_cards(ledger, entry)
+                for entry in entries
+            )
             figures.append(
                 Figure(
                     key,
@@ -137,4 +141,12 @@ def _by_card(ledger: Ledger, entry: Entry) -> dict[str, int]:
     if asked is not None:
         own = amounts.pop(asked.card, 0)
         amounts |= {card: max(asked.milli, own) for card in asked.alternatives}
+    for card in _share_cards(ledger, entry):
+        amounts[card] = amounts.get(card, 0) + entry.demand.share_milli
     return amounts
+
+
+def _share_cards(ledger: Ledger, entry: Entry) -> Collection[str]:
+    """The cards that a waiting pod's mGPU shares may be of, any one of which would do; none where they count against none."""
+    undecided = entry.demand.share_milli and not entry.demand.share_card
+    return ledger.inventory.shared_products() if undecided else ()

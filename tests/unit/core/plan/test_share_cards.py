@@ -5,6 +5,7 @@ import json
 import pytest
 
 from core import names, reasons
+from core.answers.shortage import figures_for
 from core.display.figures import figures_of
 from core.display.status import published
 from core.objects import Pod
@@ -255,3 +256,13 @@ def test_a_card_beside_the_shares_is_the_card_of_the_shares() -> None:
     ledger = books(both, a_queue("q").cards({"A10": 2}))
     assert decide(ledger, pod) == {"p": '{"A10":50}'}
     assert used(ledger) == 1500
+
+
+def test_of_a_waiting_share_people_are_told_how_each_card_stands_that_would_do() -> None:
+    ledger = books(host("m0", "A10"), host("m1", "L20"), a_queue("q").cards({"A10": 1}))
+    assert decide(ledger, share("a", 60, second=1), share("b", 60, second=2))["b"] == SHORT
+    entry = ledger.entry(share("b").view().uid)
+    assert entry is not None
+    told = {one.key: (one.asked, one.used, one.limit) for one in figures_for(ledger, [entry])}
+    assert told["A10"] == (600, 600, 1000)
+    assert told["L20"] == (600, 0, 0)
