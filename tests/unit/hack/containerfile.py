@@ -49,6 +49,9 @@ def build(stage: Stage, context: Path, root: Path, **arguments: str) -> None:
         if word == "ARG":
             name, _, default = rest.partition("=")
             given[name] = arguments.get(name, default.strip('"'))
+        elif word == "ENV":
+            name, _, value = rest.partition("=")
+            given[name] = value
         elif word == "WORKDIR":
             at = root / rest.lstrip("/")
             at.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ def say(built: Path, *words: str) -> str:
         check=True,
         timeout=60,
         cwd=built,
-        env={"PATH": "/nowhere"},
+        env={"PATH": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"},
     )
     return done.stdout
 
@@ -68,6 +68,11 @@ def test_no_installer_stays_in_it(built: Path) -> None:
     folders = {path.name.partition("-")[0] for path in built.glob("lib/python3*/site-packages/*.dist-info")}
     assert not folders & {"pip", "setuptools"}
     assert "cardquota" in folders
+
+
+def test_nothing_is_compiled_in_it(built: Path) -> None:
+    """That has the time in it at which its source was unpacked: no two builds would be alike."""
+    assert [*built.rglob("*.pyc")] == []
 
 
 def test_it_runs_as_nobody_and_both_stages_have_one_base() -> None:
