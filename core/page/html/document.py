@@ -66,14 +66,7 @@ def _parts(view: View) -> Steps[list[Markup]]:
     if view.hours is not None:
         tables.append((yield from hours(view.hours)))
     yield
-    told = tag(
-        "p",
-        "As of ",
-        moment(view.taken),
-        ", told by ",
-        tag("bdi", view.source),
-        ". Nothing can be changed here.",
-    )
+    told = tag("p", *_as_of(view), "Told by ", tag("bdi", view.source), ". Nothing can be changed here.")
     return [
         tag("a", "To the tables", href="#main", class_="skip"),
         _header(view),
@@ -87,11 +80,16 @@ def _header(view: View) -> Markup:
     return tag(
         "header",
         tag("h1", "cardquota"),
-        tag("p", "Queues, cards and who waits, as of ", moment(view.taken), class_="note"),
+        tag("p", "Queues, cards and who waits. ", *_as_of(view), class_="note"),
         _tiles(view),
         _form(view.wish),
         *((tag("div", *notes, class_="notes", role="note"),) if notes else ()),
     )
+
+
+def _as_of(view: View) -> tuple[str, ...]:
+    """When it was so; a file may say nothing of any time."""
+    return ("As of ", moment(view.taken), ". ") if view.taken else ()
 
 
 def _tiles(view: View) -> Markup:

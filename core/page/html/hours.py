@@ -37,7 +37,7 @@ def _row(one: HoursRow, days: tuple[str, ...]) -> Markup:
     quota = f"{one.used / one.quota:.0%}" if one.quota else "no quota"
     return row(
         head(one.queue),
-        cell(named(one.card), label="Card"),
+        cell(named(one.card), label="Card", class_="asks"),
         *(
             cell(tag("span", f"{used:,.1f}"), bar(most, used), label=day, class_="day")
             for day, used in zip(days, one.days, strict=False)

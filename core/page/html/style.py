@@ -51,7 +51,7 @@ tbody th { font-weight: 600; min-width: 9rem; }
   margin-right: .7rem; }
 .pair .bar { width: 100%; max-width: none; height: .4rem; margin: 0; }
 .track { fill: var(--track); } .used { fill: var(--used); } .reserved { fill: var(--reserved); } .over { fill: var(--over); }
-.short { min-width: 7rem; } .asks { min-width: 9rem; } .why { min-width: 18rem; } .why p { color: var(--soft); font-size: .9rem; }
+.short { min-width: 7rem; } .asks { min-width: 10.5rem; } .why { min-width: 18rem; } .why p { color: var(--soft); font-size: .9rem; }
 .hours td, .hours thead th { font-size: .9rem; } .hours thead th { white-space: nowrap; }
 .day .bar { display: block; width: 100%; max-width: none; height: .35rem; margin: .2rem 0 0; }
 .scroll { overflow-x: auto; }

@@ -183,6 +183,11 @@ def test_of_nothing_each_part_says_so() -> None:
     assert "No queue is called so." in found.text
 
 
+def test_it_says_when_it_was_so_where_anybody_knows() -> None:
+    assert "As of 2027-01-15 08:00:00 UTC. " in parsed(written(empty())).text
+    assert "1970" not in parsed(written(replace(empty(), taken=0))).text
+
+
 def test_what_may_not_be_seen_is_not_there_and_the_note_says_why() -> None:
     view = replace(
         filled(), queues=None, waiting=None, nodes=None, changes=None, hours=None, notes=("No rights.",)
