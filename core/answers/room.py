@@ -1,14 +1,16 @@
 """Whether pods that are let in would find nodes, as far as labels, taints, CPU, memory and whole devices say it."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from core import names
+from core.cards.expression import split
 from core.node_match import NodeMatch, compiled
 from core.objects import Node, Pod
-from core.objects.taints import Tolerations
+from core.objects.taints import Tolerations, untolerated
 from core.plan.node_load import NodeLoad, requests_of
 from core.queues.ledger import Ledger
 from core.stage import Stage
@@ -18,6 +20,8 @@ _UNHURRIED: Final = 10**9
 """Nobody else waits while a person is answered."""
 _NEAREST, _CLOSED, _LABELS, _DEVICES = range(4)
 """How far a node is from taking a pod: the one that comes closest is told."""
+_MOVES: Final = 2000
+"""So many nodes are looked at for others to make way to; each costs about as much as to look for one seat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +59,50 @@ class Nodes:
             for pod in pods():
                 self._free[name].subtract(pod.requests)
 
-    def choices(self, seeker: Seeker) -> int:
-        """How many nodes would do for a pod, were nobody there."""
-        match = finish(compiled(seeker.pod.node_rules))
-        nodes = self._ledger.nodes.values()
-        return sum(self._unfit(seeker, match, node) is None for node in nodes)
+    def seat(self, seeker: Seeker, closed: Collection[str] = ()) -> str:
+        """A node with room, the fullest first, none of those that are `closed` to the pod; empty where there is none."""
+        open_to_it = (name for name in self.would_do(seeker) if name not in closed)
+        return next((name for name in open_to_it if self.has_room(seeker, name)), "")
 
-    def seat(self, seeker: Seeker) -> Seat:
-        """Where a pod finds room, the fullest such node first; it is expected there from then on."""
-        pod = seeker.pod
-        match, devices = finish(compiled(pod.node_rules)), [key for key in pod.requests if "/" in key]
-        best, closest = len(_PROBLEMS), "there is no node"
-        for name in sorted(self._loads, key=partial(self._rank, devices)):
+    def problem(self, seeker: Seeker) -> str:
+        """Why the node that comes closest to having room for a pod has not."""
+        match, best, closest = _match(seeker), len(_PROBLEMS), "there is no node"
+        for name in self._names(seeker):
             distance, problem = self._problem(seeker, match, self._ledger.nodes[name])
-            if not problem:
-                self._loads[name].expect(pod)
-                self._free[name].subtract(pod.requests)
-                return Seat(name)
             if distance < best:
                 best, closest = distance, f"node {name}: {problem}"
-        return Seat(problem=closest)
+        return closest
+
+    def would_do(self, seeker: Seeker) -> Iterator[str]:
+        """The nodes that a pod may go to, whoever is there, the fullest first."""
+        match, nodes = _match(seeker), self._ledger.nodes
+        for name in self._names(seeker):
+            taints = nodes[name].taints
+            tolerated = not taints or untolerated(taints, seeker.tolerations) is None
+            if tolerated and self._unfit(seeker, match, nodes[name]) is None:
+                yield name
+
+    def has_room(self, seeker: Seeker, name: str) -> bool:
+        """Whether a node that would do takes a pod beside those who are there and expected."""
+        return not self._loads[name].short_of(requests_of(seeker.pod), seeker.pod.priority)
+
+    def take(self, seeker: Seeker, name: str) -> None:
+        """Expects a pod on a node."""
+        self._loads[name].expect(seeker.pod)
+        self._free[name].subtract(seeker.pod.requests)
+
+    def leave(self, seeker: Seeker, name: str) -> None:
+        """Expects it there no more."""
+        self._loads[name].expect_no_more(seeker.pod)
+        self._free[name].update(seeker.pod.requests)
+
+    def _names(self, seeker: Seeker) -> list[str]:
+        """Every node, that for which the pod was nominated first, then the fullest; of a pod with room booked that node alone."""
+        booked, nominated = _booked(seeker.pod), seeker.pod.annotations.get(names.NOMINATED_ANNOTATION, "")
+        if booked in self._loads:
+            return [booked]
+        devices = [key for key in seeker.pod.requests if "/" in key]
+        return sorted(self._loads, key=lambda name: (name != nominated, self._rank(devices, name)))
 
     def _rank(self, devices: list[str], name: str) -> tuple[int, str]:
         return sum(self._free[name][key] for key in devices), name
@@ -93,15 +121,19 @@ class Nodes:
         known = {card for card in seeker.cards if inventory.nodes_with(card)}
         if known and known.isdisjoint(inventory.on_node(node.name)):
             return _DEVICES, f"it carries no {', '.join(sorted(known))}"
-        load, requests = self._loads[node.name], requests_of(pod)
-        if not pod.claims and not load.shows(requests):
-            lacking = [key for key, _ in requests if "/" in key and key not in node.allocatable]
+        devices = [key for key, milli in sorted(pod.requests.items()) if milli and "/" in key]
+        lacking = [key for key in devices if key not in node.allocatable]
+        if lacking and not pod.claims:
             return _DEVICES, f"it has no {', '.join(lacking)}"
         if not finish(match.admits(node, Pace(_UNHURRIED))):
             return _LABELS, "the pod's node selector or affinity does not admit it"
         if node.unschedulable or not node.ready:
             return _CLOSED, "it is not ready, or takes no pods now"
         return None
+
+
+def _match(seeker: Seeker) -> NodeMatch:
+    return finish(compiled(seeker.pod.node_rules))
 
 
 _PROBLEMS: Final = (_NEAREST, _CLOSED, _LABELS, _DEVICES)
@@ -114,45 +146,118 @@ def reserved(
     others, found = frozenset(besides), list[Seeker]()
     for entry in ledger.entries():
         if entry.stage is Stage.RESERVED and entry.pod.uid not in others:
-            card = entry.demand.card
-            cards = frozenset() if card is None else frozenset((card.card,))
+            asked = entry.demand.card
+            cards = frozenset(split(asked.card) if asked is not None else ())
             found.append(Seeker(entry.pod, cards, tolerations.get(entry.pod.uid, ())))
     return found
 
 
-def seats(nodes: Callable[[], Nodes], before: Sequence[Seeker], new: Sequence[Seeker]) -> list[Seat]:
+def seats(nodes: Nodes, before: Sequence[Seeker], new: Sequence[Seeker]) -> list[Seat]:
     """Where new pods find room beside those that were let in `before` and have no node yet.
 
-    Each takes the first room there is. Where that leaves a new one without, those with the fewest nodes to go to come first: a
-    scheduler may place who can go anywhere where nobody else has to, and whether it does is not known. What is found that way
-    counts only where nobody goes short who had room.
+    Each takes the first room there is. For one that finds none others make way who have a node to go to as well: a scheduler may
+    place those where nobody else has to go, and whether it does is not known. Nobody who has a seat goes short for one who
+    comes later.
     """
-    everybody = [*before, *new]
-    first = _seated(nodes(), everybody, range(len(everybody)))
-    if all(seat.node for seat in first[len(before) :]):
-        return first[len(before) :]
-    empty = nodes()
-    # Alike are those that one template has made.
-    known = dict[Hashable, int]()
-    for seeker in everybody:
+    plan = _Seating(nodes, [*before, *new])
+    for number in range(len(plan.seekers)):
+        plan.seat(number)
+    return plan.seats[len(before) :]
+
+
+class _Seating:
+    """Who sits where, of those that have no node of their own."""
+
+    def __init__(self, nodes: Nodes, seekers: Sequence[Seeker]) -> None:
+        self.seekers = seekers
+        self.seats = [Seat() for _ in seekers]
+        self._nodes = nodes
+        self._on = dict[str, list[int]]()
+        self._in_vain = dict[Hashable, Seat]()
+        """Shapes of which one found no seat: as seats only get fewer, the next one would not either."""
+        self._moves: list[tuple[int, str]] = []
+        """Who sat where before, move by move."""
+        self._left = _MOVES
+
+    def seat(self, number: int) -> None:
+        """Gives one a seat if there is a way to, whoever has to make way for that."""
+        seeker = self.seekers[number]
         shape = _shape(seeker)
-        if shape not in known:
-            known[shape] = empty.choices(seeker)
-    order = sorted(range(len(everybody)), key=lambda number: known[_shape(everybody[number])])
-    second = _seated(empty, everybody, order)
-    worse = any(one.node and not other.node for one, other in zip(first, second, strict=True))
-    return (first if worse else second)[len(before) :]
+        if shape in self._in_vain:
+            self.seats[number] = self._in_vain[shape]
+            return
+        found = self._nodes.seat(seeker)
+        if found:
+            self._move(number, found)
+        elif not self._placed(number, set()):
+            problem = self._nodes.problem(seeker)
+            if self._left <= 0:
+                problem += "; whether others who have no node yet could make way was not tried to the end"
+            self.seats[number] = self._in_vain[shape] = Seat(problem=problem)
 
+    def _placed(self, number: int, tried: set[str]) -> bool:
+        """Seats one on a node that others leave for it; where that does not work out everybody sits as before.
 
-def _seated(nodes: Nodes, seekers: Sequence[Seeker], order: Iterable[int]) -> list[Seat]:
-    found = {number: nodes.seat(seekers[number]) for number in order}
-    return [found[number] for number in range(len(seekers))]
+        Who leaves has to be seated again, and for that nobody comes back to a node that was `tried`.
+        """
+        for name in tuple(self._nodes.would_do(self.seekers[number])):
+            if name in tried or not self._on.get(name):
+                continue
+            if self._left <= 0:
+                return False
+            self._left -= 1
+            tried.add(name)
+            mark = len(self._moves)
+            if self._cleared(number, name, tried):
+                self._move(number, name)
+                return True
+            self._back_to(mark)
+        return False
+
+    def _cleared(self, number: int, name: str, tried: set[str]) -> bool:
+        """Whether so many could leave a node that one has room there; those who can sit elsewhere then."""
+        for other in tuple(self._on[name]):
+            mark = len(self._moves)
+            self._move(other, "")
+            found = self._nodes.seat(self.seekers[other], closed=tried)
+            if found:
+                self._move(other, found)
+            elif not self._placed(other, tried):
+                self._back_to(mark)
+                continue
+            if self._nodes.has_room(self.seekers[number], name):
+                return True
+        return False
+
+    def _move(self, number: int, to: str) -> None:
+        """Has one sit on another node; on none where that is empty."""
+        self._moves.append((number, self.seats[number].node))
+        self._sit(number, to)
+
+    def _sit(self, number: int, to: str) -> None:
+        seeker, left = self.seekers[number], self.seats[number].node
+        if left:
+            self._nodes.leave(seeker, left)
+            self._on[left].remove(number)
+        if to:
+            self._nodes.take(seeker, to)
+            self._on.setdefault(to, []).append(number)
+        self.seats[number] = Seat(to)
+
+    def _back_to(self, mark: int) -> None:
+        while len(self._moves) > mark:
+            self._sit(*self._moves.pop())
 
 
 def _shape(seeker: Seeker) -> Hashable:
+    """What is equal of pods that one template has made."""
     pod = seeker.pod
-    devices = frozenset(key for key, milli in pod.requests.items() if milli and "/" in key)
-    return pod.node_rules, seeker.cards, devices, bool(pod.claims)
+    asks = requests_of(pod), pod.priority, bool(pod.claims)
+    return pod.node_rules, seeker.cards, seeker.tolerations, asks, _booked(pod)
+
+
+def _booked(pod: Pod) -> str:
+    return pod.annotations.get(names.NODE_ANNOTATION, "")
 
 
 def _on(ledger: Ledger, name: str) -> list[Pod]:

@@ -95,11 +95,15 @@ def _decided(
     cards = {uid: lift.assigned for uid, lift in lifts.items()}
     before = reserved(ledger, tolerations, besides=[pod.uid for pod in pods])
     new = [
-        Seeker(pod, frozenset(cards.get(pod.uid, ())), tolerations.get(pod.uid, ()))
+        Seeker(
+            lifts[pod.uid].lifted if pod.uid in lifts else pod,
+            frozenset(cards.get(pod.uid, ())),
+            tolerations.get(pod.uid, ()),
+        )
         for pod in pods
         if pod.uid not in holds
     ]
-    where = seats(lambda: Nodes(ledger, empty=empty), before, new)
+    where = seats(Nodes(ledger, empty=empty), before, new)
     found = {seeker.pod.uid: seat for seeker, seat in zip(new, where, strict=True)}
     return [
         _verdict(ledger, pod, cards.get(pod.uid, {}), holds.get(pod.uid), found.get(pod.uid, Seat()))

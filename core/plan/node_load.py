@@ -44,6 +44,11 @@ class NodeLoad:
         for key, milli in (*pod.requests.items(), (_PODS, _ONE)):
             self._expected[key] = self._expected.get(key, 0) + milli
 
+    def expect_no_more(self, pod: Pod) -> None:
+        """Takes back that one was expected."""
+        for key, milli in (*pod.requests.items(), (_PODS, _ONE)):
+            self._expected[key] -= milli
+
     def expect_nobody(self) -> None:
         """Nobody is on the way here any more."""
         self._expected.clear()
