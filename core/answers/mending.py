@@ -141,24 +141,33 @@ def mend_group(case: Case) -> Found | None:
         with case.whatif.made(case.change):
             progress = ledger.groups.progress(there)
             ready = sum(_may_start(ledger, one) for one in _members(ledger, pod))
-        lacking = max(progress.missing, sum(progress.missing_tasks.values())) - ready
         enough = progress.counted + ready
         if enough < 1:
             return None
+        tasks = progress.minimum.tasks
         made = replace(there, min_member=enough, min_task_member={})
-        lacks = f", which lacks {counted(lacking, 'member')}" if lacking > 0 else ""
-        size, anew = f"minMember {enough} instead of {there.min_member} in {there.title}", ""
-        if not there.stored:
-            said = f"{names.GANG_SIZE_ANNOTATION} {enough} instead of {there.min_member}"
-            size, anew = (
-                f"{said} in the pod template of {there.title}",
-                "; its pods have to be made anew for that",
-            )
-        step = Step("members", f"{size}{lacks}{anew}", object=there.title, amount=max(1, lacking) * 1000)
+        lacking = max(progress.missing, sum(progress.missing_tasks.values())) - ready
+        step = Step(
+            "members",
+            _smaller(there, enough, lacking, without_tasks=bool(tasks) and sum(tasks.values()) <= enough),
+            object=there.title,
+            amount=max(1, lacking) * 1000,
+        )
     else:
         return None
     change = case.change.group(made)
     return Found((step,), change, case.outcome(change))
+
+
+def _smaller(there: Group, enough: int, lacking: int, *, without_tasks: bool) -> str:
+    """What is to be written so that a group needs no more members than there are, and why."""
+    lacks = f", which lacks {counted(lacking, 'member')}" if lacking > 0 else ""
+    if not there.stored:
+        size = f"{names.GANG_SIZE_ANNOTATION} {enough} instead of {there.min_member}"
+        return f"{size} in the pod template of {there.title}{lacks}; its pods have to be made anew for that"
+    parts = [f"minMember {enough} instead of {there.min_member}"] if enough != there.min_member else []
+    parts += ["no minTaskMember"] if without_tasks else []
+    return f"{' and '.join(parts)} in {there.title}{lacks}"
 
 
 def _may_start(ledger: Ledger, pod: Pod) -> bool:

@@ -1,5 +1,6 @@
 """What is decided on a PodGroup as a whole: its first admission, and the members that it lacks until its minimum."""
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -131,9 +132,10 @@ class Gangs:
                 yield
         wanted = max(progress.missing, sum(progress.missing_tasks.values()))
         if not progress.possible or len(ready) < wanted:
+            only = "only " if len(ready) < wanted else ""
             text = (
-                f"Queue <{unit.queue}>: {group.title} needs {wanted} more members at once, with only "
-                f"{len(ready)} ready{self._at_odds(unit, group)}"
+                f"Queue <{unit.queue}>: {group.title} needs {wanted} more members at once, with {only}"
+                f"{len(ready)} ready{_lacking_of_tasks(ready, progress)}{self._at_odds(unit, group)}"
             )
             all_held = yield from _hold_all(ready, group, Refusal(reasons.GANG_INCOMPLETE, text))
             return [*held, *all_held]
@@ -334,6 +336,15 @@ def _explained(found: Verdict, group: Group, wanted: int) -> Refusal:
         most = f"{found.most} were found to fit when the search was given up"
     text = f"{found.shortfall.message.removesuffix('.')}; {group.title} needs {wanted} more members at once, {most}"
     return Refusal(code, text)
+
+
+def _lacking_of_tasks(ready: Sequence[Entry], progress: Progress) -> str:
+    """The tasks that have fewer members ready than they need; of a group without such the numbers of the whole say all."""
+    there = Counter(entry.pod.task for entry in ready)
+    short = [task for task, wanted in sorted(progress.missing_tasks.items()) if there[task] < wanted]
+    named = [f"{progress.missing_tasks[task]} of task <{task}>, with only {there[task]}" for task in short]
+    more = f" and {len(named) - _TOLD} more tasks" if len(named) > _TOLD else ""
+    return f"; it needs {', '.join(named[:_TOLD])}{more}" if named else ""
 
 
 def _hold_all(entries: Sequence[Entry], group: Group, why: Refusal) -> Steps[list[Decision]]:

@@ -99,3 +99,69 @@ def test_a_member_that_is_to_be_made_would_start_with_those_that_wait(run: Run, 
     state = NODE % ("n1", 8) + QUEUE % ("team", '{"NVIDIA-H200": 4}') + members(3)
     outcome = run("can-run", str(manifest), "--state", "-", stdin=state)
     assert outcome.status == 0, (outcome.out, outcome.err)
+
+
+def of_group(**spec: object) -> str:
+    """A PodGroup of the queue, as a document of its own."""
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"queue": "team", **spec},
+    }
+    return json.dumps(group) + "\n---\n"
+
+
+def in_group(count: int, task: str) -> str:
+    said = f"scheduling.k8s.io/group-name: g, volcano.sh/task-spec: {task}, "
+    pods = (POD % (f"m{number}", "NVIDIA-H200", "team", GATED) for number in range(count))
+    return "".join(pod.replace("annotations: {", f"annotations: {{{said}", 1) for pod in pods)
+
+
+@pytest.mark.parametrize("used", [0, 4])
+@pytest.mark.parametrize(
+    ("pods", "reason", "step"),
+    [
+        (
+            of_group(minMember=4) + in_group(3, "worker"),
+            "PodGroup default/g needs 4 more members at once, with only 3 ready",
+            "minMember 3 instead of 4 in PodGroup default/g, which lacks 1 member",
+        ),
+        (
+            of_group(minMember=4, minTaskMember={"worker": 2, "ps": 1}) + in_group(4, "worker"),
+            "PodGroup default/g needs 4 more members at once, with 4 ready; it needs 1 of task <ps>, with only 0",
+            "no minTaskMember in PodGroup default/g",
+        ),
+        (
+            of_group(minMember=5, minTaskMember={"worker": 2, "ps": 1}) + in_group(3, "worker"),
+            "PodGroup default/g needs 5 more members at once, with only 3 ready; it needs 1 of task <ps>, with only 0",
+            "minMember 3 instead of 5 and no minTaskMember in PodGroup default/g, which lacks 2 members",
+        ),
+        (
+            of_group(minMember=5, minTaskMember={"worker": 2, "ps": 2}) + in_group(3, "worker"),
+            "PodGroup default/g needs 5 more members at once, with only 3 ready; it needs 2 of task <ps>, with only 0",
+            "minMember 3 instead of 5 in PodGroup default/g, which lacks 2 members",
+        ),
+        (
+            members(3),
+            "gang default/train needs 4 more members at once, with only 3 ready",
+            (
+                "cardquota.io/gang-size 3 instead of 4 in the pod template of gang default/train, which lacks 1 member; "
+                "its pods have to be made anew for that"
+            ),
+        ),
+    ],
+    ids=["a PodGroup", "only a task lacks", "both lack", "tasks that count no more", "by name"],
+)
+def test_what_an_incomplete_gang_lacks_is_told_whatever_is_left_of_the_quota(
+    run: Run, used: int, pods: str, reason: str, step: str
+) -> None:
+    """Its members are what it lacks first, and the quota only after that; no number contradicts itself."""
+    running = "".join(POD % (f"old{number}", "NVIDIA-H200", "team", "nodeName: n1") for number in range(used))
+    state = NODE % ("n1", 8) + QUEUE % ("team", '{"NVIDIA-H200": 4}') + running + pods
+    report = json.loads(run("explain", "m0", "--state", "-", "-o", "json", stdin=state).out)
+    assert report["message"] == f"Queue <team>: {reason}"
+    steps = [[one["text"] for one in remedy["steps"]] for remedy in report["help"]]
+    assert steps[0][0] == step
+    assert all(remedy[0] == step for remedy in steps)
+    assert (len(steps[0]) == 1) is (not used), steps
