@@ -13,7 +13,9 @@ from core.quantity import milli
 if TYPE_CHECKING:
     from cli.applied import Outcome
     from core.answers.fitting import Fit, Need
+    from core.answers.stock import Beyond
     from core.objects import Pod
+    from core.plan.decision import Hold
     from core.queues.ledger import Ledger
     from core.settings import Settings
 
@@ -53,9 +55,9 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
         **_manifest(found, ledger, name),
         "stock": _beyond_stock(found, ledger),
         "refused": can_run_report.refusals(outcome),
-        "never": [{"pod": key, "message": why} for key, why in never.items()],
+        "never": [{"pod": key, "message": one.why, "remedy": one.remedy} for key, one in never.items()],
         "waits": [
-            {"pod": verdict.pod.key, **output.why(found.holds.get(verdict.pod.uid, verdict.hold).why)}
+            _waiting(ledger, found.holds.get(verdict.pod.uid, verdict.hold))
             for verdict in seats
             if verdict.hold is not None
         ],
@@ -67,13 +69,23 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
     }
 
 
-def _never(ledger: "Ledger", wanted: Sequence["Pod"]) -> dict[str, str]:
+def _never(ledger: "Ledger", wanted: Sequence["Pod"]) -> dict[str, "Beyond"]:
     """The pods that no node could ever hold, and why: no quota is asked for them."""
-    from core.answers.stock import beyond_nodes
+    from core.answers.stock import Reach
 
+    reach = Reach(ledger)
     entries = [entry for pod in wanted if (entry := ledger.entry(pod.uid)) is not None]
-    found = {entry.pod.key: beyond_nodes(ledger, entry) for entry in entries}
-    return {key: beyond.why for key, beyond in found.items() if beyond is not None}
+    found = {entry.pod.key: reach.beyond(entry) for entry in entries}
+    return {key: beyond for key, beyond in found.items() if beyond is not None}
+
+
+def _waiting(ledger: "Ledger", hold: "Hold") -> dict[str, str]:
+    """Why a pod would wait whatever the quota, and the way out."""
+    from core.answers.way_out import way_out
+
+    entry = ledger.entry(hold.pod.uid)
+    remedy = hold.why.remedy if entry is None else way_out(ledger, entry, hold)
+    return {"pod": hold.pod.key, **output.why(hold.why), "remedy": remedy}
 
 
 def _need(need: "Need") -> dict[str, str]:
@@ -186,12 +198,16 @@ def _rest(report: Mapping[str, Any]) -> Iterator[str]:
 def _pods(what: str, found: Sequence[Mapping[str, str]]) -> Iterator[str]:
     if found:
         yield f"{len(found)} pod{'' if len(found) == 1 else 's'} {what}:"
-    alike: dict[str, list[str]] = {}
+    alike: dict[tuple[str, str], list[str]] = {}
     for one in found:
         reason = f"{one['reason']}: " if "reason" in one else ""
-        alike.setdefault(reason + one["message"], []).append(one["pod"])
-    for text, pods in list(alike.items())[:_MOST]:
+        alike.setdefault((reason + one["message"], one.get("remedy", "")), []).append(one["pod"])
+    for (text, remedy), pods in list(alike.items())[:_MOST]:
         who = pods[0] if len(pods) == 1 else f"{pods[0]} and {len(pods) - 1} more"
         yield from textwrap.wrap(f"{who}: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ")
+        if remedy:
+            yield from textwrap.wrap(
+                f"-> {remedy}", _WIDTH, initial_indent="    ", subsequent_indent="       "
+            )
     if len(alike) > _MOST:
         yield f"  and {sum(map(len, list(alike.values())[_MOST:]))} more"

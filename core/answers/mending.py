@@ -6,7 +6,7 @@ from typing import Final
 from core import names, reasons
 from core.answers.quota import card_quota
 from core.answers.remedy import Case, Found, Step
-from core.answers.stock import could_hold
+from core.answers.stock import Reach
 from core.answers.words import counted, listed
 from core.cards.expression import is_excessive, split
 from core.cards.spelling import nearest
@@ -26,9 +26,8 @@ def name_another_card(case: Case) -> Found | None:
     limits, asked = ledger.limits.get(case.target.queue), case.target.demand.card
     named, least = set(split(pod.card_name)), asked.milli if asked is not None else 0
     others = [] if limits is None else [card for card, milli in sorted(limits.cards.items()) if milli > 0]
-    served = [
-        card for card in others if ledger.inventory.nodes_with(card) and could_hold(ledger, card, least)
-    ]
+    reach = Reach(ledger)
+    served = [card for card in others if ledger.inventory.nodes_with(card) and reach.could_hold(card, least)]
     for card in [card for card in served if card not in named][:_CARDS]:
         found = _renamed(case, pod, card)
         if found.hold is None:

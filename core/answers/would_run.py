@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.answers.room import Nodes, Seat, Seeker, reserved, seats
-from core.answers.stock import beyond_nodes
+from core.answers.stock import Reach
 from core.answers.whatif import Change, WhatIf
 from core.objects import Pod
 from core.objects.taints import Tolerations
@@ -54,7 +54,8 @@ def verdicts(
         return found
     with whatif.made(change.without(*_others(ledger, pods))):
         alone = {verdict.pod.uid: verdict for verdict in _decided(ledger, pods, tolerations, empty=True)}
-    return [_compared(ledger, verdict, alone.get(verdict.pod.uid)) for verdict in found]
+    reach = Reach(ledger)
+    return [_compared(ledger, reach, verdict, alone.get(verdict.pod.uid)) for verdict in found]
 
 
 def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
@@ -68,11 +69,11 @@ def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
     ]
 
 
-def _compared(ledger: Ledger, verdict: Verdict, alone: Verdict | None) -> Verdict:
+def _compared(ledger: Ledger, reach: Reach, verdict: Verdict, alone: Verdict | None) -> Verdict:
     if verdict.runs or alone is None or alone.runs:
         return verdict
     entry = ledger.entry(verdict.pod.uid)
-    beyond = beyond_nodes(ledger, entry) if entry is not None else None
+    beyond = reach.beyond(entry) if entry is not None else None
     if beyond is not None:
         never = beyond.why
     else:

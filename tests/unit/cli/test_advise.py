@@ -100,6 +100,23 @@ def test_of_those_that_no_quota_helps_the_reason_is_what_would_hold_them_then(ru
     assert [(one["pod"], one["reason"]) for one in report["waits"]] == [("default/more", "NoFreeCard")]
 
 
+def test_a_misspelt_card_is_told_with_what_was_meant_and_the_way_out(run: Run, tmp_path: Path) -> None:
+    """Of what waits as of manifests, of which it is warned as `check` does."""
+    misspelt = NEW.replace("NVIDIA-H200", "NVIDIA-H20O")
+    way_out = (
+        "name a card that the nodes carry (`cardquota cards` lists them), or wait for a node with NVIDIA-H20O"
+    )
+    status, report = advised(run, STATE + POD % ("p", "NVIDIA-H20O", "team", GATED), "team")
+    assert (status, report["waits"][0]["remedy"]) == (3, way_out)
+    assert report["waits"][0]["message"].endswith("did you mean <NVIDIA-H200>?")
+    file = tmp_path / "m.yaml"
+    file.write_text(misspelt, "utf-8")
+    outcome = run("advise", "team", "--fits", file, "--state", "-", stdin=STATE)
+    assert outcome.status == 3
+    assert 'no node carries the card "NVIDIA-H20O" now; did you mean NVIDIA-H200?' in outcome.err
+    assert way_out in " ".join(outcome.out.split())
+
+
 def test_nobody_and_nothing(run: Run) -> None:
     assert advised(run, STATE, "team", form="text") == (0, "Queue team: no pod waits\n")
     outcome = run("advise", "nope", "--state", "-", stdin=STATE)

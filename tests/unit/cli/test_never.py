@@ -1,11 +1,13 @@
 """What no node could ever hold is said before anything else, and quota is not advised for it."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.cards.inventory import Inventory
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.objects import GATED, NODE, POD, QUEUE
 
@@ -85,7 +87,11 @@ def test_advise_asks_no_quota_for_it(run: Run) -> None:
     outcome = run("advise", "team", "--state", "-", stdin=state)
     assert (outcome.status, outcome.out) == (
         3,
-        f"1 pod can never run, whatever the quota:\n  default/huge: {NEVER}\n",
+        (
+            f"1 pod can never run, whatever the quota:\n  default/huge: {NEVER}\n"
+            "    -> ask for at most 8 NVIDIA-H200 in one pod, or add a node that has 12; let in now, the pod would find no\n"
+            "       node\n"
+        ),
     )
     report = reported(run, state + pod("w0", 1) + pod("w1", 1), "advise", "team")
     assert [one["pod"] for one in report["never"]] == ["default/huge"]
@@ -130,3 +136,26 @@ def test_also_to_one_that_waits_for_quota_of_a_card_that_others_carry(run: Run) 
     short = (NODE % ("n2", 8)).replace('status:\n  allocatable: {nvidia.com/gpu: "8"}\n', "")
     text = told(run, CLUSTER + short + pod("p", 3), "explain", "p")
     assert "Passed over   node n2: labels contradict status.allocatable: NVIDIA-H200 has a label" in text
+
+
+@pytest.mark.parametrize("command", ["advise", "can-run"])
+def test_the_nodes_are_gone_through_once_however_many_pods_ask(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """And not once for each pod: there may be thousands of both."""
+    looked = list[str]()
+    found = Inventory.nodes_with
+
+    def counting(inventory: Inventory, card: str) -> Any:
+        caller = sys._getframe(1)
+        if caller.f_globals["__name__"] == "core.answers.stock":
+            looked.append(card)
+        return found(inventory, card)
+
+    monkeypatch.setattr(Inventory, "nodes_with", counting)
+    file = tmp_path / "m.yaml"
+    file.write_text("".join(pod(f"h{number}", 12 + number % 2, field="") for number in range(40)), "utf-8")
+    asked = (command, file) if command == "can-run" else (command, "team", "--fits", file)
+    assert run(*asked, "--state", "-", "-o", "json", stdin=CLUSTER).status == 3
+    # What `can-run` explains of the first that waits is asked for one pod more.
+    assert 0 < len(looked) <= 6
