@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 from hack.controlplane import ControlPlane, ManagedProcess
 from hack.install import Installation
 from tests.apiserver.leaders import leading
-from tests.apiserver.proxy import Proxy
+from tests.apiserver.proxy import News, Proxy
 from tests.chaos.checker import Disturbance
 from tests.chaos.load import NAMESPACE
 from tests.chaos.plan import Fault
@@ -21,6 +22,7 @@ API_SERVER, ETCD, SCHEDULER = "kube-apiserver", "etcd", "kube-scheduler"
 _BLIND: Final = frozenset({"kill_api", "stop_api", "kill_etcd", "stop_etcd"})
 ECHO_S: Final = 20.0
 """So long after a fault its effects are not over: watches are taken up again, and answers are waited for."""
+_LOSE_EVERY_S: Final = 0.3
 _SLOW_S: Final = (0.2, 1.2)
 _FLOW: Final = "chaos-throttle"
 _REFUSAL: Final = "chaos-refuse"
@@ -164,20 +166,32 @@ class Faults:
         finally:
             self._proxy.heal()
 
-    @contextmanager
-    def _lose_answers(self, choice: float) -> Iterator[None]:
+    def _lose_answers(self, choice: float) -> Any:
         """What is asked for is done, and nobody hears of it; half the time watches go on meanwhile."""
-        self._proxy.drop_answers("lost" if choice < 0.5 else "passed")
-        yield
+        return self._losing("lost" if choice < 0.5 else "passed")
+
+    def _stale_reads(self, _: float) -> Any:
+        """What the watches say is held back, and each answer on its way is lost."""
+        return self._losing("kept")
 
     @contextmanager
-    def _stale_reads(self, _: float) -> Iterator[None]:
-        """What the watches say is held back, and each answer on its way is lost."""
-        self._proxy.drop_answers("kept")
-        try:
-            yield
-        finally:
-            self._proxy.pass_news()
+    def _losing(self, news: News) -> Iterator[None]:
+        """On whatever connections there are by then, over and over."""
+        enough = threading.Event()
+
+        def lose() -> None:
+            self._proxy.drop_answers(news)
+            while not enough.wait(_LOSE_EVERY_S):
+                self._proxy.drop_answers(news)
+
+        with ThreadPoolExecutor(1) as pool:
+            losing = pool.submit(lose)
+            try:
+                yield
+            finally:
+                enough.set()
+                losing.result()
+                self._proxy.pass_news()
 
     @contextmanager
     def _slow(self, choice: float) -> Iterator[None]:
