@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from core.answers.quota import command, with_limit
+from core.answers.quota import command, with_limit, written
 from core.answers.shortage import Figure, figures_for, levels_of, limits_for
 from core.answers.whatif import Change, SpentError, WhatIf
 from core.objects import Queue, queue
@@ -78,7 +78,7 @@ def fit(ledger: Ledger, name: str, uids: Collection[str]) -> Fit:
     raised = {at: milli for at, milli in found.items() if now[at] is None or milli > (now[at] or 0)}
     changed = _with(queues, raised)
     needs = [
-        Need(at, key, now[at, key], milli, command(at, key, changed[at]))
+        Need(at, key, now[at, key], written(key, milli), command(at, key, changed[at]))
         for (at, key), milli in sorted(raised.items(), key=lambda one: (one[0][0] != name, one[0]))
         if at in changed
     ]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from core import names
+from core.answers.words import whole
 from core.cards.quota import MAX_CARDS, CardJsonError, parse_quota
 from core.dra.amounts import DeviceKey
 from core.objects import Queue
@@ -17,6 +18,12 @@ from core.strictjson import StrictJsonError, loads
 _MILLI = 1000
 
 
+def written(key: str, milli: int) -> int:
+    """The limit, in thousandths, as it can be written for a key: cards by the whole one, though shares of one may be asked for."""
+    divisible = key in names.MGPU_RESOURCES or key in CPU_AND_MEMORY or DeviceKey.parse(key) is not None
+    return milli if divisible else whole(milli)
+
+
 def with_limit(queue: Queue, key: str, milli: int) -> Queue | None:
     """The queue with this limit, in thousandths, rounded up to what can be written; None where it has no place for it."""
     if key in names.MGPU_RESOURCES or key in CPU_AND_MEMORY:
@@ -24,17 +31,17 @@ def with_limit(queue: Queue, key: str, milli: int) -> Queue | None:
     device = DeviceKey.parse(key)
     if device is not None:
         return _with_devices(queue, device, key, milli)
-    whole = -(-milli // _MILLI)
-    return None if whole > MAX_CARDS else replace(queue, card_quota=card_quota(queue, key, whole))
+    cards = written(key, milli) // _MILLI
+    return None if cards > MAX_CARDS else replace(queue, card_quota=card_quota(queue, key, cards))
 
 
-def card_quota(queue: Queue, card: str, whole: int) -> str:
+def card_quota(queue: Queue, card: str, cards: int) -> str:
     """The text of the card quota with so many of one card; what cannot be read is replaced."""
     try:
         now = dict(parse_quota(queue.card_quota))
     except CardJsonError:
         now = {}
-    return json.dumps({**now, card: whole}, ensure_ascii=False)
+    return json.dumps({**now, card: cards}, ensure_ascii=False)
 
 
 def command(queue: str, key: str, changed: Queue) -> str:

@@ -6,11 +6,11 @@ from math import gcd
 from typing import Final
 
 from core import reasons
-from core.answers.quota import command, with_limit
+from core.answers.quota import command, with_limit, written
 from core.answers.remedy import Case, Found, Step
 from core.answers.shortage import Figure, is_device, levels_of, limits_for, shortest_for
 from core.answers.whatif import Change
-from core.answers.words import amount, whole
+from core.answers.words import amount
 from core.objects import Queue
 from core.plan.decision import Hold
 from core.plan.units import units_of
@@ -209,9 +209,8 @@ class _Search:
 
 
 def _step(changed: Queue, now: Figure, more: int, below: str) -> Step:
-    limit = (now.limit or 0) + more
-    if not (is_device(now.key) or now.key in (CPU, MEMORY)):
-        limit = whole(limit)
+    limit = written(now.key, (now.limit or 0) + more)
+    more = limit - (now.limit or 0)
     told = f"{amount(now.key, now.limit or 0)} -> {amount(now.key, limit)}"
     who = f"queue {changed.name}{f' (above {below})' if below else ''}"
     return Step(
