@@ -2,38 +2,68 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Final
 
 from core.objects import Gang, Group, Pod
 from core.objects.group import annotated
 
+_SPARE: Final = 16
 
-@dataclass(slots=True)
-class _Said:
-    """Numbers that members say, and how many say each; the least and the largest of them are at hand."""
 
-    least: int = 0
-    most: int = 0
-    counted: Counter[int] = field(default_factory=Counter)
+class Said:
+    """Numbers that members say, and how many say each; the least and the largest of them are at hand.
+
+    A change costs the logarithm of how many different ones there are, on the average of many: whoever writes pods may have each
+    say another one, and take those away that say the largest.
+    """
+
+    __slots__ = ("_least", "_most", "counted")
+
+    def __init__(self) -> None:
+        self.counted: Counter[int] = Counter()
+        self._least: list[int] = []
+        """Heaps, in which some may stand that nobody says any more."""
+        self._most: list[int] = []
+
+    @property
+    def least(self) -> int:
+        """The least of them; there must be one."""
+        while self._least[0] not in self.counted:
+            heappop(self._least)
+        return self._least[0]
+
+    @property
+    def most(self) -> int:
+        """The largest of them; there must be one."""
+        while -self._most[0] not in self.counted:
+            heappop(self._most)
+        return -self._most[0]
 
     def count(self, value: int, sign: int) -> None:
-        """Costs as much as there are different ones only where the last one to say the least, or the most, is gone."""
+        """One more says this, or one fewer with `sign` -1."""
         self.counted[value] += sign
         if not self.counted[value]:
             del self.counted[value]
-            if self.counted and value in (self.least, self.most):
-                self.least, self.most = min(self.counted), max(self.counted)
-        elif len(self.counted) == 1:
-            self.least = self.most = value
-        else:
-            self.least, self.most = min(self.least, value), max(self.most, value)
+        elif sign > 0 and self.counted[value] == 1:
+            heappush(self._least, value)
+            heappush(self._most, -value)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """One that comes and goes leaves an entry each time, unless it is the first."""
+        if max(len(self._least), len(self._most)) > 2 * len(self.counted) + _SPARE:
+            self._least, self._most = list(self.counted), [-value for value in self.counted]
+            heapify(self._least)
+            heapify(self._most)
 
 
 @dataclass(slots=True)
 class _Members:
     """What the members of one gang say that have not ended."""
 
-    sizes: _Said = field(default_factory=_Said)
-    created: _Said = field(default_factory=_Said)
+    sizes: Said = field(default_factory=Said)
+    created: Said = field(default_factory=Said)
 
 
 class GangBook:
