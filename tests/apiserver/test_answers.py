@@ -19,7 +19,7 @@ from cli.page import source_of
 from core.page.html.document import document
 from core.page.view import Wish
 from core.steps import finish
-from hack.controlplane import ControlPlane, wait_for
+from hack.controlplane import ControlPlane, WaitError, wait_for
 from hack.controlplane.client import ApiClient
 from hack.install import Installation
 from kube.client import Client
@@ -257,14 +257,18 @@ def test_a_tenant_sees_the_place_in_line_by_way_of_the_api_server(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = ("explain", "waits", "-n", cluster.namespace, "--kubeconfig", str(ann))
-    told = [""]
+    told = ["", ""]
 
     def answered() -> bool:
-        status, told[0], err = run(capsys, *arguments)
-        assert status == 0, err
-        return "Answered by" in told[0] and "the leader was not asked" not in err
+        status, *told[:] = run(capsys, *arguments)
+        assert status == 0, told[1]
+        return "Answered by" in told[0] and "the leader was not asked" not in told[1]
 
-    wait_for("the leader answers by way of the API server", answered)
+    try:
+        wait_for("the leader answers by way of the API server", answered)
+    except WaitError as error:
+        error.add_note("\n".join(told))
+        raise
     out = told[0]
     assert "In line       2 of 2 (whoever fits goes)" in out
     assert "behind pods of others" in out
