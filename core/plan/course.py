@@ -132,7 +132,11 @@ class Courses:
         if any(known is not None for _, known in line):
             yield from turn.rest(None)
         for unit, known in sorted(line, key=lambda each: each[0].rank):
-            decided = known if known is not None else (yield from self._as_a_whole(unit, turn))
+            decided = (
+                (yield from self._as_a_whole(unit, turn))
+                if known is None
+                else (yield from self._rest(unit, known, turn))
+            )
             if decided is not None:
                 yield from self._one_by_one(unit, decided, turn)
             if turn.undecided_head:
@@ -152,6 +156,17 @@ class Courses:
         turn.heard(together, of_gang=True)
         yield from self._handed_out(together)
         return decided
+
+    def _rest(
+        self, unit: Unit, known: set[str], turn: Turn
+    ) -> Generator[Decision | None, None, set[str] | None]:
+        """Of a gang that is as whole as it was let in: the members that a minimum which was raised since wants besides."""
+        left = tuple(entry for entry in unit.entries if entry.pod.uid not in known)
+        if not left or unit.group is None:
+            return known
+        rest = replace(unit, entries=left, progress=self._ledger.groups.progress(unit.group))
+        decided = yield from self._as_a_whole(rest, turn)
+        return None if decided is None else known | decided
 
     def _one_by_one(self, unit: Unit, decided: Container[str], turn: Turn) -> Iterator[Decision | None]:
         """Decides on the members on whom that was not done together, and on pods that belong to no group."""

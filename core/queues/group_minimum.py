@@ -179,13 +179,14 @@ class Tally:
     def progress(self, minimum: Minimum) -> Progress:
         """How far the group is."""
         counted = 0 if minimum.afresh and not self.live else self.counted.total()
-        let_in = min(minimum.members, max(self.together, default=0))
         tasks = {
             task: wanted - self.counted[task]
             for task, wanted in minimum.tasks.items()
             if wanted > self.counted[task]
         }
         lacking = sum(tasks.values())
+        # Where others are in beyond theirs it takes more than the minimum to start.
+        let_in = min(max(minimum.members, counted + lacking), max(self.together, default=0))
         cut = not minimum.alone and self.live > 0 and counted < let_in
         # As many as were let in together have to do: others may have places that members of these tasks had then.
         unfinished = cut and lacking <= let_in - counted

@@ -231,6 +231,19 @@ def test_a_member_that_is_made_anew_comes_before_all_others() -> None:
     assert decided(ledger, *three, older, member("n9"))[0] == {"n9"}
 
 
+@pytest.mark.parametrize("raised", [5, 6, 7])
+def test_members_that_a_raised_size_wants_besides_are_let_in_together_or_not_at_all(raised: int) -> None:
+    """Of four one was lost, and is back; two more come and say a larger size. One of them alone would start nothing."""
+    ledger = books(5)
+    three = [let_in(pod.view(), 4) for pod in four(count=3)]
+    new = [member(f"n{number}", raised) for number in range(3, 6)]
+    lifted, _ = decided(ledger, *three, *new)
+    assert lifted == ({"n3", "n4"} if raised == 5 else {"n3"})
+    urgent = a_pod("urgent", namespace="ml").gpu(1).card("A").gated().in_queue("q").priority(1000)
+    ledger.put_queue(a_queue("q").cards({"A": 6}).view())
+    assert "urgent" in decided(ledger, urgent)[0]
+
+
 def test_succeeded_members_count_and_failed_ones_are_made_anew() -> None:
     ledger = books(4)
     done = let_in(member("m0").view(), 4).phase("Succeeded")

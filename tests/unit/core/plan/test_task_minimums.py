@@ -108,6 +108,20 @@ def test_as_many_as_were_let_in_together_would_not_do_where_others_are_in_beyond
     assert names(lifts(ledger)) == ["v0", "v1"]
 
 
+def test_of_those_who_were_let_in_to_make_it_whole_again_the_last_one_comes_first_too() -> None:
+    """Two trainers together, beside three servers where two have to be: five, though four are the minimum. One lift is stored."""
+    group = a_group("g").in_queue("q").min_member(4).min_task("v", 2).min_task("w", 2)
+    held = [lifted(f"w{number}", "w").together(4).bound_to("a") for number in range(3)]
+    lost = [member(f"v{number}", "v", number) for number in range(2)]
+    first, second = lifts(books(group, *held, *lost, quota=5))
+    assert first.records["cardquota.io/gang"] == second.records["cardquota.io/gang"] == "5"
+    ledger = books(group, *held, lost[1], quota=5)
+    ledger.put_pod(first.lifted)
+    urgent = a_pod("urgent").gpu(1).card("A").in_queue("q").priority(9).gated()
+    assert [*ledger.groups.unfinished] == ["ml/g"]
+    assert names(lifts(ledger, urgent)) == ["v1"]
+
+
 def test_nor_does_a_minimum_that_was_raised_since_let_one_of_them_in_alone() -> None:
     group = a_group("g").in_queue("q").min_task("v", 2).min_task("w", 2)
     held = [lifted(f"w{number}", "w").together(4).bound_to("a") for number in range(3)]
