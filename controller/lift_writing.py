@@ -274,7 +274,10 @@ class LiftWriter:
             await asyncio.sleep(_PATIENCE_S / 4)
             late = clock() - _PATIENCE_S
             for key, flight in tuple(self._flights.items()):
-                if not flight.tries and flight.since <= late and not self._patient(flight):
+                if self._order.waits(flight.lift):
+                    # For others of its group, not for its turn.
+                    flight.since = clock()
+                elif not flight.tries and flight.since <= late and not self._patient(flight):
                     flight.given_up = f"lifts in namespace {key[0]} are not taken in at present"
                     self._hold(key, flight)
 

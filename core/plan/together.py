@@ -131,11 +131,12 @@ class Gangs:
             if number % _IN_ONE_STEP == 0:
                 yield
         wanted = max(progress.missing, sum(progress.missing_tasks.values()))
-        if not progress.possible or len(ready) < wanted:
+        of_tasks = _lacking_of_tasks(ready, progress)
+        if not progress.possible or len(ready) < wanted or of_tasks:
             only = "only " if len(ready) < wanted else ""
             text = (
                 f"Queue <{unit.queue}>: {group.title} needs {wanted} more members at once, with {only}"
-                f"{len(ready)} ready{_lacking_of_tasks(ready, progress)}{self._at_odds(unit, group)}"
+                f"{len(ready)} ready{of_tasks}{self._at_odds(unit, group)}"
             )
             all_held = yield from _hold_all(ready, group, Refusal(reasons.GANG_INCOMPLETE, text))
             return [*held, *all_held]

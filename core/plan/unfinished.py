@@ -290,7 +290,7 @@ def unfinished_notice(gang: Unfinished, settings: ReservationSettings) -> tuple[
         )
     else:
         members = f"{all_in} members that have to start together"
-        place = "They were let in one by one, and lack"
+        place = "They were let in one by one, or before the minimum was raised, and lack"
         if gang.of_tasks:
             lost = ", ".join(f"{count} of task {task}" for task, count in sorted(gang.of_tasks.items()))
             place = f"It does not start without {lost}, and lacks"

@@ -87,8 +87,8 @@ class Progress:
     short: bool
     """Whether it is cut, or cannot start and some that were let in have no node.
 
-    It cannot when fewer than its minimum were let in one by one, while nobody knew of their PodGroup or by a version without
-    such records; and when a task that has a minimum of its own has lost members to it, and others are in beyond theirs.
+    It cannot when fewer than its minimum were let in: one by one, while nobody knew of their PodGroup or by a version without
+    such records, or before the minimum was raised; and when a task that has a minimum of its own has lost members to it, and others are in beyond theirs.
     """
     missing: int
     """Members to lift until the minimum is reached; of an unfinished group until as many are in as were let in together."""
@@ -190,7 +190,7 @@ class Tally:
         cut = not minimum.alone and self.live > 0 and counted < let_in
         # As many as were let in together have to do: others may have places that members of these tasks had then.
         unfinished = cut and lacking <= let_in - counted
-        alone = not minimum.alone and not self.together and counted < minimum.members
+        below = not minimum.alone and counted < minimum.members
         others_beyond = lacking > max(0, minimum.members - counted)
         missing = max(0, (let_in if unfinished else minimum.members) - counted)
         return Progress(
@@ -199,7 +199,7 @@ class Tally:
             admitted=self.live > 0,
             cut=cut,
             unfinished=unfinished,
-            short=cut or (self.unbound > 0 and (alone or others_beyond)),
+            short=cut or (self.unbound > 0 and (below or others_beyond)),
             missing=missing,
             missing_tasks=tasks,
             possible=self.waiting.total() >= missing

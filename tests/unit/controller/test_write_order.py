@@ -46,7 +46,8 @@ class World:
         for name in MEMBERS:
             self.shows(member(name))
             self.writer.answered[name] = stored(name).build()
-        self.announcements = Announcements(Recorder())
+        self.recorder = Recorder()
+        self.announcements = Announcements(self.recorder)
         metrics = Metrics(CollectorRegistry())
         self.lifter = Lifter(self.writer, self.caches, self.announcements, metrics, settle_s=0.0)
 
@@ -109,6 +110,19 @@ async def test_a_needed_member_that_is_deleted_under_way_leaves_nobody_waiting_f
         world.shows(again)
         await asyncio.sleep(100)
         assert [name for name in world.tried if name != "w3"][-2:] == ["w4", "v1"]
+
+
+async def test_who_waits_for_others_is_not_said_to_be_refused_and_they_not_to_lack_a_card() -> None:
+    """Nothing is known against the one; of the others the task that lacks a member is named."""
+    world = World()
+    world.writer.answer_to = lambda name: CUT if name == "w3" else None
+    async with background(world.announcements.run()), background(world.lifter.run(term())):
+        await asyncio.sleep(1500)
+    said = {(about, reason) for about, reason, *_ in world.recorder.emitted}
+    assert ("Pod w3", "LiftRefused") in said
+    assert ("Pod v1", "LiftRefused") not in said
+    assert ("PodGroup g", "GangIncomplete") in said
+    assert "MixedCards" not in {reason for _, reason in said}
 
 
 @pytest.mark.parametrize("how", ["denied", "deleted"])
