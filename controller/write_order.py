@@ -15,9 +15,13 @@ class WriteOrder:
 
     def begun(self, lift: Lift) -> None:
         """A lift is to be written."""
-        if lift.pod.group_key:
-            side = self._behind if lift.beyond else self._ahead
-            side.setdefault(lift.pod.group_key, {})[key_of(lift.pod)] = lift
+        group, key = lift.pod.group_key, key_of(lift.pod)
+        if group:
+            side, other = (self._behind, self._ahead) if lift.beyond else (self._ahead, self._behind)
+            side.setdefault(group, {})[key] = lift
+            # Of one pod the last lift that was decided counts.
+            if key in other.get(group, {}):
+                self._end(other[group][key])
 
     def waits(self, lift: Lift) -> bool:
         """Whether the lift may not be written yet."""
