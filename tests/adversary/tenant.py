@@ -12,6 +12,7 @@ from tests.adversary.ways import CLASS, CLOSED, OTHER, OWN, SERVED, WAYS
 from tests.adversary.world import World
 from tests.builders import a_group, a_job
 from tests.builders.claims import a_claim, a_template
+from tests.builders.objects import PodBuilder
 
 DEFAULT: Final = "default"
 QUOTAS: Final = {OWN: 2, OTHER: 3, CLOSED: 4, DEFAULT: 1}
@@ -22,6 +23,7 @@ MOST_PODS: Final = 24
 _QUEUES: Final = (OWN, OWN, OWN, OTHER, CLOSED, "nowhere", "")
 _SCHEDULERS: Final = ("default-scheduler",) * 5 + ("volcano", "volcano", "nobody", "nobody")
 _GROUPS, _JOBS, _CLAIMS, _TEMPLATES = ("g0", "g1", "g2"), ("j0", "j1"), ("c0", "c1", "c2"), ("each", "t1")
+_GANGS, _SIZES, _REPLICAS = ("x", "y", "g0"), ("1", "2", "2", "2", "3", "4", "0", "100000"), ("r0", "r1")
 _CLAIM_OF_ENTRY: Final = "resource.kubernetes.io/pod-claim-name"
 _GATES: Final = ("example.com/licence", names.VOLCANO_GATE)
 _FOREIGN_GATE: Final = 0.1
@@ -36,7 +38,9 @@ _VALUES: Final[dict[str, tuple[str | None, ...]]] = {
     names.CHARGED_QUEUE_ANNOTATION: (*_QUEUES, None),
     names.CLAIMS_ANNOTATION: ("", "x", None),
     names.GANG_ANNOTATION: ("1", "9", None),
-    names.GANG_OF_ANNOTATION: ("ml/other|", None),
+    names.GANG_OF_ANNOTATION: ("ml/other|", "ml/x|", "ml/x|r0", "ml/y|r0", "ml/g0", "", None),
+    names.GANG_NAME_ANNOTATION: (*_GANGS, "no gang", None),
+    names.GANG_SIZE_ANNOTATION: (*_SIZES, None),
     names.LIFTED_ANNOTATION: ("true", None),
     names.MGPU_MULTIPLE_ANNOTATION: ("1", "2", None),
     names.MGPU_POLICY_KEY: ("native-burst-share", None),
@@ -45,10 +49,12 @@ _VALUES: Final[dict[str, tuple[str | None, ...]]] = {
 }
 ACTIONS: Final = (
     *["create"] * 6,
+    *["gang"] * 2,
     *["annotate"] * 5,
     "ungate",
     "unlabel",
-    "own",
+    *["own"] * 2,
+    "regroup",
     *["group"] * 3,
     *["job"] * 2,
     *["claim"] * 3,
@@ -87,7 +93,7 @@ class Tenant:
         """The same with a certain thing; what it does exactly is told by the seed, if there is one."""
         if seed is not None:
             self.dice.seed(seed)
-        if len(self.world.all("Pod")) >= MOST_PODS and name == "create":
+        if len(self.world.all("Pod")) >= MOST_PODS and name in {"create", "gang"}:
             name = "make_room"
         self.done[name] += 1
         try:
@@ -133,6 +139,8 @@ class Tenant:
             built = built.put("spec", "schedulingGates", value=[{"name": dice.choice(_GATES)}])
         if self._chance(0.25):
             built = built.in_group(dice.choice((*_GROUPS, "missing")))
+        if self._chance(0.3):
+            built = self._in_gang(built)
         if self._chance(0.15):
             built = built.put("metadata", "ownerReferences", value=[self._owner()])
         if self._chance(0.05):
@@ -145,6 +153,34 @@ class Tenant:
         if self._chance(0.2):
             built = built.put("spec", "terminationGracePeriodSeconds", value=YEAR_S)
         self.world.create(built.priority(dice.randrange(3)).build())
+
+    def _in_gang(self, built: PodBuilder) -> PodBuilder:
+        """A member of a gang without PodGroup: of one owner, of one label, of nobody's, or by halves."""
+        entries = {
+            names.GANG_NAME_ANNOTATION: self.dice.choice(_GANGS),
+            names.GANG_SIZE_ANNOTATION: self.dice.choice(_SIZES),
+        }
+        if self._chance(0.1):
+            del entries[self.dice.choice(sorted(entries))]
+        for key, value in entries.items():
+            built = built.annotation(key, value)
+        whose = self.dice.random()
+        if whose < 0.3:
+            return built.label(names.LEADER_WORKER_GROUP_LABEL, self.dice.choice(_REPLICAS))
+        return built.put("metadata", "ownerReferences", value=[self._owner()]) if whose < 0.7 else built
+
+    def gang(self) -> None:
+        """Members of one gang, or one fewer or more than it says that it has, in one queue."""
+        dice, size = self.dice, self.dice.randint(2, 3)
+        name, queue, way = dice.choice(_GANGS), dice.choice((OWN, OTHER, OTHER)), dice.choice(sorted(WAYS))
+        owners, replica = [self._owner()] if self._chance(0.5) else [], dice.choice((*_REPLICAS, ""))
+        for _ in range(size + dice.choice((-1, 0, 0, 1))):
+            self._serial += 1
+            built = ways.make(self.world, way, f"p{self._serial}", queue)
+            built = built.annotation(names.GANG_NAME_ANNOTATION, name)
+            built = built.annotation(names.GANG_SIZE_ANNOTATION, str(size))
+            built = built.label(names.LEADER_WORKER_GROUP_LABEL, replica) if replica else built
+            self.world.create(built.put("metadata", "ownerReferences", value=owners).build())
 
     def annotate(self) -> None:
         key = self.dice.choice(sorted(_VALUES))
@@ -162,7 +198,16 @@ class Tenant:
         entries = {names.MANAGED_LABEL: self.dice.choice((None, "false"))}
         self.world.label(self._pod(), **entries)
 
+    def regroup(self) -> None:
+        """Into another replica of its set, or out of it."""
+        entries = {names.LEADER_WORKER_GROUP_LABEL: self.dice.choice((*_REPLICAS, None))}
+        self.world.label(self._pod(), **entries)
+
     def own(self) -> None:
+        """Given to a Job, or to nobody."""
+        if self._chance(0.3):
+            self.world.change("Pod", self._pod(), "metadata", "ownerReferences", value=[])
+            return
         self.world.change("Pod", self._pod(), "metadata", "ownerReferences", value=[self._owner()])
 
     def _owner(self) -> dict[str, Any]:

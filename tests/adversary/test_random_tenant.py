@@ -17,7 +17,7 @@ from core.objects import Pod
 from core.settings import Settings
 from tests.adversary.tenant import ACTIONS as ACTIONS_OF_A_TENANT
 from tests.adversary.tenant import QUOTAS, Tenant
-from tests.adversary.ways import CLASS, CLOSED, DENYING, INFERRING, MIG, MPS, SERVED, SHARE
+from tests.adversary.ways import CLASS, CLOSED, DENYING, INFERRING, LINKED, MIG, MPS, SERVED, SHARE
 from tests.adversary.world import World
 
 LONG = settings().max_examples >= 5000
@@ -32,12 +32,14 @@ STEPS = st.lists(
     st.tuples(st.sampled_from(ACTIONS_OF_A_TENANT), st.integers(0, 999)), min_size=SHORTEST, max_size=60
 )
 
-UNNAMED = (DENYING, INFERRING)
-"""What is made of cards that nobody names: both ways in which all are counted."""
+WORLDS = (DENYING, INFERRING, LINKED)
+"""Both ways in which all cards are counted that nobody names, and cards that are devices of classes at the same time."""
 
 UNITS = {"A": 1, "B": 0, MPS: 1, MIG: 1, names.MGPU_CORE: SHARE}
 UNITS |= {f"deviceclass/{name}": 1 for name in (CLASS, SERVED)}
 """What a queue has quota for, of each key, for one pod."""
+FIXED = (names.CHARGED_QUEUE_ANNOTATION, names.GANG_OF_ANNOTATION, names.GANG_ANNOTATION)
+"""Nothing of this is ever another once a pod was let in."""
 TO_BE_HAD = {key for key, unit in UNITS.items() if unit}
 
 
@@ -54,7 +56,18 @@ def used(world: World) -> dict[str, Counter[str]]:
     for queue, prepared in claims.items():
         for devices in prepared.values():
             found[queue].update({f"deviceclass/{name}": n for name, n in devices.items()})
-    return found
+    return {queue: _with_equivalents(world, amounts) for queue, amounts in found.items()}
+
+
+def _with_equivalents(world: World, amounts: Counter[str]) -> Counter[str]:
+    """Devices of a class that serves a card are cards as well, and cards are devices of each of its classes."""
+    result = Counter(amounts)
+    for card, classes in world.settings.cards.equivalents.items():
+        devices = {name: f"deviceclass/{name}" for name in classes}
+        for key in devices.values():
+            result[card] += amounts[key]
+            result[key] += amounts[card]
+    return result
 
 
 def assert_within_quota(world: World) -> None:
@@ -73,13 +86,14 @@ def assert_within_quota(world: World) -> None:
 @pytest.mark.timeout(600 if LONG else 180)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_runs_stays_within_the_quota(seed: int) -> None:
-    tenant = Tenant(seed, UNNAMED[seed % 2])
+    tenant = Tenant(seed, WORLDS[seed % len(WORLDS)])
     log: list[str] = []
-    seen = Seen()
+    seen, records = Seen(), Records()
     for _ in range(ACTIONS):
         log.append(tenant.act())
         try:
             assert_within_quota(tenant.world)
+            records.look(tenant.world)
         except AssertionError as error:
             raise AssertionError(
                 f"seed {seed}, after {len(log)} actions, the last ones {log[-8:]}: {error}"
@@ -88,6 +102,7 @@ def test_what_runs_stays_within_the_quota(seed: int) -> None:
     assert len(seen.ran) >= ACTIONS / 50, tenant.done
     assert len(tenant.refused) > 5, tenant.refused
     assert seen.had.keys() == TO_BE_HAD
+    assert seen.gangs, "no gang of several ever ran"
     assert honest_pods_run(tenant)
 
 
@@ -97,12 +112,13 @@ def test_whatever_the_history_it_stays_within_the_quota() -> None:
     seen, actions = Seen(), Counter[str]()
 
     @settings(max_examples=HISTORIES)
-    @given(STEPS, st.sampled_from(UNNAMED))
-    def explore(steps: list[tuple[str, int]], unnamed: Settings) -> None:
-        tenant = Tenant(0, unnamed)
+    @given(STEPS, st.sampled_from(WORLDS))
+    def explore(steps: list[tuple[str, int]], setting: Settings) -> None:
+        tenant, records = Tenant(0, setting), Records()
         for name, seed in steps:
             note(tenant.do(name, seed))
             assert_within_quota(tenant.world)
+            records.look(tenant.world)
             seen.look(tenant.world)
         actions.update(tenant.done)
         assert honest_pods_run(tenant)
@@ -111,6 +127,7 @@ def test_whatever_the_history_it_stays_within_the_quota() -> None:
     assert actions.total() >= HISTORIES * SHORTEST
     assert {*ACTIONS_OF_A_TENANT} <= actions.keys()
     assert seen.had.keys() == TO_BE_HAD
+    assert seen.gangs
 
 
 class Seen:
@@ -119,11 +136,31 @@ class Seen:
     def __init__(self) -> None:
         self.ran: set[str] = set()
         self.had: Counter[str] = Counter()
+        self.gangs: set[str] = set()
+        """Gangs without PodGroup of which several members were let in together."""
 
     def look(self, world: World) -> None:
         self.ran |= {view.uid for view in world.running()}
+        for view in filter(_holds, world.views()):
+            together = view.annotations.get(names.GANG_ANNOTATION, "")
+            if view.gang is not None and view.let_in and int(together or 0) > 1:
+                self.gangs.add(view.gang.key)
         for amounts in used(world).values():
             self.had |= amounts
+
+
+class Records:
+    """What one history has on record of those who were let in."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[str | None, ...]] = {}
+
+    def look(self, world: World) -> None:
+        """Raises AssertionError where a record is another than before."""
+        for view in world.views():
+            if view.let_in:
+                said = tuple(map(view.annotations.get, FIXED))
+                assert self._of.setdefault(view.uid, said) == said, view.name
 
 
 def honest_pods_run(tenant: Tenant) -> bool:

@@ -13,6 +13,15 @@ from tests.builders.objects import PodBuilder, QueueBuilder
 
 DENYING: Final = Settings.model_validate({"cards": {"podsWithoutCardName": "deny"}})
 INFERRING: Final = Settings.model_validate({"cards": {"podsWithoutCardName": "infer"}})
+LINKED: Final = Settings.model_validate(
+    {
+        "cards": {
+            "podsWithoutCardName": "deny",
+            "equivalents": {"A": ["gpu.example.com", "big.example.com"]},
+        }
+    }
+)
+"""Where both classes serve nothing but card A."""
 MPS: Final = "M/mps-80g*1/8"
 MIG: Final = "G/mig-1g.10gb-mixed"
 CLASS, SERVED = "gpu.example.com", "big.example.com"
