@@ -33,7 +33,7 @@ STEPS = st.lists(
 )
 
 WORLDS = (DENYING, INFERRING, LINKED)
-"""Both ways in which all cards are counted that nobody names, and cards that are devices of classes at the same time."""
+"""Both ways in which all cards are counted that nobody names; and cards that are devices of classes, and have shares, at once."""
 
 UNITS = {"A": 1, "B": 0, MPS: 1, MIG: 1, names.MGPU_CORE: SHARE}
 UNITS |= {f"deviceclass/{name}": 1 for name in (CLASS, SERVED)}
@@ -60,8 +60,13 @@ def used(world: World) -> dict[str, Counter[str]]:
 
 
 def _with_equivalents(world: World, amounts: Counter[str]) -> Counter[str]:
-    """Devices of a class that serves a card are cards as well, and cards are devices of each of its classes."""
+    """Devices of a class that serves a card are cards as well, and cards are devices of each of its classes.
+
+    Shares, in hundredths, are parts of cards where they count as that; what they are not whole of is a card begun.
+    """
     result = Counter(amounts)
+    if world.settings.mgpu.card_quota:
+        result["A"] += -(-amounts[names.MGPU_CORE] // 100)
     for card, classes in world.settings.cards.equivalents.items():
         devices = {name: f"deviceclass/{name}" for name in classes}
         for key in devices.values():

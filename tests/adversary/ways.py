@@ -18,10 +18,11 @@ LINKED: Final = Settings.model_validate(
         "cards": {
             "podsWithoutCardName": "deny",
             "equivalents": {"A": ["gpu.example.com", "big.example.com"]},
-        }
+        },
+        "mgpu": {"cardQuota": True},
     }
 )
-"""Where both classes serve nothing but card A."""
+"""Where both classes serve nothing but card A, and shares are parts of it."""
 MPS: Final = "M/mps-80g*1/8"
 MIG: Final = "G/mig-1g.10gb-mixed"
 CLASS, SERVED = "gpu.example.com", "big.example.com"
@@ -78,12 +79,13 @@ IMPOSSIBLE: Final = ("resize", "ephemeral")
 def world(settings: Settings = DENYING) -> World:
     """Nodes with room for many, and the three queues."""
     made = World(settings)
+    shared = a_node("s").mgpu(MANY, memory=16384)
     nodes = (
         a_node("a").card("A", MANY),
         a_node("b").card("B", MANY),
         a_node("m").product("M").mps(MANY, replicas=8),
         a_node("g").product("G").mig("1g.10gb", MANY),
-        a_node("s").mgpu(MANY, memory=16384),
+        shared.product("A") if settings.mgpu.card_quota else shared,
         a_node("d").label(DRIVER + CLASS, str(MANY)).label(DRIVER + SERVED, str(MANY)),
     )
     for built in nodes:
