@@ -102,11 +102,6 @@ class Elector:
         return self._identity
 
     @property
-    def is_leader(self) -> bool:
-        """Whether this process leads now."""
-        return self._term is not None and self._term.valid()
-
-    @property
     def holder(self) -> tuple[str, Mapping[str, str]] | None:
         """Identity and annotations of the holder when the Lease was last read; None for a free or unknown Lease."""
         if self._lease is None:

@@ -18,7 +18,6 @@ STRATEGY_LABEL: Final = "nvidia.com/gpu.sharing-strategy"
 MIG_STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
 TIME_SLICING: Final = "time-slicing"
 MPS_SHARING: Final = "mps"
-NO_SHARING: Final = "none"
 SHARED_SUFFIX: Final = "-SHARED"
 """What GPU feature discovery appends to the product of cards that are shared under the name of whole ones."""
 

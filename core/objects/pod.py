@@ -29,7 +29,6 @@ _KEPT_ANNOTATIONS: Final = frozenset(
         names.TASK_SPEC_ANNOTATION,
         names.MGPU_POLICY_KEY,
         names.MGPU_MULTIPLE_ANNOTATION,
-        names.MIRROR_POD_ANNOTATION,
         *names.GANG_KEYS,
     }
 )
@@ -71,7 +70,6 @@ class Pod:
     """How many seconds it was given to end when it was deleted; 0 where that is not said."""
     deadline: int
     """When it has to have ended, in microseconds since 1970; 0 unless it is being deleted."""
-    managed: bool
     annotations: Mapping[str, str]
     annotated: bool
     """Whether there is any annotation, kept here or not."""
@@ -143,11 +141,6 @@ class Pod:
     def terminal(self) -> bool:
         """Whether the pod has ended."""
         return self.phase in _TERMINAL
-
-    @property
-    def mirror(self) -> bool:
-        """Whether the pod is the API's image of a static pod."""
-        return names.MIRROR_POD_ANNOTATION in self.annotations
 
     @property
     def task(self) -> str:
@@ -237,7 +230,6 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         deleting=(deadline := metadata.get("deletionTimestamp")) is not None,
         grace_s=read.integer(metadata, "deletionGracePeriodSeconds"),
         deadline=read.timestamp(deadline),
-        managed=labels.get(names.MANAGED_LABEL) == "true",
         annotations=annotations,
         annotated=isinstance(metadata.get("annotations"), dict),
         owner=owner,

@@ -29,8 +29,6 @@ class TaskNodes:
 
 ANYWHERE: Final = TaskNodes()
 """Nobody is on the way."""
-NOT_LED: Final = TaskNodes(led=False)
-"""Each is nominated for its node, and may go to others."""
 
 
 def starts_in_cycles(ledger: Ledger, pod: Pod, together: int) -> bool:

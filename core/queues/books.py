@@ -48,8 +48,6 @@ class Books:
         self.inventory = self._premises.inventory
         self.occupants = self._premises.occupants
         self.groups = GroupBook(self.stages)
-        self.nodes_version = 0
-        """Grows whenever a node comes, changes or goes, but not with its pods."""
         self.groups_served = False
         """Whether PodGroups can be made here: then a scheduler that goes by them names one on each pod, sooner or later."""
         self.changes = 0

@@ -325,7 +325,6 @@ class Ledger(Books):
 
     def _node_changed(self, name: str, change: NodeChange) -> None:
         self.changes += 1
-        self.nodes_version += 1
         for card in sorted(change.remapped):
             self._backlog.put(self._by_card.get(card))
         if change.remapped:

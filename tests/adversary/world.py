@@ -138,9 +138,11 @@ class World(Led):
         """Kubelets start what has all that it asks for: a pod that came with its node passed no scheduler."""
         for view in self.views():
             on = self.find("Node", view.node_name) if view.bound else None
-            if on is None or view.phase != "Pending" or view.deleting or view.mirror:
+            if on is None or view.phase != "Pending" or view.deleting:
                 continue
             raw = self.get("Pod", view.name)
+            if names.MIRROR_POD_ANNOTATION in raw["metadata"].get("annotations", {}):
+                continue
             if not self._plugin_has_room(view, on):
                 self.put({**raw, "status": {**raw["status"], "phase": "Failed"}})
             elif all(map(self._allocated, self.claims_of(view))):

@@ -35,11 +35,11 @@ class TestPod:
     def test_identity_and_defaults(self) -> None:
         bare = pod.project({"metadata": {"name": "p"}})
         assert (bare.key, bare.scheduler_name, bare.priority) == ("default/p", "default-scheduler", 0)
-        assert not any((bare.asks, bare.gated, bare.bound, bare.terminal, bare.mirror, bare.deleting))
+        assert not any((bare.asks, bare.gated, bare.bound, bare.terminal, bare.deleting))
 
     def test_what_is_ours_is_seen(self) -> None:
         view = a_pod().card("A").in_queue("q").in_group("g").task("t").gated("other/gate").view()
-        assert (view.card_name, view.group_name, view.managed) == ("A", "g", True)
+        assert (view.card_name, view.group_name) == ("A", "g")
         assert view.gates == ("other/gate", names.GATE)
         assert view.gated
 

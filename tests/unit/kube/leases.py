@@ -121,6 +121,11 @@ class Work:
     spans: list[list[float]] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
 
+    @property
+    def leads(self) -> bool:
+        """Whether the work is under way, in a term that has not ended."""
+        return bool(self.terms) and self.terms[-1].valid()
+
     async def __call__(self, term: Term) -> None:
         clock = asyncio.get_running_loop().time
         self.terms.append(term)

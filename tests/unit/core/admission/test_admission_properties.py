@@ -128,7 +128,6 @@ def test_what_is_gated_is_what_the_controller_will_lift(pod: dict[str, Any]) -> 
         view = pods.project(patched(pod, decision.patch))
         assert view.asks
         assert view.gated
-        assert view.managed
 
 
 @given(likely_pods, likely_pods)
