@@ -7,11 +7,13 @@ WORKERS ?= 2
 PIP_AUDIT ?= pip-audit==2.10.1
 SEED    ?= 1
 MINUTES ?= 3
+SECONDS ?= 60
+ATHERIS ?= atheris==3.0.0
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos check bench fmt image lock audit release clean
+.PHONY: help demo test chaos fuzz check bench fmt image lock audit release clean
 
 help: ## Show this help
 	@echo "cardquota: card-level accelerator quota for Kubernetes"
@@ -30,6 +32,10 @@ test: $(READY) ## Run all tests, those on a real API server included (ARGS='-k n
 chaos: $(READY) ## Random load under random faults, judged by the audit log (SEED=1 MINUTES=3; ARGS='--logs FOLDER' keeps the logs)
 	@$(BIN)/python -m hack.toolchain
 	@$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES) $(ARGS)
+
+fuzz: $(READY) ## Search for input that breaks what reads it, by coverage (SECONDS=60 for each target; ARGS='--target NAME --seed N')
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(ATHERIS) || echo "no atheris for this Python: inputs are drawn blindly"
+	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(ARGS)
 
 check: $(READY) ## Lint, format, types and the import rule
 	@$(BIN)/ruff check .

@@ -38,7 +38,9 @@ def mutate(request: AdmissionRequest, context: Context) -> Decision:
     """
     raw = request.object
     draft = Draft.of(raw)
-    if (not draft.typed and shapes.wrong(draft, raw, shapes.pod)) or not gated_at_creation(draft, context):
+    if not draft.spec or (not draft.typed and shapes.wrong(draft, raw, shapes.pod)):
+        return ALLOWED
+    if not gated_at_creation(draft, context):
         return ALLOWED
     gates, labels = draft.spec.get("schedulingGates"), draft.metadata.get("labels")
     gate = 1 if gates is None else 2
