@@ -1,0 +1,276 @@
+"""What keeps quota from being exceeded, and how each is taken out."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`old` stands once in `file`; with `new` in its place the guard is gone, and one of `tests` has to fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+_LIFTING: Final = ("tests/unit/controller/test_lift_writing.py", "tests/unit/controller/test_lift_answers.py")
+_PLAN: Final = "tests/unit/core/plan"
+_BINDING: Final = "tests/unit/core/binding"
+_HOOK: Final = ("tests/unit/controller/test_binding.py", "tests/unit/controller/test_grants.py")
+
+GUARDS: Final = (
+    # What one lift may be written for.
+    Guard(
+        "a lift is booked at once",
+        "core/plan/judge.py",
+        "                ledger.assume(lifted)\n",
+        "                pass\n",
+        (f"{_PLAN}/test_lift_choices.py", "tests/property/test_quota_invariants.py"),
+    ),
+    Guard(
+        "who is let in like another one is booked at once",
+        "core/plan/judge.py",
+        "                ledger.let_in(lifted)\n",
+        "                pass\n",
+        (f"{_PLAN}/test_lift.py", "tests/property/test_quota_invariants.py"),
+    ),
+    Guard(
+        "the patch names the uid",
+        "core/plan/patch.py",
+        '        {"op": "test", "path": "/metadata/uid", "value": pod.uid},\n',
+        "",
+        (f"{_PLAN}/test_lift.py", f"{_PLAN}/test_placement.py"),
+    ),
+    Guard(
+        "the patch names the resourceVersion",
+        "core/plan/patch.py",
+        '        {"op": "test", "path": "/metadata/resourceVersion", "value": pod.resource_version},\n',
+        "",
+        (f"{_PLAN}/test_lift.py", *_LIFTING),
+    ),
+    Guard(
+        "the patch names the gate",
+        "core/plan/patch.py",
+        '        {"op": "test", "path": f"{gate}/name", "value": names.GATE},\n',
+        "",
+        (f"{_PLAN}/test_lift.py", *_LIFTING),
+    ),
+    Guard(
+        "a lift is narrowed to its card",
+        "core/plan/patch.py",
+        "        *narrowing(pod.affinity, requirement),\n",
+        "",
+        (f"{_PLAN}/test_placement.py", f"{_PLAN}/test_lift.py"),
+    ),
+    Guard(
+        "the queue is on record",
+        "core/queues/attribution.py",
+        "    return Attribution(queue, named=True) if queue else None\n",
+        "    return None\n",
+        ("tests/unit/core/queues/test_queue_record.py",),
+    ),
+    # Writing it.
+    Guard(
+        "nothing is written without a term",
+        "controller/lift_writing.py",
+        "        if self._term is None or not self._term.valid():\n            return _RETRY_MAX_S\n",
+        "",
+        ("tests/unit/controller/test_lifting.py",),
+    ),
+    Guard(
+        "a pod that has changed is decided on again",
+        "controller/lift_writing.py",
+        "        return seen is not None and seen.resource_version != flight.lift.pod.resource_version\n",
+        "        return seen is None\n",
+        (*_LIFTING, "tests/unit/controller/test_lifting.py"),
+    ),
+    Guard(
+        "a decision is checked before each repetition",
+        "controller/lift_writing.py",
+        "        flight.void = self._planner is not None and not self._planner.stands(flight.lift)\n",
+        "        flight.void = False\n",
+        _LIFTING,
+    ),
+    Guard(
+        "what was not answered stays booked while it may be stored",
+        "controller/lift_writing.py",
+        "        flight.keep_open(error, asyncio.get_running_loop().time())\n",
+        "",
+        (*_LIFTING, "tests/unit/controller/test_writers_at_random.py"),
+    ),
+    Guard(
+        "after a lost answer the pod is read",
+        "controller/lift_writing.py",
+        "        flight.look = True\n        flight.keep_open(",
+        "        flight.keep_open(",
+        (*_LIFTING, "tests/unit/controller/test_writers_at_random.py"),
+    ),
+    Guard(
+        "who may have to wait for others is not lifted alone",
+        "controller/lift_writing.py",
+        "        if question is not None:\n            return await self._ask(key, flight, question)\n",
+        "",
+        ("tests/unit/controller/test_lone_lifts.py",),
+    ),
+    # Two leaders.
+    Guard(
+        "a new leader waits until nothing of the former one can be stored",
+        "controller/leading.py",
+        "            await asyncio.sleep(QUIET_S)\n",
+        "",
+        ("tests/unit/controller/test_leading.py",),
+    ),
+    Guard(
+        "a new leader lists everything anew",
+        "controller/leading.py",
+        "            await self._list_anew()\n",
+        "",
+        ("tests/unit/controller/test_leading.py",),
+    ),
+    Guard(
+        "a term that was lost ends before the work does",
+        "kube/election.py",
+        "                # Somebody else may lead by now: the work writes nothing any more, not even while it ends.\n"
+        "                term.end()\n",
+        "                pass\n",
+        ("tests/unit/kube/test_election.py", "tests/unit/kube/test_election_faults.py"),
+    ),
+    Guard(
+        "a process that was deaf does not go on with its term",
+        "kube/election.py",
+        "        if not term.valid():\n"
+        "            # This process was deaf. Whoever asked the term meanwhile has given up what it did, so it cannot go on.\n"
+        "            return False\n",
+        "",
+        ("tests/unit/kube/test_election.py", "tests/unit/kube/test_election_faults.py"),
+    ),
+    Guard(
+        "a deleted Lease is its holder's until its time is over",
+        "kube/election.py",
+        "        lease = self._lease or self._vanished\n        if lease is None or",
+        "        lease = self._lease\n        if lease is None or",
+        ("tests/unit/kube/test_election.py", "tests/unit/kube/test_election_faults.py"),
+    ),
+    Guard(
+        "what the former leader may have granted is given to nobody",
+        "controller/binding.py",
+        "        if rival is not None:\n",
+        "        if rival is not None and not self.leading:\n",
+        ("tests/unit/controller/test_inheritance.py", *_HOOK),
+    ),
+    # Binds.
+    Guard(
+        "a grant is booked",
+        "core/binding/binder.py",
+        "        self._ledger.assume(bound)\n        return bound\n",
+        "        return bound\n",
+        (f"{_BINDING}/test_binder.py", *_HOOK, "tests/property/test_bind_invariants.py"),
+    ),
+    Guard(
+        "a grant is asked for the term once more",
+        "controller/binding.py",
+        "        if not self.leading:\n"
+        "            # The process may have been stopped for a while: somebody else may have given the same cards to another pod.\n"
+        "            return None\n",
+        "",
+        _HOOK,
+    ),
+    Guard(
+        "a bind that may be stored is not granted elsewhere",
+        "controller/binding.py",
+        "        return Refusal(reasons.POD_ALREADY_BOUND, text)\n",
+        "        return self._binder.decide(view, target.node)\n",
+        _HOOK,
+    ),
+    Guard(
+        "a bind is of the pod that is meant",
+        "core/binding/review.py",
+        "    if target.uid and target.uid != pod.uid:\n",
+        "    if target.uid and not pod.uid:\n",
+        (f"{_BINDING}/test_review.py", *_HOOK),
+    ),
+    Guard(
+        "a pod at the gate is not bound",
+        "core/binding/review.py",
+        "    if pod.gates:\n",
+        "    if pod.gates and pod.bound:\n",
+        (f"{_BINDING}/test_review.py", *_HOOK),
+    ),
+    Guard(
+        "records that a Binding brings along are dropped",
+        "core/binding/review.py",
+        "if not names.is_protected(key)}",
+        "if key or not names.is_protected(key)}",
+        (f"{_BINDING}/test_review.py", *_HOOK),
+    ),
+    Guard(
+        "who was never lifted is asked for quota at the bind",
+        "core/binding/quota.py",
+        "            or balance.card_shortfall(asked.card, asked.milli)\n            or balance.share_shortfall(demand.shares)\n",
+        "            or balance.share_shortfall(demand.shares)\n",
+        (f"{_BINDING}/test_binder_never_lifted.py", f"{_BINDING}/test_binder.py", *_HOOK),
+    ),
+    Guard(
+        "another card than the one lifted for is asked for quota",
+        "core/binding/quota.py",
+        "        if short is not None:\n            lifted = ",
+        "        if short is not None and not short.message:\n            lifted = ",
+        (f"{_BINDING}/test_binder.py", "tests/unit/controller/test_card_binding.py"),
+    ),
+    Guard(
+        "room that is booked on a node is given to no other pod",
+        "core/queues/promises.py",
+        "if not gives_way(other, task)]",
+        "if not gives_way(other, task) and not other.uid]",
+        (f"{_BINDING}/test_binder_promised.py",),
+    ),
+    # What counts.
+    Guard(
+        "a gang is let in whole or not at all",
+        "core/plan/gang.py",
+        "        if len(self._members) - frame.position < wanted:\n            return True\n",
+        "        if len(self._members) - frame.position < wanted:\n            return False\n",
+        ("tests/property/test_gang_search.py", f"{_PLAN}/test_gangs.py", f"{_PLAN}/test_gang_decisions.py"),
+    ),
+    Guard(
+        "an unfinished gang comes first",
+        "core/plan/lift.py",
+        "            ranks[name] = name not in first, -priority",
+        "            ranks[name] = False, -priority",
+        (f"{_PLAN}/test_gangs.py", f"{_PLAN}/test_unfinished.py"),
+    ),
+    Guard(
+        "a queue above is asked as well",
+        "core/queues/check.py",
+        "        return self._short_above(card, milli) if self.above else None\n",
+        "        return None\n",
+        ("tests/unit/core/plan/test_levels.py", "tests/property/test_levels.py"),
+    ),
+    Guard(
+        "who runs on for a year after its deletion counts",
+        "core/stage.py",
+        "        return pod.grace_s <= self._max_free_grace_s\n",
+        "        return True\n",
+        ("tests/unit/core/test_stage.py",),
+    ),
+    Guard(
+        "claims that were not counted are asked for at the bind",
+        "core/binding/binder.py",
+        "        return self._asks_devices(pod) and not self._ledger.devices.all_counted(pod)\n",
+        "        return False\n",
+        (
+            f"{_BINDING}/test_binder_ungated.py",
+            f"{_BINDING}/test_binder.py",
+            "tests/unit/controller/test_binding.py",
+        ),
+    ),
+    Guard(
+        "keys of ours stay in a Queue's status",
+        "core/admission/queue_status.py",
+        "        if key not in have and key not in foreign\n",
+        "        if key not in have and key in foreign\n",
+        ("tests/unit/core/admission/test_admission_queues.py",),
+    ),
+)
