@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from core.names import NODE_NAME_FIELD
 from core.objects import Node, Pod
 from core.objects import raw as read
 from core.objects.node_rules import REQUIRED, NodeRules
@@ -66,6 +67,21 @@ class NodeRequirement:
         )
 
 
+def meets(requirement: NodeRequirement, node: Node) -> bool:
+    """Whether a node is as it is required."""
+    if not requirement.alternatives:
+        return True
+    return any(
+        all(_holds(expression, node) for expression in conjunction)
+        for conjunction in requirement.alternatives
+    )
+
+
+def _holds(expression: Expression, node: Node) -> bool:
+    told = {NODE_NAME_FIELD: node.name} if expression.field else node.labels
+    return matches(expression.to_json(), told)
+
+
 def rules_of(pod: Pod) -> NodeRules:
     """What the pod's own spec says about its node: the same object for all pods that say the same."""
     return pod.node_rules
@@ -90,7 +106,7 @@ def _term_admits(term: object, node: Node) -> bool:
     if not expressions and not fields:
         return False
     return all(matches(expression, node.labels) for expression in expressions) and all(
-        matches(field, {"metadata.name": node.name}) for field in fields
+        matches(field, {NODE_NAME_FIELD: node.name}) for field in fields
     )
 
 

@@ -7,11 +7,13 @@ from functools import partial
 from typing import Final
 
 from core import names
+from core.affinity import NodeRequirement, meets
 from core.cards.expression import split
 from core.node_match import NodeMatch, compiled
 from core.objects import Node, Pod
 from core.objects.taints import Tolerations, untolerated
 from core.plan.node_load import NodeLoad, requests_of
+from core.plan.pools import CardPools
 from core.queues.ledger import Ledger
 from core.stage import Stage
 from core.steps import Pace, finish
@@ -24,21 +26,32 @@ _MOVES: Final = 2000
 """So many nodes are looked at for others to make way to; each costs about as much as to look for one seat."""
 
 
+_ANYWHERE: Final = NodeRequirement()
+
+
 @dataclass(frozen=True, slots=True)
 class Seeker:
-    """A pod that looks for a node. `cards` are those it was let in for; empty where it asks for none."""
+    """A pod that looks for a node. `cards` are those it was let in for; empty where it asks for none.
+
+    `requirement` is what its lift narrows it to, where that is not written yet.
+    """
 
     pod: Pod
     cards: frozenset[str] = frozenset()
     tolerations: Tolerations = ()
+    requirement: NodeRequirement = _ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A node with room; without one `problem` is why the one that comes closest has not."""
+    """A node with room; without one `problem` is why the one that comes closest has not.
+
+    `pool` is the card whose node pool may bring a node then; empty where none does.
+    """
 
     node: str = ""
     problem: str = ""
+    pool: str = ""
 
 
 class Nodes:
@@ -47,6 +60,7 @@ class Nodes:
     def __init__(self, ledger: Ledger, *, empty: bool = False) -> None:
         """`empty`: as if nobody were on any node."""
         self._ledger = ledger
+        self._pools = CardPools(ledger)
         everybody = {} if empty else {name: partial(_on, ledger, name) for name in ledger.nodes}
         self._loads = {
             name: NodeLoad(node, everybody.get(name, tuple)) for name, node in ledger.nodes.items()
@@ -64,7 +78,17 @@ class Nodes:
         open_to_it = (name for name in self.would_do(seeker) if name not in closed)
         return next((name for name in open_to_it if self.has_room(seeker, name)), "")
 
-    def problem(self, seeker: Seeker) -> str:
+    def in_vain(self, seeker: Seeker, besides: str = "") -> Seat:
+        """What is told of a pod that finds no room: why not, and whether a node pool may bring a node for it."""
+        for card in sorted(seeker.cards):
+            if finish(self._pools.may_bring(seeker.pod.node_rules, card)):
+                if not self._ledger.inventory.nodes_with(card):
+                    return Seat(problem=f"none has {card} yet, and its pool brings one", pool=card)
+                problem = f"{self._problem_of(seeker)}{besides}; the pool of {card} may bring another node"
+                return Seat(problem=problem, pool=card)
+        return Seat(problem=self._problem_of(seeker) + besides)
+
+    def _problem_of(self, seeker: Seeker) -> str:
         """Why the node that comes closest to having room for a pod has not."""
         match, best, closest = _match(seeker), len(_PROBLEMS), "there is no node"
         for name in self._names(seeker):
@@ -125,7 +149,7 @@ class Nodes:
         lacking = [key for key in devices if key not in node.allocatable]
         if lacking and not pod.claims:
             return _DEVICES, f"it has no {', '.join(lacking)}"
-        if not finish(match.admits(node, Pace(_UNHURRIED))):
+        if not (finish(match.admits(node, Pace(_UNHURRIED))) and meets(seeker.requirement, node)):
             return _LABELS, "the pod's node selector or affinity does not admit it"
         if node.unschedulable or not node.ready:
             return _CLOSED, "it is not ready, or takes no pods now"
@@ -190,10 +214,9 @@ class _Seating:
         if found:
             self._move(number, found)
         elif not self._placed(number, set()):
-            problem = self._nodes.problem(seeker)
-            if self._left <= 0:
-                problem += "; whether others who have no node yet could make way was not tried to the end"
-            self.seats[number] = self._in_vain[shape] = Seat(problem=problem)
+            untried = "; whether others who have no node yet could make way was not tried to the end"
+            found_none = self._nodes.in_vain(seeker, untried if self._left <= 0 else "")
+            self.seats[number] = self._in_vain[shape] = found_none
 
     def _placed(self, number: int, tried: set[str]) -> bool:
         """Seats one on a node that others leave for it; where that does not work out everybody sits as before.
@@ -253,7 +276,7 @@ def _shape(seeker: Seeker) -> Hashable:
     """What is equal of pods that one template has made."""
     pod = seeker.pod
     asks = requests_of(pod), pod.priority, bool(pod.claims)
-    return pod.node_rules, seeker.cards, seeker.tolerations, asks, _booked(pod)
+    return pod.node_rules, seeker.cards, seeker.requirement, seeker.tolerations, asks, _booked(pod)
 
 
 def _booked(pod: Pod) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from core.affinity import NodeRequirement
 from core.answers.room import Nodes, Seat, Seeker, reserved, seats
 from core.answers.stock import Reach
 from core.answers.whatif import Change, WhatIf
@@ -70,7 +71,7 @@ def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
 
 
 def _compared(ledger: Ledger, reach: Reach, verdict: Verdict, alone: Verdict | None) -> Verdict:
-    if verdict.runs or alone is None or alone.runs:
+    if verdict.runs or alone is None or alone.runs or alone.seat.pool:
         return verdict
     entry = ledger.entry(verdict.pod.uid)
     beyond = reach.beyond(entry) if entry is not None else None
@@ -100,6 +101,7 @@ def _decided(
             lifts[pod.uid].lifted if pod.uid in lifts else pod,
             frozenset(cards.get(pod.uid, ())),
             tolerations.get(pod.uid, ()),
+            lifts[pod.uid].requirement if pod.uid in lifts else NodeRequirement(),
         )
         for pod in pods
         if pod.uid not in holds
