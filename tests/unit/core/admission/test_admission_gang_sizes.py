@@ -117,3 +117,42 @@ def test_what_another_object_makes_is_told_there_alone() -> None:
     owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "c", "uid": "u", "controller": True}
     raw["metadata"]["ownerReferences"] = [owner]
     assert told(request(raw)) == []
+
+
+# -- kinds that say it themselves --------------------------------------------------------------------------------------
+
+
+def volcano_job(*tasks: Json, least: int | None = None) -> Json:
+    spec = {"tasks": list(tasks), **({} if least is None else {"minAvailable": least})}
+    return workload("batch.volcano.sh/v1alpha1", "Job", spec)
+
+
+def task(replicas: int, least: int | None = None, name: str = "w") -> Json:
+    made = {"name": name, "replicas": replicas, "template": template()}
+    return made if least is None else {**made, "minAvailable": least}
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (volcano_job(task(2), task(1, name="ps")), []),
+        (volcano_job(task(2), task(1, name="ps"), least=3), []),
+        (
+            volcano_job(task(2), task(1, name="ps"), least=4),
+            [
+                "spec.minAvailable: 4 of its pods have to start together, and this makes 3: none of them starts"
+            ],
+        ),
+        (volcano_job(task(2, 2)), []),
+        (
+            volcano_job(task(2), task(1, 2, name="ps")),
+            [
+                "spec.tasks[1].minAvailable: 2 pods of task ps have to start together, and it makes 1: none of them starts"
+            ],
+        ),
+        (volcano_job(task(0, 2), least=2), []),
+        (volcano_job(), []),
+    ],
+)
+def test_a_volcano_job_that_makes_fewer_pods_than_it_starts_with_is_told(raw: Json, said: list[str]) -> None:
+    assert told(request(raw)) == said

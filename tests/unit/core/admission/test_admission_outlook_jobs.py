@@ -62,7 +62,7 @@ class TestVolcanoJobs:
 
     def test_only_changed_tasks_are_compared_again(self) -> None:
         old = a_job().in_queue("team").task("a", self.TASK)
-        same = old.put("spec", "minAvailable", value=2)
+        same = old.put("spec", "maxRetry", value=2)
         assert answer(update(old.build(), same.build()), cluster(TEAM)).warnings == ()
         more = old.task("b", self.TASK)
         (warning,) = answer(update(old.build(), more.build()), cluster(TEAM)).warnings
