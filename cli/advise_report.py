@@ -12,8 +12,8 @@ from core.quantity import milli
 
 if TYPE_CHECKING:
     from cli.applied import Outcome
+    from core.answers.beyond import Beyond
     from core.answers.fitting import Fit, Need
-    from core.answers.stock import Beyond
     from core.objects import Pod
     from core.plan.decision import Hold
     from core.queues.ledger import Ledger
@@ -55,7 +55,9 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
         **_manifest(found, ledger, name),
         "stock": _beyond_stock(found, ledger),
         "refused": can_run_report.refusals(outcome),
-        "never": [{"pod": key, "message": one.why, "remedy": one.remedy} for key, one in never.items()],
+        "never": [
+            {"pod": key, "message": one.why, "remedy": one.remedy_before} for key, one in never.items()
+        ],
         "waits": [
             _waiting(ledger, found.holds.get(verdict.pod.uid, verdict.hold))
             for verdict in seats
@@ -71,7 +73,7 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
 
 def _never(ledger: "Ledger", wanted: Sequence["Pod"]) -> dict[str, "Beyond"]:
     """The pods that no node could ever hold, and why: no quota is asked for them."""
-    from core.answers.stock import Reach
+    from core.answers.beyond import Reach
 
     reach = Reach(ledger)
     entries = [entry for pod in wanted if (entry := ledger.entry(pod.uid)) is not None]

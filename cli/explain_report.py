@@ -73,8 +73,25 @@ def of_pod(
         **(history.since(state, pod, now) if found.decision == "hold" else {}),
         **history.start(state, ledger, found, now),
         **_nodes(state, settings, ledger, found),
+        **_no_room(state, ledger, found),
         **_scheduler(state, found),
     }
+
+
+_OTHERWISE: Final = "make the pod anew so that a node that there is would do, or add or change a node"
+
+
+def _no_room(state: "State", ledger: "Ledger", found: "Explanation") -> dict[str, Any]:
+    """Of a pod that is let in and has no node: why none has room for it, and the way out where none ever would."""
+    from cli import can_run_report
+    from core.answers.would_run import verdicts
+
+    if found.decision not in {"lift", "reserved"} or found.entry.pod.bound or found.beyond_nodes is not None:
+        return {}
+    (verdict,) = verdicts(ledger, [found.entry.pod], can_run_report.tolerations(state))
+    if verdict.never:
+        return {"beyondNodes": verdict.never, "remedy": _OTHERWISE}
+    return {"noRoom": verdict.seat.problem} if verdict.seat.problem else {}
 
 
 def _refused(state: "State", target: "Target") -> dict[str, Any]:

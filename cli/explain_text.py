@@ -70,13 +70,16 @@ def of_pod(report: Mapping[str, Any]) -> Iterator[str]:
     elif decision == "hold":
         yield f"Pod {report['pod']} waits in queue {report['queue']}: {report['reason']}"
         yield from _indented(report["message"])
+    elif "gates" in report:
+        gates = ", ".join(report["gates"])
+        yield f"Pod {report['pod']} has its quota and no node yet: no scheduler looks at it before its gates are gone: {gates}"
     else:
         yield f"Pod {report['pod']} {_STANDS[decision]}"
     facts = list(_facts(report))
     if facts:
         yield ""
         yield from facts
-    if decision == "hold" and "remedy" in report:
+    if "remedy" in report:
         yield ""
         yield from _help(report)
 
@@ -137,6 +140,8 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
         yield from _wrapped("May start", _start(report["start"]))
     if report.get("startUnknown"):
         yield from _wrapped("May start", f"nobody can say: {report['startUnknown']}")
+    if "noRoom" in report:
+        yield from _wrapped("Nodes", f"none has room now: {report['noRoom']}")
     for name, fit in report.get("nodes", {}).items():
         why = "; ".join(reason["message"] for reason in fit["reasons"])
         yield from _wrapped("Node", f"{name}: {'fits' if fit['fits'] else why}")
@@ -230,9 +235,10 @@ _UNTRIED: Final = "that is told for the reason; whether it lifts the pod was not
 def _help(report: Mapping[str, Any]) -> Iterator[str]:
     found = report.get("help")
     if not found:
-        yield f"What would help: {report['remedy']}"
+        yield from wrapped("What would help: ", report["remedy"])
         if "beyondNodes" not in report:
             yield f"  ({_VAIN if report.get('allTried') else _UNTRIED})"
+        yield from _besides(report)
         return
     yield "What would help (each was tried, and lifts the pod; the smallest first):"
     for number, remedy in enumerate(found, 1):
@@ -250,6 +256,12 @@ def _help(report: Mapping[str, Any]) -> Iterator[str]:
                 yield f"       {step['command']}"
     if not report["allTried"]:
         yield "  There may be more: the search was given up."
+    yield from _besides(report)
+
+
+def _besides(report: Mapping[str, Any]) -> Iterator[str]:
+    if "besides" in report:
+        yield from wrapped("  Or: ", report["besides"])
 
 
 def row(name: str, text: str) -> str:

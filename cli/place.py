@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the nodes. A pod that is not there is wrong input."""
     from cli import books
     from cli.kinds import NODE, POD
-    from core.answers.stock import beyond_nodes
+    from core.answers.beyond import beyond_nodes
     from core.plan.place import place
 
     settings, state = cluster.read(options, needs=(NODE, POD))

@@ -5,17 +5,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from core import reasons
+from core.answers.beyond import Beyond, beyond_nodes
 from core.answers.ending import ROOM, end_pods, leave_line
 from core.answers.holders import Holder, holders_of, holders_on_nodes
 from core.answers.ill_labelled import IllLabelled, ill_labelled
 from core.answers.line import Place, place_of, unit_of
-from core.answers.mending import correct_card, mend_group, mend_queue, name_another_card, take_gates
+from core.answers.mending import (
+    correct_card,
+    correct_queue,
+    mend_group,
+    mend_queue,
+    name_another_card,
+    take_gates,
+)
 from core.answers.mending_nodes import mend_nodes
 from core.answers.raising import QUOTA, raise_quota
 from core.answers.remedy import Finder, Remedy, remedies
 from core.answers.shortage import Figure, counted, shortest_for, shortest_level
-from core.answers.stock import Beyond, Stock, beyond_nodes, stock_of
-from core.answers.way_out import way_out
+from core.answers.stock import Stock, stock_of
+from core.answers.way_out import besides, way_out
 from core.answers.whatif import Change, WhatIf
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
@@ -32,6 +40,7 @@ _MENDS: Final[tuple[Finder, ...]] = (take_gates, mend_queue, mend_group, correct
 
 ROUTES: Final[Mapping[str, tuple[Finder, ...]]] = {
     "card": (*_MENDS, name_another_card),
+    "queue": (correct_queue, *_MENDS, raise_quota, end_pods),
     "raise": (*_MENDS, raise_quota, end_pods),
     "end": (*_MENDS, end_pods),
     "node": (*_MENDS, mend_nodes, raise_quota),
@@ -62,6 +71,8 @@ class Explanation:
     """Of a pod that waits."""
     way_out: str
     """What is told with the reason, for whom nothing that was tried would help; empty for one that does not wait."""
+    besides: str
+    """What would help besides and cannot be tried; empty where there is no such thing."""
     remedies: tuple[Remedy, ...]
     all_tried: bool
     """Whether everything was tried that might help."""
@@ -155,6 +166,7 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         beyond_nodes=beyond,
         ill_labelled=tuple(ill_labelled(ledger, entry.pod)) if hold is not None else (),
         way_out=way_out(ledger, entry, hold),
+        besides=besides(ledger, entry, hold),
         remedies=tuple(found),
         all_tried=complete,
     )

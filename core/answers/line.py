@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from core.answers.shortage import asked_of_quota
 from core.plan.decision import Hold
 from core.plan.units import Unit, units_of
 from core.queues.amounts import total
@@ -19,7 +20,7 @@ class Waiting:
     """`Pod namespace/name`, `PodGroup namespace/name` or `gang namespace/name`."""
     pods: int
     asks: Mapping[str, int]
-    """All of them together, in thousandths by key, as they are charged."""
+    """All of them together, in thousandths by key, as they are counted: cards, shares and devices."""
     reason: str
     """The code of what holds them."""
 
@@ -49,7 +50,7 @@ def place_among(
     for number, unit in enumerate(units):
         if _has(unit, entry):
             told = number if most is None else min(number, most)
-            before = tuple(_waiting(one, holds) for one in units[:told])
+            before = tuple(_waiting(ledger, one, holds) for one in units[:told])
             return Place(number + 1, len(units), before, fifo=queue is not None and queue.fifo)
     return None
 
@@ -68,12 +69,12 @@ def _has(unit: Unit, entry: Entry) -> bool:
     return any(one.pod.uid == entry.pod.uid for one in unit.entries)
 
 
-def _waiting(unit: Unit, holds: Mapping[str, Hold]) -> Waiting:
+def _waiting(ledger: Ledger, unit: Unit, holds: Mapping[str, Hold]) -> Waiting:
     first = unit.entries[0].pod
     reasons = [holds[one.pod.uid].why.code for one in unit.entries if one.pod.uid in holds]
     return Waiting(
         object=f"Pod {first.key}" if unit.group is None else unit.group.title,
         pods=len(unit.entries),
-        asks=total(entry.charged for entry in unit.entries),
+        asks=total(asked_of_quota(ledger, entry) for entry in unit.entries),
         reason=reasons[0] if reasons else "",
     )

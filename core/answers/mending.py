@@ -4,15 +4,17 @@ from dataclasses import replace
 from typing import Final
 
 from core import names, reasons
+from core.answers.beyond import Reach
 from core.answers.quota import card_quota
 from core.answers.remedy import Case, Found, Step
-from core.answers.stock import Reach
 from core.answers.words import counted, listed
 from core.cards.expression import is_excessive, split
 from core.cards.spelling import nearest
 from core.objects import Group, Pod, Queue, group, queue
 from core.queues.access import problem_of
+from core.queues.attribution import Source
 from core.queues.ledger import Ledger
+from core.spelling import nearest as nearest_name
 
 _CARDS: Final = 8
 _READ: Final = 120
@@ -63,6 +65,28 @@ def _renamed(case: Case, pod: Pod, card: str) -> Found:
 def _short(cards: str) -> str:
     """An expression as people want to read it again."""
     return cards if len(cards) <= _READ else f"{cards[:_READ]}..."
+
+
+def correct_queue(case: Case) -> Found | None:
+    """A queue that is there, for one that is not and that is spelt nearly so; where the pod or its PodGroup names it."""
+    entry, ledger = case.obstacle, case.whatif.ledger
+    if case.hold.why.code != reasons.QUEUE_NOT_FOUND:
+        return None
+    near, source = nearest_name(entry.queue, ledger.queues), ledger.queue_source(entry.pod)
+    there = ledger.group_of(entry.pod)
+    if not near:
+        return None
+    if source is Source.GROUP and there is not None and there.stored:
+        where = there.title
+        change = case.change.group(replace(there, queue=near))
+    elif source is Source.ANNOTATION:
+        where, key = f"Pod {entry.pod.key}", names.QUEUE_NAME_ANNOTATION
+        alike = [one for one in _members(ledger, entry.pod) if one.annotations.get(key) == entry.queue]
+        change = case.change.pod(*(replace(one, annotations={**one.annotations, key: near}) for one in alike))
+    else:
+        return None
+    step = Step("queue", f"name queue {near} instead of {entry.queue} in {where}", object=where)
+    return Found((step,), change, case.outcome(change))
 
 
 def take_gates(case: Case) -> Found | None:

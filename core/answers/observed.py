@@ -6,13 +6,14 @@ The books are in use meanwhile, so nothing is assumed on them and nothing taken 
 from collections.abc import Mapping
 from typing import Final
 
+from core.answers.beyond import Reach
 from core.answers.explain import STANDS, Explanation, blamed, together
 from core.answers.holders import holders_in_steps, holders_on_nodes_in_steps
 from core.answers.ill_labelled import ill_labelled_in_steps
 from core.answers.line import place_among, unit_among
 from core.answers.shortage import counted, shortest_for
-from core.answers.stock import beyond_nodes, stock_in_steps
-from core.answers.way_out import way_out
+from core.answers.stock import stock_in_steps
+from core.answers.way_out import besides, way_out
 from core.plan.decision import Hold
 from core.plan.units import units_of
 from core.queues.ledger import Ledger
@@ -35,6 +36,7 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
     stock = yield from stock_in_steps(ledger, entry)
     waiting = entry.stage is Stage.WAITING
     ill = (yield from ill_labelled_in_steps(ledger, entry.pod)) if waiting else []
+    beyond = yield from Reach(ledger).beyond_in_steps(entry)
     entry = ledger.entry(uid)
     if entry is None:
         return None
@@ -60,9 +62,10 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
         figures=tuple(figures),
         holders=tuple(holders),
         stock=tuple(stock),
-        beyond_nodes=beyond_nodes(ledger, entry),
+        beyond_nodes=beyond,
         ill_labelled=tuple(ill),
         way_out=way_out(ledger, entry, hold),
+        besides=besides(ledger, entry, hold),
         remedies=(),
         all_tried=False,
     )

@@ -35,7 +35,7 @@ class Remedy:
     @property
     def weight(self) -> tuple[int, int, int]:
         """By which the smallest comes first: few things, what takes nothing away from anybody, little of it."""
-        cost = {"raise": 1, "end": 2}
+        cost = {"create": 1, "raise": 1, "end": 2}
         hardest = max(cost.get(step.action, 0) for step in self.steps)
         much = sum(len(step.pods) if step.action == "end" else step.amount // 1000 for step in self.steps)
         return len(self.steps), hardest, much
@@ -113,11 +113,16 @@ def _followed(case: Case, finders: tuple[Finder, ...]) -> Remedy | None:
         found = next(_steps(case, finders), None)
         if found is None or found.change == case.change:
             return None
-        steps += found.steps
+        steps = [step for step in steps if not _replaced(step, found.steps)] + [*found.steps]
         if found.hold is None:
             return Remedy(tuple(steps), found.change)
         case = case.after(found.change, found.hold)
     return None
+
+
+def _replaced(step: Step, later: tuple[Step, ...]) -> bool:
+    """Whether a later step names another card for the same pods, so that this one is not done at all."""
+    return any(step.action == one.action == "card" and step.object == one.object for one in later)
 
 
 def _steps(case: Case, finders: tuple[Finder, ...]) -> Iterator[Found]:

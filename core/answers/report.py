@@ -55,6 +55,10 @@ def of_pod(found: Explanation) -> dict[str, Any]:
             "meaning": why.meaning,
             "remedy": found.way_out,
         }
+    elif entry.pod.gates and found.decision == "reserved":
+        report["gates"] = list(entry.pod.gates)
+    if found.besides:
+        report["besides"] = found.besides
     return report
 
 
@@ -110,9 +114,9 @@ def of_nodes(found: Explanation) -> dict[str, Any]:
     report: dict[str, Any] = {}
     if found.beyond_nodes is not None:
         report["beyondNodes"] = found.beyond_nodes.why
-        if found.hold is not None:
-            # More quota, which the reason asks for, would let the pod in for nothing.
-            report["remedy"] = found.beyond_nodes.remedy
+        # More quota, which the reason may ask for, would let the pod in for nothing.
+        waits = found.hold is not None
+        report["remedy"] = found.beyond_nodes.remedy_before if waits else found.beyond_nodes.remedy
     if found.ill_labelled:
         report["illLabelled"] = [
             {"message": one.message, "nodes": len(one.nodes), "node": one.nodes[0]}

@@ -14,6 +14,7 @@ from core.objects import Node, Pod
 from core.objects.taints import Tolerations, untolerated
 from core.plan.node_load import NodeLoad, requests_of
 from core.plan.pools import CardPools
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.stage import Stage
 from core.steps import Pace, finish
@@ -170,10 +171,14 @@ def reserved(
     others, found = frozenset(besides), list[Seeker]()
     for entry in ledger.entries():
         if entry.stage is Stage.RESERVED and entry.pod.uid not in others:
-            asked = entry.demand.card
-            cards = frozenset(split(asked.card) if asked is not None else ())
-            found.append(Seeker(entry.pod, cards, tolerations.get(entry.pod.uid, ())))
+            found.append(Seeker(entry.pod, cards_of(entry), tolerations.get(entry.pod.uid, ())))
     return found
+
+
+def cards_of(entry: Entry) -> frozenset[str]:
+    """The cards that a pod was let in for; while that is not decided, those that it names."""
+    asked = entry.demand.card
+    return frozenset(split(asked.card) if asked is not None else ())
 
 
 def seats(nodes: Nodes, before: Sequence[Seeker], new: Sequence[Seeker]) -> list[Seat]:

@@ -31,8 +31,13 @@ class Figure:
 
 def counted(ledger: Ledger, entry: Entry) -> dict[str, int]:
     """What a pod is counted with, in thousandths: cards under the expression that it names, shares, devices, CPU, memory."""
+    return {**asked_of_quota(ledger, entry), **entry.demand.cpu_memory}
+
+
+def asked_of_quota(ledger: Ledger, entry: Entry) -> dict[str, int]:
+    """The same without CPU and memory."""
     devices = thousandths(ledger.devices.book.asked(entry.pod)) if ledger.devices.concerns(entry.pod) else {}
-    return {**entry.charged, **devices, **entry.demand.cpu_memory}
+    return {**entry.charged, **devices}
 
 
 def figures_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:

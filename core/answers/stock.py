@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Final
 
-from core.answers.words import amount
-from core.cards.ask import CardAsk
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps, finish
@@ -69,63 +67,3 @@ def _stock(ledger: Ledger, card: str) -> Steps[Stock]:
         if left > most:
             most, best = left, name
     return Stock(card, len(names), total, free, largest, most, best, ledger.reserved(card), closed)
-
-
-@dataclass(frozen=True, slots=True)
-class Beyond:
-    """That no node that there is could ever hold a pod: why, and what would help."""
-
-    why: str
-    remedy: str
-
-
-class Reach:
-    """What nodes could hold, were they empty and open. Each card's nodes are gone through once, and each distinct ask is judged once.
-
-    True for as long as no node changes.
-    """
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._most: dict[str, int] = {}
-        self._found: dict[tuple[str, int], Beyond | None] = {}
-
-    def beyond(self, entry: Entry) -> Beyond | None:
-        """What is said where no node that there is could ever hold what a pod asks for; None where one could, and once it has one."""
-        asked = entry.demand.card
-        if asked is None or entry.pod.bound:
-            return None
-        ask = asked.expression, asked.milli
-        if ask not in self._found:
-            self._found[ask] = self._beyond(asked)
-        return self._found[ask]
-
-    def could_hold(self, card: str, milli: int) -> bool:
-        """Whether a node has so much of a card, or a pool may bring one."""
-        return self._ledger.inventory.pool_of(card) is not None or self._largest(card) >= milli
-
-    def _largest(self, card: str) -> int:
-        if card not in self._most:
-            inventory = self._ledger.inventory
-            carried = (inventory.on_node(name)[card].milli for name in inventory.nodes_with(card))
-            self._most[card] = max(carried, default=0)
-        return self._most[card]
-
-    def _beyond(self, asked: CardAsk) -> Beyond | None:
-        if any(self.could_hold(card, asked.milli) for card in asked.alternatives):
-            return None
-        have, card = max((self._largest(card), card) for card in asked.alternatives)
-        wanted, most = amount(card, asked.milli), amount(card, have)
-        vain = "let in now, the pod would find no node"
-        if not have:
-            return Beyond(f"no node has {asked.expression}", f"add a node that has {wanted}; {vain}")
-        which = "" if card == asked.expression else f" {card}"
-        return Beyond(
-            f"no node has {wanted} {asked.expression}: the largest has {most}{which}",
-            f"ask for at most {most} {card} in one pod, or add a node that has {wanted}; {vain}",
-        )
-
-
-def beyond_nodes(ledger: Ledger, entry: Entry) -> Beyond | None:
-    """The same of one pod; for many a `Reach` is asked."""
-    return Reach(ledger).beyond(entry)

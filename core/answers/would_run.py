@@ -1,11 +1,11 @@
-"""Whether pods that are only about to be created would run: let in by their queues now, and with room on some node."""
+"""Whether pods would run: let in by their queues now, or before, and with room on some node."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.affinity import NodeRequirement
-from core.answers.room import Nodes, Seat, Seeker, reserved, seats
-from core.answers.stock import Reach
+from core.answers.beyond import Reach
+from core.answers.room import Nodes, Seat, Seeker, cards_of, reserved, seats
 from core.answers.whatif import Change, WhatIf
 from core.objects import Pod
 from core.objects.taints import Tolerations
@@ -43,7 +43,7 @@ def verdicts(
     tolerations: Mapping[str, Tolerations],
     change: Change | None = None,
 ) -> list[Verdict]:
-    """What becomes of these pods, which are in the books as waiting if they ask for anything; `tolerations` of whoever has no node, by UID.
+    """What becomes of these pods without a node, which are in the books if they ask for anything; `tolerations` of whoever has no node, by UID.
 
     Of those who wait everybody is served in order. The books are as they were afterwards.
     """
@@ -99,7 +99,7 @@ def _decided(
     new = [
         Seeker(
             lifts[pod.uid].lifted if pod.uid in lifts else pod,
-            frozenset(cards.get(pod.uid, ())),
+            frozenset(cards[pod.uid]) if pod.uid in cards else _held_by(ledger, pod),
             tolerations.get(pod.uid, ()),
             lifts[pod.uid].requirement if pod.uid in lifts else NodeRequirement(),
         )
@@ -112,6 +112,12 @@ def _decided(
         _verdict(ledger, pod, cards.get(pod.uid, {}), holds.get(pod.uid), found.get(pod.uid, Seat()))
         for pod in pods
     ]
+
+
+def _held_by(ledger: Ledger, pod: Pod) -> frozenset[str]:
+    """The cards of a pod that was let in before; none of one that asks for nothing."""
+    entry = ledger.entry(pod.uid)
+    return cards_of(entry) if entry is not None else frozenset()
 
 
 def _verdict(ledger: Ledger, pod: Pod, cards: Mapping[str, int], hold: Hold | None, seat: Seat) -> Verdict:

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
 
 from core import names, reasons
 from core.mgpu.allocation import SCORE_BUDGET, allocate, feasible
@@ -11,6 +12,8 @@ from core.mgpu.score import Policy, node_score
 from core.refusal import Refusal
 from core.settings import Settings
 from core.violations import show
+
+NOT_EVEN_IDLE: Final = ", not even on idle cards"
 
 
 def fits(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Refusal | None:
@@ -56,7 +59,7 @@ def _shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Ref
     message = f"not enough mGPU: no room for {_wish(_first_without_room(ask, model, state, cap))}"
     hopeless = not feasible(ask, model, idle_state(model), cap=cap)
     if hopeless:
-        message += ", not even on idle cards"
+        message += NOT_EVEN_IDLE
     return Refusal(reasons.MGPU_NO_ROOM, message, unresolvable=hopeless)
 
 

@@ -141,7 +141,7 @@ class Books:
         return (queue,) if self.subtrees is None else self.subtrees.chain(queue).queues
 
     def reserved(self, key: str) -> int:
-        """What all queues together have reserved of one key."""
+        """What all queues together have reserved of a card, mGPU shares of it left out: those are on other nodes."""
         return self._entries.reserved(key)
 
     @property

@@ -41,6 +41,11 @@ class Demand:
         return frozenset((*cards, *(names.MGPU_RESOURCES if self.mgpu is not None else ())))
 
     @property
+    def whole_cards(self) -> Mapping[str, int]:
+        """What it takes of nodes that have cards as a whole: card -> thousandths; the expression while the choice is open."""
+        return {self.card.card: self.card.milli} if self.card is not None and self.card.milli else {}
+
+    @property
     def amounts(self) -> dict[str, int]:
         """Key -> thousandths, as charged; amounts of zero are left out."""
         charged = dict(self.shares)

@@ -44,7 +44,7 @@ class Entries:
         """The queues in which members of a group wait, and how many; by group."""
 
     def reserved(self, key: str) -> int:
-        """What all queues together have reserved of one key."""
+        """What all queues together have reserved of a card, mGPU shares of it left out: those are on other nodes."""
         return self._reserved.get(key, 0)
 
     def queues_with(self, group: str) -> Collection[str]:
@@ -76,7 +76,7 @@ class Entries:
         self.by_uid[lifted.pod.uid] = lifted
         self.accounts[waiting.queue].let_in(waiting)
         self._access.let_in(waiting)
-        add(self._reserved, lifted.charged, 1)
+        add(self._reserved, lifted.demand.whole_cards, 1)
         if lifted.demand.mgpu is not None:
             self._count_share(lifted, 1)
         if self._waiting_members:
@@ -98,7 +98,7 @@ class Entries:
         """Adds an entry to what is kept beside the sums of its queue, or takes it out."""
         pod = entry.pod
         if entry.stage is Stage.RESERVED:
-            add(self._reserved, entry.charged, sign)
+            add(self._reserved, entry.demand.whole_cards, sign)
         if entry.holds_share:
             self._count_share(entry, sign)
         if entry.stage is Stage.WAITING and pod.group_key:

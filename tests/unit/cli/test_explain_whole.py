@@ -183,7 +183,8 @@ In line       1 of 1 (whoever fits goes)
 Quota         NVIDIA-H200: asks for 12, 0 of 8 in use, 4 missing
 Cards         NVIDIA-H200: 8 of 8 are free, at most 8 of a node's 8 (n1)
 
-What would help: ask for at most 8 NVIDIA-H200 in one pod, or add a node that has 12; let in now, the pod would find no node
+What would help: ask for at most 8 NVIDIA-H200 in one pod, or add a node that has 12; let in now, the pod
+                 would find no node
 """
 PASSED_OVER: Final = """\
 Pod ml/p waits in queue research: GetTaskRequestResourceFailed
@@ -201,6 +202,8 @@ What would help (each was tried, and lifts the pod; the smallest first):
   1. mend 1 node, n1, so that 8 NVIDIA-H200 (nvidia.com/gpu) are there: labels contradict status.allocatable:
      NVIDIA-H200 has a label, but no resource in status.allocatable; docs/cards.md says what a node has to
      show
+  Or: a node with NVIDIA-H200, for which queue research has quota; `cardquota cards` lists what the nodes
+      show, and with cards.pools pods are let in for nodes that are still to come
 """
 
 

@@ -93,6 +93,7 @@ Pod ml/new is let in by the next pass of the controller
 Queue         research, named by the pod's annotation scheduling.volcano.sh/queue-name
 Counted       4 NVIDIA-H200 (nvidia.com/gpu)
 Cards         NVIDIA-H200: 2 of 8 are free, at most 2 of a node's 8 (n1); 4 for pods without a node yet
+Nodes         none has room now: node n1: it has not enough nvidia.com/gpu left
 """,
     ),
     "its gang is incomplete": (
@@ -196,7 +197,8 @@ In line       2 of 2 (whoever fits goes)
 Quota         NVIDIA-H200: asks for 12, 0 of 8 in use, 4 missing
 Cards         NVIDIA-H200: 8 of 8 are free, at most 8 of a node's 8 (n1)
 
-What would help: ask for at most 8 NVIDIA-H200 in one pod, or add a node that has 12; let in now, the pod would find no node
+What would help: ask for at most 8 NVIDIA-H200 in one pod, or add a node that has 12; let in now, the pod
+                 would find no node
 --
 warning: <stdin>:1: metadata.annotations[volcano.sh/card.name]: "NVIDIA-H200": 12 are more than the whole quota of queue research (8); what asks for that waits until the quota grows
 """,

@@ -36,7 +36,7 @@ def test_explain_says_it_first_and_advises_what_helps(run: Run) -> None:
     assert text.splitlines()[1].startswith("  InsufficientScalarQuota: Queue <team> has insufficient")
     assert text.endswith(
         "\nWhat would help: ask for at most 8 NVIDIA-H200 in one pod, or add a node that has 12; "
-        "let in now, the pod would find no node\n"
+        "let in now, the pod\n                 would find no node\n"
     )
     assert "annotate queue" not in text
     assert "May start" not in text
@@ -148,7 +148,7 @@ def test_the_nodes_are_gone_through_once_however_many_pods_ask(
 
     def counting(inventory: Inventory, card: str) -> Any:
         caller = sys._getframe(1)
-        if caller.f_globals["__name__"] == "core.answers.stock":
+        if caller.f_globals["__name__"] == "core.answers.beyond":
             looked.append(card)
         return found(inventory, card)
 
