@@ -65,7 +65,8 @@ def of_pod(
 
     found = explain(ledger, pod.uid)
     if found is None:
-        return {"pod": pod.key, "decision": "ignored", **noticed.of_pod(state, settings, pod, "ignored")}
+        noted = noticed.of_pod(state, settings, pod, "ignored")
+        return {"pod": pod.key, "decision": "ignored", **_gates(pod), **noted}
     return {
         "pod": pod.key,
         **of_explanation(found, ledger),
@@ -92,6 +93,12 @@ def _no_room(state: "State", ledger: "Ledger", found: "Explanation") -> dict[str
     if verdict.never:
         return {"beyondNodes": verdict.never, "remedy": _OTHERWISE}
     return {"noRoom": verdict.seat.problem} if verdict.seat.problem else {}
+
+
+def _gates(pod: "Pod") -> dict[str, Any]:
+    """The gates of others on a pod that asks for something and has none of ours: it never waits for quota."""
+    held = pod.asks and not (pod.gated or pod.bound or pod.terminal or pod.deleting)
+    return {"otherGates": list(pod.gates)} if held and pod.gates else {}
 
 
 def _refused(state: "State", target: "Target") -> dict[str, Any]:

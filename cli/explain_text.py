@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from cli import output
 from core import reasons
+from core.answers.words import listed
 from core.quantity import milli
 from core.queues.attribution import Source
 
@@ -27,6 +28,9 @@ _STANDS: Final = {
     "allocated": "has its quota and a node",
     "ignored": "holds nothing and waits for nothing of cardquota's",
 }
+
+_LET_IN: Final = {**_STANDS, "reserved": "has its quota"}
+"""The same of one that no node could ever hold."""
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -62,7 +66,7 @@ def of_pod(report: Mapping[str, Any]) -> Iterator[str]:
     if decision == "hold" and "reason" not in report:
         yield f"Pod {report['pod']} waits in queue {report['queue']}: its turn has not come yet"
     elif "beyondNodes" in report:
-        stands = f"waits in queue {report['queue']}" if decision == "hold" else _STANDS[decision]
+        stands = f"waits in queue {report['queue']}" if decision == "hold" else _LET_IN[decision]
         told = f"Pod {report['pod']} {stands} and can never run: {report['beyondNodes']}"
         yield from textwrap.wrap(told, _LINE, subsequent_indent="  ")
         if decision == "hold":
@@ -101,6 +105,12 @@ def noticed(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _facts(report: Mapping[str, Any]) -> Iterator[str]:
     yield from noticed(report)
+    if "otherGates" in report:
+        text = (
+            f"held by {listed(report['otherGates'])}, and by none of cardquota's; once that is gone it is counted in its queue, "
+            "and its bind is refused where the quota is short"
+        )
+        yield from _wrapped("Gates", text)
     if "queue" in report:
         yield queue_row(report)
     if report.get("counted"):
@@ -129,8 +139,14 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
             if stock["bestNode"]
             else ""
         )
-        shut = f"; {stock['onClosedNodes']} more on nodes that take no pods now" if closed else ""
-        reserved = f"; {stock['reserved']} for pods without a node yet" if milli(stock["reserved"]) else ""
+        shut = (
+            f"; {_amount(card, stock['onClosedNodes'])} more on nodes that take no pods now" if closed else ""
+        )
+        reserved = (
+            f"; {_amount(card, stock['reserved'])} for pods without a node yet"
+            if milli(stock["reserved"])
+            else ""
+        )
         yield row("Cards", f"{card}: {stock['free']} of {stock['total']} are free{best}{reserved}{shut}")
     for one in report.get("illLabelled", ()):
         more = one["nodes"] - 1
@@ -200,7 +216,7 @@ def _held(report: Mapping[str, Any]) -> Iterator[str]:
             "" if number else "Held by", f"{one['pod']}: {_amounts(one['amounts'])}, {where}{since}{other}"
         )
     if len(holders) > _MOST:
-        yield row("", f"and {len(holders) - _MOST} more pods")
+        yield row("", f"and {len(holders) - _MOST} more pod{'' if len(holders) == _MOST + 1 else 's'}")
     others = report.get("heldByOthers")
     if others:
         first = "" if holders else "Held by"
@@ -214,8 +230,10 @@ def _start(start: Mapping[str, Any]) -> str:
         range_of = f"in {earliest} to {_span(start['latestSeconds'])}"
     else:
         range_of = f"in {earliest} at the earliest; pods that ask for less may go first for any time"
+    has = "has" if start["needed"] == "1" else "have"
+    ends = "end" if basis["ends"] == 1 else "ends"
     return (
-        f"{range_of} ({start['needed']} {start['card']} have to come free; lately {basis['ends']} ends gave back "
+        f"{range_of} ({start['needed']} {start['card']} {has} to come free; lately {basis['ends']} {ends} gave back "
         f"{basis['freed']} in {_span(basis['seconds'])})"
     )
 

@@ -9,6 +9,7 @@ from core.answers.words import amount
 from core.cards.ask import CardAsk
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import NOT_EVEN_IDLE, fits
+from core.mgpu.in_vain import NO_NODE, WAYS
 from core.mgpu.node import NodeModel, idle_state, model_of
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
@@ -23,12 +24,6 @@ _CLOSEST: Final = (
     reasons.MGPU_POLICY_MISMATCH,
 )
 """Why a node does not do, of the one that comes closest first."""
-_NO_SHARES: Final = "add a node that serves them, or mend the labels and the device plugin of one that should"
-_INSTEAD: Final = {
-    reasons.MGPU_NO_ROOM: "ask for less, or add a node whose cards have room for it",
-    reasons.MGPU_TOO_FEW_CARDS: "ask for fewer cards in one container, or add a node that has as many",
-    reasons.MGPU_POLICY_MISMATCH: "name the compute policy of a node that there is, or add a node of this one",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +113,12 @@ class Reach:
                 return None
             against.append(refusal)
         if not against:
-            return Beyond("no node serves mGPU shares", _NO_SHARES, by_quota_alone=False)
+            return Beyond("no node serves mGPU shares", NO_NODE, by_quota_alone=False)
         closest = min(against, key=lambda one: (_CLOSEST.index(one.code), one.message))
         why = (
             f"no node could hold it, not even one without pods: {closest.message.removesuffix(NOT_EVEN_IDLE)}"
         )
-        return Beyond(why, _INSTEAD[closest.code], by_quota_alone=False)
+        return Beyond(why, WAYS[closest.code], by_quota_alone=False)
 
 
 def _share_models(ledger: Ledger) -> Steps[frozenset[NodeModel]]:

@@ -14,7 +14,7 @@ from core.objects import Group, Pod, Queue, group, queue
 from core.queues.access import problem_of
 from core.queues.attribution import Source
 from core.queues.ledger import Ledger
-from core.spelling import nearest as nearest_name
+from core.queues.spelling import nearest as nearest_queue
 
 _CARDS: Final = 8
 _READ: Final = 120
@@ -53,7 +53,8 @@ def _renamed(case: Case, pod: Pod, card: str) -> Found:
     """The pod, and the waiting members of its group that name the same, with another card."""
     alike = [one for one in _members(case.whatif.ledger, pod) if one.card_name == pod.card_name]
     changed = (
-        replace(one, annotations={**one.annotations, names.CARD_NAME_ANNOTATION: card}) for one in alike
+        replace(one, annotations={**one.annotations, names.CARD_NAME_ANNOTATION: card})
+        for one in map(case.changed, alike)
     )
     change = case.change.pod(*changed)
     rest = f", on all {counted(len(alike), 'pod')} of the group" if len(alike) > 1 else ""
@@ -72,7 +73,8 @@ def correct_queue(case: Case) -> Found | None:
     entry, ledger = case.obstacle, case.whatif.ledger
     if case.hold.why.code != reasons.QUEUE_NOT_FOUND:
         return None
-    near, source = nearest_name(entry.queue, ledger.queues), ledger.queue_source(entry.pod)
+    near = nearest_queue(entry.queue, entry.pod.namespace, ledger)
+    source = ledger.queue_source(entry.pod)
     there = ledger.group_of(entry.pod)
     if not near:
         return None
@@ -82,7 +84,10 @@ def correct_queue(case: Case) -> Found | None:
     elif source is Source.ANNOTATION:
         where, key = f"Pod {entry.pod.key}", names.QUEUE_NAME_ANNOTATION
         alike = [one for one in _members(ledger, entry.pod) if one.annotations.get(key) == entry.queue]
-        change = case.change.pod(*(replace(one, annotations={**one.annotations, key: near}) for one in alike))
+        renamed = (
+            replace(one, annotations={**one.annotations, key: near}) for one in map(case.changed, alike)
+        )
+        change = case.change.pod(*renamed)
     else:
         return None
     step = Step("queue", f"name queue {near} instead of {entry.queue} in {where}", object=where)
@@ -93,9 +98,8 @@ def take_gates(case: Case) -> Found | None:
     """The gates of others gone from the pod, and from the waiting members of its group."""
     ledger = case.whatif.ledger
     obstacle = case.obstacle.pod
-    gated = {
-        one.uid: one for one in (obstacle, *_members(ledger, obstacle)) if ledger.stages.other_gates(one)
-    }
+    members = map(case.changed, (obstacle, *_members(ledger, obstacle)))
+    gated = {one.uid: one for one in members if ledger.stages.other_gates(one)}
     if case.hold.why.code not in (reasons.OTHER_GATES, reasons.GANG_INCOMPLETE) or not gated:
         return None
     gates = sorted({gate for one in gated.values() for gate in ledger.stages.other_gates(one)})

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from core.answers.whatif import Change, SpentError, WhatIf
+from core.objects import Pod
 from core.plan.decision import Hold
 from core.queues.entry import Entry
 
@@ -60,6 +61,10 @@ class Case:
     def current(self) -> Entry:
         """The target as the books have it, to be read with the change made."""
         return self.whatif.ledger.entry(self.target.pod.uid) or self.target
+
+    def changed(self, pod: Pod) -> Pod:
+        """A pod as the steps before leave it."""
+        return self.change.pods.get(pod.uid, pod)
 
     def outcome(self, change: Change) -> Hold | None:
         """Why the target would wait after another change; None when it would be lifted. Raises SpentError."""

@@ -10,6 +10,7 @@ _TOLD: Final = {
     reasons.INSUFFICIENT_CPU_QUOTA: ("In cores:",),
     reasons.INSUFFICIENT_MEMORY_QUOTA: ("In Gi:",),
     reasons.EMPTY_QUEUE_CAPABILITY: ("The queue has no card quota:",),
+    reasons.NO_FREE_CARD: ("were it empty",),
     reasons.INSUFFICIENT_DEVICE_QUOTA: ("more than the whole quota",),
 }
 """What begins the part of a message that says the way out with the numbers of the moment."""

@@ -32,6 +32,7 @@ from core.queues.shortfall import (
     uncountable,
     waits_for_others,
 )
+from core.queues.spelling import nearest
 from core.refusal import Refusal
 from core.steps import Steps
 
@@ -151,7 +152,8 @@ class Judge:
         if queue is None:
             if not entry.attribution.named and not entry.pod.card_name:
                 return None
-            return Hold(entry.pod, entry.queue, queue_missing(entry.queue))
+            near = nearest(entry.queue, entry.pod.namespace, self._ledger)
+            return Hold(entry.pod, entry.queue, queue_missing(entry.queue, near))
         refusal = self._ledger.access.refusal(entry.queue, entry.pod.namespace)
         if refusal is not None:
             return Hold(entry.pod, entry.queue, refusal)

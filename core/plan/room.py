@@ -17,6 +17,7 @@ from core.affinity import NodeRequirement
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.destination import booked_on, led_to, requirement
 from core.mgpu.filter import fits
+from core.mgpu.in_vain import NO_NODE, WAYS
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.changed import ChangedNodes
@@ -61,10 +62,14 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class _NoRoom:
-    """Why no node has room; `node` is the one that comes closest, where one lacks nothing but room on its cards."""
+    """Why no node has room; `node` is the one that comes closest, where one lacks nothing but room on its cards.
+
+    `way_out` is what is to be done where no open node could hold the pod, whoever is there.
+    """
 
     why: str
     node: str = ""
+    way_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +129,11 @@ class ShareRoom:
         refusal = yield from self._refusal(Wish.of(pod, ask, within, closed))
         if refusal is None:
             return None
-        text = f"Queue <{queue}> lets the pod in, but no node has room; {refusal.why}{self._booked(refusal.node, pod)}"
-        return Refusal(reasons.NO_FREE_CARD, text)
+        if refusal.way_out:
+            why = f"no open node could hold it, were it empty; {refusal.why}; {refusal.way_out}"
+        else:
+            why = f"no node has room; {refusal.why}{self._booked(refusal.node, pod)}"
+        return Refusal(reasons.NO_FREE_CARD, f"Queue <{queue}> lets the pod in, but {why}")
 
     def destination(self, entry: Entry, within: tuple[str, ...] = ()) -> Destination | None:
         """To which node the pod is led that was found last to have room; None where the scheduler has to find one.
@@ -240,17 +248,22 @@ class ShareRoom:
         if wish.within:
             on_the_way = "those of its task that start with it are on their way there"
             return _NoRoom(f"node {', '.join(wish.within)} has none for it, and {on_the_way}")
-        closest = (len(_CLOSENESS), "", "no node serves mGPU shares to this pod")
+        closest = ((True, len(_CLOSENESS)), "", "no node serves mGPU shares to this pod")
+        way_out = f"{NO_NODE}; it has to take pods, and the pod's own rules have to admit it"
         for kind in self._nodes.kinds:
             unfit = judged[kind]
             if unfit is None:
                 continue
-            distance = _CLOSENESS.index(unfit.code)
-            if distance <= closest[0]:
-                name = min((name for name in kind.nodes if name in admitted), default="")
-                closest = min(closest, (distance, name, f"node {name}: {unfit.message}")) if name else closest
-        distance, node, why = closest
-        return _NoRoom(why, node if distance == 0 else "")
+            # Nearer than any other are nodes that would have room if others were gone.
+            distance = unfit.unresolvable, _CLOSENESS.index(unfit.code)
+            if distance > closest[0]:
+                continue
+            name = min((name for name in kind.nodes if name in admitted), default="")
+            told = distance, name, f"node {name}: {unfit.message}"
+            if name and told < closest:
+                closest, way_out = told, WAYS[unfit.code]
+        (in_vain, _), node, why = closest
+        return _NoRoom(why, way_out=way_out) if in_vain else _NoRoom(why, node)
 
     def _refuse(self, wish: Wish, why: _NoRoom) -> None:
         if len(self._refused) >= _REFUSED:

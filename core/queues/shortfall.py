@@ -76,11 +76,11 @@ def uncountable(queue: str, problem: str) -> Refusal:
     )
 
 
-def queue_missing(queue: str) -> Refusal:
-    """What is said when the queue that a pod charges is not there."""
-    return Refusal(
-        reasons.QUEUE_NOT_FOUND, f"Queue <{queue}> does not exist; the pod waits until it is created"
-    )
+def queue_missing(queue: str, near: str = "") -> Refusal:
+    """What is said when the queue that a pod charges is not there; `near` is the one that may have been meant."""
+    meant = f"; did you mean <{near}>?" if near else ""
+    text = f"Queue <{queue}> does not exist; the pod waits until it is created{meant}"
+    return Refusal(reasons.QUEUE_NOT_FOUND, text)
 
 
 def queue_closed(queue: Queue) -> Refusal:

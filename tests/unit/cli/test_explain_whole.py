@@ -23,7 +23,7 @@ Quota         NVIDIA-H200: asks for 1, 4 of 4 in use, 1 missing
 Held by       ml/train-1: 3 NVIDIA-H200, on n1
               ml/train-2: 1 NVIDIA-H200, on n1
 Cards         NVIDIA-H200: 4 of 8 are free, at most 4 of a node's 8 (n1)
-May start     in 32 s to 9 h (1 NVIDIA-H200 have to come free; lately 5 ends gave back 5 in 3 h)
+May start     in 32 s to 9 h (1 NVIDIA-H200 has to come free; lately 5 ends gave back 5 in 3 h)
 
 What would help (each was tried, and lifts the pod; the smallest first):
   1. raise the quota of queue research for NVIDIA-H200 by 1 (4 -> 5)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from core import names
+from core.catalogue.notes import event_note
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_claim
 from tests.unit.cli.conftest import Run
@@ -83,9 +84,8 @@ def test_nor_are_those_that_no_idle_card_has_room_for(run: Run, memory: int, nev
 def test_a_pod_that_is_let_in_and_that_no_node_would_take_is_told_the_way_out(run: Run) -> None:
     elsewhere = LET_IN.put("spec", "nodeSelector", value={"zone": "x"})
     found = Explained(run, TEAM, NODE, elsewhere)
-    assert (
-        "and can never run: node n1: the pod's node\n  selector or affinity does not admit it" in found.text
-    )
+    never = "has its quota and can never run: node n1: the pod's node selector or affinity does not admit it"
+    assert never in found.text
     assert "What would help: make the pod anew so that a node that there is would do" in found.text
     assert found.report["remedy"]
     huge = a_pod("p").card(CARD).gpu(12).in_queue("team").charged("team").assigned({CARD: 12})
@@ -135,3 +135,67 @@ def test_shares_of_other_nodes_are_no_whole_cards_that_are_promised(run: Run, tm
     found = Explained(run, *objects, settings=str(settings))
     assert found.report["stock"][CARD]["reserved"] == "0"
     assert "for pods without a node yet" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("node", "share", "way"),
+    [
+        (NODE, SHARE, "; add a node that serves them, or mend the labels"),
+        (mgpu_node("m1", 1023), SHARE, "; ask for less, or add a node whose cards have room for it"),
+        (mgpu_node("m1", 1024), SHARE.mgpu_policy("native-burst-share"), "; name the compute policy of a node"),
+    ],
+)  # fmt: skip
+def test_the_event_of_shares_that_no_node_could_hold_does_not_tell_them_to_wait(
+    run: Run, node: Any, share: Any, way: str
+) -> None:
+    report = Explained(run, TEAM, node, share).report
+    note = event_note(report["reason"], report["message"])
+    assert "no open node could hold it, were it empty" in note
+    assert way in note
+    assert "ait for cards" not in note
+
+
+def test_room_that_is_booked_is_no_matter_to_shares_that_no_card_could_hold(run: Run) -> None:
+    lifted = a_pod("r").mgpu("c1", core=32, memory=100).only("c1").in_queue("team").charged("team")
+    huge = Explained(run, TEAM, mgpu_node("m1", 1023), lifted.led_to("m1"), SHARE).report["message"]
+    assert "booked for" not in huge
+    full = a_pod("r").mgpu("c1", core=90, memory=100).only("c1").in_queue("team").charged("team")
+    wait = Explained(run, TEAM, mgpu_node("m1", 1024), full.led_to("m1"), SHARE).report["message"]
+    assert wait.endswith("; room there is booked for ml/r, on the way to a node")
+
+
+def test_a_node_that_others_fill_comes_closer_than_one_that_is_too_small(run: Run) -> None:
+    full = a_pod("r").mgpu("c1", core=90, memory=1000).only("c1").in_queue("team").charged("team")
+    full = full.bound_to("m2").annotation(f"{names.GPU_INDEX_PREFIX}c1", "0")
+    found = Explained(run, TEAM, mgpu_node("m1", 1023), mgpu_node("m2", 1024), full, SHARE)
+    assert "no node has room; node m2: " in found.report["message"]
+
+
+def test_the_message_of_a_misspelt_queue_says_which_one_may_be_meant(run: Run) -> None:
+    assert (
+        Explained(run, TEAM, NODE, WAITING.in_queue("taem"))
+        .report["message"]
+        .endswith("; did you mean <team>?")
+    )
+
+
+def test_no_queue_is_meant_that_is_closed_to_the_namespace(run: Run) -> None:
+    found = Explained(run, TEAM.used_by("others"), NODE, WAITING.in_queue("taem"))
+    assert "did you mean" not in found.report["message"]
+    assert not any("name queue" in text for steps in found.steps for text in steps)
+
+
+def test_gates_of_others_and_a_misspelt_card_are_mended_together(run: Run) -> None:
+    """What the first step leaves is what the second one is done to."""
+    misspelt = a_pod("p").card("NVIDIA-H20O").gpu(1).in_queue("team").gated("x.io/g")
+    found = Explained(run, TEAM, NODE, misspelt)
+    gate, card = found.steps[0]
+    assert gate == "whoever put them there takes away the gates x.io/g"
+    assert card == f"name {CARD} instead of NVIDIA-H20O: volcano.sh/card.name={CARD}"
+
+
+def test_gates_of_others_without_ours_are_named(run: Run) -> None:
+    pod = a_pod("p").card(CARD).gpu(1).in_queue("team").put("spec", "schedulingGates", value=[{"name": "x"}])
+    found = Explained(run, TEAM, NODE, pod)
+    assert found.report["otherGates"] == ["x"]
+    assert "\nGates         held by x, and by none of cardquota's" in found.text
