@@ -8,23 +8,26 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from core import names
+from core.answers.beyond import beyond_nodes
 from core.answers.explain import explain
 from core.answers.fitting import fit
 from core.answers.quota import with_limit
 from core.answers.raising import QUOTA
 from core.answers.whatif import Change
 from core.answers.would_run import verdicts
-from core.objects import Group, Node, Pod, Queue
+from core.objects import Claim, Group, Node, Pod, Queue
 from core.plan import offline
 from core.queues.intake import books_of
 from core.queues.ledger import Ledger
 from core.settings import Settings
-from core.settings.model import CardSettings
+from core.settings.model import CardSettings, PoolSettings
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.claims import a_claim
 from tests.builders.objects import QueueBuilder
 from tests.builders.pods import GPU, PodBuilder
 
 _CARDS = ("A", "B")
+_CLASS = "gpu.example.com"
 
 
 def _of_size(pod: Pod, sizes: Mapping[str, int]) -> Pod:
@@ -47,6 +50,9 @@ class World:
     pods: tuple[Pod, ...]
     hierarchy: bool = False
     """Whether the limits of queues hold for all below them."""
+    claims: tuple[Claim, ...] = ()
+    pools: bool = False
+    """Whether an autoscaler may bring nodes of one of the cards that no node has."""
 
     def changed(self, change: Change) -> "World":
         """As somebody who follows the advice leaves it."""
@@ -58,12 +64,15 @@ class World:
             _of_size(change.pods.get(pod.uid, pod), sizes) for pod in self.pods if pod.uid not in change.gone
         )
         nodes = tuple(change.nodes.get(node.name, node) for node in self.nodes)
-        return World(nodes, tuple(queues.values()), tuple(groups.values()), pods, hierarchy=self.hierarchy)
+        return replace(
+            self, nodes=nodes, queues=tuple(queues.values()), groups=tuple(groups.values()), pods=pods
+        )
 
     def ledger(self) -> Ledger:
         """Books that have taken in all of it, and nothing before."""
-        found = Settings(cards=CardSettings(hierarchy=self.hierarchy))
-        return books_of(found, [*self.nodes, *self.queues, *self.groups, *self.pods])
+        pools = {"C": PoolSettings(labels={"pool": "c"}, resource=GPU)} if self.pools else {}
+        found = Settings(cards=CardSettings(hierarchy=self.hierarchy, pools=pools))
+        return books_of(found, [*self.nodes, *self.queues, *self.groups, *self.claims, *self.pods])
 
     def decision(self, pod: Pod) -> str:
         """What the leader would do with a pod."""
@@ -75,10 +84,18 @@ def pods(draw: st.DrawFn, number: int) -> PodBuilder:
     """One that runs, or waits: cards or shares, in a group or alone, with gates of others, in some order of age."""
     name = f"p{number}"
     pod = a_pod(name).created(f"2024-01-01T00:00:{draw(st.integers(0, 59)):02d}Z")
-    pod = pod.in_queue(draw(st.sampled_from(("q", "q", "q", "r", "gone"))))
+    # The last two are deleted, or misspelt.
+    pod = pod.in_queue(draw(st.sampled_from(("q", "q", "q", "q", "r", "gone", "qq"))))
+    if draw(st.integers(0, 6)) == 0:
+        pod = pod.claim("d", name=f"claim-{number}")
+    if draw(st.integers(0, 9)) == 0:
+        pod = pod.selects("zone", draw(st.sampled_from(("sun", "moon"))))
     share = draw(st.integers(0, 6)) == 0
     if share:
-        pod = pod.mgpu("c1", core=draw(st.sampled_from((20, 60))), memory=1000).only("c1")
+        # More than a card has, now and then.
+        memory = draw(st.sampled_from((1000, 1000, 9000)))
+        pod = pod.mgpu("c1", core=draw(st.sampled_from((20, 60))), memory=memory).only("c1")
+        pod = pod.mgpu_policy("native-burst-share") if draw(st.integers(0, 5)) == 0 else pod
     else:
         # Some misspell a card, name one that no node has, or none at all.
         card = draw(st.sampled_from(("A", "A", "A", "B", "A|B", "A|B", "a", "C", "C|A", "")))
@@ -120,7 +137,11 @@ def worlds(draw: st.DrawFn) -> World:
     tree = draw(st.booleans())
     count = draw(st.integers(2, 9))
     made = [draw(pods(number)) for number in range(count)]
-    queue = a_queue("q").cards({"A": draw(st.integers(0, 6)), "B": draw(st.integers(0, 3))})
+    quota = {"A": draw(st.integers(0, 6)), "B": draw(st.integers(0, 3))}
+    # Somebody may have given quota for a card that no node has.
+    queue = a_queue("q").cards(quota | draw(st.sampled_from(({}, {}, {"C": 2}))))
+    if draw(st.booleans()):
+        queue = queue.devices({"capability": {_CLASS: {"count": draw(st.integers(0, 4))}}})
     if draw(st.booleans()):
         queue = queue.shares(core=draw(st.integers(0, 150)))
     if draw(st.integers(0, 3)) == 0:
@@ -133,9 +154,9 @@ def worlds(draw: st.DrawFn) -> World:
         queue, other = queue.child_of("p"), other.child_of("p")
         above = [draw(levels("p")).child_of("top"), draw(levels("top"))]
     nodes = (
-        a_node("n-A").card("A", draw(st.integers(2, 8))),
+        a_node("n-A").card("A", draw(st.integers(2, 8))).label("zone", "sun"),
         a_node("n-B").card("B", 4),
-        a_node("shared").mgpu(1, memory=8000),
+        a_node("shared").mgpu(1, memory=8000) if draw(st.integers(0, 5)) else a_node("shared"),
         # Its devices are of no card, for nothing says of which, or what says it is not understood.
         draw(
             st.sampled_from((a_node("bare"), a_node("bare").label("nvidia.com/gpu.product", "A")))
@@ -148,6 +169,11 @@ def worlds(draw: st.DrawFn) -> World:
         tuple(group.view() for group in groups),
         tuple(pod.view() for pod in made),
         hierarchy=tree,
+        claims=tuple(
+            a_claim(f"claim-{number}").exactly("r", _CLASS, count=draw(st.integers(1, 2))).view()
+            for number in range(count)
+        ),
+        pools=draw(st.booleans()),
     )
 
 
@@ -170,7 +196,14 @@ def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> Non
     event(f"{found.hold.why.code if found.hold else ''}: {min(3, len(found.remedies))} remedies")
     for remedy in found.remedies:
         told = [step.text for step in remedy.steps]
-        assert world.changed(remedy.change).decision(pod) == "lift", told
+        after = world.changed(remedy.change)
+        assert after.decision(pod) == "lift", told
+        named = [(step.action, step.object) for step in remedy.steps if step.action in ("card", "queue")]
+        assert len(named) == len(set(named)), told
+        ledger = after.ledger()
+        entry = ledger.entry(pod.uid)
+        assert entry is not None
+        assert beyond_nodes(ledger, entry) is None, told
 
 
 @settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
