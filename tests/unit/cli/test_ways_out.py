@@ -199,3 +199,14 @@ def test_gates_of_others_without_ours_are_named(run: Run) -> None:
     found = Explained(run, TEAM, NODE, pod)
     assert found.report["otherGates"] == ["x"]
     assert "\nGates         held by x, and by none of cardquota's" in found.text
+
+
+def test_a_single_end_is_told_as_one(run: Run) -> None:
+    ended = (
+        a_pod("e").card(CARD).gpu(1).in_queue("team").charged("team").assigned({CARD: 1}).phase("Succeeded")
+    )
+    done = [{"name": "main", "state": {"terminated": {"finishedAt": "2024-01-01T01:00:00Z"}}}]
+    ended = ended.put("spec", "nodeName", value="n1").put("status", "containerStatuses", value=done)
+    used = a_pod("r").card(CARD).gpu(1).in_queue("team").charged("team").assigned({CARD: 1}).bound_to("n1")
+    found = Explained(run, a_queue("team").cards({CARD: 1}), NODE, ended, used, WAITING)
+    assert "1 end is to be seen that gave back" in " ".join(found.text.split())
