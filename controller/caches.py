@@ -167,12 +167,15 @@ class Caches:
         self.notify()
 
     async def settled(self) -> None:
-        """Returns when every pod is booked by what is known now; a few milliseconds of work at a time.
+        """Returns when every pod is booked by what was known at the call; a few milliseconds of work at a time.
 
-        Whoever waits does the work: on a standby `run` does.
+        Whoever waits does the work: on a standby `run` does. Pods at the gate that changes have left behind since are not waited for,
+        or somebody could go on for ever.
         """
         while not self.ledger.settled:
             await self.turns.finish(self.ledger.settle())
+            if self.ledger.sums_settled:
+                return
 
     async def refresh(self) -> None:
         """Lists everything anew; afterwards nothing that was written before the call is missing."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core import names
@@ -38,6 +38,13 @@ class Queue:
     allocated: Mapping[str, str]
     foreign_allocated: frozenset[str]
     """Keys of `status.allocated` that a manager other than ours owns."""
+
+    def says_the_same(self, other: "Queue | None") -> bool:
+        """Whether nothing has been written since but what it shows of its use."""
+        if other is None:
+            return False
+        as_shown = replace(other, allocated=self.allocated, foreign_allocated=self.foreign_allocated)
+        return self == replace(as_shown, resource_version=self.resource_version)
 
     @property
     def open(self) -> bool:

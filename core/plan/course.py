@@ -15,6 +15,7 @@ from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Cuts, Ration
 from core.plan.judge import Judge
 from core.plan.one_card import held_cards
+from core.plan.patience import Patience
 from core.plan.remembered import Remembered
 from core.plan.together import Gangs
 from core.plan.turn import Turn
@@ -44,15 +45,20 @@ class Courses:
         self._gangs = Gangs(ledger, choice, judge)
         self._cuts = cuts
         self._remembered = Remembered(ledger)
+        self._patience = Patience()
 
     def drop_unused(self) -> None:
         """Keeps nothing about queues in which nobody is."""
         self._remembered.drop_unused()
+        self._patience.keep(self._ledger.accounts)
 
     def turn(self, name: str, ration: Ration | None) -> Turn:
         """The turn of a queue; without `ration` everybody is looked at, whatever that costs."""
         queue = self._ledger.queues.get(name)
-        return Turn(name, queue is not None and queue.fifo, ration, self._remembered.begin(name))
+        patient = ration is None or self._patience.lasts(name)
+        return Turn(
+            name, queue is not None and queue.fifo, ration, self._remembered.begin(name), patient=patient
+        )
 
     def decide(self, turn: Turn) -> Decisions:
         """Decides on every waiting pod of the queue. What is lifted is assumed in the ledger."""
@@ -67,6 +73,8 @@ class Courses:
         else:
             yield from self._pods(turn, account.line)
         turn.answers.end(whole=not turn.undecided_head)
+        if turn.ration is not None:
+            self._patience.over(turn.queue, undecided=turn.undecided_head)
 
     # -- a queue of pods that belong to no group ---------------------------------------------------------------
 
@@ -83,15 +91,16 @@ class Courses:
         turn.expect(len(heads))
         held: dict[Hashable, Hold] = {}
         while heads and turn.head is None:
-            if not self._ledger.settled:
+            if not self._ledger.sums_settled:
                 yield from self._ledger.settle()
             place, number, wish = heappop(heads)
             entry = line.entry(place, wish)
+            if entry is not None and self._ledger.left_behind(entry.pod.uid):
+                turn.put_off, entry = True, None
             decision = None
             if entry is not None:
                 decision = yield from self._alone(entry, turn)
-                if decision is None and turn.fifo:
-                    turn.undecided_head = True
+                if decision is None and turn.waits_for(first=turn.fifo):
                     return
             if decision is not None:
                 turn.heard((decision,))
@@ -150,7 +159,7 @@ class Courses:
         together = yield from self._together(unit, turn)
         if together is None:
             # What a gang lacks that holds something already must not go to those behind it.
-            turn.undecided_head = turn.fifo or unit.comes_first
+            turn.waits_for(first=turn.fifo or unit.comes_first)
             return None
         decided = {decision.pod.uid for decision in together}
         turn.heard(together, of_gang=True)
@@ -177,7 +186,8 @@ class Courses:
                 if pace.due():
                     yield from turn.rest(None)
                 continue
-            yield from self._ledger.settle()
+            if not self._ledger.sums_settled:
+                yield from self._ledger.settle()
             now = self._ledger.current(entry)
             if now is None:
                 continue
@@ -191,8 +201,7 @@ class Courses:
                 if isinstance(decision, Lift):
                     decision = replace(held.lifted(now, decision), beyond=unit.has_tasks)
                 yield from turn.rest(decision)
-            elif turn.fifo:
-                turn.undecided_head = True
+            elif turn.waits_for(first=turn.fifo):
                 return
 
     def _handed_out(self, decisions: Sequence[Decision]) -> Iterator[Decision]:

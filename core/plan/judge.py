@@ -69,7 +69,7 @@ class Judge:
                 yield from self.prepare(card)
             if ledger.changes == changes:
                 break
-            now = ledger.current(entry) if ledger.settled else None
+            now = ledger.current(entry) if ledger.sums_settled else None
             if now is None:
                 return None
             entry = now

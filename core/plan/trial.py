@@ -130,7 +130,7 @@ class LedgerTrial:
         while ledger.changes != self._changes:
             touched = ledger.touched.since(self._touched)
             self._has_seen_all()
-            if not ledger.settled or ledger.queues.get(queue) is not self._queue:
+            if not ledger.sums_settled or not self._same_queue(queue):
                 raise OvertakenError
             pace = Pace(_CHECKED_IN_A_STEP)
             for uid in self._entries if touched is None else touched:
@@ -138,6 +138,14 @@ class LedgerTrial:
                     yield
                 if uid in self._entries and not self._stands(uid):
                     raise OvertakenError
+
+    def _same_queue(self, name: str) -> bool:
+        """Whether the queue says what it said; Volcano writes its status each second."""
+        now, before = self._ledger.queues.get(name), self._queue
+        if now is not before and (now is None or not now.says_the_same(before)):
+            return False
+        self._queue = now
+        return True
 
     def _stands(self, uid: str) -> bool:
         """Whether a member is what it was. Of one that was taken another state than the booked one can never be lifted so."""

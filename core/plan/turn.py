@@ -25,6 +25,8 @@ class Turn:
     fifo: bool
     ration: Ration | None
     answers: Answers
+    patient: bool = True
+    """Whether nobody is decided on before those who come first; see core.plan.patience."""
     resting: bool = False
     """Whether it may be left for another queue at this pause: nothing is tried, and no question is under way."""
     put_off: bool = False
@@ -32,7 +34,7 @@ class Turn:
     head: Hold | None = None
     """The first pod of a fifo queue that was held; nobody behind it is lifted."""
     undecided_head: bool = False
-    """Whether the first pod of a fifo queue could not be decided on now."""
+    """Whether others are left to a later turn, for who comes before them could not be decided on now."""
     first_decided: bool = False
     """Whether nobody is left who comes before all others."""
     told: dict[Hashable, Hold] = field(default_factory=dict)
@@ -72,6 +74,11 @@ class Turn:
         """So many are to be decided on."""
         if self.ration is not None:
             self.ration.units = units
+
+    def waits_for(self, *, first: bool) -> bool:
+        """Whether others are left to a later turn for somebody who could not be decided on; `first` is one who comes before them."""
+        self.undecided_head = self.undecided_head or (first and self.patient)
+        return self.undecided_head
 
     def heard(self, decisions: Iterable[Decision], *, of_gang: bool = False) -> None:
         """Takes in what was decided, in order.

@@ -45,7 +45,7 @@ class Ledger(Books):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._backlog = Backlog(self._book_again)
+        self._backlog = Backlog(self._book_again, self._waits)
         self._by_card = Index()
         self._counting = Counting(
             settings, self.stages, self.inventory, self._weights, self.access, self._sources
@@ -294,9 +294,29 @@ class Ledger(Books):
         """Whether every pod is booked by what is known now."""
         return not self._backlog
 
+    @property
+    def sums_settled(self) -> bool:
+        """Whether all that holds or uses something is: then nobody is let in beyond a quota."""
+        return not self._backlog.of_sums
+
     def settle(self) -> Steps[None]:
-        """Books anew the pods that changes of something else have left behind, however many come meanwhile."""
+        """Books anew the pods that changes of something else have left behind.
+
+        Afterwards the sums are right. Pods at the gate may be left behind again by changes that came meanwhile.
+        """
         yield from self._backlog.settle()
+
+    def left_behind(self, uid: str) -> bool:
+        """Whether a pod is still to be booked by what is known now: until then nothing is decided on it."""
+        return uid in self._backlog
+
+    def current(self, entry: Entry) -> Entry | None:
+        """The entry of the pod as it is now; None when what decides about the pod is not what it was, or is not booked yet."""
+        return None if self.left_behind(entry.pod.uid) else super().current(entry)
+
+    def _waits(self, uid: str) -> bool:
+        entry = self.entry(uid)
+        return entry is not None and entry.stage is Stage.WAITING
 
     def counted_anew(self, pod: Pod) -> Entry | None:
         """What the books should have of a pod by what is known now; None where it has no place in them."""
