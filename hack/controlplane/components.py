@@ -108,9 +108,16 @@ def api_server(
     return Component("kube-apiserver", arguments, f"https://{LOOPBACK}:{port}/readyz")
 
 
-def scheduler(config: Path, credentials: Credentials, kubeconfig: Path, port: int) -> Component:
+def feature_gates(names: Sequence[str]) -> tuple[str, ...]:
+    """The argument by which any program of Kubernetes switches these on."""
+    return (f"--feature-gates={','.join(f'{name}=true' for name in names)}",) if names else ()
+
+
+def scheduler(
+    config: Path, credentials: Credentials, kubeconfig: Path, port: int, *, extra: Sequence[str] = ()
+) -> Component:
     """A kube-scheduler with a configuration file made by `scheduler_configuration`."""
-    arguments = (f"--config={config}", *_secure_serving(credentials, kubeconfig, port))
+    arguments = (f"--config={config}", *_secure_serving(credentials, kubeconfig, port), *extra)
     return Component("kube-scheduler", arguments, f"https://{LOOPBACK}:{port}/readyz")
 
 
@@ -130,7 +137,9 @@ def scheduler_configuration(text: str | None, name: str, kubeconfig: Path) -> di
     return config
 
 
-def controller_manager(credentials: Credentials, kubeconfig: Path, port: int) -> Component:
+def controller_manager(
+    credentials: Credentials, kubeconfig: Path, port: int, *, extra: Sequence[str] = ()
+) -> Component:
     """kube-controller-manager, each controller under its own ServiceAccount as in a real cluster."""
     arguments = (
         f"--kubeconfig={kubeconfig}",
@@ -141,6 +150,7 @@ def controller_manager(credentials: Credentials, kubeconfig: Path, port: int) ->
         f"--root-ca-file={credentials.ca_file}",
         f"--kube-api-qps={_CLIENT_QPS}",
         f"--kube-api-burst={_CLIENT_BURST}",
+        *extra,
     )
     return Component("kube-controller-manager", arguments, f"https://{LOOPBACK}:{port}/healthz")
 

@@ -35,7 +35,7 @@ class ControlPlane:
     there. When it ends the programs are dead and the folder is gone; after an exception the logs stay, and the
     exception carries a note that names their folder. Children do not outlive this process, whatever ends it.
 
-    `log_dir` keeps the logs in a place of one's own in any case. `progress` gets one line per step. `audit_rules` are rules of an
+    `feature_gates` are switched on in all programs of Kubernetes. `log_dir` keeps the logs in a place of one's own in any case. `progress` gets one line per step. `audit_rules` are rules of an
     audit policy for what is to be recorded otherwise than at metadata level.
     """
 
@@ -56,6 +56,7 @@ class ControlPlane:
         log_dir: Path | None = None,
         progress: Callable[[str], None] | None = None,
         api_server_arguments: Sequence[str] = (),
+        feature_gates: Sequence[str] = (),
         audit_rules: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._scheduler = scheduler
@@ -63,7 +64,8 @@ class ControlPlane:
         self._kwok = kwok
         self._log_dir = log_dir
         self._progress = progress or (lambda _: None)
-        self._api_server_arguments = tuple(api_server_arguments)
+        self._feature_gates = components.feature_gates(feature_gates)
+        self._api_server_arguments = (*self._feature_gates, *api_server_arguments)
         self._audit_rules = tuple(audit_rules)
         self._store = Store()
         self._keep_logs = False
@@ -294,7 +296,7 @@ class ControlPlane:
         if self._controller_manager:
             manager = self._kubeconfigs.for_account("system:kube-controller-manager")
             makers["kube-controller-manager"] = lambda: components.controller_manager(
-                self._credentials, manager, *free_ports(1)
+                self._credentials, manager, *free_ports(1), extra=self._feature_gates
             )
         if self._kwok:
             kubelets = self._kubeconfigs.for_account("kwok")
@@ -307,7 +309,9 @@ class ControlPlane:
         kubeconfig = self._kubeconfigs.for_account("system:kube-scheduler")
         file = self.directory / f"{process_name}.yaml"
         file.write_text(yaml.safe_dump(components.scheduler_configuration(config, name, kubeconfig)), "utf-8")
-        return lambda: components.scheduler(file, self._credentials, kubeconfig, *free_ports(1))
+        return lambda: components.scheduler(
+            file, self._credentials, kubeconfig, *free_ports(1), extra=self._feature_gates
+        )
 
     def _wait_for_node(self, path: str) -> None:
         wait_for(f"{path} is ready", lambda: nodes.is_ready(self.api.get(path).expect()), _NODE_TIMEOUT_S)
