@@ -149,7 +149,7 @@ def _charging(found: manifests.Found, raw: Raw, queue: str, kinds: "Kinds") -> d
     from core.objects import raw as read
 
     result = dict(raw)
-    if found.kind == "PodGroup":
+    if (found.group, found.kind) == (names.VOLCANO_GROUPS, "PodGroup"):
         return {**result, "spec": {**read.mapping(raw, "spec"), "queue": queue}}
     row = kinds.get((found.group, found.kind))
     if row is not None and row.queue:

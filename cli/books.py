@@ -11,11 +11,13 @@ if TYPE_CHECKING:
 
 def of(state: "State", settings: "Settings") -> "Ledger":
     """A ledger that has taken in every object of the state."""
+    from core import names
     from core.queues.intake import put
     from core.queues.ledger import Ledger
 
     ledger = Ledger(settings)
     ledger.devices.serve(state.claims_served)
+    ledger.serve_groups(state.kubernetes_groups_served, names.KUBERNETES_GROUPS)
     for view in state.views():
         put(ledger, view)
     return ledger

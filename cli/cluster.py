@@ -159,6 +159,7 @@ def _state(reading: "Reading") -> "State":
     return replace(
         state.build(reading.objects, "cluster"),
         claims_served=reading.claims_served,
+        kubernetes_groups_served=reading.kubernetes_groups_served,
         pods_of=reading.pods_of,
         unled=reading.unled,
         unseen=frozenset(reading.forbidden),

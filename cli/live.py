@@ -40,6 +40,8 @@ class Reading:
     objects: list[Raw] = field(default_factory=list)
     claims_served: bool = True
     """Whether claims exist as a kind."""
+    kubernetes_groups_served: bool = True
+    """Whether PodGroups of Kubernetes itself do."""
     forbidden: dict[str, Forbidden] = field(default_factory=dict)
     """Kind -> why nothing of it could be listed."""
     narrowed: list[str] = field(default_factory=list)
@@ -106,6 +108,10 @@ async def _read(kubeconfig: Path | None, context: str | None, namespace: str | N
             (resources.RESOURCE_CLAIM_TEMPLATES, any_version),
         ):
             await reader.read(source, resource)
+        # Asked first, for who may not list what is not there is told that he may not.
+        reader.reading.kubernetes_groups_served = await client.serves(resources.KUBERNETES_PODGROUPS)
+        if reader.reading.kubernetes_groups_served:
+            await reader.read(client, resources.KUBERNETES_PODGROUPS)
         if not reader.reading.objects and reader.reading.forbidden:
             raise next(iter(reader.reading.forbidden.values()))
         # Without rights to the claims nobody knows that there are none.

@@ -79,4 +79,7 @@ def _context(state: "State", settings: "Settings") -> "Context":
     view = views.of(state, settings)
     inventory = None if NODE.kind in state.unseen else view.inventory
     serving = None if "DeviceClass" in state.unseen else view.serving
-    return Context(ClusterView(inventory=inventory, serving=serving), settings)
+    view = ClusterView(
+        inventory=inventory, serving=serving, kubernetes_groups_served=view.kubernetes_groups_served
+    )
+    return Context(view, settings)

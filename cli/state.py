@@ -47,6 +47,7 @@ class State:
     pods: tuple[Pod, ...] = ()
     queues: tuple[Queue, ...] = ()
     groups: tuple[Group, ...] = ()
+    kubernetes_groups: tuple[Group, ...] = ()
     jobs: tuple[Job, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     claims: tuple[Claim, ...] = ()
@@ -54,6 +55,8 @@ class State:
     device_classes: tuple[DeviceClass, ...] = ()
     claims_served: bool = True
     """Whether ResourceClaims exist as a kind. Of a file nobody can tell: there a claim that is not in it is missing."""
+    kubernetes_groups_served: bool = True
+    """The same of the PodGroups of Kubernetes itself."""
     pods_of: str = ""
     """The only namespace whose pods, groups, jobs and claims are known; empty where those of all are."""
     unled: str = ""
@@ -107,6 +110,7 @@ class State:
         return replace(
             _build(items),
             claims_served=self.claims_served,
+            kubernetes_groups_served=self.kubernetes_groups_served,
             pods_of=self.pods_of,
             warnings=self.warnings,
             read_at=self.read_at,

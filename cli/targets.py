@@ -136,7 +136,7 @@ def _names(pod: "Pod", kind: str) -> Iterator[str]:
     if kind == "Pod":
         yield pod.name
     elif kind == "PodGroup":
-        yield pod.group_name
+        yield from (pod.group_name, pod.scheduling_group)
     elif kind == "gang":
         yield pod.gang.name if pod.gang is not None else ""
     else:

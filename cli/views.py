@@ -26,6 +26,7 @@ def of(state: "State", settings: "Settings") -> "ClusterView":
         namespaces={namespace.name: namespace for namespace in state.namespaces},
         device_classes=classes,
         serving=classes,
+        kubernetes_groups_served=state.kubernetes_groups_served,
     )
 
 

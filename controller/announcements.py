@@ -15,7 +15,7 @@ from core.queues.entry import Entry
 from core.queues.rollouts import Rollouts
 from core.queues.shortfall import uncountable
 from kube.events import Past, Reference
-from kube.resources import NODES, PODGROUPS, PODS, QUEUES
+from kube.resources import KUBERNETES_PODGROUPS, NODES, PODGROUPS, PODS, QUEUES
 
 __all__ = ["GROWING_S", "MOMENT_S", "Announcements", "Recorder"]
 
@@ -235,7 +235,8 @@ def _saying(regarding: Reference, reason: str, message: str, action: str, news: 
 
 
 def _group_reference(group: Group) -> Reference:
-    return Reference.of(PODGROUPS, group.name, group.namespace, group.uid)
+    resource = KUBERNETES_PODGROUPS if group.kubernetes else PODGROUPS
+    return Reference.of(resource, group.name, group.namespace, group.uid)
 
 
 def _reference(pod: Pod) -> Reference:

@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any, Final
 
 from controller.readings import Readings
+from core import names
 from core.crossquota.book import GuestBook
 from core.crossquota.selector import keys
 from core.mgpu.booked import RecordBook
-from core.objects import Group, Pod, kinds, pod
+from core.objects import Group, Pod, group_key, kinds, pod
 from core.objects.kinds import Kind, V
 from core.queues import intake
 from core.queues.ledger import Ledger
@@ -40,11 +41,14 @@ class Caches:
         labels = keys(settings.cross_quota.label_selector)
         self.project_pod = partial(pod.project, labels_kept=labels)
         self._listing = Turns()
-        """Of the informers: nine of them, with a slice of each, would keep everybody else waiting for nine."""
+        """Of the informers: ten of them, with a slice of each, would keep everybody else waiting for ten."""
         self.pods = informer_of(client, kinds.POD, project=self.project_pod, turns=self._listing)
         self.nodes = self._followed(client, kinds.NODE)
         self.queues = self._followed(client, kinds.QUEUE)
         self.groups = self._followed(client, kinds.GROUP, ledger.serve_groups)
+        self.kubernetes_groups = self._followed(
+            client, kinds.KUBERNETES_GROUP, partial(ledger.serve_groups, of=names.KUBERNETES_GROUPS)
+        )
         self.jobs = self._followed(client, kinds.JOB)
         self.namespaces = self._followed(client, kinds.NAMESPACE)
         self.claims = self._followed(client, kinds.CLAIM, ledger.devices.serve)
@@ -116,9 +120,16 @@ class Caches:
             self._book_pod(found)
             self.notify()
 
+    def group(self, key: str) -> Group | None:
+        """The PodGroup of this key as the watch shows it."""
+        return self._groups_of(key).get(key)
+
     def found_group(self, key: str, found: Group | None) -> None:
         """Takes in a PodGroup that was read just now, None for one that does not exist, before the watch shows it."""
-        self.groups.correct(key, found)
+        self._groups_of(key).correct(group_key.object_key(key), found)
+
+    def _groups_of(self, key: str) -> Informer[Group]:
+        return self.kubernetes_groups if group_key.is_kubernetes(key) else self.groups
 
     async def look_up(self, expected: Pod, read: Callable[[Pod], Awaitable[Pod | None]]) -> Pod | None:
         """Reads a pod anew, and takes in what was found before the watch shows it; None for one that does not exist.
@@ -206,7 +217,8 @@ class Caches:
     def _informers(self) -> "Iterator[Informer[Any]]":
         if self._with_claims:
             yield from (self.device_classes, self.claims, self.templates)
-        yield from (self.namespaces, self.nodes, self.queues, self.groups, self.jobs, self.pods)
+        yield from (self.namespaces, self.nodes, self.queues, self.groups, self.kubernetes_groups, self.jobs)
+        yield self.pods
 
     def _put_pod(self, observed: Pod) -> None:
         if self._readings.admit(observed):

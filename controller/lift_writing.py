@@ -67,7 +67,8 @@ class LiftWriter:
             self._work, slots=SLOTS, per_lane=PER_NAMESPACE, lane=lambda key: key[0]
         )
         caches.pods.subscribe(self._pod_changed)
-        caches.groups.subscribe(self._group_changed)
+        for groups in (caches.groups, caches.kubernetes_groups):
+            groups.subscribe(self._group_changed)
 
     async def run(self, planner: Planner, term: Term) -> None:
         """Writes until cancelled. What is refused is told to `planner`."""

@@ -1,23 +1,25 @@
 """What is asked of the API server before the first member of a PodGroup is lifted by itself.
 
-Our view of PodGroups may be behind: one that was made anew, or whose minMember was raised, may seem to let its members go one by
+Our view of PodGroups may be behind: one that was made anew, or whose minimum was raised, may seem to let its members go one by
 one, and a lift cannot be taken back. So what such a lift rests on is read once. Gangs that are lifted together, and members
 that follow others, need no such question.
 """
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from controller.caches import Caches
 from core import names
-from core.objects import Group, group
+from core.objects import Group, Pod, group_key, kinds
+from core.objects.kinds import Kind
 from core.plan.begun import others_are_in
 from core.plan.decision import Lift
 from kube import errors
 from kube.calls import LiftClient
 from kube.informer import GARBAGE
-from kube.resources import PODGROUPS
+from kube.resources import KUBERNETES_PODGROUPS, PODGROUPS, Resource
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,8 +32,17 @@ SURE_S: Final = 2.0
 ABSENT_S: Final = 60.0
 """So long it is believed that there are no PodGroups at all."""
 
-ARE_SERVED: Final = ""
-"""The question whether there are PodGroups at all. Any other one is the `namespace/name` of a PodGroup."""
+
+class _Groups(NamedTuple):
+    resource: Resource
+    kind: Kind[Group]
+
+
+_ALL: Final[Mapping[str, _Groups]] = {
+    names.VOLCANO_GROUPS: _Groups(PODGROUPS, kinds.GROUP),
+    names.KUBERNETES_GROUPS: _Groups(KUBERNETES_PODGROUPS, kinds.KUBERNETES_GROUP),
+}
+"""The PodGroups of each API group, which by itself is the question whether there are any. Any other one is the key of a PodGroup."""
 
 _Terms = tuple[object, ...]
 
@@ -44,22 +55,26 @@ class LoneLifts:
         self._caches = caches
         self._sure: dict[str, tuple[float, _Terms]] = {}
         """What was found as it was known, or has members that are in, and until when that counts; in the order of that time."""
-        self._absent_until = float("-inf")
+        self._absent_until: dict[str, float] = {}
 
     def question(self, lift: Lift) -> str | None:
         """What has to be asked before this lift is written; None where nothing has. Only within a running event loop."""
         if names.GANG_ANNOTATION in lift.records:
             return None
-        pod, ledger, now = lift.pod, self._caches.ledger, asyncio.get_running_loop().time()
+        pod, ledger = lift.pod, self._caches.ledger
         if not (pod.asks or ledger.devices.wanted(pod)):
             return None
-        if not pod.group_name:
-            by_groups = pod.scheduler_name in ledger.settings.volcano.scheduler_names
-            return (
-                ARE_SERVED if by_groups and not ledger.groups_served and now >= self._absent_until else None
-            )
-        key = f"{pod.namespace}/{pod.group_name}"
-        known = _terms(self._caches.groups.get(key))
+        by_groups = pod.scheduler_name in ledger.settings.volcano.scheduler_names
+        if by_groups and not pod.group_name and self._may_be_served(names.VOLCANO_GROUPS):
+            return names.VOLCANO_GROUPS
+        return next(filter(None, (self._about(key, pod) for key in pod.pod_groups)), None)
+
+    def _about(self, key: str, pod: Pod) -> str | None:
+        """What has to be asked of a PodGroup that a pod names."""
+        ledger, now = self._caches.ledger, asyncio.get_running_loop().time()
+        if group_key.is_kubernetes(key) and names.KUBERNETES_GROUPS not in ledger.groups_served:
+            return names.KUBERNETES_GROUPS if self._may_be_served(names.KUBERNETES_GROUPS) else None
+        known = _terms(self._caches.group(key))
         until, terms = self._sure.get(key, (now, ()))
         if now < until and terms == known:
             return None
@@ -68,14 +83,20 @@ class LoneLifts:
         self._note(key, known)
         return None
 
+    def _may_be_served(self, api_group: str) -> bool:
+        """Whether it is not known that there are such PodGroups, nor was it found out lately that there are none."""
+        if api_group in self._caches.ledger.groups_served:
+            return False
+        return asyncio.get_running_loop().time() >= self._absent_until.get(api_group, float("-inf"))
+
     async def ask(self, question: str) -> None:
         """Asks; what is different from what was known is known then, to whoever decides. Raises KubeError without an answer."""
-        if question == ARE_SERVED:
-            await self._ask_for_any()
+        if question in _ALL:
+            await self._ask_for_any(question)
             return
-        before = _terms(self._caches.groups.get(question))
+        before = _terms(self._caches.group(question))
         found = await self._read(question)
-        if _terms(self._caches.groups.get(question)) != before:
+        if _terms(self._caches.group(question)) != before:
             return  # The watch has come further meanwhile.
         if _terms(found) == before:
             self._note(question, before)
@@ -83,28 +104,31 @@ class LoneLifts:
             _LOG.info("PodGroup is not what it was known to be", extra={"group": question})
             self._caches.found_group(question, found)
 
-    async def _ask_for_any(self) -> None:
-        served = await self._client.serves(PODGROUPS, timeout_s=ANSWER_S)
+    async def _ask_for_any(self, api_group: str) -> None:
+        served = await self._client.serves(_ALL[api_group].resource, timeout_s=ANSWER_S)
         if served:
-            self._caches.ledger.serve_groups(True)
+            self._caches.ledger.serve_groups(True, api_group)
             self._caches.notify()
         else:
-            self._absent_until = asyncio.get_running_loop().time() + ABSENT_S
+            self._absent_until[api_group] = asyncio.get_running_loop().time() + ABSENT_S
 
     async def _read(self, key: str) -> Group | None:
         """A PodGroup as it is now, None where there is none, or none that can be read."""
-        namespace, _, name = key.partition("/")
+        resource, kind = _ALL[
+            names.KUBERNETES_GROUPS if group_key.is_kubernetes(key) else names.VOLCANO_GROUPS
+        ]
+        namespace, _, name = group_key.object_key(key).partition("/")
         try:
-            raw = await self._client.get(PODGROUPS, name, namespace, timeout_s=ANSWER_S)
+            raw = await self._client.get(resource, name, namespace, timeout_s=ANSWER_S)
         except errors.NotFound as error:
-            if await self._client.serves(PODGROUPS, timeout_s=ANSWER_S):
+            if await self._client.serves(resource, timeout_s=ANSWER_S):
                 return None
             # A server or a proxy that starts up answers so as well. That there are none any more is found by listing them.
             raise errors.ServerError(
                 503, "ServiceUnavailable", f"PodGroups are not served at present: {error}"
             ) from error
         try:
-            return group.project(raw)
+            return kind.project(raw)
         except GARBAGE:
             return None
 

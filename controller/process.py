@@ -38,7 +38,7 @@ from controller.trust import Trust
 from controller.usage_following import UsageFollower
 from controller.usage_keeping import UsageKeeper
 from controller.usage_series import UsageSeries
-from core.objects import Group, Node, Pod, Queue
+from core.objects import Group, Node, Pod, Queue, group_key
 from core.page.view import prepare
 from core.queues.rollouts import Rollouts
 from core.settings import Settings
@@ -52,6 +52,7 @@ from kube.health import condition
 from kube.intake import FOR_SCHEDULERS, IN_FLIGHT, Intake
 from kube.lease import Term
 from kube.process import Frame
+from kube.resources import KUBERNETES_PODGROUPS
 from kube.serving import application
 from kube.tls import ServingCertificate
 
@@ -212,7 +213,10 @@ def _exists(caches: Caches, regarding: Reference) -> bool:
         case "Pod":
             found = caches.pods.get(key)
         case "PodGroup":
-            found = caches.groups.get(key)
+            of_kubernetes = regarding.api_version == KUBERNETES_PODGROUPS.api_version
+            found = caches.group(
+                group_key.kubernetes(regarding.namespace, regarding.name) if of_kubernetes else key
+            )
         case "Queue":
             found = caches.queues.get(key)
         case "Node":
@@ -239,8 +243,9 @@ def _forget_what_goes(
     caches.pods.subscribe(announcements.pod_changed)
     caches.groups.subscribe(gone)
     caches.groups.subscribe(notes.group_changed)
+    caches.kubernetes_groups.subscribe(gone)
     caches.queues.subscribe(gone)
-    for informer in (caches.pods, caches.groups, caches.queues, caches.nodes):
+    for informer in (caches.pods, caches.groups, caches.kubernetes_groups, caches.queues, caches.nodes):
         informer.subscribe(unrecorded)
 
 

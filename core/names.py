@@ -12,7 +12,8 @@ CHARGED_QUEUE_ANNOTATION: Final = "cardquota.io/queue"
 GANG_ANNOTATION: Final = "cardquota.io/gang"
 """How many members of a gang were let in together, those before them counted: it is unfinished as long as fewer are in."""
 GANG_OF_ANNOTATION: Final = "cardquota.io/gang-of"
-"""To which gang without a PodGroup a pod belonged when it was let in, by `Gang.key`: its labels and owners may change after that."""
+"""To which gang without a PodGroup, or PodGroup of Kubernetes itself, a pod belonged when it was let in, by its key: labels, owners
+and the PodGroup of Volcano that it names may change after that."""
 CLAIMS_ANNOTATION: Final = "cardquota.io/claims"
 """What was counted for the claims of a pod when it was let in, and their UIDs: others under their names were not."""
 NODE_ANNOTATION: Final = "cardquota.io/node"
@@ -61,6 +62,8 @@ MIG_RESOURCE_PREFIX: Final = "nvidia.com/mig-"
 MPS_REPLICAS_LABEL: Final = "nvidia.com/gpu.replicas"
 
 # Queues and groups, as Volcano writes them.
+VOLCANO_GROUPS: Final = "scheduling.volcano.sh"
+"""The API group of its PodGroups."""
 QUEUE_NAME_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
 JOB_QUEUE_ANNOTATION: Final = "volcano.sh/queue-name"
 GROUP_NAME_ANNOTATION: Final = "scheduling.k8s.io/group-name"
@@ -91,6 +94,8 @@ CROSSQUOTA_STRATEGY_ANNOTATION: Final = CROSSQUOTA_PREFIX + "scoring-strategy"
 """On pods."""
 
 # Kubernetes.
+KUBERNETES_GROUPS: Final = "scheduling.k8s.io"
+"""The API group of its own PodGroups."""
 DEVICE_CLASS_RESOURCE_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """With the name of a DeviceClass after it: the resource that stands for one device of the class."""
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"

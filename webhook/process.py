@@ -9,6 +9,8 @@ from kube.certificates import FollowedPair, follow_secret
 from kube.client import Client
 from kube.health import condition
 from kube.process import Frame, ProcessOptions
+from kube.resources import KUBERNETES_PODGROUPS
+from kube.served import Served
 from kube.tls import ServingCertificate
 from webhook.app import make_app
 from webhook.views import LiveViews
@@ -21,10 +23,9 @@ def run(settings: Settings, options: ProcessOptions) -> int:
 
 async def _serve(settings: Settings, options: ProcessOptions, stop: asyncio.Event) -> int:
     async with await Client.connect(options.kubeconfig) as client:
-        serving, views = (
-            ServingCertificate(required_ca=settings.webhook.required_ca),
-            LiveViews(client, settings),
-        )
+        serving = ServingCertificate(required_ca=settings.webhook.required_ca)
+        groups = Served(client, KUBERNETES_PODGROUPS)
+        views = LiveViews(client, settings, groups_served=lambda: groups.served)
         secret = follow_secret(client, options.namespace, options.cert_secret)
         frame = Frame(options, serving, FollowedPair(secret, [serving]))
         if settings.cards.pods_without_card_name in ("deny", "infer"):
@@ -32,7 +33,8 @@ async def _serve(settings: Settings, options: ProcessOptions, stop: asyncio.Even
             frame.health.require_ready("nodes", condition(views.sees_nodes, "the nodes are not listed yet"))
         app = make_app(settings, views.current, frozenset({options.controller_account} - {""}))
         async with frame.listening(app, "admission"):
-            await runtime.run_until(stop, frame.run, *views.runnables, partial(_settle, views))
+            runnables = (*views.runnables, groups.run)
+            await runtime.run_until(stop, frame.run, *runnables, partial(_settle, views))
     return 0
 
 

@@ -18,11 +18,18 @@ class LiveViews:
     """Follows nodes, queues, namespaces and, with the feature on, DeviceClasses. A part that is not listed completely is None.
 
     The CRD of queues may be missing; that counts as no queues. An API server without DeviceClasses says nothing about them.
+    `groups_served` says whether there are PodGroups of Kubernetes itself; of those no more is looked at.
     """
 
     def __init__(
-        self, client: ListWatch, settings: Settings, *, informer_metrics: metrics.Metrics = metrics.DEFAULT
+        self,
+        client: ListWatch,
+        settings: Settings,
+        *,
+        groups_served: Callable[[], bool | None] = lambda: None,
+        informer_metrics: metrics.Metrics = metrics.DEFAULT,
     ) -> None:
+        self._groups_served = groups_served
         self._inventory = Inventory.of(settings)
         self._device_classes = DeviceClasses()
         self._classes_served = False
@@ -61,6 +68,7 @@ class LiveViews:
             namespaces=self._namespaces.views if self._namespaces.synced else None,
             device_classes=self._device_classes if self._classes.synced and self._classes_served else None,
             serving=self._device_classes if self._classes.synced else None,
+            kubernetes_groups_served=self._groups_served(),
         )
 
     def _on_classes_found(self, served: bool) -> None:

@@ -31,17 +31,27 @@ def judge(draft: Draft, context: Context, found: Findings) -> None:
 
 
 def judge_scheduling_group(draft: Draft, context: Context, found: Findings) -> None:
-    """A hint for pods that name Kubernetes' own PodGroup and nothing else: they are let in one by one, and it starts them together."""
-    elsewhere = names.GROUP_NAME_ANNOTATION in draft.texts or draft.job is not None
-    if elsewhere or all(key in draft.texts for key in names.GANG_KEYS):
-        return
+    """A hint for pods that name Kubernetes' own PodGroup where it does not say who is let in together: their scheduler goes by it."""
     held = context.settings.features.gates and draft.scheduler in context.settings.scheduler_names
-    if held and asks_ours(draft, context):
-        text = (
-            "is not read: quota is given to these pods one by one, so some may hold it while others wait; give their template "
-            f"{' and '.join(names.GANG_KEYS)} as well, with the minCount of the PodGroup"
-        )
-        found.hints.append(Hint(reasons.GANG_UNREAD, f"{draft.prefix}spec.schedulingGroup", text))
+    why = _unread_scheduling_group(draft, context) if held and asks_ours(draft, context) else ""
+    if why:
+        found.hints.append(Hint(reasons.GANG_UNREAD, f"{draft.prefix}spec.schedulingGroup", why))
+
+
+def _unread_scheduling_group(draft: Draft, context: Context) -> str:
+    group = draft.texts.get(names.GROUP_NAME_ANNOTATION)
+    if draft.job is not None:
+        return "is not read: the PodGroup of a Volcano Job says who starts together; leave it out"
+    if group:
+        return f"is not read beside {names.GROUP_NAME_ANNOTATION}: PodGroup {group} says who starts together; leave one of them out"
+    if context.view.kubernetes_groups_served is not False or all(
+        key in draft.texts for key in names.GANG_KEYS
+    ):
+        return ""
+    return (
+        f"is not read, for no version of its PodGroups that is read here is served: so each pod gets its quota by itself; "
+        f"give their template {' and '.join(names.GANG_KEYS)} as well, with the minCount of the PodGroup"
+    )
 
 
 def _unread(draft: Draft, context: Context, said: dict[str, str]) -> str:

@@ -25,6 +25,8 @@ class ClusterView:
     device_classes: Container[str] | None = None
     serving: DeviceClasses | None = None
     """Not None either where the API server knows no DeviceClasses: then none serves anything."""
+    kubernetes_groups_served: bool | None = None
+    """Whether there are PodGroups of Kubernetes itself to be read; None while nobody knows."""
 
 
 NOTHING_LISTED: Final = ClusterView()

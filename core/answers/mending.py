@@ -10,7 +10,7 @@ from core.answers.remedy import Case, Found, Step
 from core.answers.words import counted, listed
 from core.cards.expression import is_excessive, split
 from core.cards.spelling import nearest
-from core.objects import Group, Pod, Queue, group, queue
+from core.objects import Group, Pod, Queue, group, group_key, queue
 from core.queues.access import problem_of
 from core.queues.attribution import Source
 from core.queues.ledger import Ledger
@@ -160,10 +160,10 @@ def mend_group(case: Case) -> Found | None:
     entry, ledger = case.obstacle, case.whatif.ledger
     pod = entry.pod
     there = ledger.group_of(pod)
-    missing = pod.group_name and ledger.pod_group_of(pod) is None
-    if case.hold.why.code == reasons.POD_GROUP_NOT_FOUND and missing:
-        made = _new_group(pod, entry.queue)
-        step = Step("group", f"create PodGroup {made.key}", object=f"PodGroup {made.key}")
+    missing = next(filter(ledger.lacks_group, pod.pod_groups), None)
+    if case.hold.why.code == reasons.POD_GROUP_NOT_FOUND and missing is not None:
+        made = _new_group(pod, missing, entry.queue)
+        step = Step("group", f"create {made.title}", object=made.title)
     elif case.hold.why.code == reasons.GANG_INCOMPLETE and there is not None:
         with case.whatif.made(case.change):
             progress = ledger.groups.progress(there)
@@ -192,6 +192,9 @@ def _smaller(there: Group, enough: int, lacking: int, *, without_tasks: bool) ->
     if not there.stored:
         size = f"{names.GANG_SIZE_ANNOTATION} {enough} instead of {there.min_member}"
         return f"{size} in the pod template of {there.title}{lacks}; its pods have to be made anew for that"
+    if there.kubernetes:
+        size = f"{there.minimum_field} {enough} instead of {there.min_member}"
+        return f"{size} in {there.title}{lacks}; it has to be made anew for that"
     parts = [f"minMember {enough} instead of {there.min_member}"] if enough != there.min_member else []
     parts += ["no minTaskMember"] if without_tasks else []
     return f"{' and '.join(parts)} in {there.title}{lacks}"
@@ -204,8 +207,11 @@ def _may_start(ledger: Ledger, pod: Pod) -> bool:
     )
 
 
-def _new_group(pod: Pod, queue_name: str) -> Group:
-    metadata = {"namespace": pod.namespace, "name": pod.group_name, "uid": f"group/{pod.key}"}
+def _new_group(pod: Pod, key: str, queue_name: str) -> Group:
+    name = group_key.object_key(key).partition("/")[2]
+    metadata = {"namespace": pod.namespace, "name": name, "uid": f"group/{pod.key}"}
+    if group_key.is_kubernetes(key):
+        return group.project_kubernetes({"metadata": metadata})
     return group.project({"metadata": metadata, "spec": {"queue": queue_name, "minMember": 1}})
 
 

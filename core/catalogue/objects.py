@@ -138,7 +138,7 @@ ROWS: Final = (
     ),
     Reason(
         reasons.GANG_UNREAD,
-        "an annotation that names a gang, or its size, is read by nobody: the other one is missing, a PodGroup says who starts together, or the pod is not held; or the gang stands in spec.schedulingGroup alone",
+        "an annotation that names a gang, or its size, is read by nobody: the other one is missing, a PodGroup says who starts together, or the pod is not held; or the gang stands in spec.schedulingGroup, which does not count there",
         "give both cardquota.io/gang-name and cardquota.io/gang-size to pods that ask for cards, or leave both out where there is a PodGroup",
     ),
     Reason(

@@ -57,13 +57,13 @@ ROWS: Final = (
     ),
     Reason(
         reasons.GANG_MALFORMED,
-        "the annotations that name the gang of the pod, and its size, cannot be read, or its size is below the minMember "
-        "of the PodGroup that Volcano made for it",
+        "the annotations that name the gang of the pod, and its size, cannot be read, or its size is below the minimum "
+        "of the PodGroup by which its scheduler goes",
         "mend cardquota.io/gang-name and cardquota.io/gang-size in the pod template, and make the pods anew",
     ),
     Reason(
         reasons.GANG_INCOMPLETE,
-        "fewer members than minMember, or the size of the gang, exist",
+        "fewer members than minMember or minCount, or the size of the gang, exist",
         "wait for the missing pods, lower minMember, or make the pods anew with a smaller cardquota.io/gang-size",
     ),
     Reason(

@@ -47,6 +47,7 @@ def gang_of(
 
     Pods of one name are one gang only under one controlling owner, or with one group label: replicas of a set do not merge.
     Volcano's controllers make a PodGroup for each owner, or pod, that has none; that one names the queue, and no more.
+    A PodGroup of Kubernetes beside the annotations has its pods scheduled together, and no more.
     Of a pod that was `let_in` it is the gang on record and no other, whatever became of its labels, its owners and its PodGroup:
     whoever may change those would take members from a gang or a PodGroup, and an unfinished one comes before others. Of a pod
     that was not, nobody has put anything on record.
@@ -62,7 +63,7 @@ def gang_of(
         if not key.startswith(whose):
             return None
     else:
-        if not _for_its_queue_alone(
+        if not for_its_queue_alone(
             annotations.get(names.GROUP_NAME_ANNOTATION, ""), metadata.get("uid"), owner
         ):
             return None
@@ -76,7 +77,7 @@ def gang_of(
     return Gang(key, name, 0 if problem else int(size), None if label else owner, problem)
 
 
-def _for_its_queue_alone(group: str, uid: object, owner: Owner | None) -> bool:
+def for_its_queue_alone(group: str, uid: object, owner: Owner | None) -> bool:
     """Whether a PodGroup, if there is any, is one that Volcano's controllers make for a pod or an owner that has none."""
     return group in ("", f"podgroup-{uid}", f"podgroup-{owner.uid}" if owner is not None else "")
 

@@ -1,10 +1,11 @@
-"""Pods that start together: the Volcano PodGroup, with the queue they charge, and gangs that only their members know of."""
+"""Pods that start together: PodGroups of Volcano, with the queue they charge, and of Kubernetes, and gangs that only members know of."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from core import names
+from core.objects import group_key
 from core.objects import raw as read
 from core.objects.gang import NO_SCOPE, Gang
 from core.objects.owner import Owner, controlling_owner
@@ -14,7 +15,7 @@ from core.objects.owner import Owner, controlling_owner
 class Group:
     """A PodGroup, or a gang by the annotations of its members.
 
-    `min_resources` in thousandths, None when the object does not set them.
+    `min_resources` in thousandths, None when the object does not set them. `queue` is empty where each member names its own.
     """
 
     namespace: str
@@ -30,13 +31,17 @@ class Group:
     phase: str
     gang: str = ""
     """The key of a gang without PodGroup; empty of a PodGroup."""
+    kubernetes: bool = False
+    """Whether it is a PodGroup of Kubernetes itself and not of Volcano."""
     sizes: tuple[int, int] | None = None
     """Where members of a gang disagree about its size, the smallest and the largest that they say; the largest counts."""
 
     @property
     def key(self) -> str:
-        """`namespace/name` of a PodGroup, and the key of a gang."""
-        return self.gang or f"{self.namespace}/{self.name}"
+        """`namespace/name` of a PodGroup of Volcano, and what tells another one or a gang apart from all of those."""
+        return self.gang or (group_key.kubernetes if self.kubernetes else group_key.volcano)(
+            self.namespace, self.name
+        )
 
     @property
     def unowned_gang(self) -> bool:
@@ -51,7 +56,20 @@ class Group:
     @property
     def title(self) -> str:
         """What people call it."""
-        return f"{'gang' if self.gang else 'PodGroup'} {self.namespace}/{self.name}"
+        if self.gang:
+            return f"gang {self.namespace}/{self.name}"
+        return pod_group_title(self.key)
+
+    @property
+    def minimum_field(self) -> str:
+        """What the field of the object is called that says how many members start together."""
+        return "minCount" if self.kubernetes else "minMember"
+
+
+def pod_group_title(key: str) -> str:
+    """What people call the PodGroup of this key."""
+    of = f" of {names.KUBERNETES_GROUPS}" if group_key.is_kubernetes(key) else ""
+    return f"PodGroup {group_key.object_key(key)}{of}"
 
 
 def annotated(namespace: str, member: Gang, sizes: tuple[int, int], created: int) -> Group:
@@ -92,4 +110,26 @@ def project(raw: Mapping[str, Any]) -> Group:
         min_resources=read.resources(spec, "minResources") if "minResources" in spec else None,
         card_request=read.texts(metadata, "annotations").get(names.CARD_REQUEST_ANNOTATION, ""),
         phase=read.text(read.mapping(raw, "status"), "phase"),
+    )
+
+
+def project_kubernetes(raw: Mapping[str, Any]) -> Group:
+    """The view of a scheduling.k8s.io/v1alpha2 PodGroup: who starts together. It names no queue, so each pod charges its own.
+
+    With any other policy than `gang` each of its pods starts alone.
+    """
+    metadata = read.mapping(raw, "metadata")
+    return Group(
+        namespace=read.text(metadata, "namespace") or "default",
+        name=read.text(metadata, "name"),
+        uid=read.text(metadata, "uid"),
+        created=read.timestamp(metadata.get("creationTimestamp")),
+        owner=controlling_owner(metadata),
+        queue="",
+        min_member=max(1, read.integer(read.mapping(raw, "spec", "schedulingPolicy", "gang"), "minCount")),
+        min_task_member={},
+        min_resources=None,
+        card_request="",
+        phase="",
+        kubernetes=True,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
+from core import names
 from core.objects import (
     Claim,
     ClaimTemplate,
@@ -56,7 +57,7 @@ class Kind(Generic[V]):
         return attrgetter("key" if self.namespaced else "name")
 
 
-_VOLCANO: Final = "scheduling.volcano.sh"
+_VOLCANO: Final = names.VOLCANO_GROUPS
 _DEVICES: Final = "resource.k8s.io"
 _DEVICE_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 
@@ -67,6 +68,16 @@ NAMESPACE: Final = Kind(
 QUEUE: Final = Kind(_VOLCANO, ("v1beta1",), "queues", "Queue", "queues", Queue, queue.project)
 GROUP: Final = Kind(
     _VOLCANO, ("v1beta1",), "podgroups", "PodGroup", "groups", Group, group.project, namespaced=True
+)
+KUBERNETES_GROUP: Final = Kind(
+    names.KUBERNETES_GROUPS,
+    ("v1alpha2",),
+    "podgroups",
+    "PodGroup",
+    "kubernetes_groups",
+    Group,
+    group.project_kubernetes,
+    namespaced=True,
 )
 JOB: Final = Kind("batch.volcano.sh", ("v1alpha1",), "jobs", "Job", "jobs", Job, job.project, namespaced=True)
 DEVICE_CLASS: Final = Kind(
@@ -105,6 +116,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     NAMESPACE,
     QUEUE,
     GROUP,
+    KUBERNETES_GROUP,
     JOB,
     DEVICE_CLASS,
     CLAIM,

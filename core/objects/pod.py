@@ -10,8 +10,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from core import names, quantity
+from core.objects import group_key as group_keys
 from core.objects import raw as read
-from core.objects.gang import Gang, gang_of
+from core.objects.gang import Gang, for_its_queue_alone, gang_of
+from core.objects.group import pod_group_title
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
 from core.objects.owner import Owner, controlling_owner, without_hash
 from core.objects.pod_claims import claims_of, generated_claims, implicit_claims
@@ -154,23 +156,46 @@ class Pod:
 
     @property
     def group_name(self) -> str:
-        """The name of the pod's PodGroup; empty when there is none."""
+        """The name of the pod's PodGroup of Volcano; empty when there is none."""
         return self.annotations.get(names.GROUP_NAME_ANNOTATION, "")
 
     @property
     def group_key(self) -> str:
-        """Those with whom the pod starts: the key of its gang, or `namespace/name` of its PodGroup; empty when it starts alone."""
+        """Those with whom the pod starts: the key of its gang or its PodGroup; empty when it starts alone."""
         if self.gang is not None:
             return "" if self.gang.problem else self.gang.key
+        if self.scheduling_group and self._in_scheduling_group:
+            return group_keys.kubernetes(self.namespace, self.scheduling_group)
         name = self.group_name
-        return f"{self.namespace}/{name}" if name else ""
+        return group_keys.volcano(self.namespace, name) if name else ""
 
     @property
     def group_title(self) -> str:
         """What people call that."""
         if self.gang is not None:
             return f"gang {self.namespace}/{self.gang.name}"
-        return f"PodGroup {self.namespace}/{self.group_name}"
+        return pod_group_title(self.group_key)
+
+    @property
+    def pod_groups(self) -> tuple[str, ...]:
+        """The keys of the PodGroups that it names and that count: for whom it starts with, for its queue, or for its scheduler."""
+        volcano = (group_keys.volcano(self.namespace, self.group_name),) if self.group_name else ()
+        if self.scheduling_group and (self.gang is not None or self._in_scheduling_group):
+            return *volcano, group_keys.kubernetes(self.namespace, self.scheduling_group)
+        return volcano
+
+    @property
+    def _in_scheduling_group(self) -> bool:
+        """Whether it starts with its PodGroup of Kubernetes, and with no gang: not where somebody names one of Volcano's.
+
+        Of a pod that was let in that is on record. Of those that earlier versions let in it is not.
+        """
+        if not self.let_in:
+            return for_its_queue_alone(self.group_name, self.uid, self.owner)
+        recorded = self.annotations.get(names.GANG_OF_ANNOTATION)
+        if recorded is None:
+            return not self.group_name
+        return recorded == group_keys.kubernetes(self.namespace, self.scheduling_group)
 
     @property
     def asks(self) -> bool:

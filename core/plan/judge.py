@@ -10,6 +10,7 @@ from core.cards.hundredths import recorded_share, render_share
 from core.cards.spelling import suggestion
 from core.mgpu.affinity import node_requirement
 from core.objects import Gang, Pod
+from core.objects.group import pod_group_title
 from core.plan.choice import Choice
 from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
@@ -112,10 +113,9 @@ class Judge:
         """Why a gang would not start, let in whole: nobody can tell who it is, or its scheduler goes by a PodGroup that has it larger."""
         if gang.problem:
             return gang_malformed(entry.queue, gang.problem)
-        group = self._ledger.pod_group_of(entry.pod)
-        if group is None or group.min_member <= gang.size:
-            return None
-        return gang_too_small(entry.queue, group, gang.size)
+        groups = (self._ledger.group(key) for key in entry.pod.pod_groups)
+        larger = (group for group in groups if group is not None and group.min_member > gang.size)
+        return next((gang_too_small(entry.queue, group, gang.size) for group in larger), None)
 
     def _broken(self, entry: Entry) -> Refusal | None:
         """Why nobody knows which limits hold for the cards and shares of the pod; None when that is known, or it has none."""
@@ -131,11 +131,15 @@ class Judge:
     def _apart(self, pod: Pod, queue: str) -> Hold | None:
         """Why it is not known yet to which group the pod belongs, and with it to which queue; None when it is."""
         ledger = self._ledger
-        if pod.group_name:
-            if ledger.pod_group_of(pod) is not None:
-                return None
-            text = f"PodGroup {pod.namespace}/{pod.group_name} is not there; the pod waits for it"
-        elif ledger.groups_served and pod.scheduler_name in ledger.settings.volcano.scheduler_names:
+        missing = next(filter(ledger.lacks_group, pod.pod_groups), None)
+        if missing is not None:
+            text = f"{pod_group_title(missing)} is not there; the pod waits for it"
+        elif pod.group_name:
+            return None
+        elif (
+            names.VOLCANO_GROUPS in ledger.groups_served
+            and pod.scheduler_name in ledger.settings.volcano.scheduler_names
+        ):
             text = (
                 f"scheduler {pod.scheduler_name} starts pods by their PodGroup, and this one names none yet"
             )

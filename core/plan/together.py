@@ -148,12 +148,12 @@ class Gangs:
         return [*held, *all_held]
 
     def _at_odds(self, unit: Unit, group: Group) -> str:
-        """What the members of a gang without PodGroup disagree about: only a PodGroup says the same for all of them."""
+        """What members disagree about who name the size of their gang, or their queue, each by himself."""
         text = ""
         if group.sizes:
             least, most = group.sizes
             text += f"; its members say {names.GANG_SIZE_ANNOTATION} {least} to {most}, of which the largest counts"
-        others = sorted(set(self._ledger.queues_with(group.key)) - {unit.queue}) if not group.stored else []
+        others = sorted(set(self._ledger.queues_with(group.key)) - {unit.queue}) if not group.queue else []
         if others:
             named = ", ".join(f"<{queue}>" for queue in others[:_TOLD])
             text += f"; others of it wait in queue {named}, and one queue has to let in all of them"

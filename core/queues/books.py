@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from core import names
 from core.hierarchy import QueueTree
-from core.objects import Group, Pod, Queue
+from core.objects import Group, Pod, Queue, group_key
 from core.queues.access_book import AccessBook
 from core.queues.account import NOTHING, Sums
 from core.queues.attribution import Attribution, Source
@@ -48,8 +49,8 @@ class Books:
         self.inventory = self._premises.inventory
         self.occupants = self._premises.occupants
         self.groups = GroupBook(self.stages)
-        self.groups_served = False
-        """Whether PodGroups can be made here: then a scheduler that goes by them names one on each pod, sooner or later."""
+        self.groups_served: set[str] = set()
+        """The API groups of which PodGroups can be made here: who goes by those of one names it on each pod, sooner or later."""
         self.changes = 0
         self.touched = Journal[str]()
         """The pods that came, changed or went, and of which something was assumed or taken back, by UID; but not let in."""
@@ -175,11 +176,17 @@ class Books:
         return self._sources.group_of(pod)
 
     def pod_group_of(self, pod: Pod) -> Group | None:
-        """The PodGroup that a pod names, None while it does not exist."""
+        """The PodGroup of Volcano that a pod names, None while it does not exist."""
         return self._sources.pod_group_of(pod)
 
+    def lacks_group(self, key: str) -> bool:
+        """Whether a PodGroup that pods name is missing. None of Kubernetes is where the API server has no such kind to read."""
+        if self._sources.group(key) is not None:
+            return False
+        return not group_key.is_kubernetes(key) or names.KUBERNETES_GROUPS in self.groups_served
+
     def group(self, key: str) -> Group | None:
-        """The PodGroup `namespace/name`, or the gang of this key; None while it does not exist."""
+        """The PodGroup, or the gang, of this key; None while it does not exist."""
         return self._sources.group(key)
 
     def as_stored(self, uid: str) -> Pod | None:

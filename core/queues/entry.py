@@ -112,8 +112,9 @@ def _wish(pod: Pod, demand: Demand, *, allowed: bool) -> Hashable:
     card = (asked.expression, asked.milli) if asked is not None else None
     weight = demand.cpu_memory
     # Its PodGroup may be missing, and of Volcano's scheduler's pods the name of it; of its gang the size may be none.
-    grouped = pod.group_name or pod.gang is not None
-    group: Hashable = (pod.namespace, pod.group_name, pod.gang) if grouped else pod.scheduler_name
+    group: Hashable = pod.scheduler_name
+    if pod.group_name or pod.scheduling_group or pod.gang is not None:
+        group = pod.namespace, pod.group_name, pod.scheduling_group, pod.group_key, pod.gang
     if demand.mgpu is not None:
         # Those of its task that are on their way decide where it may be led.
         group = group, pod.task

@@ -30,7 +30,7 @@ _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability
 
 
 _BESIDE = 100
-"""Pods of an owner whose queue is looked at again when the PodGroup changes that was made for it."""
+"""Pods whose queue is looked at again when a PodGroup changes that they name beside a gang of their own."""
 
 
 class Ledger(Books):
@@ -217,12 +217,14 @@ class Ledger(Books):
     def put_group(self, group: Group) -> None:
         """Takes in a PodGroup; its pods may charge another queue now, and fewer of them may be enough."""
         self.changes += 1
+        if group.kubernetes:
+            self.serve_groups(True, names.KUBERNETES_GROUPS)
         old = self._sources.group(group.key)
         self.groups.put_group(group)
         self._backlog.put(self._sources.put_group(group))
         self._group_changed(group.key)
         if old is None or old.min_member != group.min_member:
-            # Gangs that the pods of its owner name themselves may start with it, or wait for it; they are of one queue.
+            # Gangs that such pods name themselves may start with it, or wait for it; they are of one queue.
             beside = (self.entry(uid) for uid in islice(self._sources.beside(group.key), _BESIDE))
             self.wakeups.help(*{entry.queue for entry in beside if entry is not None})
 
@@ -233,11 +235,14 @@ class Ledger(Books):
         self._backlog.put(self._sources.drop_group(key))
         self._group_changed(key)
 
-    def serve_groups(self, served: bool) -> None:
-        """Takes in whether there are PodGroups at all. That there are none is not believed any more once there were."""
-        if served and not self.groups_served:
+    def serve_groups(self, served: bool, of: str = names.VOLCANO_GROUPS) -> None:
+        """Takes in whether there are PodGroups of an API group at all.
+
+        That there are none is not believed any more once there were.
+        """
+        if served and of not in self.groups_served:
             self.changes += 1
-            self.groups_served = True
+            self.groups_served.add(of)
 
     def put_job(self, job: Job) -> None:
         """Takes in a Volcano Job; its pods may charge another queue now."""

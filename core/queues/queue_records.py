@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core import names
-from core.objects import Pod
+from core.objects import Pod, group_key
 from core.queues.attribution import recorded
 from core.queues.ledger import Ledger
 from core.stage import Stage, Stages
@@ -37,13 +37,13 @@ def late_records(pod: Pod, ledger: Ledger) -> dict[str, str]:
 
 
 def gang_record(pod: Pod) -> dict[str, str]:
-    """The annotation that says with whom a pod starts that comes past our gate; empty of one that is in no gang of its own.
+    """The annotation that says with whom a pod starts that comes past our gate.
 
-    Of one that was let in there is one already, or it was in none then.
+    Empty of one that starts with a PodGroup of Volcano, or alone. Of one that was let in there is one already, or it was so then.
     """
-    return (
-        {} if pod.gang is None or pod.gang.problem or pod.let_in else {names.GANG_OF_ANNOTATION: pod.gang.key}
-    )
+    key = pod.group_key
+    recorded = key and not pod.let_in and (pod.gang is not None or group_key.is_kubernetes(key))
+    return {names.GANG_OF_ANNOTATION: key} if recorded else {}
 
 
 def records_patch(pod: Pod, records: Mapping[str, str]) -> dict[str, Any]:

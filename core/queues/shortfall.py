@@ -105,10 +105,10 @@ def gang_malformed(queue: str, problem: str) -> Refusal:
 
 
 def gang_too_small(queue: str, group: Group, size: int) -> Refusal:
-    """What is said of a pod whose gang is smaller than the PodGroup that was made for its owner."""
+    """What is said of a pod whose gang is smaller than the PodGroup by which its scheduler goes."""
     text = (
-        f"Queue <{queue}>: {names.GANG_SIZE_ANNOTATION} says {size}, and PodGroup {group.namespace}/{group.name} has a "
-        f"minMember of {group.min_member}: the scheduler would start none of so few"
+        f"Queue <{queue}>: {names.GANG_SIZE_ANNOTATION} says {size}, and {group.title} has a "
+        f"{group.minimum_field} of {group.min_member}: the scheduler would start none of so few"
     )
     return Refusal(reasons.GANG_MALFORMED, text)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from core.index import Index
-from core.objects import Group, Job, Namespace, Pod
+from core.objects import Group, Job, Namespace, Pod, group_key
 from core.queues.attribution import Attribution, Source, attribute, named_by, owned_by_job, recorded
 
 
@@ -22,8 +22,8 @@ class QueueSources:
         self._namespaces: dict[str, Namespace] = {}
         self._fixed: dict[str, Attribution] = {}
         self._by_group = Index()
-        self._by_queue_of = Index()
-        """Those that start with a gang of their own, and charge the queue of a PodGroup."""
+        self._by_beside = Index()
+        """Those that name a PodGroup and do not start with it: for the queue that they charge, or for their scheduler."""
         self._by_job = Index()
         self._by_namespace = Index()
 
@@ -71,12 +71,12 @@ class QueueSources:
         return self._groups.get(pod.group_key)
 
     def pod_group_of(self, pod: Pod) -> Group | None:
-        """The PodGroup that a pod names, which says what it charges; None while it does not exist."""
+        """The PodGroup of Volcano that a pod names, which says what it charges; None while it does not exist."""
         key = _pod_group_key(pod)
         return self._groups.get(key) if key is not None else None
 
     def group(self, key: str) -> Group | None:
-        """The gang, or the PodGroup `namespace/name`; None while it does not exist."""
+        """The gang or the PodGroup of this key; None while it does not exist."""
         return self._groups.get(key)
 
     def members(self, group: str) -> Collection[str]:
@@ -86,15 +86,14 @@ class QueueSources:
     def follow(self, pod: Pod) -> None:
         """Names the pod from now on when an object changes that it refers to."""
         self._by_group.put(pod.uid, pod.group_key or None)
-        if pod.gang is not None:
-            self._by_queue_of.put(pod.uid, _pod_group_key(pod))
+        self._by_beside.put(pod.uid, *(key for key in pod.pod_groups if key != pod.group_key))
         self._by_job.put(pod.uid, _job_key(pod))
         self._by_namespace.put(pod.uid, pod.namespace)
 
     def unfollow(self, uid: str) -> None:
         """Forgets a pod."""
         self._fixed.pop(uid, None)
-        for index in (self._by_group, self._by_queue_of, self._by_job, self._by_namespace):
+        for index in (self._by_group, self._by_beside, self._by_job, self._by_namespace):
             index.put(uid)
 
     def put_group(self, group: Group) -> Collection[str]:
@@ -108,8 +107,8 @@ class QueueSources:
         return self._concerned(key)
 
     def beside(self, group: str) -> Collection[str]:
-        """The UIDs of the followed pods that start with a gang of their own and name this PodGroup for their queue alone."""
-        return self._by_queue_of.get(group)
+        """The UIDs of the followed pods that name this PodGroup and start with others than its members."""
+        return self._by_beside.get(group)
 
     def put_gang(self, key: str, gang: Group | None) -> None:
         """Takes in what the members of a gang say of it now, None for one that is no more; what they charge is the same."""
@@ -119,7 +118,7 @@ class QueueSources:
             self._groups[key] = gang
 
     def _concerned(self, group: str) -> Collection[str]:
-        beside = self._by_queue_of.get(group)
+        beside = self._by_beside.get(group)
         return (*self._by_group.get(group), *beside) if beside else self._by_group.get(group)
 
     def put_job(self, job: Job) -> Collection[str]:
@@ -144,7 +143,7 @@ class QueueSources:
 
 
 def _pod_group_key(pod: Pod) -> str | None:
-    return f"{pod.namespace}/{pod.group_name}" if pod.group_name else None
+    return group_key.volcano(pod.namespace, pod.group_name) if pod.group_name else None
 
 
 def _job_key(pod: Pod) -> str | None:

@@ -82,6 +82,22 @@ def in_group(group: str, *pods: Object) -> list[Object]:
     ]
 
 
+def scheduling_group(name: str, min_count: int | None) -> Object:
+    """A PodGroup of Kubernetes itself: a gang of at least so many members, or with None one whose pods start each alone."""
+    policy = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"schedulingPolicy": policy},
+    }
+
+
+def in_scheduling_group(group: str, *pods: Object) -> list[Object]:
+    """The pods as members of a PodGroup of Kubernetes itself."""
+    return [{**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": group}}} for pod in pods]
+
+
 def binding(name: str, node: str, *, uid: str = "", annotations: Mapping[str, str] | None = None) -> Object:
     """What a scheduler posts to bind the pod `name`."""
     metadata: Object = {"name": name, "annotations": dict(annotations or {})}

@@ -18,12 +18,14 @@ __all__ = [
     "NodeBuilder",
     "PodBuilder",
     "QueueBuilder",
+    "SchedulingGroupBuilder",
     "a_group",
     "a_job",
     "a_namespace",
     "a_node",
     "a_pod",
     "a_queue",
+    "a_scheduling_group",
 ]
 
 DEFAULT_NAMESPACE = "ml"
@@ -68,6 +70,20 @@ def a_group(name: str = "group", *, namespace: str = DEFAULT_NAMESPACE) -> "Grou
             "kind": "PodGroup",
             "metadata": metadata(name, namespace),
             "spec": {"minMember": 1},
+        }
+    )
+
+
+def a_scheduling_group(
+    name: str = "group", *, namespace: str = DEFAULT_NAMESPACE
+) -> "SchedulingGroupBuilder":
+    """A PodGroup of Kubernetes itself whose pods start each alone."""
+    return SchedulingGroupBuilder(
+        {
+            "apiVersion": "scheduling.k8s.io/v1alpha2",
+            "kind": "PodGroup",
+            "metadata": metadata(name, namespace),
+            "spec": {"schedulingPolicy": {"basic": {}}},
         }
     )
 
@@ -209,6 +225,16 @@ class GroupBuilder(Builder):
 
     def view(self) -> Group:
         return group.project(self.build())
+
+
+class SchedulingGroupBuilder(Builder):
+    """A PodGroup of Kubernetes itself."""
+
+    def min_count(self, count: int) -> Self:
+        return self.put("spec", "schedulingPolicy", value={"gang": {"minCount": count}})
+
+    def view(self) -> Group:
+        return group.project_kubernetes(self.build())
 
 
 class JobBuilder(Builder):

@@ -130,6 +130,10 @@ class PodBuilder(Builder):
     def in_group(self, group: str) -> Self:
         return self.annotation(names.GROUP_NAME_ANNOTATION, group)
 
+    def in_scheduling_group(self, group: str) -> Self:
+        """As a member of a PodGroup of Kubernetes itself."""
+        return self.put("spec", "schedulingGroup", value={"podGroupName": group})
+
     def in_gang(self, name: str, size: int | str, *, owner: str = "") -> Self:
         """By its own annotations, as a pod of the Job `owner` where one is named."""
         pod = self.annotation(names.GANG_NAME_ANNOTATION, name).annotation(
@@ -139,9 +143,9 @@ class PodBuilder(Builder):
 
     def recorded_in_gang(self) -> Self:
         """On record as a member of the gang that it belongs to now."""
-        gang = self.put("spec", "schedulingGates", value=[{"name": names.GATE}]).view().gang
-        assert gang is not None
-        return self.annotation(names.GANG_OF_ANNOTATION, gang.key)
+        key = self.put("spec", "schedulingGates", value=[{"name": names.GATE}]).view().group_key
+        assert key
+        return self.annotation(names.GANG_OF_ANNOTATION, key)
 
     def task(self, name: str) -> Self:
         return self.annotation(names.TASK_SPEC_ANNOTATION, name)

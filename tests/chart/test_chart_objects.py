@@ -70,6 +70,7 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
             "queues.scheduling.volcano.sh": READ,
             "queues/status.scheduling.volcano.sh": ("patch",),
             "podgroups.scheduling.volcano.sh": ("get", *READ),
+            "podgroups.scheduling.k8s.io": ("get", *READ),
             "jobs.batch.volcano.sh": READ,
             "resourceclaims.resource.k8s.io": READ,
             "resourceclaimtemplates.resource.k8s.io": READ,

@@ -10,7 +10,7 @@ from core.plan.lift import Planner
 from core.queues.group_minimum import counts
 from core.queues.ledger import Ledger
 from core.settings import Settings
-from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders import a_group, a_node, a_pod, a_queue, a_scheduling_group
 from tests.property.stored_pods import OnePlanner
 
 QUOTA = {"A": 5, "B": 3}
@@ -39,24 +39,33 @@ class Gangs(OnePlanner):
         self.planner = Planner(self.ledger)
 
     @rule(
+        kubernetes=st.booleans(),
         minimum=st.integers(0, 4),
         tasks=st.dictionaries(st.sampled_from("vw"), st.integers(1, 3)),
         members=st.lists(st.tuples(st.sampled_from("vw"), st.sampled_from(CHOICES)), min_size=1, max_size=4),
         priority=st.integers(0, 2),
     )
     def create(
-        self, minimum: int, tasks: dict[str, int], members: list[tuple[str, str]], priority: int
+        self,
+        kubernetes: bool,
+        minimum: int,
+        tasks: dict[str, int],
+        members: list[tuple[str, str]],
+        priority: int,
     ) -> None:
-        """A PodGroup and its pods; fewer pods than the minimum are possible."""
-        name = f"g{len(self.groups)}"
+        """A PodGroup, of Volcano or of Kubernetes, and its pods; fewer pods than the minimum are possible. Two have one name."""
+        name = f"g{len(self.groups) // 2}"
         built = a_group(name).in_queue("q").min_member(minimum)
         for task, count in tasks.items():
             built = built.min_task(task, count)
-        group = built.view()
-        self.groups[name] = group
+        group = a_scheduling_group(name).min_count(minimum).view() if kubernetes else built.view()
+        if group.key in self.groups:
+            return
+        self.groups[group.key] = group
         self.ledger.put_group(group)
         for number, (task, choice) in enumerate(members):
-            pod = a_pod(f"{name}-{number}").gpu(1).card(choice).in_group(name).task(task).gated()
+            pod = a_pod(f"{name}-{number}-{kubernetes}").gpu(1).card(choice).task(task).gated().in_queue("q")
+            pod = pod.in_scheduling_group(name) if kubernetes else pod.in_group(name)
             self.store(pod.priority(priority).view())
 
     def teardown(self) -> None:
@@ -70,7 +79,7 @@ class Gangs(OnePlanner):
             started = Counter(
                 pod.task
                 for pod in self.stored.values()
-                if pod.group_name == name and counts(pod, self.ledger.stages)
+                if pod.group_key == name and counts(pod, self.ledger.stages)
             )
             if not started:
                 continue

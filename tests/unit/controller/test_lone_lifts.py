@@ -14,7 +14,7 @@ from controller.lone_lifts import ABSENT_S
 from controller.metrics import Metrics
 from core import reasons
 from kube import errors
-from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders import a_group, a_node, a_pod, a_queue, a_scheduling_group
 from tests.builders.objects import GroupBuilder, PodBuilder
 from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import caches, show
@@ -254,3 +254,54 @@ async def test_a_discovery_that_fails_lets_nobody_through() -> None:
         await asyncio.sleep(10)
         assert world.names() == []
         assert world.writer.discoveries == 3
+
+
+# -- PodGroups of Kubernetes itself ----------------------------------------------------------------------------------
+
+
+def of_kubernetes(name: str = "a") -> PodBuilder:
+    return member(name, "").scheduler("default-scheduler").in_scheduling_group("g")
+
+
+async def test_where_they_are_served_before_the_list_knows_it_their_pods_wait() -> None:
+    """Where they are not, nothing else is asked."""
+    world = World(of_kubernetes())
+    world.writer.served = False
+    async with world.running():
+        assert (world.names(), world.writer.reads, world.writer.discoveries) == (["a"], [], 1)
+    world = World(of_kubernetes())
+    async with world.running():
+        await asyncio.sleep(10)
+        assert (world.names(), world.used(), world.writer.discoveries) == ([], 0, 1)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+async def test_one_that_was_made_anew_is_read_as_such_before_its_first_member_goes_alone(count: int) -> None:
+    world = World(of_kubernetes())
+    shown = a_scheduling_group("g").min_count(1)
+    show(world.caches.kubernetes_groups, "ml/g", shown.view())
+    anew = a_scheduling_group("g").min_count(count).uid("anew")
+    world.writer.stored["ml/g"] = anew.build()
+    async with world.running():
+        await asyncio.sleep(10)
+        assert world.names() == (["a"] if count == 1 else [])
+        assert world.caches.group(anew.view().key) == anew.view()
+        assert world.caches.groups.get("ml/g") is None
+        assert world.writer.discoveries == 0
+        for number in range(count - 1):
+            world.pod_shown(of_kubernetes(f"b{number}"))
+        await asyncio.sleep(1)
+        assert len(world.names()) == count
+
+
+async def test_what_was_decided_for_one_alone_is_taken_back_when_its_podgroup_turns_out_to_need_more() -> (
+    None
+):
+    world = World(of_kubernetes())
+    show(world.caches.kubernetes_groups, "ml/g", a_scheduling_group("g").min_count(1).view())
+    world.writer.failing_reads.extend([CUT] * 100)
+    async with world.running():
+        assert world.used() == 1
+        show(world.caches.kubernetes_groups, "ml/g", a_scheduling_group("g").min_count(2).view())
+        await asyncio.sleep(1)
+        assert (world.names(), world.used()) == ([], 0)

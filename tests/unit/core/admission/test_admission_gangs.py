@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from core import names, reasons
+from core.admission import ClusterView
 from tests.unit.core.admission.samples import (
     CONTROLLER,
     a_card_pod,
@@ -108,21 +109,29 @@ def test_nor_into_one() -> None:
 GROUP = {"podGroupName": "g"}
 
 
-def grouped(raw: dict[str, Any]) -> list[str]:
+def grouped(raw: dict[str, Any], served: bool | None = False) -> list[str]:
     raw["spec"]["schedulingGroup"] = GROUP
-    return [text for text in answer(creation(raw)).warnings if "schedulingGroup" in text]
+    found = answer(creation(raw), view=ClusterView(kubernetes_groups_served=served))
+    return [text for text in found.warnings if "schedulingGroup" in text]
 
 
-def test_the_scheduling_group_of_kubernetes_is_not_read_and_that_is_told() -> None:
+def test_where_the_podgroups_of_kubernetes_are_not_served_that_is_told() -> None:
     (said,) = grouped(a_card_pod())
     assert "spec.schedulingGroup" in said
     assert f"give their template {NAME} and {SIZE} as well" in said
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [gang(), annotated(a_card_pod(), **{names.GROUP_NAME_ANNOTATION: "pg"}), a_pod()],
-    ids=["gang by annotations", "PodGroup of Volcano", "asks for nothing"],
-)
+@pytest.mark.parametrize("served", [True, None])
+def test_where_they_are_or_nobody_knows_there_is_nothing_to_tell(served: bool | None) -> None:
+    assert grouped(a_card_pod(), served) == []
+
+
+@pytest.mark.parametrize("raw", [gang(), a_pod()], ids=["gang by annotations", "asks for nothing"])
 def test_where_something_else_says_who_starts_together_it_is_not_missed(raw: dict[str, Any]) -> None:
     assert grouped(raw) == []
+
+
+@pytest.mark.parametrize("served", [True, False, None])
+def test_beside_a_podgroup_of_volcano_it_is_not_read_and_that_is_told(served: bool | None) -> None:
+    (said,) = grouped(annotated(a_card_pod(), **{names.GROUP_NAME_ANNOTATION: "pg"}), served)
+    assert f"is not read beside {names.GROUP_NAME_ANNOTATION}: PodGroup pg says who starts together" in said

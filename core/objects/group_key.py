@@ -1,0 +1,26 @@
+"""What tells PodGroups apart: there are Volcano's and those of Kubernetes itself, and one of each may have the same name."""
+
+from typing import Final
+
+_KUBERNETES: Final = "@scheduling.k8s.io"
+"""Neither the name of an object nor that of a gang has such a letter."""
+
+
+def volcano(namespace: str, name: str) -> str:
+    """The key of a PodGroup of Volcano: `namespace/name`."""
+    return f"{namespace}/{name}"
+
+
+def kubernetes(namespace: str, name: str) -> str:
+    """The key of a PodGroup of Kubernetes itself."""
+    return f"{namespace}/{name}{_KUBERNETES}"
+
+
+def is_kubernetes(key: str) -> bool:
+    """Whether it is the key of a PodGroup of Kubernetes itself."""
+    return key.endswith(_KUBERNETES)
+
+
+def object_key(key: str) -> str:
+    """`namespace/name` of the PodGroup of a key."""
+    return key.removesuffix(_KUBERNETES)
