@@ -16,7 +16,7 @@ from controller.metrics import Metrics
 from core.steps import Steps
 from kube import errors
 from kube.resources import Resource
-from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders import a_group, a_node, a_pod, a_queue, a_scheduling_group
 from tests.builders.objects import PodBuilder
 from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import caches, show
@@ -35,9 +35,10 @@ GANGS, SIZE, QUOTA = ("one", "two"), 4, 6
 LAST_TWO = ("one-2", "one-3")
 
 
-def member(name: str, version: str = "1") -> PodBuilder:
+def member(name: str, version: str = "1", *, kubernetes: bool = False) -> PodBuilder:
     gang, _, number = name.partition("-")
-    built = a_pod(name).gpu(1).card("A").in_group(gang).gated()
+    built = a_pod(name).gpu(1).card("A").in_queue("q").gated()
+    built = built.in_scheduling_group(gang) if kubernetes else built.in_group(gang)
     return built.created(f"2024-01-01T00:00:0{number}Z").put("metadata", "resourceVersion", value=version)
 
 
@@ -157,7 +158,8 @@ async def test_members_that_have_changed_in_the_middle_of_a_pass_are_decided_on_
         assert world.tried("two") == set()
 
 
-async def test_lifts_that_were_decided_for_each_member_alone_make_no_gang_begun() -> None:
+@pytest.mark.parametrize("kubernetes", [False, True])
+async def test_lifts_that_were_decided_for_each_member_alone_make_no_gang_begun(kubernetes: bool) -> None:
     """Both PodGroups were known as those of pods that start alone: six were booked, then both needed four at once.
 
     As few slots are free as can be, so that lifts are looked at one after the other. Taken for begun, the older gang would come
@@ -170,8 +172,14 @@ async def test_lifts_that_were_decided_for_each_member_alone_make_no_gang_begun(
     world = World(*busy)
     for second, gang in enumerate(GANGS):
         group = a_group(gang).in_queue("q").created(f"2024-01-01T00:00:0{second}Z").uid(gang)
-        show(world.caches.groups, group.view().key, group.min_member(1).view())
-        world.writer.stored[group.view().key] = group.min_member(SIZE).build()
+        known, stored = group.min_member(1).view(), group.min_member(SIZE).build()
+        if kubernetes:
+            made = a_scheduling_group(gang).created(f"2024-01-01T00:00:0{second}Z").uid(gang)
+            known, stored = made.min_count(1).view(), made.min_count(SIZE).build()
+            for number in range(SIZE):
+                world.shows(member(f"{gang}-{number}", "2", kubernetes=True))
+        show(world.caches.kubernetes_groups if kubernetes else world.caches.groups, f"ml/{gang}", known)
+        world.writer.stored[f"ml/{gang}"] = stored
     world.writer.latency_s = lambda name: 3.0 if name.startswith("busy") else 0.001
     read = world.writer.get
 

@@ -155,6 +155,7 @@ async def test_it_serves_once_it_has_a_certificate_and_ends_cleanly(tmp_path: Pa
         asked = [
             request for request in server.requests if request.path != KUBERNETES_PODGROUPS.discovery_path
         ]
+        assert len(asked) < len(server.requests), "whether PodGroups of Kubernetes are served is asked"
         assert {request.verb for request in asked} == {"list", "watch"}
         assert status == 0
         complaints = [line for line in log if line["level"] in ("error", "warning")]

@@ -15,7 +15,7 @@ from tests.builders import a_group, a_node, a_pod, a_queue, a_scheduling_group
 from tests.builders.pods import PodBuilder
 
 KEY: Final = "ml/g@scheduling.k8s.io"
-OWNER: Final = "uid-Job-j"
+OWNER: Final = "uid-j"
 
 
 def books(quota: int = 8, *, served: bool = True) -> Ledger:
@@ -167,13 +167,16 @@ def test_a_podgroup_of_volcano_that_the_pods_name_wins() -> None:
 
 def test_the_one_that_volcano_makes_by_itself_names_the_queue_and_has_to_be_there() -> None:
     ledger = books(2)
-    ledger.put_queue(a_queue("other").cards({"A": 3}).view())
+    ledger.put_queue(a_queue("other").cards({"A": 2}).view())
     ledger.put_group(a_scheduling_group("g").min_count(3).view())
     pods = [pod.in_group(f"podgroup-{OWNER}").scheduler("volcano") for pod in some(3)]
     assert codes(decided(ledger, *pods)[1]) == {reasons.POD_GROUP_NOT_FOUND}
     ledger.put_group(a_group(f"podgroup-{OWNER}").in_queue("other").view())
     for _ in ledger.settle():
         pass
+    lifted, held = decided(ledger, queue="other")
+    assert (lifted, codes(held)) == (set(), {reasons.INSUFFICIENT_SCALAR_QUOTA})
+    ledger.put_queue(a_queue("other").cards({"A": 3}).view())
     assert len(decided(ledger, queue="other")[0]) == 3
 
 
@@ -244,11 +247,13 @@ def test_who_was_let_in_by_an_earlier_version_counts() -> None:
     assert decided(ledger, *early, member("n2"))[0] == {"n2"}
 
 
-def test_what_a_waiting_pod_says_is_on_record_is_not() -> None:
+@pytest.mark.parametrize("forged", ["", "ml/x|y", "ml/other@scheduling.k8s.io", KEY])
+def test_what_a_waiting_pod_says_is_on_record_is_not(forged: str) -> None:
     ledger = books()
-    ledger.put_group(a_scheduling_group("g").min_count(2).view())
-    forged = a_pod("x").gpu(1).card("A").gated().in_queue("q").annotation(names.GANG_OF_ANNOTATION, KEY)
-    lifted, held = decided(ledger, member("m0"), forged)
+    ledger.put_group(a_scheduling_group("g").min_count(3).view())
+    other = a_pod("x").gpu(1).card("A").gated().in_queue("q")
+    pods = (pod.annotation(names.GANG_OF_ANNOTATION, forged) for pod in (*some(2), other))
+    lifted, held = decided(ledger, *pods)
     assert lifted == {"x"}
     assert codes(held) == {reasons.GANG_INCOMPLETE}
 
