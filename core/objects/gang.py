@@ -1,4 +1,4 @@
-"""The gang that a pod says it belongs to by its own annotations, without a PodGroup."""
+"""The gang that a pod says it belongs to by its own annotations, without a PodGroup, and what counts where it names several."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def gang_of(
         if not key.startswith(whose):
             return None
     else:
-        if not for_its_queue_alone(
+        if not _for_its_queue_alone(
             annotations.get(names.GROUP_NAME_ANNOTATION, ""), metadata.get("uid"), owner
         ):
             return None
@@ -77,7 +77,21 @@ def gang_of(
     return Gang(key, name, 0 if problem else int(size), None if label else owner, problem)
 
 
-def for_its_queue_alone(group: str, uid: object, owner: Owner | None) -> bool:
+def starts_with(
+    key: str, annotations: Mapping[str, str], uid: str, owner: Owner | None, *, let_in: bool
+) -> bool:
+    """Whether a pod that names this PodGroup of Kubernetes, and no gang, starts with it: not where somebody names one of Volcano's.
+
+    Of a pod that was `let_in` that is on record. Of those that earlier versions let in it is not.
+    """
+    group = annotations.get(names.GROUP_NAME_ANNOTATION, "")
+    if not let_in:
+        return _for_its_queue_alone(group, uid, owner)
+    recorded = annotations.get(names.GANG_OF_ANNOTATION)
+    return not group if recorded is None else recorded == key
+
+
+def _for_its_queue_alone(group: str, uid: object, owner: Owner | None) -> bool:
     """Whether a PodGroup, if there is any, is one that Volcano's controllers make for a pod or an owner that has none."""
     return group in ("", f"podgroup-{uid}", f"podgroup-{owner.uid}" if owner is not None else "")
 

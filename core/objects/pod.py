@@ -12,7 +12,7 @@ from typing import Any, Final
 from core import names, quantity
 from core.objects import group_key as group_keys
 from core.objects import raw as read
-from core.objects.gang import Gang, for_its_queue_alone, gang_of
+from core.objects.gang import Gang, gang_of, starts_with
 from core.objects.group import pod_group_title
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
 from core.objects.owner import Owner, controlling_owner, without_hash
@@ -186,16 +186,8 @@ class Pod:
 
     @property
     def _in_scheduling_group(self) -> bool:
-        """Whether it starts with its PodGroup of Kubernetes, and with no gang: not where somebody names one of Volcano's.
-
-        Of a pod that was let in that is on record. Of those that earlier versions let in it is not.
-        """
-        if not self.let_in:
-            return for_its_queue_alone(self.group_name, self.uid, self.owner)
-        recorded = self.annotations.get(names.GANG_OF_ANNOTATION)
-        if recorded is None:
-            return not self.group_name
-        return recorded == group_keys.kubernetes(self.namespace, self.scheduling_group)
+        key = group_keys.kubernetes(self.namespace, self.scheduling_group)
+        return starts_with(key, self.annotations, self.uid, self.owner, let_in=self.let_in)
 
     @property
     def asks(self) -> bool:
