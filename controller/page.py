@@ -7,11 +7,13 @@ from typing import Final
 
 from controller.caches import Caches
 from controller.knowledge import Refused
+from core.display.figures import quota_of
 from core.page.board import Board, board
 from core.page.hours import Summed
 from core.page.selection import Sight, view_of
 from core.page.view import View, Wish
 from core.page.wishes import wish_of
+from core.page.witness import Witness
 from core.plan.decision import Hold
 from kube.callers import Caller, Callers, Right
 
@@ -24,7 +26,10 @@ _SHARE: Final = 20.0
 
 
 class Boards:
-    """Boards of the books, each for some seconds. `holds` is what the last passes said, by UID; `now` in microseconds since 1970."""
+    """Boards of the books, each for some seconds. `holds` is what the last passes said, by UID; `now` in microseconds since 1970.
+
+    What is gone is remembered from the making on, by whoever leads and by who may come to.
+    """
 
     def __init__(
         self,
@@ -39,6 +44,15 @@ class Boards:
         self._now = now
         self._one_at_a_time = asyncio.Lock()
         self._latest: Board | None = None
+        ledger = caches.ledger
+        self._witness = Witness(
+            now,
+            lambda name: quota_of(ledger, name),
+            lambda pod: ledger.attribution(pod).queue,
+            lambda: caches.pods.synced and caches.queues.synced,
+        )
+        caches.pods.subscribe(self._witness.see_pod)
+        caches.queues.subscribe(self._witness.see_queue)
 
     async def latest(self) -> Board:
         """One that is some seconds old at most, and longer where it takes long to make one."""
@@ -52,7 +66,12 @@ class Boards:
         began = loop.time()
         await self._caches.settled()
         steps = board(
-            self._caches.ledger, self._caches.pods.values(), self._holds(), self._summed(), self._now()
+            self._caches.ledger,
+            self._caches.pods.values(),
+            self._holds(),
+            self._summed(),
+            self._now(),
+            self._witness,
         )
         found = await self._caches.turns.finish(steps)
         # Nobody need look again: it keeps alive whatever it is made of.

@@ -25,16 +25,22 @@ class Figures:
 
 def figures_of(ledger: Ledger, queue: str) -> Figures:
     """The figures of a queue as of now; of one that nobody knows all are empty."""
-    limits, devices = ledger.limits.get(queue), ledger.devices
+    devices = ledger.devices
     sums = ledger.sums(queue)
-    quota = {**limits.cards, **limits.shares} if limits is not None else {}
     return Figures(
-        quota={**quota, **devices.quota(queue)},
+        quota=quota_of(ledger, queue),
         allocated={**sums.allocated, **devices.allocated(queue)},
         reserved={**sums.reserved, **devices.reserved(queue)},
         waiting={**sums.waiting, **devices.waiting(queue)},
         share=share_of(ledger, queue),
     )
+
+
+def quota_of(ledger: Ledger, queue: str) -> dict[str, int]:
+    """What a queue may use, in thousandths; nothing for one that nobody knows."""
+    limits = ledger.limits.get(queue)
+    quota = {**limits.cards, **limits.shares} if limits is not None else {}
+    return {**quota, **ledger.devices.quota(queue)}
 
 
 def own_figures(ledger: Ledger) -> Iterator[tuple[str, dict[str, Mapping[str, int]]]]:

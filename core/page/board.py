@@ -9,6 +9,7 @@ from core.objects import Pod
 from core.page.changes import Recent, recent
 from core.page.hours import Summed, hours
 from core.page.view import Hours
+from core.page.witness import Requota, Witness
 from core.plan.decision import Hold
 from core.plan.units import units_of
 from core.queues.entry import Entry
@@ -41,11 +42,19 @@ class Board:
     """Those with cards."""
     recent: Mapping[str, Recent]
     """By namespace, and under no name of all."""
+    known: int
+    """Since when pods that are gone are known, and quotas as they were; 0 where nobody has looked."""
+    quotas: tuple[Requota, ...]
     hours: Hours | None
 
 
 def board(
-    ledger: Ledger, pods: Iterable[Pod], holds: Mapping[str, Hold], summed: Summed | None, now: int
+    ledger: Ledger,
+    pods: Iterable[Pod],
+    holds: Mapping[str, Hold],
+    summed: Summed | None,
+    now: int,
+    witness: Witness | None = None,
 ) -> Steps[Board]:
     """The board as of `now`, in microseconds since 1970. `holds` is what the last passes said, by UID.
 
@@ -54,9 +63,13 @@ def board(
     queues = yield from _queues(ledger)
     waiting = yield from _waiting(ledger, holds)
     nodes = yield from _nodes(ledger)
-    changes = yield from recent(tuple(pods), now)
+    gone, quotas = (
+        (witness.pods.of_hour(now), witness.quotas.of_hour(now)) if witness is not None else ((), ())
+    )
+    known = max(witness.pods.since, witness.quotas.since) if witness is not None else 0
+    changes = yield from recent(tuple(pods), now, gone)
     by_day = None if summed is None else (yield from hours(summed, now))
-    return Board(now, queues, waiting, nodes, changes, by_day)
+    return Board(now, queues, waiting, nodes, changes, known, quotas, by_day)
 
 
 def _queues(ledger: Ledger) -> Steps[tuple[tuple[str, int], ...]]:

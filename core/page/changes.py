@@ -1,23 +1,24 @@
-"""What pods themselves show of the last hour: who came, who got a node, who has ended."""
+"""The last hour of pods: who came, who got a node, who has ended, who is gone."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappush, heapreplace
+from itertools import count
 from typing import Final
 
 from core.objects import Pod
+from core.page.witness import HOUR_US, Gone
 from core.steps import Pace, Steps
 
-HOUR_US: Final = 3_600_000_000
 LATEST: Final = 30
 """So many are kept of each namespace, the latest: a page shows no more."""
 _STEP: Final = 250
 _CHANGED: Final = 6
 """What a pod that has changed costs, in others."""
 
-Moment = tuple[int, str, str, Pod]
-"""When in microseconds since 1970, what, the key of the pod (no two have the same three), the pod."""
+Moment = tuple[int, str, str, int, Pod | Gone]
+"""When in microseconds since 1970, what, the key of the pod, a number that no other moment has, the pod."""
 
 
 @dataclass(slots=True)
@@ -36,14 +37,19 @@ class Recent:
             heapreplace(self.latest, moment)
 
 
-def recent(pods: Sequence[Pod], now: int) -> Steps[dict[str, Recent]]:
-    """By namespace, and under no name of all together, of the pods that ask for something of ours; `now` in microseconds since 1970."""
+def recent(pods: Sequence[Pod], now: int, gone: Sequence[Gone] = ()) -> Steps[dict[str, Recent]]:
+    """By namespace, and under no name of all together, of the pods that ask for something of ours, and of those that are `gone`.
+
+    `now` is in microseconds since 1970.
+    """
     everybody = Recent()
     found = {"": everybody}
     since = now - HOUR_US
     pace = Pace(_STEP)
-    for pod in pods:
-        changed = max(pod.created, pod.scheduled, pod.ended) >= since and pod.asks
+    number = count()
+    everyone: tuple[Pod | Gone, ...] = (*pods, *gone)
+    for pod in everyone:
+        changed = isinstance(pod, Gone) or (max(pod.created, pod.scheduled, pod.ended) >= since and pod.asks)
         if pace.due(_CHANGED if changed else 1):
             yield
         if not changed:
@@ -51,9 +57,17 @@ def recent(pods: Sequence[Pod], now: int) -> Steps[dict[str, Recent]]:
         of = found.get(pod.namespace)
         if of is None:
             of = found[pod.namespace] = Recent()
-        for what, at in (("came", pod.created), ("started", pod.scheduled), ("ended", pod.ended)):
+        for what, at in _moments(pod):
             if since <= at <= now:
-                moment = (at, what, pod.key, pod)
+                moment = (at, what, pod.key, next(number), pod)
                 of.add(moment)
                 everybody.add(moment)
     return found
+
+
+def _moments(pod: Pod | Gone) -> Iterator[tuple[str, int]]:
+    yield "came", pod.created
+    yield "started", pod.scheduled
+    yield "ended", pod.ended
+    if isinstance(pod, Gone):
+        yield "gone", pod.at

@@ -8,7 +8,7 @@ from core.answers.words import amounts
 from core.display.figures import Figures, figures_of
 from core.display.fill import fill_of
 from core.page.board import Board, Waits
-from core.page.changes import HOUR_US, Recent
+from core.page.changes import Recent
 from core.page.view import (
     CardRow,
     Change,
@@ -19,12 +19,14 @@ from core.page.view import (
     Nodes,
     QueueRow,
     Queues,
+    QuotaChange,
     ShareRow,
     View,
     Waiting,
     WaitingRow,
     Wish,
 )
+from core.page.witness import HOUR_US, Gone, Requota
 from core.quantity import render_milli
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps
@@ -32,6 +34,7 @@ from core.steps import Pace, Steps
 QUEUES: Final = 25
 WAITING: Final = 50
 NODES: Final = 20
+QUOTAS: Final = 20
 """Rows of a page."""
 KEYS: Final = 20
 """Cards and resources of one queue; pods may wait for any name."""
@@ -71,7 +74,7 @@ def view_of(board: Board, ledger: Ledger, wish: Wish, sight: Sight, source: str)
         queues=queues,
         waiting=waiting,
         nodes=nodes,
-        changes=_changes(board, ledger, namespace) if sight.pods is not None else None,
+        changes=_changes(board, ledger, sight, namespace) if sight.pods is not None else None,
         hours=board.hours if sight.hours else None,
         notes=tuple(_notes(board, sight)),
     )
@@ -162,7 +165,7 @@ def _waits(one: Waits, sight: Sight) -> WaitingRow:
     )
 
 
-def _changes(board: Board, ledger: Ledger, namespace: str) -> Changes:
+def _changes(board: Board, ledger: Ledger, sight: Sight, namespace: str) -> Changes:
     found = board.recent.get(namespace, Recent())
     latest = sorted(found.latest, reverse=True)
     counts = found.counts
@@ -172,11 +175,28 @@ def _changes(board: Board, ledger: Ledger, namespace: str) -> Changes:
         counts["started"],
         counts["ended"],
         tuple(
-            Change(at // _SECOND, what, key, _cut(ledger.attribution(pod).queue))
-            for at, what, key, pod in latest
+            Change(
+                at // _SECOND,
+                what,
+                key,
+                _cut(pod.queue if isinstance(pod, Gone) else ledger.attribution(pod).queue),
+            )
+            for at, what, key, _, pod in latest
         ),
         namespace,
+        counts["gone"],
+        -(-board.known // _SECOND),
+        tuple(map(_requota, reversed(board.quotas[-QUOTAS:]))) if sight.queues else (),
     )
+
+
+def _requota(one: Requota) -> QuotaChange:
+    def amount(milli: int | None) -> str:
+        return "none" if milli is None else render_milli(milli)
+
+    told = [f"{_cut(key)}: {amount(before)} to {amount(after)}" for key, before, after in one.keys[:KEYS]]
+    more = [f"{len(one.keys) - KEYS} more"] if len(one.keys) > KEYS else []
+    return QuotaChange(one.at // _SECOND, _cut(one.queue), _cut(", ".join(told + more), _TEXT))
 
 
 def _nodes(board: Board, ledger: Ledger, wish: Wish) -> Steps[Nodes]:

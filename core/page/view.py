@@ -128,7 +128,7 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a pod: `came`, `started` (it got its node) or `ended`."""
+    """What became of a pod: `came`, `started` (it got its node), `ended` or `gone` (deleted)."""
 
     at: int
     what: str
@@ -137,8 +137,20 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaChange:
+    """Another quota of a queue; `what` says of each key what it was and is."""
+
+    at: int
+    queue: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
-    """What pods show of the last hour: how many of each, and the latest. `namespace` as in Waiting."""
+    """The last hour of pods: how many of each, and the latest. `namespace` as in Waiting.
+
+    Pods that are gone and the latest quotas are known since `known`; 0 where nobody has looked.
+    """
 
     since: int
     came: int
@@ -146,6 +158,9 @@ class Changes:
     ended: int
     latest: tuple[Change, ...]
     namespace: str
+    gone: int = 0
+    known: int = 0
+    quotas: tuple[QuotaChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

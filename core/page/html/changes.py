@@ -16,28 +16,42 @@ from core.page.html.marks import (
     table,
     tag,
 )
-from core.page.view import Change, Changes
+from core.page.view import Change, Changes, QuotaChange
 from core.steps import Steps
 
-_WORDS: Final = {"came": "came", "started": "got its node", "ended": "ended"}
+_WORDS: Final = {"came": "came", "started": "got its node", "ended": "ended", "gone": "was deleted"}
 
 
 def changes(found: Changes) -> Steps[Markup]:
     """The part about the last hour."""
     where = f" of namespace {found.namespace}" if found.namespace else ""
-    told = f"{counted(found.came, 'pod')}{where} came, {found.started:,} got a node, {found.ended:,} ended."
-    if not found.latest:
-        return section("changes", "The last hour", tag("p", f"Nothing has changed{where}."))
-    rows = yield from built(_row(one) for one in found.latest)
-    return section(
-        "changes",
-        "The last hour",
-        tag("p", told, " Pods that were deleted since are not among them.", class_="note"),
-        table(
-            "The latest changes",
-            ("Pod", "What", "Queue", "When"),
-            [body(rows)],
-        ),
+    parts = list[Markup]()
+    if found.latest:
+        told = (
+            f"{counted(found.came, 'pod')}{where} came, {found.started:,} got a node, {found.ended:,} ended"
+        )
+        told += f", {found.gone:,} {'was' if found.gone == 1 else 'were'} deleted." if found.known else "."
+        rows = yield from built(_row(one) for one in found.latest)
+        parts.append(tag("p", told, class_="note"))
+        parts.append(table("The latest changes", ("Pod", "What", "Queue", "When"), [body(rows)]))
+    if found.quotas:
+        rows = yield from built(_quota(one) for one in found.quotas)
+        parts.append(table("The latest quotas", ("Queue", "Quota", "When"), [body(rows)]))
+    if not parts:
+        parts.append(tag("p", f"Nothing has changed{where}."))
+    if not found.known:
+        parts.append(
+            tag("p", "Who was deleted, and which quotas were others, is not known here.", class_="note")
+        )
+    elif found.known > found.since:
+        known = "Who was deleted, and which quotas were others, is known since "
+        parts.append(tag("p", known, moment(found.known), ".", class_="note"))
+    return section("changes", "The last hour", *parts)
+
+
+def _quota(one: QuotaChange) -> Markup:
+    return row(
+        head(one.queue), cell(one.what, label="Quota"), cell(moment(one.at), label="When", class_="number")
     )
 
 

@@ -18,7 +18,9 @@ from core.usage.sums import Sums
 from kube.callers import Callers
 from kube.client import Client
 from kube.serving import application
+from tests.builders import a_queue
 from tests.unit.controller.asking import MINE, OTHERS, Asked, NoLeader, Port
+from tests.unit.controller.cluster import show
 from tests.unit.core.page.views import Element, parsed
 
 PODS = ("ann", "list", "pods", "", "")
@@ -209,3 +211,17 @@ async def test_what_another_replica_passes_on_is_judged_here() -> None:
         view = read(await response.read())
     assert view.waiting is not None
     assert [one.pod for one in view.waiting.rows] == [f"{MINE}/waits"]
+
+
+async def test_whoever_was_deleted_and_which_quota_was_another_is_shown_while_it_is_known() -> None:
+    made = shown(EVERYTHING)
+    show(made.caches.pods, f"{OTHERS}/theirs", None)
+    show(made.caches.queues, "q", a_queue("q").cards({"A": 3}).view())
+    async with made.port() as port:
+        view = await viewed(port)
+    assert view.changes is not None
+    assert [(one.what, one.pod, one.queue) for one in view.changes.latest] == [
+        ("gone", f"{OTHERS}/theirs", "q")
+    ]
+    assert [(one.queue, one.what) for one in view.changes.quotas] == [("q", "A: 2 to 3")]
+    assert view.changes.known == 1_800_000_000

@@ -85,7 +85,7 @@ def test_nothing_but_its_own_style_and_script_may_run_and_nothing_is_loaded() ->
 def test_each_table_has_a_caption_and_headers_that_say_what_they_are_about() -> None:
     page = parsed(written(filled(rows=3)))
     tables = page.all("table")
-    assert len(tables) == len(PARTS)
+    assert len(tables) == len(PARTS) + 1, "the last hour has one of pods and one of quotas"
     for table in tables:
         assert table.all("caption")[0].text
         columns = table.all("thead")[0].all("th")
@@ -224,3 +224,18 @@ def test_ages(seconds: int, words: str) -> None:
 def test_the_script_leaves_no_way_for_text_to_become_code() -> None:
     (script,) = parsed(written(filled())).all("script")
     assert not re.search(r"innerHTML|outerHTML|eval|Function\(|document\.write|fetch|XMLHttp", script.text)
+
+
+def test_the_last_hour_says_since_when_it_knows_who_is_gone() -> None:
+    def told(known: int) -> str:
+        changes = filled().changes
+        assert changes is not None
+        page = parsed(written(replace(filled(), changes=replace(changes, known=known, since=1000))))
+        (part,) = [one for one in page.all("section") if one.attributes["id"] == "changes"]
+        return part.text
+
+    assert "is not known here" in told(0)
+    assert "were deleted" not in told(0)
+    assert "4 were deleted" in told(500)
+    assert "is known since" not in told(500)
+    assert "is known since" in told(1500)

@@ -13,6 +13,7 @@ from core.page.hours import Summed
 from core.page.selection import EVERYTHING, KEYS, NODES, QUEUES, WAITING, Sight, view_of
 from core.page.view import View, Wish, read
 from core.page.wishes import wish_of
+from core.page.witness import HOUR_US, Witness
 from core.plan.decision import Hold
 from core.quantity import render_amounts
 from core.queues.ledger import Ledger
@@ -53,8 +54,10 @@ class Scene:
         finish(self.ledger.settle())
         self.holds: Mapping[str, Hold] = WhatIf(self.ledger).holds(Change.none())
 
+        self.witness: Witness | None = None
+
     def board(self, summed: Summed | None = None) -> Board:
-        return finish(board(self.ledger, self.pods, self.holds, summed, NOW))
+        return finish(board(self.ledger, self.pods, self.holds, summed, NOW, self.witness))
 
     def view(self, query: str = "", sight: Sight = EVERYTHING, summed: Summed | None = None) -> View:
         return finish(view_of(self.board(summed), self.ledger, wish_of(query), sight, "books"))
@@ -190,6 +193,58 @@ def test_the_last_hour_is_what_its_pods_show() -> None:
     theirs = scene.view("namespace=research").changes
     assert theirs is not None
     assert (theirs.came, [one.pod for one in theirs.latest]) == (1, ["research/theirs"])
+
+
+def witnessed(began: int, *gone: Pod, **quotas: int) -> Witness:
+    """Who saw these pods go and queues get such a quota of A, one after the other in the last minute."""
+    now = [began]
+    booked: dict[str, Mapping[str, int]] = {}
+    found = Witness(lambda: now[0], lambda name: booked.get(name, {}), lambda _: "q", lambda: True)
+    now[0] = NOW - 60_000_000
+    for pod in gone:
+        now[0] += 1_000_000
+        found.see_pod(pod, None)
+    for name, quota in quotas.items():
+        now[0] += 1_000_000
+        for booked[name] in ({"A": 1000}, {"A": quota}):
+            found.see_queue(None, a_queue(name).view())
+    return found
+
+
+def test_whoever_was_deleted_is_in_the_last_hour_with_all_that_became_of_it() -> None:
+    scene = Scene(*SCENE[:2])
+    old = runs("old").created(ago(300)).condition("PodScheduled", "True", ago(20)).view()
+    scene.witness = witnessed(NOW - 2 * HOUR_US, old, waits("theirs", namespace="research").view())
+    found = scene.view().changes
+    assert found is not None
+    assert (found.came, found.started, found.ended, found.gone) == (0, 1, 0, 2)
+    assert [(one.what, one.pod, one.queue) for one in found.latest] == [
+        ("gone", "research/theirs", "q"),
+        ("gone", "ml/old", "q"),
+        ("started", "ml/old", "q"),
+    ]
+    assert found.known < found.since
+    mine = scene.view(sight=Sight(pods="ml")).changes
+    assert mine is not None
+    assert (mine.gone, "theirs" in str(mine)) == (1, False)
+
+
+def test_quotas_that_were_others_are_told_to_whom_may_list_queues_the_latest_first() -> None:
+    scene = Scene(*SCENE[:2])
+    scene.witness = witnessed(NOW - 60_000_000, q=2500, r=0)
+    found = scene.view().changes
+    assert found is not None
+    assert [(one.queue, one.what) for one in found.quotas] == [("r", "A: 1 to 0"), ("q", "A: 1 to 2500m")]
+    assert found.known == NOW // 1_000_000 - 60
+    without = scene.view(sight=Sight(queues=False)).changes
+    assert without is not None
+    assert without.quotas == ()
+
+
+def test_who_looks_at_objects_at_hand_claims_to_know_of_nobody_who_is_gone() -> None:
+    found = Scene(*SCENE).view().changes
+    assert found is not None
+    assert (found.gone, found.known, found.quotas) == (0, 0, ())
 
 
 def test_card_hours_by_day_most_used_first() -> None:
