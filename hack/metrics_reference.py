@@ -29,6 +29,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 _HEAD = """\
 # Metrics
 
+[中文](zh/metrics.md)
+
 Both processes show their metrics as `GET /metrics` on port 8080, in the text format or in OpenMetrics; the Service
 `cardquota-metrics` leads to every replica. No label holds the name of a pod, a node or any other object but queues and, of usage over
 time, namespaces; of these there are at most 2,000 series of each kind. Of the standby controllers the series about queues and cards are missing; sums over all replicas are right.

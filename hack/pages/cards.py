@@ -15,6 +15,8 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "cards.md"
 _INTRODUCTION: Final = """\
 # Cards
 
+[中文](zh/cards.md)
+
 A card is what a quota counts and what a pod names: the product on a node's label, or a share of it. This page says what a
 node must show so that its cards are found, and how each name is built. It is made from the table in
 [`core/cards/vendors.py`](../core/cards/vendors.py) by `python -m hack.pages.cards`; a test compares the two.

@@ -15,6 +15,8 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "settings.md"
 _INTRODUCTION: Final = """\
 # Settings
 
+[中文](zh/settings.md)
+
 What both processes and the offline commands go by. They stand in the chart's values under the same names, which the chart
 writes into the ConfigMap `cardquota` as one file, `cardquota.yaml`; `--config FILE` names another one. The file is YAML, hence
 also JSON. A key that does not exist and a value that is not allowed are errors with their path, and no process starts on them;

@@ -10,6 +10,8 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "workloads.md"
 _INTRODUCTION: Final = """\
 # Workloads
 
+[中文](zh/workloads.md)
+
 Pods are held, charged and lifted whoever makes them. Of the kinds below the pod templates are known as well, so that a mistake
 in one is refused at `kubectl apply`, with its place in the object, and not in an event of some controller; `cardquota check`
 says the same of files, and `cardquota plan` counts the pods that a new object would make. Only templates that a write changes

@@ -93,7 +93,7 @@ async def test_readers_of_a_screen_have_landmarks_and_tables(tmp_path: Path, wid
     assert {"banner", "main", "contentinfo", "search"} <= set(kinds)
     titles = {"Queues", "Waiting pods", "Nodes", "The last hour", "Card-hours"}
     assert titles <= {name for role, name in roles if role == "region"}
-    assert kinds.count("table") == 5
+    assert kinds.count("table") == 6
     assert ("rowheader", "train") in roles
     assert ("columnheader", "In use") in roles
     assert [name for role, name in roles if role in {"textbox", "searchbox"}] == [

@@ -36,6 +36,7 @@ def changes(found: Changes) -> Steps[Markup]:
         parts.append(table("The latest changes", ("Pod", "What", "Queue", "When"), [body(rows)]))
     if found.quotas:
         rows = yield from built(_quota(one) for one in found.quotas)
+        parts.append(tag("p", "Quotas that were others, the latest first.", class_="note"))
         parts.append(table("The latest quotas", ("Queue", "Quota", "When"), [body(rows)]))
     if not parts:
         parts.append(tag("p", f"Nothing has changed{where}."))
