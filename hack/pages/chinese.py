@@ -1,4 +1,4 @@
-"""The pages of docs/zh that are made from English ones that code makes: `python -m hack.pages.chinese` writes them.
+"""The pages of docs/zh that are made from English ones piece by piece: `python -m hack.pages.chinese` writes them.
 
 What is translated stands in hack/pages/zh, a file for each page: a paragraph, heading, point, cell or comment in English, and below
 it the same in Chinese behind `= ` (nothing but `=` where it is the same). Nothing may be missing there, nor left over, so whoever
@@ -7,6 +7,7 @@ changes a description of a setting or a metric has to say it in Chinese as well.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ FOLDER: Final = Path(__file__).parents[2] / "docs" / "zh"
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "cards": cards.page,
     "metrics": metrics_reference.render,
+    "security": partial(FOLDER.parent.joinpath("security.md").read_text, "utf-8"),
     "settings": settings.page,
     "workloads": workloads.page,
 }
