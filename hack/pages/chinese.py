@@ -18,6 +18,7 @@ FOLDER: Final = Path(__file__).parents[2] / "docs" / "zh"
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "cards": cards.page,
     "metrics": metrics_reference.render,
+    "rights": partial(FOLDER.parent.joinpath("rights.md").read_text, "utf-8"),
     "security": partial(FOLDER.parent.joinpath("security.md").read_text, "utf-8"),
     "settings": settings.page,
     "workloads": workloads.page,

@@ -13,6 +13,8 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "rights.md"
 _INTRODUCTION: Final = """\
 # Rights
 
+[中文](zh/rights.md)
+
 What the chart lets its accounts do, with its default values. Whatever a process asks the API server for is held against this in
 every run of the tests, and a right that nothing uses fails one. The page is made from what helm renders by
 `python -m hack.pages.rights`; a test compares the two.
