@@ -13,6 +13,7 @@ from core.cards.expression import resources_by_name, stands_for_share
 from core.cards.product import Product
 from core.cards.vendor import Vendor, generic
 from core.cards.vendors import VENDORS, table_of
+from core.names import MGPU_RESOURCES
 from core.objects import Node
 from core.settings import Settings
 from core.settings.model import PoolSettings
@@ -20,6 +21,10 @@ from core.settings.model import PoolSettings
 _NOTHING: Final = NodeCards({})
 _UNKNOWN: Final = frozenset[str]()
 _NO_POOLS: Final[Mapping[str, PoolSettings]] = {}
+
+
+def _of_shares(pool: PoolSettings) -> bool:
+    return pool.resource in MGPU_RESOURCES
 
 
 class Inventory:
@@ -35,7 +40,9 @@ class Inventory:
         pools: Mapping[str, PoolSettings] = _NO_POOLS,
     ) -> None:
         self._overrides = dict(overrides)
-        self._pools = dict(pools)
+        self._pools = {card: pool for card, pool in pools.items() if not _of_shares(pool)}
+        self.share_pools = {card: pool for card, pool in pools.items() if _of_shares(pool)}
+        """The node pools that bring mGPU shares, by the card that they are of."""
         self._table = tuple(table)
         self._nodes: dict[str, NodeCards] = {}
         self._holders: dict[str, set[str]] = {}

@@ -31,6 +31,8 @@ class Choice:
         self._room = ShareRoom(ledger, admitted)
         self._stock = FreeCards(ledger, admitted)
         self._pools = CardPools(ledger)
+        self._brought: tuple[str, str] | None = None
+        """The pod that was asked about last, by UID, and the card of the pool that may bring its shares, where no node has room."""
 
     def choose(
         self,
@@ -105,7 +107,13 @@ class Choice:
 
     def destination(self, entry: Entry, within: tuple[str, ...] = ()) -> Destination | None:
         """To which nodes the pod is to be led that was found last to have room; see ShareRoom."""
-        return None if entry.demand.mgpu is None else self._room.destination(entry, within)
+        if entry.demand.mgpu is None or self.share_pool(entry):
+            return None
+        return self._room.destination(entry, within)
+
+    def share_pool(self, entry: Entry) -> str:
+        """The card of the pool that may bring the shares of the pod, for which no node was found last; empty where one was."""
+        return self._brought[1] if self._brought is not None and self._brought[0] == entry.pod.uid else ""
 
     def share_card(self, entry: Entry, card: str | None, within: tuple[str, ...] = ()) -> str:
         """Against which card the shares of a pod will count that was found last to have room; empty for none.
@@ -114,7 +122,9 @@ class Choice:
         """
         if not entry.demand.share_milli:
             return ""
-        return self._room.product(entry, within) if card is None else whole_card(card)
+        if card is not None:
+            return whole_card(card)
+        return self.share_pool(entry) or self._room.product(entry, within)
 
     def _alternative(self, entry: Entry, asked: CardAsk, balance: Balance) -> Steps[str | Refusal]:
         """The first alternative with quota and free cards.
@@ -184,8 +194,23 @@ class Choice:
         shortfall = balance.share_shortfall(demand.shares) if balance is not None else None
         shortfall = shortfall or self._devices_short(entry, card)
         if shortfall is None and demand.mgpu is not None:
+            self._brought = None
             shortfall = yield from self._no_room(entry, demand.mgpu, balance, within, card)
+            if shortfall is not None and not within and not card:
+                shortfall = yield from self._unless_brought(entry, demand.mgpu, balance, shortfall)
         return shortfall
+
+    def _unless_brought(
+        self, entry: Entry, ask: MgpuAsk, balance: Balance | None, shortfall: Refusal
+    ) -> Steps[Refusal | None]:
+        """None where a pool may bring the shares that no node has room for."""
+        pools, milli = self._ledger.inventory.share_pools, entry.demand.share_milli
+        closed = [card for card in pools if milli and (balance is None or balance.card_room(card) < milli)]
+        card = yield from self._pools.may_bring_shares(entry.pod.node_rules, ask, closed)
+        if not card:
+            return shortfall
+        self._brought = entry.pod.uid, card
+        return None
 
     def _no_room(
         self, entry: Entry, ask: MgpuAsk, balance: Balance | None, within: tuple[str, ...], card: str

@@ -15,6 +15,7 @@ from core.plan.choice import Choice
 from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.placement import CardPlacement
+from core.plan.pools import share_pool_requirement
 from core.plan.precedent import Precedent
 from core.plan.room import Destination
 from core.plan.task_nodes import ANYWHERE, TaskNodes, nodes_of_tasks, starts_in_cycles
@@ -201,10 +202,12 @@ class Judge:
             records[names.NOMINATED_ANNOTATION] = room.node
         requirement = self._requirement(entry, card, room if task.led else None)
         share_card = self._choice.share_card(entry, card, task.within)
+        pool = self._choice.share_pool(entry)
         if share_card:
             records[names.SHARE_CARD_ANNOTATION] = render_share(share_card, entry.demand.share_milli)
-            if names.NODE_ANNOTATION not in records:
+            if names.NODE_ANNOTATION not in records and not pool:
                 requirement &= self._of_shares(share_card)
+        requirement &= self._of_pool(pool)
         claims = self._ledger.devices.wanted(pod)
         return self._booked(entry, assigned, records, requirement, claims=claims, displaces=displaces)
 
@@ -214,11 +217,12 @@ class Judge:
         node = records.pop(names.NODE_ANNOTATION, "")
         if node and nominated:
             records[names.NOMINATED_ANNOTATION] = node
-        card = next(iter(lift.assigned), None)
-        required = self._requirement(entry, card, None)
-        recorded = recorded_share(entry.pod.ungated(records))
-        if recorded is not None:
-            required &= self._of_shares(recorded[0])
+        required = lift.requirement
+        if node:
+            required = self._requirement(entry, next(iter(lift.assigned), None), None)
+            recorded = recorded_share(entry.pod.ungated(records))
+            if recorded is not None:
+                required &= self._of_shares(recorded[0])
         claims = self._ledger.devices.wanted(entry.pod)
         return self._booked(entry, lift.assigned, records, required, claims=claims, displaces=lift.displaces)
 
@@ -294,6 +298,11 @@ class Judge:
         told = sorted(self._ledger.inventory.labels_of_shared(card))
         alternatives = tuple((Expression(label, "In", (value,)),) for label, value in told)
         return NodeRequirement(alternatives, alternatives[0] if alternatives else ())
+
+    def _of_pool(self, card: str) -> NodeRequirement:
+        """Nodes of the pool that brings shares of this card; any for ""."""
+        pool = self._ledger.inventory.share_pools.get(card)
+        return NodeRequirement() if pool is None else share_pool_requirement(pool)
 
     def _requirement(self, entry: Entry, card: str | None, led: Destination | None) -> NodeRequirement:
         required = NodeRequirement() if card is None else self._placement.requirement(card)

@@ -1,9 +1,11 @@
 """Node pools that bring a card whether or not they have nodes now: whether a pod may be let in for one of them."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
-from core.affinity import Conjunction, Expression, matches
+from core import names
+from core.affinity import Conjunction, Expression, NodeRequirement, matches
+from core.mgpu.ask import FIXED_SHARE, MgpuAsk
 from core.objects import raw as read
 from core.objects.node_rules import NodeRules
 from core.queues.ledger import Ledger
@@ -19,6 +21,11 @@ def pool_requirement(pool: PoolSettings) -> Conjunction:
     return tuple(Expression(key, "In", (value,)) for key, value in sorted(pool.labels.items()))
 
 
+def share_pool_requirement(pool: PoolSettings) -> NodeRequirement:
+    """The same as what a lift is narrowed to."""
+    return NodeRequirement.all_of(*pool_requirement(pool))
+
+
 class CardPools:
     """Asks by the labels alone that nodes of a pool are sure to have: of others nobody knows yet."""
 
@@ -28,8 +35,26 @@ class CardPools:
     def may_bring(self, rules: NodeRules, card: str) -> Steps[bool]:
         """Whether a pool may bring the card to a node that these rules admit."""
         pool = self._inventory.pool_of(card)
-        if pool is None or rules.anywhere:
-            return pool is not None
+        return pool is not None and (yield from self._admitted(rules, pool))
+
+    def may_bring_shares(
+        self, rules: NodeRules, ask: MgpuAsk, closed: Container[str] = frozenset()
+    ) -> Steps[str]:
+        """The card of a pool that may bring mGPU shares to a node that these rules admit; empty where none may.
+
+        Not one of the `closed` cards. Of how much memory and how many cards its nodes will be nobody knows: whoever asks for
+        more than any node of the pool has stays pending, as any pod does for which an autoscaler can make no node.
+        """
+        for card, pool in sorted(self._inventory.share_pools.items()):
+            policy = pool.labels.get(names.MGPU_POLICY_KEY, FIXED_SHARE)
+            serves = ask.any_policy or ask.policy == policy
+            if card not in closed and serves and (yield from self._admitted(rules, pool)):
+                return card
+        return ""
+
+    def _admitted(self, rules: NodeRules, pool: PoolSettings) -> Steps[bool]:
+        if rules.anywhere:
+            return True
         if any(pool.labels.get(key, value) != value for key, value in rules.selector.items()):
             return False
         if not rules.required:

@@ -9,19 +9,25 @@ import pytest
 
 from core import names
 from hack.controlplane import ControlPlane, wait_for
-from hack.controlplane.nodes import gpu_node, node
+from hack.controlplane.nodes import gpu_node, mgpu_node, node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster
-from tests.apiserver.manifests import card_pod, in_group, podgroup, queue
+from tests.apiserver.manifests import card_pod, in_group, podgroup, queue, share_pod
 
 LABEL = "example.com/pool"
-POOLS = {"POOLED-A": "a", "POOLED-B": "b"}
+POOLS = {"POOLED-A": "a", "POOLED-B": "b", "POOLED-S": "s"}
+SHARES = "POOLED-S"
+"""The card of the pool that brings mGPU shares: one on each node, and each pod here asks for half of it."""
 PER_NODE = 2
 
 
 @pytest.fixture(scope="module")
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
     pools = {card: {"labels": {LABEL: pool}, "resource": "nvidia.com/gpu"} for card, pool in POOLS.items()}
+    pools[SHARES] = {
+        "labels": {LABEL: POOLS[SHARES], names.MGPU_NODE_TYPE_LABEL: "mgpu"},
+        "resource": names.MGPU_CORE,
+    }
     with Installation(control_plane, values={"cards": {"pools": pools}}) as installed:
         yield installed
 
@@ -58,9 +64,7 @@ class Autoscaler:
                 self._label(name, card)
             waiting = [pod for pod in pods if _unschedulable(pod)]
             for card, pool in POOLS.items():
-                wanted = sum(
-                    1 for pod in waiting if _admits(pod, {LABEL: pool, "nvidia.com/gpu.product": card})
-                )
+                wanted = sum(1 for pod in waiting if _admits(pod, _template(card, pool)))
                 free = sum(PER_NODE - _on(pods, name) for name, its in self.nodes.items() if its == card)
                 if wanted > free:
                     self._add(card, pool)
@@ -72,14 +76,26 @@ class Autoscaler:
     def _add(self, card: str, pool: str) -> None:
         self.made += 1
         name = f"{pool}-{self.made}"
-        new = node(name, labels={LABEL: pool}, allocatable={"nvidia.com/gpu": PER_NODE})
+        if card == SHARES:
+            new = mgpu_node(name, cards=1, policy=None)
+            new["metadata"]["labels"][LABEL] = pool
+        else:
+            new = node(name, labels={LABEL: pool}, allocatable={"nvidia.com/gpu": PER_NODE})
         self._cluster.plane.add_nodes(new)
         self.nodes[name] = card
 
     def _label(self, name: str, card: str) -> None:
+        if card == SHARES:
+            return
         shown = gpu_node(name, product=card, cards=PER_NODE, memory_mib=81920)["metadata"]["labels"]
         body = {"metadata": {"labels": shown}}
         self._cluster.api.patch(f"/api/v1/nodes/{name}", body, "merge").expect(200, 404)
+
+
+def _template(card: str, pool: str) -> dict[str, str]:
+    """The labels of a node of the pool, as an autoscaler knows them."""
+    kind = {names.MGPU_NODE_TYPE_LABEL: "mgpu"} if card == SHARES else {"nvidia.com/gpu.product": card}
+    return {LABEL: pool, **kind}
 
 
 def _unschedulable(pod: dict[str, Any]) -> bool:
@@ -99,7 +115,9 @@ def _admits(pod: dict[str, Any], labels: dict[str, str]) -> bool:
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", [])
     return any(
         all(
-            each["operator"] == "In" and labels.get(each["key"]) in each["values"]
+            each["key"] not in labels
+            if each["operator"] == "DoesNotExist"
+            else each["operator"] == "In" and labels.get(each["key"]) in each["values"]
             for each in term["matchExpressions"]
         )
         for term in required
@@ -128,9 +146,7 @@ def test_from_nothing_to_the_quota_and_back(cluster: Cluster, autoscaler: Autosc
     assert len(cluster.gated()) == 1
     assert len(autoscaler.nodes) == 2
     cluster.wait_allocated(path, {"POOLED-A": 3})
-    for pod in list(cluster.pods()):
-        cluster.api.delete(cluster.path(pod)).expect()
-    wait_for("the pool is empty again", lambda: not autoscaler.nodes and not cluster.pods())
+    back_to_nothing(cluster, autoscaler)
     cluster.create(card_pod("again", "POOLED-A", "pooled"))
     cluster.wait_running("again")
 
@@ -143,10 +159,10 @@ def test_a_choice_gets_the_leftmost_card_that_has_quota(cluster: Cluster, autosc
     assert len(cluster.gated()) == 1
     assert sorted(autoscaler.nodes.values()) == ["POOLED-A", "POOLED-B"]
     cluster.wait_allocated(path, {"POOLED-A": 1, "POOLED-B": 1})
+    back_to_nothing(cluster, autoscaler)
 
 
-@pytest.mark.usefixtures("autoscaler")
-def test_a_gang_is_let_in_whole_or_not_at_all(cluster: Cluster) -> None:
+def test_a_gang_is_let_in_whole_or_not_at_all(cluster: Cluster, autoscaler: Autoscaler) -> None:
     small = cluster.create_queue(queue("ganging", json.dumps({"POOLED-B": 3})))
     gang = in_group("gang", *(card_pod(f"m{number}", "POOLED-B", "ganging") for number in range(4)))
     cluster.create(podgroup("gang", "ganging", 4), *gang)
@@ -155,3 +171,30 @@ def test_a_gang_is_let_in_whole_or_not_at_all(cluster: Cluster) -> None:
     cluster.set_quota(small, json.dumps({"POOLED-B": 4}))
     wait_for("all four run", lambda: len(cluster.running()) == 4)
     assert cards(cluster) == {"POOLED-B": 4}
+    back_to_nothing(cluster, autoscaler)
+
+
+def test_mgpu_shares_come_out_of_the_gate_up_to_the_quota_and_get_their_cards(
+    cluster: Cluster, autoscaler: Autoscaler
+) -> None:
+    shares = queue("sharing", "{}")
+    shares["spec"]["capability"] = {names.MGPU_CORE: "150"}
+    cluster.create_queue(shares)
+    annotations = {names.QUEUE_NAME_ANNOTATION: "sharing"}
+    cluster.create(*(share_pod(f"s{number}", 50, 1024, annotations=annotations) for number in range(4)))
+    wait_for("three run", lambda: len(cluster.running()) == 3)
+    assert len(cluster.gated()) == 1
+    assert list(autoscaler.nodes.values()) == [SHARES, SHARES]
+    for name in cluster.running():
+        record = cluster.pod(name)["metadata"]["annotations"]
+        assert [text for key, text in record.items() if key.startswith(names.GPU_INDEX_PREFIX)] == ["0"]
+    back_to_nothing(cluster, autoscaler)
+    cluster.create(share_pod("again", 50, 1024, annotations=annotations))
+    cluster.wait_running("again")
+
+
+def back_to_nothing(cluster: Cluster, autoscaler: Autoscaler) -> None:
+    """All pods gone, and with them the nodes."""
+    for pod in list(cluster.pods()):
+        cluster.api.delete(cluster.path(pod)).expect(200, 404)
+    wait_for("the pool is empty again", lambda: not autoscaler.nodes and not cluster.pods())
