@@ -60,7 +60,7 @@ class PoolSettings(Section):
     labels: Annotated[Mapping[LabelKey, LabelValue], Field(min_length=1)]
     """Labels that nodes of the pool have from their first moment."""
     resource: ResourceName
-    """What stands for the card."""
+    """What stands for the card, or one of the two of mGPU shares for a pool that brings those."""
 
 
 class CardSettings(Section):

@@ -86,6 +86,21 @@ card, and to the product's label as soon as one does. To a cluster autoscaler it
 that a pod accepts it gets the leftmost one that has quota and is free on a node or has a pool. A node of the pool that does
 not show its product yet is accepted by the bind; one that carries another card is not.
 
+A pool with `resource: vke.volcengine.com/mgpu-core` brings mGPU shares. Its labels name the kind of its nodes, and their compute
+policy where that is not `fixed-share`:
+
+```yaml
+cards:
+  pools:
+    NVIDIA-A10:
+      labels: {example.com/pool: a10, vke.node.gpu.schedule: mgpu}
+      resource: vke.volcengine.com/mgpu-core
+```
+
+A pod with shares that no node has room for is lifted as soon as its queue has quota for it, narrowed to the labels of the pool, and
+led to no node. How large its cards will be only the autoscaler knows. With `mgpu.cardQuota` its shares count against the quota of
+the card that the pool is named after; whole cards the pool brings none.
+
 ## mGPU shares of a card
 
 The shares of a node labelled `vke.node.gpu.schedule: mgpu` are limited by the two keys in `spec.capability` alone, whatever card
