@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NoReturn
 
 from hack import prometheus
 from hack.controlplane import ApiError, ControlPlane, ManagedProcess, ProcessError, WaitError, nodes, wait_for
@@ -86,6 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         terminal.step("interrupted, and cleaned up")
         return 128 + signal.SIGINT
+    except SystemExit:
+        terminal.step("told to end, and cleaned up")
+        raise
     return 0
 
 
@@ -177,5 +181,12 @@ def _stay(terminal: Terminal, plane: ControlPlane, kept: Kept) -> None:
         terminal.output("")
 
 
+def _told_to_end(*_: object) -> NoReturn:
+    """At SIGTERM: whatever is under way is left as at Ctrl-C, so that all is cleaned up. That is not interrupted by another one."""
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    sys.exit(128 + signal.SIGTERM)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _told_to_end)
     sys.exit(main())

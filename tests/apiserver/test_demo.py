@@ -165,6 +165,18 @@ def test_kept_it_can_be_used_as_it_says_until_ctrl_c_which_cleans_up(tmp_path: P
     wait_for("nothing is left behind", lambda: nothing_is_left_in(tmp_path))
 
 
+@pytest.mark.parametrize("moment", ["== A control plane", "kubectl apply"])
+def test_told_to_end_it_cleans_up_as_at_ctrl_c(tmp_path: Path, moment: str) -> None:
+    """By SIGTERM, as a service manager or a CI job that is called off does: while it is set up, and in the middle of the story."""
+    with started(tmp_path) as process:
+        read_until(process, moment)
+        process.terminate()
+        rest, _ = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM, rest
+    assert "Traceback" not in rest
+    wait_for("nothing is left behind", lambda: nothing_is_left_in(tmp_path))
+
+
 def test_kept_its_metrics_can_be_read_a_setting_changed_and_all_of_it_uninstalled(tmp_path: Path) -> None:
     """By the very lines that the demo prints, each of which does what it would in a cluster of one's own."""
     with started(tmp_path, "--keep") as process:
