@@ -6,7 +6,7 @@ from typing import Final
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from controller.series import QueueGauges, Values
+from controller.series import BookSeries, Values
 from core.dra.amounts import NANO, Amounts
 from core.dra.book import DeviceBook
 from core.dra.limits import NO_LIMITS
@@ -35,9 +35,9 @@ _Sums = tuple[Amounts, Amounts, Amounts]
 """The limits, what is allocated and what is reserved."""
 
 
-class _DeviceGauges(QueueGauges[_Sums]):
+class _DeviceGauges(BookSeries[_Sums]):
     def __init__(self, book: DeviceBook, leading: Callable[[], bool]) -> None:
-        super().__init__(_FAMILIES, "device_class", "dimension")
+        super().__init__(_FAMILIES, "queue_name", "device_class", "dimension")
         self._book = book
         self._leading = leading
 

@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from controller.series import Labels, QueueGauges, Values
+from controller.series import BookSeries, Labels, Values
 from core.names import MGPU_RESOURCES
 from core.objects import Pod
 from core.plan.unfinished import unfinished_gangs
@@ -170,9 +170,9 @@ class _Books:
     """What is used beyond the quota."""
 
 
-class _CardGauges(QueueGauges[_Books]):
+class _CardGauges(BookSeries[_Books]):
     def __init__(self, ledger: Ledger, leading: Callable[[], bool]) -> None:
-        super().__init__(_QUEUE_SERIES, "card")
+        super().__init__(_QUEUE_SERIES, "queue_name", "card")
         self._ledger = ledger
         self._leading = leading
 
@@ -209,11 +209,11 @@ class _CardGauges(QueueGauges[_Books]):
         return self._ledger.queues
 
 
-class _NumberGauges(QueueGauges[int]):
+class _NumberGauges(BookSeries[int]):
     """The number of something in every queue; a queue that is gone is not shown any more."""
 
     def __init__(self, series: Mapping[str, str], ledger: Ledger, leading: Callable[[], bool]) -> None:
-        super().__init__(series)
+        super().__init__(series, "queue_name")
         self._ledger = ledger
         self._leading = leading
 

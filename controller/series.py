@@ -1,10 +1,10 @@
-"""Gauges that are read off the books when the page is asked for."""
+"""Series that are read off the books when the page is asked for."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from prometheus_client.core import Sample
 from prometheus_client.utils import floatToGoString
@@ -14,7 +14,7 @@ from kube.exposition import LongFamily
 
 Labels = tuple[str, ...]
 Values = Mapping[Labels, float]
-"""By the labels that follow the queue."""
+"""By the labels that follow the first one."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -22,39 +22,42 @@ T = TypeVar("T")
 _PER_TEXT: Final = 200
 
 
-class QueueGauges(ABC, Generic[S]):
-    """Families whose first label is the queue; `S` is what the values of one queue are made of.
+class BookSeries(ABC, Generic[S]):
+    """Families whose first label names an object, as a queue; `S` is what the values of one object are made of.
 
     A series that is gone is shown once more with 0 and then dropped, so that a sum over time does not keep its last
-    value; those of a deleted queue are dropped at once.
+    value; those of a deleted object are dropped at once.
     """
 
-    def __init__(self, families: Mapping[str, str], *labels: str) -> None:
-        """`families` are their help texts by name."""
+    def __init__(
+        self, families: Mapping[str, str], *labels: str, kind: Literal["gauge", "counter"] = "gauge"
+    ) -> None:
+        """`families` are their help texts by name; of counters the name has no `_total`, and their samples have."""
         self._documentation = families
-        self._labels = ("queue_name", *labels)
+        self.kind: Literal["gauge", "counter"] = kind
+        self._labels = labels
         self._order = sorted(range(len(self._labels)), key=self._labels.__getitem__)
         self._blocks: dict[str, _Block[S]] = {}
 
     @property
     def label_names(self) -> Labels:
-        """The names of the labels, the queue's first."""
+        """The names of the labels, the object's first."""
         return self._labels
 
     @abstractmethod
     def sources(self) -> Iterator[tuple[str, S] | None]:
-        """What the values of each queue are made of, in the order of their names; while it is equal, they are not made anew.
+        """What the values of each object are made of, in a lasting order; while it is equal, they are not made anew.
 
         Anything may change between two of them. None is a place where others may come to their turn besides.
         """
 
     @abstractmethod
     def values(self, source: S) -> Sequence[Values]:
-        """What is shown of a queue, for each of the families."""
+        """What is shown of an object, for each of the families."""
 
     @abstractmethod
     def existing(self) -> Container[str]:
-        """The queues that are there."""
+        """The objects that are there."""
 
     def families(self) -> list[LongFamily]:
         """The families of one page; they are filled when the first of them is asked for what it shows."""
@@ -65,49 +68,52 @@ class QueueGauges(ABC, Generic[S]):
         ]
 
     def fill(self) -> Steps["_Filled[S]"]:
-        """Brings the values up to date; those of a queue of which nothing has changed are taken over as they are."""
+        """Brings the values up to date; those of an object of which nothing has changed are taken over as they are."""
         before, blocks = self._blocks, dict[str, _Block[S]]()
         for found in self.sources():
             if found is not None:
-                queue, source = found
-                known = before.get(queue)
+                name, source = found
+                known = before.get(name)
                 same = known is not None and known.source == source
-                blocks[queue] = known if known and same else self._block(queue, source)
+                blocks[name] = known if known and same else self._block(name, source)
             yield
         gone: list[list[tuple[Labels, float]]] = [[] for _ in self._documentation]
         existing = self.existing()
-        for queue, old in before.items():
-            new = blocks.get(queue)
-            if new is not old and queue in existing:
+        for name, old in before.items():
+            new = blocks.get(name)
+            if new is not old and name in existing:
                 for number, had in enumerate(old.values):
                     has = new.values[number] if new is not None else {}
-                    gone[number] += (((queue, *labels), 0.0) for labels in sorted(had.keys() - has.keys()))
+                    gone[number] += (((name, *labels), 0.0) for labels in sorted(had.keys() - has.keys()))
             yield
         self._blocks = blocks
         return _Filled(blocks, gone)
 
-    def line(self, name: str, labels: Labels, value: float) -> str:
+    def line(self, family: str, labels: Labels, value: float) -> str:
         """One line of the page, as prometheus_client writes it."""
         pairs = ",".join(f'{self._labels[place]}="{escaped(labels[place])}"' for place in self._order)
         number: str = floatToGoString(value)  # type: ignore[no-untyped-call] # the only one that the library leaves out
-        return f"{name}{{{pairs}}} {number}\n"
+        return f"{self._sampled(family)}{{{pairs}}} {number}\n"
 
-    def sample(self, name: str, labels: Labels, value: float) -> Sample:
+    def sample(self, family: str, labels: Labels, value: float) -> Sample:
         """The same for prometheus_client."""
-        return Sample(name, dict(zip(self._labels, labels, strict=True)), value)
+        return Sample(self._sampled(family), dict(zip(self._labels, labels, strict=True)), value)
 
-    def _block(self, queue: str, source: S) -> "_Block[S]":
+    def _sampled(self, family: str) -> str:
+        return f"{family}_total" if self.kind == "counter" else family
+
+    def _block(self, name: str, source: S) -> "_Block[S]":
         values = self.values(source)
         texts = tuple(
-            "".join(self.line(name, (queue, *labels), value) for labels, value in sorted(some.items()))
-            for name, some in zip(self._documentation, values, strict=True)
+            "".join(self.line(family, (name, *labels), value) for labels, value in sorted(some.items()))
+            for family, some in zip(self._documentation, values, strict=True)
         )
         return _Block(source, values, texts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Block(Generic[S]):
-    """What is shown of one queue, family by family."""
+    """What is shown of one object, family by family."""
 
     source: S
     values: Sequence[Values]
@@ -116,7 +122,7 @@ class _Block(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class _Filled(Generic[S]):
-    """The queues in their order, and for each family what is shown for the last time."""
+    """The objects in their order, and for each family what is shown for the last time."""
 
     blocks: Mapping[str, _Block[S]]
     gone: Sequence[Sequence[tuple[Labels, float]]]
@@ -125,34 +131,34 @@ class _Filled(Generic[S]):
 class _Sheet(Generic[S]):
     """What the families of one page have in common."""
 
-    def __init__(self, gauges: QueueGauges[S]) -> None:
-        self.gauges = gauges
+    def __init__(self, series: BookSeries[S]) -> None:
+        self.series = series
         self._filled: _Filled[S] | None = None
 
     def filled(self) -> Steps[_Filled[S]]:
         if self._filled is None:
-            self._filled = yield from self.gauges.fill()
+            self._filled = yield from self.series.fill()
         return self._filled
 
 
 class _Family(LongFamily, Generic[S]):
     def __init__(self, name: str, documentation: str, number: int, sheet: _Sheet[S]) -> None:
-        super().__init__(name, documentation)
+        super().__init__(name, documentation, sheet.series.kind)
         self._number = number
         self._sheet = sheet
 
     def all_samples(self) -> list[Sample]:
         page, number = finish(self._sheet.filled()), self._number
         there = [
-            ((queue, *labels), value)
-            for queue, block in page.blocks.items()
+            ((name, *labels), value)
+            for name, block in page.blocks.items()
             for labels, value in sorted(block.values[number].items())
         ]
-        return [self._sheet.gauges.sample(self.name, *shown) for shown in (*page.gone[number], *there)]
+        return [self._sheet.series.sample(self.name, *shown) for shown in (*page.gone[number], *there)]
 
     def lines(self) -> Steps[list[str]]:
         page, number = (yield from self._sheet.filled()), self._number
-        line, texts = self._sheet.gauges.line, list[str]()
+        line, texts = self._sheet.series.line, list[str]()
         for some in _parts(page.gone[number]):
             texts.append("".join(line(self.name, *shown) for shown in some))
             yield

@@ -7,7 +7,7 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller.series import Labels, QueueGauges, Values
+from controller.series import BookSeries, Labels, Values
 from core.names import MGPU_RESOURCES
 from core.queues.account import Account
 from core.queues.ledger import Ledger
@@ -54,9 +54,9 @@ class _Use:
     offline: Mapping[str, int]
 
 
-class _UsedGauges(QueueGauges[_Use]):
+class _UsedGauges(BookSeries[_Use]):
     def __init__(self, ledger: Ledger, leading: Callable[[], bool]) -> None:
-        super().__init__(_USED, "card", "kind")
+        super().__init__(_USED, "queue_name", "card", "kind")
         self._ledger = ledger
         self._leading = leading
 
@@ -78,9 +78,9 @@ class _UsedGauges(QueueGauges[_Use]):
         return self._ledger.queues
 
 
-class _OldestGauges(QueueGauges[int]):
+class _OldestGauges(BookSeries[int]):
     def __init__(self, ledger: Ledger, leading: Callable[[], bool]) -> None:
-        super().__init__(_OLDEST)
+        super().__init__(_OLDEST, "queue_name")
         self._ledger = ledger
         self._leading = leading
 

@@ -15,7 +15,7 @@ from controller.extender_metrics import ExtenderMetrics
 from controller.metrics import Metrics, QueueSeries
 from controller.node_series import NodeSeries
 from controller.queue_definition import show_presence
-from controller.series import QueueGauges
+from controller.series import BookSeries
 from controller.usage_counters import UsageCounters
 from controller.usage_series import UsageSeries
 from core.queues.ledger import Ledger
@@ -112,7 +112,7 @@ def _labels(collector: Any) -> dict[str, tuple[str, ...]]:
     for value in vars(collector).values():
         if isinstance(collector, UsageCounters | NodeSeries):
             found |= collector.label_names
-        elif isinstance(value, QueueGauges):
+        elif isinstance(value, BookSeries):
             found |= {family.name: value.label_names for family in value.families()}
     return {"cardquota_cards": ("card",), **found}
 

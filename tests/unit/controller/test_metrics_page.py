@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from controller.device_series import DeviceSeries
 from controller.metrics import QueueSeries
-from controller.series import QueueGauges
+from controller.series import BookSeries
 from core.objects import Pod
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -151,14 +151,14 @@ async def test_others_are_served_while_two_thousand_queues_are_shown() -> None:
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The queue of each line of a card that is written."""
-    lines, write = list[str](), QueueGauges.line
+    lines, write = list[str](), BookSeries.line
 
-    def noted(gauges: QueueGauges[Any], name: str, labels: tuple[str, ...], value: float) -> str:
+    def noted(gauges: BookSeries[Any], name: str, labels: tuple[str, ...], value: float) -> str:
         if len(labels) > 1:
             lines.append(labels[0])
         return write(gauges, name, labels, value)
 
-    monkeypatch.setattr(QueueGauges, "line", noted)
+    monkeypatch.setattr(BookSeries, "line", noted)
     return lines
 
 
