@@ -208,7 +208,7 @@ class LiftWriter:
             if error.status == HTTPStatus.REQUEST_TIMEOUT:
                 return self._unknown(flight, error)
             return await self._refuse(key, flight, error)
-        self._metrics.lifts.labels("done").inc()
+        self._metrics.lifted(lift.queue, "done")
         _LOG.info("lifted", extra=about(lift, None))
         self._done(key, flight, stored=True)
         # The scheduler may see it sooner than we do, and is not to wait at the bind.
@@ -223,7 +223,7 @@ class LiftWriter:
 
     async def _refuse(self, key: Key, flight: Flight, error: errors.ApiError) -> float | None:
         """The patch was not stored. The pod may be another one than was looked at, perhaps by an earlier try of this lift."""
-        self._metrics.lifts.labels("refused").inc()
+        self._metrics.lifted(flight.lift.queue, "refused")
         changed = isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid)
         _LOG.log(logging.DEBUG if changed else logging.ERROR, "lift refused", extra=about(flight.lift, error))
         if not changed or flight.tries >= _TRIES:
@@ -296,7 +296,7 @@ class LiftWriter:
     # -- how it goes on ----------------------------------------------------------------------------------------
 
     def _again(self, flight: Flight, error: errors.KubeError) -> float:
-        self._metrics.lifts.labels("retried").inc()
+        self._metrics.lifted(flight.lift.queue, "retried")
         _LOG.warning("lift not answered, trying again", extra=about(flight.lift, error))
         now = asyncio.get_running_loop().time()
         if flight.tries == 1 and not flight.given_up:

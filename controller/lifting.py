@@ -78,7 +78,7 @@ class Lifter:
         if isinstance(decision, Hold):
             if self._caches.ledger.entry(decision.pod.uid) is None:
                 return  # gone while the pass gave way
-            self._metrics.holds.labels(decision.why.code).inc()
+            self._metrics.held(decision.queue, decision.why.code)
             self._announcements.held(decision)
             return
         self._announcements.lifted(decision)

@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from controller.decision_series import DecisionCounts
 from controller.series import BookSeries, Labels, Values
 from core.names import MGPU_RESOURCES
 from core.objects import Pod
@@ -52,6 +53,7 @@ class Metrics:
             ("reason",),
             registry=registry,
         )
+        self.by_queue = DecisionCounts()
         self.binds = Counter(
             "cardquota_binds_total",
             "Answers of the binding hook: passed (nothing to decide, or nobody to ask), granted, denied, by reason.",
@@ -127,6 +129,16 @@ class Metrics:
             ("outcome",),
             registry=registry,
         )
+
+    def lifted(self, queue: str, outcome: str) -> None:
+        """Counts a write that lifts a gate."""
+        self.lifts.labels(outcome).inc()
+        self.by_queue.lifted(queue, outcome)
+
+    def held(self, queue: str, reason: str) -> None:
+        """Counts a decision to leave a pod waiting."""
+        self.holds.labels(reason).inc()
+        self.by_queue.held(queue, reason)
 
     @property
     def drift(self) -> int | None:

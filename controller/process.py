@@ -12,6 +12,7 @@ from controller.app import add_hook_routes, add_leader_routes
 from controller.auditing import Auditor
 from controller.binding import BindingHook
 from controller.caches import Caches
+from controller.decision_series import DecisionCounts, DecisionSeries
 from controller.device_series import DeviceSeries
 from controller.discovery import DiscoveryLog, NodeWatch
 from controller.extender import Extender
@@ -84,16 +85,17 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         exists = partial(_exists, caches)
         announcements = Announcements(recorder, _rollouts(caches), recorder.recall, exists)
         notes = VoteNotes(recorder, recorder.recall, exists)
-        _forget_what_goes(caches, recorder, announcements, notes)
+        _forget_what_goes(caches, recorder, announcements, notes, metrics.by_queue)
         reservations = ReservationWatch(client, caches, announcements, metrics, settings, _now)
         overruns = OverrunWatch(caches, announcements, _now)
         series = QueueSeries(caches.ledger, reservations.late, reservations.unfinished)
         usage = UsageKeeper(client, caches, UsageFollower(caches, _now), metrics, options.namespace)
         for shown in (
             series,
+            DecisionSeries(metrics.by_queue),
             DeviceSeries(caches.ledger.devices.book, lambda: series.leading),
             UsageSeries(caches.ledger, lambda: series.leading),
-            NodeSeries(caches.ledger, lambda: series.leading),
+            NodeSeries(caches.ledger, caches.guests, lambda: series.leading),
             usage.counters(lambda: series.leading),
         ):
             REGISTRY.register(shown)
@@ -228,7 +230,11 @@ def _exists(caches: Caches, regarding: Reference) -> bool:
 
 
 def _forget_what_goes(
-    caches: Caches, recorder: EventRecorder, announcements: Announcements, notes: VoteNotes
+    caches: Caches,
+    recorder: EventRecorder,
+    announcements: Announcements,
+    notes: VoteNotes,
+    counts: DecisionCounts,
 ) -> None:
     """What is remembered about an object goes with it; first what is not to be said any more, then the rest."""
 
@@ -245,6 +251,7 @@ def _forget_what_goes(
     caches.groups.subscribe(notes.group_changed)
     caches.kubernetes_groups.subscribe(gone)
     caches.queues.subscribe(gone)
+    caches.queues.subscribe(counts.queue_changed)
     for informer in (caches.pods, caches.groups, caches.kubernetes_groups, caches.queues, caches.nodes):
         informer.subscribe(unrecorded)
 

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
+from controller.decision_series import DecisionCounts, DecisionSeries
 from controller.device_series import DeviceSeries
 from controller.discovery import DiscoveryLog
 from controller.extender_metrics import ExtenderMetrics
@@ -18,6 +19,7 @@ from controller.queue_definition import show_presence
 from controller.series import BookSeries
 from controller.usage_counters import UsageCounters
 from controller.usage_series import UsageSeries
+from core.crossquota.book import guest_book
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.usage.courses import Courses
@@ -32,8 +34,13 @@ _HEAD = """\
 [中文](zh/metrics.md)
 
 Both processes show their metrics as `GET /metrics` on port 8080, in the text format or in OpenMetrics; the Service
-`cardquota-metrics` leads to every replica. No label holds the name of a pod, a node or any other object but queues and, of usage over
-time, namespaces; of these there are at most 2,000 series of each kind. Of the standby controllers the series about queues and cards are missing; sums over all replicas are right.
+`cardquota-metrics` leads to every replica. No label holds the name of a pod or of any other object but queues, nodes and, of usage over
+time, namespaces; of these there are at most 2,000 series of each kind. Of the standby controllers the series about queues, cards and nodes are missing; sums over all replicas are right.
+
+Nodes without cards are in no series. One with cards has two for each kind of card, one for each of its mGPU cards, and two for each
+resource that CrossQuota limits on it: 5,000 nodes with eight mGPU cards each make 60,000 series and 5 MB of the page. Whoever has no use for them
+sets `monitoring.serviceMonitor.metricRelabelings` of the chart to `[{sourceLabels: [__name__, node], regex: cardquota_node_.+;.+, action: drop}]`.
+
 What to look at is in the [dashboards](../charts/cardquota/monitoring/dashboards), what to be told of in the [alerts](alerts.md).
 
 A counter is shown from its first use on. Histograms have `_bucket`, `_sum` and `_count`. This page is written by
@@ -78,8 +85,9 @@ def reference() -> dict[str, list[Series]]:
     queues = registries["Queues and cards"]
     for collector in (
         QueueSeries(ledger),
+        DecisionSeries(DecisionCounts()),
         UsageSeries(ledger, lambda: False),
-        NodeSeries(ledger, lambda: False),
+        NodeSeries(ledger, guest_book((), (), Settings()), lambda: False),
         DeviceSeries(ledger.devices.book, lambda: False),
         UsageCounters(Courses(), lambda: 0, lambda: False, lambda: False),
     ):
@@ -109,10 +117,10 @@ def _labels(collector: Any) -> dict[str, tuple[str, ...]]:
     if isinstance(collector, MetricWrapperBase):
         return {family.name: tuple(collector._labelnames) for family in collector.collect()}  # noqa: SLF001
     found: dict[str, tuple[str, ...]] = {}
+    if isinstance(collector, UsageCounters | NodeSeries):
+        found |= collector.label_names
     for value in vars(collector).values():
-        if isinstance(collector, UsageCounters | NodeSeries):
-            found |= collector.label_names
-        elif isinstance(value, BookSeries):
+        if isinstance(value, BookSeries):
             found |= {family.name: value.label_names for family in value.families()}
     return {"cardquota_cards": ("card",), **found}
 

@@ -8,11 +8,13 @@ from core.crossquota.guest import enabled, guest
 from core.crossquota.quota import Quota, node_quota
 from core.objects import Node, Pod
 from core.settings import Settings
+from core.steps import Steps, batched, finish
 
 Amounts = Mapping[str, int]
 """Limited resource -> thousandths."""
 
 _NOTHING: Final[Amounts] = MappingProxyType({})
+_PODS_IN_A_STEP: Final = 250
 
 
 class _Site:
@@ -40,7 +42,7 @@ class GuestBook:
     """The guests of every node with GPUs. It is as large as their number, and an event costs the same however many.
 
     A pod on a node of which nothing is known, or that has no GPUs, is not kept. So when a node gets its first GPU, all
-    pods there are (`pods`) are looked through once, with the next question, for all such nodes together.
+    pods there are (`pods`) are looked through once, with the first question about it, for all such nodes together.
 
     A bind that was granted counts like a pod that is there until the watch shows what became of it.
     """
@@ -53,6 +55,10 @@ class GuestBook:
         self._granted: dict[str, set[str]] = {}
         """The nodes to which a pod may be on its way, by its UID; never of a pod that is in `_places`."""
         self._unread: set[str] = set()
+        self._reading: set[str] = set()
+        """Those of them on which `read_up` is looking for guests."""
+        self._read_anew: set[str] = set()
+        """The UIDs of which more has been heard meanwhile."""
 
     def put_node(self, node: Node) -> None:
         """Takes in a node. One whose GPUs are away for a while, as its device plugin restarts, keeps its guests."""
@@ -67,6 +73,7 @@ class GuestBook:
     def drop_node(self, name: str) -> None:
         """Takes out a node."""
         self._unread.discard(name)
+        self._reading.discard(name)
         site = self._sites.pop(name, None)
         for uid in site.guests if site is not None else ():
             if uid in self._granted:
@@ -79,12 +86,14 @@ class GuestBook:
         if pod.bound or pod.deleting or pod.terminal:
             self.take_back(pod.uid)
         if self._sites:
+            self._heard_of(pod.uid)
             self._leave(pod.uid)
             self._book(pod)
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine."""
         self.take_back(uid)
+        self._heard_of(uid)
         self._leave(uid)
 
     def grant(self, pod: Pod) -> None:
@@ -109,7 +118,7 @@ class GuestBook:
 
     def used(self, node: str, *, but: str = "") -> Amounts:
         """What the guests of a node use together, without the pod of the UID `but`. To be read at once."""
-        self._read_up()
+        self._read_up(node)
         site = self._sites.get(node)
         if site is None:
             return _NOTHING
@@ -120,22 +129,47 @@ class GuestBook:
 
     def guests(self, node: str) -> Mapping[str, Amounts]:
         """What each guest of a node uses, by UID. To be read at once."""
-        self._read_up()
+        self._read_up(node)
         site = self._sites.get(node)
         return {} if site is None else site.guests
+
+    def knows(self, node: str) -> bool:
+        """Whether the guests of a node are known, so that to ask for them costs no look through all pods."""
+        return node in self._sites and node not in self._unread
 
     def nodes(self) -> list[str]:
         """The names of the nodes that have limits."""
         return [name for name, site in self._sites.items() if site.quota is not None]
 
-    def _read_up(self) -> None:
+    def read_up(self) -> Steps[None]:
+        """Looks through the pods in steps, if there are nodes of which no guests are known yet; then no question has to.
+
+        One at a time. A question may come before the end, and a node or a pod come, change or go.
+        """
         if not self._unread:
             return
-        unread, self._unread = self._unread, set()
-        for pod in self._pods():
-            if pod.node_name in unread:
-                self._leave(pod.uid)
-                self._book(pod)
+        self._reading, self._read_anew = {*self._unread}, set()
+        try:
+            for some in batched(tuple(self._pods()), _PODS_IN_A_STEP):
+                for pod in some:
+                    if pod.node_name in self._reading and pod.uid not in self._read_anew:
+                        self._leave(pod.uid)
+                        self._book(pod)
+                yield
+                if not self._reading:
+                    return
+            self._unread -= self._reading
+        finally:
+            self._reading, self._read_anew = set(), set()
+
+    def _heard_of(self, uid: str) -> None:
+        if self._reading:
+            self._read_anew.add(uid)
+
+    def _read_up(self, node: str) -> None:
+        """The same for a question that cannot wait."""
+        if node in self._unread:
+            finish(self.read_up())
 
     def _leave(self, uid: str) -> None:
         place = self._places.pop(uid, None)

@@ -1,6 +1,6 @@
-"""What is used of a node, as dashboards sum it up: cards that nobody is charged with, and how full its mGPU cards are."""
+"""What is used of a node, as dashboards show it: its cards, those that nobody is charged with, and how full its mGPU cards are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
@@ -20,10 +20,25 @@ _PARTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """Of one node: thousandths by card that pods use without its name, and the number of mGPU cards by each of `FILLS`."""
+    """Of one node. Cards are in thousandths by name."""
 
+    cards: Mapping[str, int] = field(default_factory=dict)
+    """Those that it carries."""
+    used: Mapping[str, int] = field(default_factory=dict)
+    """Those of them that pods use, with the card's name or without."""
     unaccounted: Mapping[str, int] = field(default_factory=dict)
-    fills: tuple[int, ...] = (0,) * len(FILLS)
+    """Those that pods use without the name."""
+    taken: Sequence[Fraction] = ()
+    """Of each mGPU card by its number, which part is taken: of its core or its memory, whichever is more."""
+
+    @property
+    def fills(self) -> Sequence[int]:
+        """How many mGPU cards there are by each of `FILLS`."""
+        found = [0] * len(FILLS)
+        for taken in self.taken:
+            # Of parts of a card only a full one is the last.
+            found[len(FILLS) - 1 if taken == 1 else ceil(taken * _PARTS)] += 1
+        return found
 
 
 def use_of(ledger: Ledger, name: str) -> NodeUse:
@@ -33,27 +48,26 @@ def use_of(ledger: Ledger, name: str) -> NodeUse:
         return NodeUse()
     pods = ledger.pods_on(name)
     stock = ledger.inventory.on_node(name)
-    unaccounted: dict[str, int] = {}
-    if stock:
-        for pod in pods:
-            if ledger.devices.wanted(pod):
-                continue
-            named = {stock[card].resource for card in split(pod.card_name) if card in stock}
-            for card, carried in stock.items():
-                asked = 0 if carried.resource in named else pod.requests.get(carried.resource, 0)
-                if asked:
-                    unaccounted[card] = unaccounted.get(card, 0) + asked
-    fills = [0] * len(FILLS)
+    used, unaccounted = dict.fromkeys(stock, 0), dict[str, int]()
+    for pod in pods if stock else ():
+        if ledger.devices.wanted(pod):
+            continue
+        named = {stock[card].resource for card in split(pod.card_name) if card in stock}
+        for card, carried in stock.items():
+            asked = pod.requests.get(carried.resource, 0)
+            used[card] += asked
+            if asked and carried.resource not in named:
+                unaccounted[card] = unaccounted.get(card, 0) + asked
     model = model_of(node)
-    if model.serves:
-        for share in occupancy(model, pods, ledger.settings.mgpu).state.cards:
-            fills[_place(share, model)] += 1
-    return NodeUse(unaccounted, tuple(fills))
+    shares = occupancy(model, pods, ledger.settings.mgpu).state.cards if model.serves else ()
+    return NodeUse(
+        {card: carried.milli for card, carried in stock.items()},
+        used,
+        unaccounted,
+        tuple(_taken(share, model) for share in shares),
+    )
 
 
-def _place(card: Card, model: NodeModel) -> int:
-    """Where in `FILLS` a card stands: of parts of a card only a full one is the last."""
+def _taken(card: Card, model: NodeModel) -> Fraction:
     taken = Fraction(FULL_CARD - card.core, FULL_CARD)
-    if model.memory:
-        taken = max(taken, Fraction(model.memory - card.memory, model.memory))
-    return len(FILLS) - 1 if taken == 1 else ceil(taken * _PARTS)
+    return max(taken, Fraction(model.memory - card.memory, model.memory)) if model.memory else taken

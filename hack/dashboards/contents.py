@@ -18,21 +18,36 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """What somebody may choose among: the values of a label of a metric, by default all of them."""
+
+    name: str
+    title: str
+    metric: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Dashboard:
-    """A page of them; `queues` adds the choice of a queue."""
+    """A page of them, with choices that its queries name, as `$queue`."""
 
     name: str
     title: str
     panels: Sequence[Panel]
-    queues: bool = False
+    choices: Sequence[Choice] = ()
 
 
+_N = 'node=~"$node"'
 _Q = 'queue_name=~"$queue"'
 _BY_CARD = "sum by (queue_name, card)"
 _QUOTA = f"volcano_queue_card_capacity{{{_Q}}}"
 _DEVICES = f'cardquota_queue_device_allocated{{{_Q},dimension=""}}'
 _REQUEST = f"volcano_queue_card_request{{{_Q}}}"
 _WAIT = f"time() - (cardquota_queue_oldest_waiting_timestamp_seconds{{{_Q}}} > 0)"
+_BY_NODE = "sum by (node, card)"
+_BY_RESOURCE = "sum by (node, resource)"
+_CARRIED = f"cardquota_node_cards{{{_N}}}"
+_CROSS = f"cardquota_node_cross_quota{{{_N}}}"
 _MOST = 15
 """Of several hundred queues so many are shown side by side: those that stand out."""
 _USED = f"cardquota_queue_card_used{{{_Q}}} or 0 * {_REQUEST}"
@@ -40,7 +55,7 @@ _USED = f"cardquota_queue_card_used{{{_Q}}} or 0 * {_REQUEST}"
 QUEUES = Dashboard(
     "queues",
     "cardquota / queues",
-    queues=True,
+    choices=(Choice("queue", "Queue", "volcano_queue_card_request", "queue_name"),),
     panels=(
         Panel(
             "Cards in use by workload",
@@ -100,6 +115,19 @@ QUEUES = Dashboard(
             unit="s",
         ),
         Panel(
+            "Lifts for the queues",
+            "Pods that were let in, a minute, by what became of the write.",
+            [(f"60 * sum by (outcome) (rate(cardquota_queue_lifts_total{{{_Q}}}[5m]))", "{{outcome}}")],
+            unit="opm",
+        ),
+        Panel(
+            "Why pods of the queues are left waiting",
+            "Decisions a minute, by reason; a pod counts each time it is looked at.",
+            [(f"60 * sum by (reason) (rate(cardquota_queue_holds_total{{{_Q}}}[5m]))", "{{reason}}")],
+            unit="opm",
+            stacked=True,
+        ),
+        Panel(
             "Devices in use",
             "Devices of claims now, by DeviceClass; a queue shows those below it too.",
             [
@@ -135,6 +163,7 @@ QUEUES = Dashboard(
 CLUSTER = Dashboard(
     "cluster",
     "cardquota / cluster",
+    choices=(Choice("node", "Node", "cardquota_node_cards", "node"),),
     panels=(
         Panel(
             "Cards",
@@ -212,6 +241,53 @@ CLUSTER = Dashboard(
             "In hundredths, of the card's core or memory, whichever is taken more.",
             [("sum by (fill) (cardquota_mgpu_cards)", "{{fill}}")],
             stacked=True,
+        ),
+        Panel(
+            "Cards by node",
+            "Those that the chosen nodes carry now, by card; of the nodes with most.",
+            [
+                (
+                    f"topk({_MOST}, {_BY_NODE} ({_CARRIED}))",
+                    "{{node}} {{card}}",
+                )
+            ],
+            kind="bargauge",
+        ),
+        Panel(
+            "Fullest nodes",
+            "The part of its cards of a kind that pods use of a node now, with the card's name or without.",
+            [
+                (
+                    f"topk({_MOST}, {_BY_NODE} (cardquota_node_cards_used{{{_N}}}) / ({_BY_NODE} ({_CARRIED}) > 0))",
+                    "{{node}} {{card}}",
+                )
+            ],
+            unit="percentunit",
+            kind="bargauge",
+        ),
+        Panel(
+            "Fullest mGPU cards",
+            "The part of a card's core or memory, whichever is more, that is taken of it now.",
+            [
+                (
+                    f"topk({_MOST}, max by (node, index) (cardquota_node_mgpu_card_taken{{{_N}}}))",
+                    "{{node}} {{index}}",
+                )
+            ],
+            unit="percentunit",
+            kind="bargauge",
+        ),
+        Panel(
+            "CrossQuota by node",
+            "The part of what pods without GPU may use of a node with GPUs that they use now.",
+            [
+                (
+                    f"topk({_MOST}, {_BY_RESOURCE} (cardquota_node_cross_used{{{_N}}}) / ({_BY_RESOURCE} ({_CROSS}) > 0))",
+                    "{{node}} {{resource}}",
+                )
+            ],
+            unit="percentunit",
+            kind="bargauge",
         ),
         Panel(
             "mGPU records that are not in order",

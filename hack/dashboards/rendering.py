@@ -42,13 +42,13 @@ def render(dashboard: Dashboard) -> str:
 
 def _variables(dashboard: Dashboard) -> Iterator[dict[str, Any]]:
     yield {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
-    if dashboard.queues:
+    for choice in dashboard.choices:
         yield {
-            "name": "queue",
-            "label": "Queue",
+            "name": choice.name,
+            "label": choice.title,
             "type": "query",
             "datasource": _SOURCE,
-            "query": "label_values(volcano_queue_card_request, queue_name)",
+            "query": f"label_values({choice.metric}, {choice.label})",
             "refresh": 2,
             "multi": True,
             "includeAll": True,

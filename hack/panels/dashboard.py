@@ -56,7 +56,7 @@ def _drawn(
 
 
 def _answered(target: Mapping[str, Any], api: Api, start: float, end: float, queue: str) -> Iterator[Named]:
-    query = target["expr"].replace("$queue", queue)
+    query = target["expr"].replace("$queue", queue).replace("$node", ".*")
     if target.get("instant"):
         for labels, value in api.instant(query):
             if not math.isnan(value):

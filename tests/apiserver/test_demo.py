@@ -111,12 +111,13 @@ def test_the_story_is_told_to_its_end_and_leaves_nothing_behind(tmp_path: Path) 
 
 
 NOT_IN_THE_STORY = {
+    "cluster-crossquota-by-node",
     "cluster-mgpu-records-that-are-not-in-order",
     "cluster-nodes-that-a-scheduler-was-told-not-to-use",
     "queues-beyond-the-quota",
     "queues-devices-in-use",
 }
-"""Pictures of what does not happen: nothing is wrong, no scheduler asks an extender, nobody claims devices."""
+"""Pictures of what does not happen: nothing is wrong, pods without GPU are not limited, no scheduler asks an extender, nobody claims devices."""
 
 
 def test_the_dashboards_show_the_story_as_pictures(tmp_path: Path) -> None:
@@ -141,6 +142,11 @@ def test_the_dashboards_show_the_story_as_pictures(tmp_path: Path) -> None:
     assert "4" not in shown["queues-quota-and-use"]
     assert {"on nodes NVIDIA-H200", "in use NVIDIA-H200", "20"} <= {*shown["cluster-cards"]}
     assert {"NVIDIA-H200", "20 %"} <= {*shown["cluster-quota-sold-of-the-cards-that-there-are"]}
+    assert {"h200-1 NVIDIA-H200", "h200-2 NVIDIA-H200", "8"} <= {*shown["cluster-cards-by-node"]}
+    # Two notebooks share a card of the mGPU node, the third has another one.
+    assert shown["cluster-fullest-mgpu-cards"][1].startswith("mgpu-1 ")
+    assert {"done"} <= {*shown["queues-lifts-for-the-queues"]}
+    assert {"InsufficientScalarQuota"} <= {*shown["queues-why-pods-of-the-queues-are-left-waiting"]}
     wait_for("nothing is left behind", lambda: nothing_is_left_in(folder))
 
 

@@ -9,6 +9,8 @@ import yaml
 
 from hack import dashboards
 from hack.installation import rendering
+from hack.metrics_reference import PAGE as METRICS
+from hack.metrics_reference import reference
 from tests.chart.conftest import Render, Rendered
 
 MONITORING = rendering.CHART / "monitoring"
@@ -53,6 +55,21 @@ def test_the_label_that_alerts_go_by_is_that_of_the_pods(everything: Rendered) -
         assert {re.sub(r"\W", "_", key): value for key, value in template["metadata"]["labels"].items()}[
             label
         ] == component
+
+
+def test_series_can_be_dropped(render: Render, everything: Rendered) -> None:
+    (endpoint,) = everything.one("ServiceMonitor", "cardquota")["spec"]["endpoints"]
+    assert "metricRelabelings" not in endpoint
+    drop = yaml.safe_load(re.findall(r"to `(\[\{.*\}\])`", METRICS.read_text("utf-8"))[0])
+    (rule,) = drop
+    monitor = render({"monitoring": {"serviceMonitor": {"enabled": True, "metricRelabelings": drop}}})
+    (endpoint,) = monitor.one("ServiceMonitor", "cardquota")["spec"]["endpoints"]
+    assert endpoint["metricRelabelings"] == [rule]
+    by_node = [one for found in reference().values() for one in found if "node" in one.labels]
+    assert len(by_node) == 5
+    for one in by_node:
+        assert re.fullmatch(rule["regex"], f"{one.name};n")
+    assert not re.fullmatch(rule["regex"], "cardquota_node_card_alarms;"), "the number of nodes stays"
 
 
 def test_the_rules_are_those_of_the_plain_file(everything: Rendered) -> None:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.announcements import Announcements
 from controller.caches import Caches
+from controller.decision_series import DecisionCounts
 from controller.extender_votes import VoteNotes
 from controller.process import _exists, _forget_what_goes
 from core import reasons
@@ -58,7 +59,7 @@ class World:
         self.recorder = EventRecorder(self.store, "cardquota", "host", metrics=Metrics(CollectorRegistry()))
         self.announcements = Announcements(self.recorder)
         self.notes = VoteNotes(self.recorder)
-        _forget_what_goes(self.caches, self.recorder, self.announcements, self.notes)
+        _forget_what_goes(self.caches, self.recorder, self.announcements, self.notes, DecisionCounts())
 
     def speaks(self) -> None:
         """Says something about everything there is."""

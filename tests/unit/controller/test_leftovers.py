@@ -90,6 +90,7 @@ class Replica:
         )
         self.announcements = announcements
         self.caches.pods.subscribe(announcements.pod_changed)
+        self.caches.queues.subscribe(metrics.by_queue.queue_changed)
 
     def kept(self) -> Counter[str]:
         return census(self.caches, self.leader, self.hook, self.overruns, self.series, self.announcements)

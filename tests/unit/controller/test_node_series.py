@@ -1,19 +1,30 @@
 """What nodes are used for beyond the quotas, and how full mGPU cards are, as a scraper reads it."""
 
+import re
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controller.node_series import NodeSeries
+from controller.series import BookSeries
 from core import names
+from core.crossquota.book import GuestBook
 from core.display.node_use import FILLS
+from core.objects import Pod
 from core.objects.device_class import DeviceClass
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.steps import finish
+from kube.exposition import LongFamily, Page
 from tests.builders import a_node, a_pod
+from tests.fakes.ticking import Ticking
+from tests.unit.core.crossquota.ruling import gpu_node, ruled
 
 GPU = "nvidia.com/gpu"
+RULED = ruled(quotaResources=["cpu"])
+LABELS = re.compile(r'"([^"]*)"')
 
 
 class Scraped:
@@ -21,10 +32,31 @@ class Scraped:
 
     def __init__(self) -> None:
         self.ledger, self.registry, self.leading = Ledger(Settings()), CollectorRegistry(), True
+        self.guests, self.pods = GuestBook(RULED, self._all_pods), dict[str, Pod]()
         self.ledger.put_node(a_node("n").card("A", 8).view())
         self.ledger.put_node(a_node("m").mgpu(2, memory=80_000).view())
-        self.series = NodeSeries(self.ledger, lambda: self.leading)
+        self.series = NodeSeries(self.ledger, self.guests, lambda: self.leading)
         self.registry.register(self.series)
+
+    def _all_pods(self) -> Collection[Pod]:
+        return self.pods.values()
+
+    def guest(self, name: str, cpu: str, node: str) -> None:
+        """A pod without GPU that runs there."""
+        self.pods[name] = a_pod(name).request("cpu", cpu).bound_to(node).view()
+        self.guests.put_pod(self.pods[name])
+
+    def by(self, *families: str) -> list[dict[tuple[str, ...], float]]:
+        """What families of nodes show on one page: by the other label and the node, in the order of these."""
+        page = generate_latest(self.registry).decode().splitlines()
+        return [
+            {
+                tuple(LABELS.findall(line)): float(line.rpartition(" ")[2])
+                for line in page
+                if line.startswith(f"{family}{{")
+            }
+            for family in families
+        ]
 
     def put(self, pod: Any, node: str) -> None:
         self.ledger.put_pod(pod.bound_to(node).view())
@@ -128,7 +160,95 @@ def test_whoever_stops_reading_half_way_loses_no_node() -> None:
     for number in range(20):
         scraped.ledger.put_node(a_node(f"n{number}").card("A", 8).view())
         scraped.put(a_pod(f"p{number}").gpu(1), f"n{number}")
-    reading = scraped.series.values("cardquota_cards_unaccounted")
+    unaccounted = next(scraped.series.collect())
+    assert isinstance(unaccounted, LongFamily)
+    reading = unaccounted.lines()
     next(reading)
     reading.close()
     assert scraped.unaccounted() == {"A": 20}
+
+
+CARDS = ("cardquota_node_cards", "cardquota_node_cards_used")
+CROSS = ("cardquota_node_cross_quota", "cardquota_node_cross_used")
+TAKEN = "cardquota_node_mgpu_card_taken"
+
+
+def test_each_node_tells_what_it_carries_and_what_its_pods_use_by_name_or_without() -> None:
+    """And nodes without cards tell nothing: there may be thousands of them."""
+    scraped = Scraped()
+    scraped.ledger.put_node(a_node("cpu").allocatable("cpu", "64").view())
+    scraped.put(a_pod("bare").gpu(3), "n")
+    scraped.put(a_pod("named").gpu(2).card("A").assigned({"A": 2}), "n")
+    scraped.put(a_pod("only-cpu").request("cpu", "1"), "cpu")
+    assert scraped.by(*CARDS) == [{("A", "n"): 8}, {("A", "n"): 5}]
+    scraped.ledger.put_node(a_node("n").card("B", 4).view())
+    shown = [{("A", "n"): 0, ("B", "n"): 4}, {("A", "n"): 0, ("B", "n"): 4 + 1}]
+    assert scraped.by(*CARDS) == shown, "what is gone is shown as 0 once"
+    assert scraped.by(CARDS[0]) == [{("B", "n"): 4}]
+    scraped.ledger.drop_node("n")
+    assert scraped.by(*CARDS) == [{}, {}]
+
+
+def test_each_mgpu_card_tells_which_part_of_it_is_taken() -> None:
+    scraped = Scraped()
+    assert scraped.by(TAKEN) == [{("0", "m"): 0, ("1", "m"): 0}]
+    scraped.shares("a", 0, core=40, memory=8_000)
+    scraped.shares("b", 0, core=15, memory=8_000)
+    scraped.shares("c", 1, core=10, memory=20_000)
+    assert scraped.by(TAKEN) == [{("0", "m"): 0.55, ("1", "m"): 0.25}]
+    scraped.ledger.drop_node("m")
+    assert scraped.by(TAKEN) == [{}]
+
+
+def test_each_node_with_gpus_tells_what_pods_without_may_use_and_do() -> None:
+    """Also where the pods were there before the node was; and where none has such a limit nothing is told."""
+    scraped = Scraped()
+    scraped.guest("early", "3", "gpu")
+    assert scraped.by(*CROSS) == [{}, {}]
+    scraped.guests.put_node(gpu_node(cpu="64").view())
+    scraped.guest("late", "1500m", "gpu")
+    assert scraped.by(*CROSS) == [{("gpu", "cpu"): 64}, {("gpu", "cpu"): 4.5}]
+    scraped.guests.drop_node("gpu")
+    assert scraped.by(*CROSS) == [{}, {}]
+
+
+def test_a_standby_tells_nothing_of_any_node() -> None:
+    scraped = Scraped()
+    scraped.guests.put_node(gpu_node().view())
+    scraped.leading = False
+    assert scraped.by(*CARDS, *CROSS, TAKEN) == [{}] * 5
+
+
+async def test_others_are_served_while_a_thousand_nodes_are_shown_and_then_nothing_is_written_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scraped, clock = Scraped(), Ticking()
+    for number in range(1_000):
+        scraped.ledger.put_node(a_node(f"m{number}").card("A", 8).mgpu(2, memory=80_000).view())
+        scraped.guests.put_node(gpu_node(f"m{number}").view())
+    for number in range(5_000):
+        scraped.pods[str(number)] = a_pod(str(number)).request("cpu", "1m").bound_to("m7").view()
+    pages = Page(scraped.registry, clock.turns)
+    async with clock.beside():
+        page = b"".join(await pages.made(generate_latest)).decode()
+    assert page.count("\ncardquota_node_") == 2 * 1_001 + 2 * 1_001 + 2 * 1_000
+    assert 'cardquota_node_cross_used{node="m7",resource="cpu"} 5.0\n' in page
+    assert clock.readings > 3_000
+    assert clock.longest <= 7, "steps between two moments at which others were served"
+    monkeypatch.setattr(BookSeries, "_block", None)
+    assert b"".join(await pages.made(generate_latest)).decode() == page
+
+
+def test_a_node_that_comes_while_the_pods_are_looked_through_is_shown_on_the_next_page() -> None:
+    """Nothing that a scraper asks for makes all others wait for a look through all pods."""
+    scraped = Scraped()
+    scraped.guest("early", "3", "gpu")
+    scraped.guests.put_node(gpu_node().view())
+    (cross,) = [family for family in scraped.series.collect() if family.name == CROSS[1]]
+    assert isinstance(cross, LongFamily)
+    reading = cross.lines()
+    next(reading)
+    scraped.guests.put_node(gpu_node("late").view())
+    assert finish(reading) == ['cardquota_node_cross_used{node="gpu",resource="cpu"} 3.0\n']
+    assert not scraped.guests.knows("late")
+    assert scraped.by(CROSS[1]) == [{("gpu", "cpu"): 3, ("late", "cpu"): 0}]

@@ -1,15 +1,18 @@
 """What is in use on GPU nodes, whatever order events come in."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.crossquota import book
 from core.crossquota.book import GuestBook
 from core.objects import Node, Pod
 from core.settings import Settings
+from core.steps import finish
 from tests.builders.objects import GPU, a_node, a_pod
 from tests.builders.pods import PodBuilder
 from tests.unit.core.crossquota.ruling import gpu_node, ruled
@@ -193,18 +196,75 @@ class TestGrants:
         assert self.used(world) == (0, 0)
 
 
+def test_the_pods_are_looked_through_in_steps_and_no_question_has_to_do_it_again() -> None:
+    pods = [running(f"p{number}", 1).view() for number in range(1_000)]
+    world = World().put(*pods, GPU_NODE)
+    assert not world.book.knows("gpu")
+    assert len([*world.book.read_up()]) == 4
+    assert world.book.knows("gpu")
+    assert (world.cpu(), world.looked) == (1_000, 1)
+    assert [*world.book.read_up()] == []
+    assert not world.book.knows("cpu")
+
+
+class TestLookedThrough:
+    """What happens between two steps of a look through the pods, after `a` (100) and before `b` (10), both on the node."""
+
+    @pytest.fixture
+    def world(self, monkeypatch: pytest.MonkeyPatch) -> World:
+        monkeypatch.setattr(book, "_PODS_IN_A_STEP", 1)
+        return World().put(running("a", 100).view(), running("b", 10).view(), GPU_NODE)
+
+    @pytest.mark.parametrize(
+        ("event", "used"),
+        [
+            (lambda world: world.drop(world.pods["uid-ml-a"]), 10),
+            (lambda world: world.drop(world.pods["uid-ml-b"]), 100),
+            (lambda world: world.put(running("b", 25).view()), 125),
+            (lambda world: world.put(running("b", 10).phase("Failed").view()), 100),
+            (lambda world: world.put(running("b", 10, "elsewhere").view()), 100),
+            (lambda world: world.put(running("c", 1).view()), 111),
+            (lambda world: world.book.drop_node("gpu"), 0),
+            (lambda world: (world.book.drop_node("gpu"), world.put(GPU_NODE)), 110),
+            (lambda world: (world.cpu(), world.drop(world.pods["uid-ml-b"])), 100),
+        ],
+    )
+    def test_is_kept(self, world: World, event: Callable[[World], object], used: int) -> None:
+        reading = world.book.read_up()
+        next(reading)
+        event(world)
+        finish(reading)
+        assert world.cpu() == used
+
+    def test_and_another_node_that_comes_is_left_for_the_next_look(self, world: World) -> None:
+        reading = world.book.read_up()
+        next(reading)
+        world.put(gpu_node("late").view())
+        assert len([*reading]) == 1
+        assert (world.book.knows("gpu"), world.book.knows("late")) == (True, False)
+        assert (world.cpu("gpu"), world.looked) == (110, 1)
+        assert (world.cpu("late"), world.looked) == (0, 2)
+
+
 NAMES = ("a", "b", "c")
 NODES = ("n1", "n2")
 
 
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 40))
 def test_after_any_events_the_sums_are_those_of_the_pods(seed: int, steps: int) -> None:
-    random, world = Random(seed), World()
+    """With a look through the pods under way, pod by pod, that may be left at any time."""
+    with patch.object(book, "_PODS_IN_A_STEP", 1):
+        happen(Random(seed), steps)
+
+
+def happen(random: Random, steps: int) -> None:
+    world = World()
+    reading = world.book.read_up()
     nodes: set[str] = set()
     granted: dict[str, set[str]] = {name: set() for name in NAMES}
     for _ in range(steps):
         name, node = random.choice(NAMES), random.choice(NODES)
-        match random.randrange(7):
+        match random.randrange(10):
             case 0:
                 nodes.add(node)
                 world.put(gpu_node(node).view())
@@ -223,6 +283,12 @@ def test_after_any_events_the_sums_are_those_of_the_pods(seed: int, steps: int) 
             case 5:
                 world.book.take_back(f"uid-ml-{name}")
                 granted[name].clear()
+            case 6 | 7:
+                if next(reading, "ended") == "ended":
+                    reading = world.book.read_up()
+                    next(reading, None)
+            case 8:
+                reading.close()
             case _:
                 phase = random.choice(("Running", "Succeeded"))
                 world.put(running(name, random.randrange(1, 9), node).phase(phase).view())
