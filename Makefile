@@ -56,11 +56,10 @@ image: $(READY) ## Build the image with docker, podman or buildah (ARGS='--image
 lock: $(READY) ## Write anew which files go into the image, by hash (needs uv)
 	@$(BIN)/python -m hack.image.lock
 
-audit: ## Ask PyPI for known vulnerabilities of what goes into the image; what cannot be asked about is an error
+audit: ## Ask PyPI for known vulnerabilities of what goes into the image; what could not be asked about is listed, and an error
 	@$(PYTHON) -m venv build/audit
 	@build/audit/bin/pip install --quiet $(PIP_AUDIT)
-	@build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r hack/image/requirements.lock
-	@build/audit/bin/pip-audit --strict --require-hashes --disable-pip -r hack/image/build.lock
+	@$(PYTHON) -m hack.image.audit build/audit/bin/pip-audit
 
 release: $(READY) ## Wheel, chart, lock file and checksums in dist/; refused while versions or changelog disagree
 	@$(BIN)/python -m hack.release $(ARGS)
