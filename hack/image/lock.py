@@ -1,12 +1,13 @@
 """`make lock`: writes anew what goes into the image, with the hash of every file, from what pyproject.toml asks for.
 
 The resolution holds for all platforms of the image, which no pip can do from one of them; so it is uv that is asked, from the
-PATH. Nobody else needs it.
+PATH. Nobody else needs it. That each platform has its files is tried by fetching them, with nothing of them run.
 """
 
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -16,7 +17,29 @@ LOCKS = {
     "hack/image/build.lock": "hack/image/build.in",
 }
 
+PLATFORMS = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}
+"""The image's, and how wheels call their machines."""
+
 _TIMEOUT_S = 300.0
+_LIBRARIES = ("manylinux_2_28", "manylinux2014", "manylinux_2_17", "manylinux_2_5")
+"""Of the C library, what the image's base runs: Debian 12 has 2.36."""
+
+
+def fetch(lock: str, platform: str, folder: Path) -> str:
+    """Fetch the files of a lock file that an image of `platform` gets, by their hashes; what is wrong, empty when nothing is."""
+    asked = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    pinned = ["--require-hashes", "--only-binary=:all:", f"--requirement={lock}", f"--dest={folder}"]
+    python = [f"--python-version={PYTHON}", "--implementation=cp"]
+    target = [f"--platform={library}_{PLATFORMS[platform]}" for library in _LIBRARIES]
+    done = subprocess.run(
+        [*asked, *pinned, *python, *target],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_TIMEOUT_S,
+    )
+    return done.stderr.strip() if done.returncode else ""
 
 
 def main() -> int:
@@ -34,6 +57,11 @@ def main() -> int:
             print(f"error: {lock} stays as it was", file=sys.stderr)
             return 1
         print(f"{lock} is written")
+        for platform in PLATFORMS:
+            with tempfile.TemporaryDirectory() as folder:
+                if wrong := fetch(lock, platform, Path(folder)):
+                    print(f"error: {platform} lacks files:\n{wrong}", file=sys.stderr)
+                    return 1
     return 0
 
 

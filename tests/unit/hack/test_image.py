@@ -11,6 +11,7 @@ import pytest
 
 from hack.image import __main__ as image
 from hack.image import sbom
+from hack.image.lock import PLATFORMS, fetch
 from hack.release.versions import ROOT, project_version
 from tests.unit.hack.containerfile import Stage, build, stages
 
@@ -99,6 +100,25 @@ def test_every_dependency_is_locked_with_hashes_at_a_version_that_is_asked_for()
     for entry in re.split(r"\n(?=\S)", text):
         if "==" in entry:
             assert "--hash=sha256:" in entry
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_the_lock_has_a_file_for_each_platform_of_the_image(platform: str, tmp_path: Path) -> None:
+    """Fetched by their hashes, and none of them run: what is compiled is for the platform's machine."""
+    assert fetch("hack/image/requirements.lock", platform, tmp_path) == ""
+    files = [file.name for file in tmp_path.iterdir()]
+    names = {sbom.canonical(name.partition("-")[0]) for name in files}
+    assert names == sbom.pins(LOCK.read_text("utf-8")).keys()
+    machines = {machine for name in files for machine in ("x86_64", "aarch64") if machine in name}
+    assert machines == {PLATFORMS[platform]}
+
+
+def test_a_platform_that_has_no_file_is_told(tmp_path: Path) -> None:
+    lines = LOCK.read_text("utf-8").split("\n")
+    only = next(line for line in lines if line.startswith("orjson=="))
+    (tmp_path / "one.lock").write_text(f"{only}\n    --hash=sha256:{'0' * 64}\n")
+    assert "HASH" in fetch(str(tmp_path / "one.lock"), "linux/arm64", tmp_path).upper()
 
 
 def test_an_environment_that_is_not_what_is_locked_is_refused() -> None:
