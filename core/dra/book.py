@@ -10,16 +10,15 @@ from dataclasses import replace
 from typing import Final
 
 from core import reasons
-from core.dra.accounts import DeviceAccounts
-from core.dra.amounts import Amounts, DeviceKey, total
+from core.dra.amounts import Amounts, total
 from core.dra.asked import Asked
-from core.dra.booking import NO_EFFECT, Booking, Charge, Effect, held
+from core.dra.booking import NO_EFFECT, Booking, Effect, held
+from core.dra.bookings import Bookings
 from core.dra.extended import Candidates
-from core.dra.links import OF_CARD, Ask, CardQuotas, Links, is_card_key
+from core.dra.links import OF_CARD, Ask, CardQuotas, Links
 from core.dra.quotas import DeviceQuotas
-from core.dra.wants import ClaimSource, Wants, claim_keys, references, template_keys
+from core.dra.wants import ClaimSource, Wants, references
 from core.hierarchy import Chain, QueueTree
-from core.index import Index
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.refusal import Refusal, first_above
 from core.settings import DraSettings
@@ -52,7 +51,8 @@ class DeviceBook:
         self.links = links if cards is not None else _NO_LINKS
         self._quotas = DeviceQuotas(settings, self.links, cards, through=through)
         self.limits = self._quotas.limits
-        self.accounts = DeviceAccounts()
+        self._bookings = Bookings(self._quotas, linked=bool(self.links))
+        self.accounts = self._bookings.accounts
         self._tree = QueueTree() if tree is None else tree
         self._keeps_tree = tree is None
         self._asked = Asked(settings, self.links, cards)
@@ -62,10 +62,6 @@ class DeviceBook:
         self.follower: Callable[[str], None] | None = None
         """Is told the UID of each pod that claims, templates or classes have been counted anew for."""
         self._candidates = Candidates()
-        self._bookings: dict[str, Booking] = {}
-        self._by_queue = Index()
-        self._by_claim = Index()
-        self._by_template = Index()
 
     # -- what others read ------------------------------------------------------------------------------------
 
@@ -74,7 +70,7 @@ class DeviceBook:
 
         A claim that several pods share is told of each of them.
         """
-        for booking in self._bookings.values():
+        for booking in self._bookings:
             if queue in booking.chain.queues and booking.stage in (Stage.ALLOCATED, Stage.RESERVED):
                 yield booking.pod, total(booking.wants.claims.values())
 
@@ -122,7 +118,7 @@ class DeviceBook:
         booking = self._bookings.get(uid)
         if booking is None:
             return NO_EFFECT
-        return Effect(frozenset(booking.chain.queues), frozenset(self._sharing(held([booking]))))
+        return Effect(frozenset(booking.chain.queues), frozenset(self._bookings.sharing(held([booking]))))
 
     def excess(
         self, pod: Pod, queue: str, *, granted: bool = False, card: Ask | None = None
@@ -182,7 +178,7 @@ class DeviceBook:
 
     def bookings(self) -> tuple[Booking, ...]:
         """Everything in the book. Bookings never change, so they may be added up later."""
-        return tuple(self._bookings.values())
+        return tuple(self._bookings)
 
     def booked(self, uid: str) -> Booking | None:
         """What the book has of a pod."""
@@ -194,7 +190,7 @@ class DeviceBook:
 
     def at(self, name: str, booking: Booking) -> Mapping[str, Amounts]:
         """What of the claims of a booking is charged to a queue of its chain."""
-        return self._quotas.at(name, booking.queue, booking.wants.claims)
+        return self._bookings.at(name, booking)
 
     # -- pods ------------------------------------------------------------------------------------------------
 
@@ -206,7 +202,7 @@ class DeviceBook:
             return self._unbooked(pod.uid) if pod.uid in self._bookings else NO_EFFECT
         old = self._bookings.get(pod.uid)
         new = Booking(pod, stage, queue, *self._standing(pod, queue))
-        return NO_EFFECT if new == old else self._replace([] if old is None else [old], [new])
+        return NO_EFFECT if new == old else self._bookings.replace([] if old is None else [old], [new])
 
     def drop_pod(self, uid: str) -> Effect:
         """Takes out a pod; unknown UIDs are fine."""
@@ -215,28 +211,30 @@ class DeviceBook:
 
     def _unbooked(self, uid: str) -> Effect:
         old = self._bookings.get(uid)
-        return NO_EFFECT if old is None else self._replace([old], [])
+        return NO_EFFECT if old is None else self._bookings.replace([old], [])
 
     # -- what pods depend on ---------------------------------------------------------------------------------
 
     def put_claim(self, claim: Claim) -> Effect:
         """Takes in a claim; every pod that refers to it is counted anew."""
-        return self._rebook(self._by_claim.get(claim.key)) if self._asked.put_claim(claim) else NO_EFFECT
+        return (
+            self._rebook(self._bookings.with_claim(claim.key)) if self._asked.put_claim(claim) else NO_EFFECT
+        )
 
     def drop_claim(self, key: str) -> Effect:
         """Takes out a claim, `namespace/name`."""
         self._known.claims.pop(key, None)
-        return self._rebook(self._by_claim.get(key))
+        return self._rebook(self._bookings.with_claim(key))
 
     def put_template(self, template: ClaimTemplate) -> Effect:
         """Takes in a template; pods whose claims are not made yet are counted anew."""
         self._asked.put_template(template)
-        return self._rebook(self._by_template.get(template.key))
+        return self._rebook(self._bookings.with_template(template.key))
 
     def drop_template(self, key: str) -> Effect:
         """Takes out a template, `namespace/name`."""
         self._known.templates.pop(key, None)
-        return self._rebook(self._by_template.get(key))
+        return self._rebook(self._bookings.with_template(key))
 
     def put_class(self, device_class: DeviceClass) -> Effect:
         """Takes in a DeviceClass; pods whose resources it serves now, or no longer, are counted anew."""
@@ -293,17 +291,19 @@ class DeviceBook:
         """Charges the pods of a queue, and of those below it, where they belong now."""
         if not self._quotas.through_the_tree:
             return NO_EFFECT
-        return self._rebook(uid for queue in self._tree.subtree(name) for uid in self._by_queue.get(queue))
+        return self._rebook(
+            uid for queue in self._tree.subtree(name) for uid in self._bookings.in_queue(queue)
+        )
 
     def _rebook(self, uids: Iterable[str]) -> Effect:
         """Counts pods anew, all at once: what a claim costs is the same for all that share it, before and after."""
-        old = [self._bookings[uid] for uid in uids]
+        old = self._bookings.of(uids)
         new = [
             Booking(was.pod, was.stage, was.queue, self._chain(was.queue), self._asked.by(was.pod))
             for was in old
         ]
         changed = [(was, now) for was, now in zip(old, new, strict=True) if was != now]
-        effect = self._replace([was for was, _ in changed], [now for _, now in changed])
+        effect = self._bookings.replace([was for was, _ in changed], [now for _, now in changed])
         self._tell(now.pod for _, now in changed)
         return effect
 
@@ -322,53 +322,3 @@ class DeviceBook:
             frozenset().union(*(effect.touched for effect in effects)),
             frozenset().union(*(effect.dirty for effect in effects)),
         )
-
-    def _replace(self, old: list[Booking], new: list[Booking]) -> Effect:
-        """Takes `old` out of the sums and `new` in."""
-        keys = {key for booking in old for amounts in booking.wants.claims.values() for key in amounts}
-        queues = {name for booking in (*old, *new) for name in booking.chain.queues}
-        cards = {key for key in keys if is_card_key(key)} if self.links else set[DeviceKey]()
-        limited = {
-            name: (keys & self.limits[name].bounds.keys()) | cards for name in queues if name in self.limits
-        }
-        before = {
-            name: {key: self.accounts.used(name).get(key, 0) for key in some}
-            for name, some in limited.items()
-        }
-        for booking in old:
-            self._unbook(booking)
-        for booking in new:
-            self._book(booking)
-        for uid in [booking.pod.uid for booking in old if booking.pod.uid not in self._bookings]:
-            for index in (self._by_queue, self._by_claim, self._by_template):
-                index.put(uid)
-        self.accounts.close_empty(queues)
-        dirty = {booking.queue for booking in new if booking.stage is Stage.WAITING}
-        dirty |= self._sharing(held(new) - held(old))
-        for name, had in before.items():
-            used = self.accounts.used(name)
-            if any(used.get(key, 0) < amount for key, amount in had.items()):
-                dirty |= self.accounts.waiting_below(name)
-        return Effect(frozenset(queues), frozenset(dirty))
-
-    def _book(self, booking: Booking) -> None:
-        pod = booking.pod
-        self._bookings[pod.uid] = booking
-        self._by_queue.put(pod.uid, booking.queue)
-        self._by_claim.put(pod.uid, *dict.fromkeys(claim_keys(pod)))
-        self._by_template.put(pod.uid, *dict.fromkeys(template_keys(pod)))
-        for name in booking.chain.queues:
-            account = self.accounts.opened(name)
-            account.book(booking.queue, booking.stage, self.at(name, booking), granted=booking.granted)
-
-    def _unbook(self, booking: Booking) -> None:
-        del self._bookings[booking.pod.uid]
-        for name in booking.chain.queues:
-            account = self.accounts.opened(name)
-            account.unbook(booking.queue, booking.stage, self.at(name, booking), granted=booking.granted)
-
-    def _sharing(self, held: Iterable[Charge]) -> set[str]:
-        """The queues in which pods wait for a claim that another pod holds now, and that costs them less therefore."""
-        claims = {claim for _, claim in held}
-        users = (self._bookings[uid] for claim in claims for uid in self._by_claim.get(claim))
-        return {booking.queue for booking in users if booking.stage is Stage.WAITING}
