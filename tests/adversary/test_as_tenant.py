@@ -113,6 +113,16 @@ def test_nobody_but_a_kubelet_makes_the_image_of_a_static_pod(stage: Scene, way:
     assert stage.charged() == []
 
 
+@pytest.mark.parametrize("way", [cell("nodeName", way) for way in ("card", "share")])
+def test_nobody_chooses_the_node_of_cards_or_shares(stage: Scene, way: str) -> None:
+    """Past gate and bind the pod would run, whichever scheduler it names: nobody schedules it any more."""
+    stage.equip(way)
+    for scheduler in ("default-scheduler", NOBODY):
+        made = stage.pod(way, "b", OTHER, nodeName="some-node", schedulerName=scheduler)
+        assert_refused(stage.tenant.try_create(made), "nodeName")
+    assert stage.admin.pods() == {}
+
+
 @pytest.mark.parametrize("way", [cell("foreign queue", "claim")])
 def test_who_comes_with_a_node_is_charged_to_no_queue_that_is_closed_to_it(stage: Scene, way: str) -> None:
     """No scheduler and no bind had a say, and what the queue would be charged with nobody could use."""

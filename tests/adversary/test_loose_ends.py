@@ -8,6 +8,7 @@ import pytest
 from core import names, reasons
 from hack.controlplane import ControlPlane, wait_for
 from tests.adversary.scene import NOBODY, Scene
+from tests.adversary.test_as_tenant import assert_refused
 from tests.adversary.ways import CLASS
 from tests.apiserver.cluster import Object, charged, gates
 from tests.apiserver.manifests import binding
@@ -99,3 +100,22 @@ def test_names_and_numbers_that_no_program_expects_hold_up_nobody(stage: Scene) 
     stage.tenant.create(stage.pod("card", "b"))
     stage.admin.wait_said("b", reasons.INSUFFICIENT_SCALAR_QUOTA)
     assert stage.admin.running() == {"a"}
+
+
+def test_more_than_is_looked_at_is_refused_with_the_limit(stage: Scene) -> None:
+    """Alternatives, the length of a card's name, conditions: each costs time for every other card and node there is."""
+    conditions = [{"key": f"k{number}", "operator": "Exists"} for number in range(2001)]
+    required = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": conditions}]
+        }
+    }
+    picky = stage.pod("card", "b", affinity={"nodeAffinity": required})
+    assert_refused(stage.tenant.try_create(picky), "must have at most 2,000 expressions", status=400)
+    for card in ("|".join(f"A{number}" for number in range(17)), "A" * 4097):
+        made = stage.pod("card", "b")
+        made["metadata"]["annotations"][names.CARD_NAME_ANNOTATION] = card
+        assert_refused(
+            stage.tenant.try_create(made), "at most 16 alternatives in 4,096 characters", status=400
+        )
+    assert stage.admin.pods() == {}

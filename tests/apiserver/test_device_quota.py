@@ -120,10 +120,28 @@ def test_a_quota_below_what_is_used_evicts_nobody_and_is_told(cluster: Cluster, 
     wait_for("c is lifted", lambda: cluster.gated() == {"d"})
 
 
-def _said_on_queue(cluster: Cluster, queue: str) -> str:
-    query = {"fieldSelector": f"involvedObject.name={queue},reason={reasons.QUOTA_EXCEEDED}"}
+def _said_on_queue(cluster: Cluster, queue: str, reason: str = reasons.QUOTA_EXCEEDED) -> str:
+    query = {"fieldSelector": f"involvedObject.name={queue},reason={reason}"}
     found = cluster.api.get("/api/v1/namespaces/default/events", **query).expect()["items"]
     return next((event["message"] for event in found), "")
+
+
+def test_a_card_that_a_class_offers_too_is_told_on_the_queue(cluster: Cluster) -> None:
+    """Nobody can tell that they are the same devices; whoever has quota for both has them once by each name."""
+    card, device_class = cluster.add_card(), f"{unique('gpu')}.nvidia.com"
+    metadata = {"name": device_class}
+    cluster.make(
+        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": metadata, "spec": {}}
+    )
+    queue = (
+        a_queue(unique("q")).cards({card: 1}).devices({"capability": {device_class: {"count": 1}}}).build()
+    )
+    cluster.create_queue(queue)
+    said = wait_for(
+        "the queue is told",
+        lambda: _said_on_queue(cluster, queue["metadata"]["name"], reasons.DEVICES_COUNTED_TWICE),
+    )
+    assert f"<{card}> and DeviceClass {device_class} (limit 1) may be the same devices" in said
 
 
 def test_a_claim_may_come_after_its_pod(cluster: Cluster, devices: Devices) -> None:

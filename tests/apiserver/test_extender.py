@@ -11,12 +11,13 @@ import pytest
 import yaml
 
 from core import names, reasons
+from core.extender.enqueue import ABSTAIN, PERMIT, REJECT
 from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import gpu_node, mgpu_node, node
 from hack.controlplane.ports import free_ports
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, Object, samples, unique
-from tests.apiserver.manifests import pod, share_pod
+from tests.apiserver.manifests import JOB_OUT_OF_REACH, pod, podgroup, queue, share_pod
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pods-without-gpu" / "kube-scheduler.yaml"
 RECORDED = Path(__file__).parents[1] / "data" / "extender"
@@ -301,13 +302,46 @@ def test_an_unknown_strategy_is_warned_about(cluster: Cluster) -> None:
 # -- the plain port ---------------------------------------------------------------------------------------------------
 
 
+def test_nobody_votes_for_jobs_that_are_not_there(cluster: Cluster, installation: Installation) -> None:
+    """The attack: a process on the pod network asks for made-up jobs, and would hold a queue's room by each that was let in."""
+    card, name = cluster.add_card(), unique("q")
+    cluster.create_queue(queue(name, json.dumps({card: 1})))
+    real, other = (podgroup(each, name, 1) for each in ("real", "other"))
+    for group in (real, other):
+        group["metadata"]["annotations"] = {names.CARD_REQUEST_ANNOTATION: json.dumps({card: 1})}
+        group["metadata"]["ownerReferences"] = [JOB_OUT_OF_REACH]
+    (stored, second) = cluster.create(real, other)
+
+    def vote(group: Object) -> int:
+        status: int = asked_plainly(
+            installation, "/volcano/jobEnqueueable", json.dumps({"job": {"PodGroup": group}}).encode()
+        )["status"]
+        return status
+
+    made_up = {**stored, "metadata": {**stored["metadata"], "name": "made-up"}}
+    former = {**stored, "metadata": {**stored["metadata"], "uid": "of-another-one"}}
+    wait_for("the group is in view", lambda: vote(stored) == PERMIT)
+    # Who was let in holds the only card; what is made up is not even judged.
+    assert [vote(each) for each in (made_up, former, second)] == [ABSTAIN, ABSTAIN, REJECT]
+    path = cluster.api.path("scheduling.volcano.sh/v1beta1", "PodGroup", cluster.namespace, "real")
+    cluster.api.delete(path).expect()
+    wait_for("it is out of view", lambda: vote(stored) == ABSTAIN)
+    assert [vote(each) for each in (made_up, former, second)] == [ABSTAIN, ABSTAIN, PERMIT]
+
+
+def asked_plainly(installation: Installation, path: str, body: bytes) -> Any:
+    """The answer at the port of Volcano's scheduler, which anybody gets who reaches it."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(
+        urllib.request.Request(f"{installation.extender_url(0)}{path}", body), timeout=10
+    ) as answer:
+        return json.load(answer)
+
+
 def test_volcano_is_answered_over_plain_http(installation: Installation) -> None:
     """The recorded question: one core, on a node where four are in use; that node has as many as it likes."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     body = (RECORDED / "volcano-predicate.json").read_bytes()
-    request = urllib.request.Request(f"{installation.extender_url(0)}/volcano/predicate", body)
-    with opener.open(request, timeout=10) as answer:
-        assert json.load(answer) == {"status": "", "code": 0}
+    assert asked_plainly(installation, "/volcano/predicate", body) == {"status": "", "code": 0}
     metrics = installation.metrics("controller")
     path = {"path": "/volcano/predicate", "outcome": "answered"}
     assert samples(metrics, "cardquota_extender_requests_total", **path) >= 1

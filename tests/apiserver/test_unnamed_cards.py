@@ -1,7 +1,9 @@
 """Cards that nobody named, where that is denied and where the card is inferred: as tenants try it."""
 
 import json
+import urllib.request
 from collections.abc import Iterator
+from urllib.error import HTTPError
 
 import pytest
 
@@ -13,13 +15,24 @@ from tests.apiserver.cluster import Cluster, Object, gates, unique
 from tests.apiserver.manifests import card_pod, pod, queue
 
 GPU = {"nvidia.com/gpu": 1}
+_RBAC = "rbac.authorization.k8s.io"
 
 
 @pytest.fixture(scope="module", params=["deny", "infer"])
-def policy(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[str]:
-    """The installation under this policy, ready when its webhook has seen nodes."""
-    with Installation(control_plane, values={"cards": {"podsWithoutCardName": request.param}}):
-        yield request.param
+def installed(
+    request: pytest.FixtureRequest, control_plane: ControlPlane
+) -> Iterator[tuple[str, Installation]]:
+    """A policy, and the installation under it."""
+    with Installation(
+        control_plane, values={"cards": {"podsWithoutCardName": request.param}}
+    ) as installation:
+        yield request.param, installation
+
+
+@pytest.fixture(scope="module")
+def policy(installed: tuple[str, Installation]) -> str:
+    """The policy of the installation, which is ready when its webhook has seen nodes."""
+    return installed[0]
 
 
 @pytest.fixture
@@ -84,6 +97,21 @@ def test_a_pod_that_names_none_is_refused_or_gets_the_card_of_its_namespace(
     cluster.wait_allocated(path, {card: 1})
 
 
+def test_cards_of_every_vendor_need_a_name(cluster: Cluster, policy: str) -> None:
+    """Whatever the resource of a card is called, the webhook is asked about it. Two kinds of cards cannot be inferred."""
+    several = {f"{unique('vendor')}.com/npu": 1 for _ in range(2)}
+    for resource in several:
+        labels = {f"{resource}.product": unique("NPU"), f"{resource}.memory": "65536"}
+        cluster.add_nodes(node(unique("node"), labels=labels, allocatable={resource: 8}))
+
+    def refused() -> str:
+        answer = cluster.try_create(pod("p", limits=several), dryRun="All")
+        return str(answer.body["message"]) if answer.status == 400 else ""
+
+    said = wait_for("the webhook knows the resources", refused)
+    assert all(resource in said for resource in several)
+
+
 def test_the_bind_is_the_last_that_can_tell(cluster: Cluster, policy: str) -> None:
     """When the pod was created, its resource stood for no card."""
     resource, product = f"{unique('vendor')}.com/npu", unique("NPU")
@@ -96,3 +124,36 @@ def test_the_bind_is_the_last_that_can_tell(cluster: Cluster, policy: str) -> No
         return next((one["message"] for one in conditions if product in one.get("message", "")), "")
 
     assert "without a card name" in wait_for(f"the bind is refused under {policy}", refused)
+
+
+def test_a_webhook_that_has_not_seen_the_nodes_is_asked_by_nobody(
+    control_plane: ControlPlane, installed: tuple[str, Installation]
+) -> None:
+    """It takes no resource for a card yet. Here because it may not list them; last of the module."""
+    _, installation = installed
+    (webhook,) = installation.webhook_processes
+    role = f"/apis/{_RBAC}/v1/clusterroles/cardquota-webhook"
+    rules = control_plane.api.get(role).expect()["rules"]
+    blind = [{**rule, "resources": [kind for kind in rule["resources"] if kind != "nodes"]} for rule in rules]
+    webhook.kill()
+    control_plane.api.patch(role, {"rules": blind}).expect()
+    try:
+        webhook.launch()
+        waits_for = ["[-]nodes the nodes are not listed yet"]
+        wait_for("it waits for nothing but the nodes", lambda: unready(installation) == waits_for)
+    finally:
+        control_plane.api.patch(role, {"rules": rules}).expect()
+    webhook.wait_ready()
+
+
+def unready(installation: Installation) -> list[str]:
+    """Why the webhook is to be sent nothing, as it says to whoever asks; nothing where nobody answers."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://{installation.metrics_address('webhook')}/readyz", timeout=10.0):
+            return []
+    except HTTPError as error:
+        with error:
+            return [line for line in error.read().decode().splitlines() if line.startswith("[-]")]
+    except OSError:
+        return []

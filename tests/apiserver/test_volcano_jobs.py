@@ -5,17 +5,19 @@ The stock kube-scheduler plays Volcano's; what is shown here happens before a sc
 
 import json
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core import names, reasons
-from hack.controlplane import ControlPlane, wait_for
+from hack.controlplane import Answer, ControlPlane, wait_for
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, Object, unique
-from tests.apiserver.manifests import card_pod, queue, volcano_job
+from tests.apiserver.manifests import GPU, card_pod, pod, queue, volcano_job
 from tests.apiserver.volcano import JobController, group_of
 from tests.apiserver.watching import Watch, within
 
@@ -177,8 +179,8 @@ class TestApply:
 
     def job(self, cluster: Cluster, card: str, **more: Any) -> Object:
         template, good = card_pod("x", card, "q"), card_pod("x", "A", "q")
-        for pod in (template, good):
-            pod["spec"]["nodeSelector"] = {"no.such/node": "at-all"}
+        for each in (template, good):
+            each["spec"]["nodeSelector"] = {"no.such/node": "at-all"}
         job = volcano_job("job", "q", {"good": (good, 1), "other": (template, 1)}, minimum=1, **more)
         job["metadata"]["namespace"] = cluster.namespace
         return job
@@ -206,6 +208,62 @@ class TestApply:
         assert self.applied(cluster, job) == ""
         job["spec"]["tasks"][1]["template"]["metadata"]["annotations"][names.CARD_NAME_ANNOTATION] = "A|"
         assert f"{self.CARD_NAME}: Invalid value" in self.applied(cluster, job)
+
+
+class TestLarge:
+    """A Job as large as the API server stores keeps nobody waiting: the webhook looks at a part of it, and says so."""
+
+    TASKS = 3000
+    ANSWERED_S = 5.0
+    """Both cores are at work for others too. Comparing every card with every known one took 23 s."""
+    COMPARED = 8
+
+    def job(self, work: Work, tasks: int) -> Object:
+        """Each task names a card of its own that there is not."""
+        templates = {
+            f"t{number}": (
+                pod("x", limits={GPU: 1}, annotations={names.CARD_NAME_ANNOTATION: f"{work.card}-{number}"}),
+                1,
+            )
+            for number in range(tasks)
+        }
+        return volcano_job("large", work.queue, templates, minimum=1)
+
+    def test_more_tasks_than_are_judged_are_refused_and_others_are_answered_meanwhile(
+        self, cluster: Cluster
+    ) -> None:
+        work = Work(cluster, 4)
+        job = self.job(work, self.TASKS)
+        assert len(json.dumps(job)) > 600_000
+        answers, longest = self.with_others(cluster, work, job)
+        assert {answer.status for answer in answers} == {400}
+        assert "must have at most 500 new or changed templates; make several objects of it" in str(
+            answers[0].body
+        )
+        assert longest < self.ANSWERED_S
+
+    def test_as_many_as_are_judged_are_stored_and_few_of_the_names_are_compared_with_all_cards(
+        self, cluster: Cluster
+    ) -> None:
+        work = Work(cluster, 4)
+        job = self.job(work, 500)
+        answers, longest = self.with_others(cluster, work, job)
+        assert {answer.status for answer in answers} == {201}
+        assert longest < self.ANSWERED_S
+        job["metadata"]["namespace"] = cluster.namespace
+        told = cluster.plane.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(job)).stderr
+        assert 0 < told.count("did you mean") <= self.COMPARED, told
+
+    def with_others(self, cluster: Cluster, work: Work, job: Object) -> tuple[list[Answer], float]:
+        """The answers to four dry runs of a Job at a time, and the longest, in seconds, that a small pod waited for its own."""
+        longest = 0.0
+        with ThreadPoolExecutor(4) as pool:
+            large = [pool.submit(cluster.try_create, job, dryRun="All") for _ in range(4)]
+            while not all(each.done() for each in large):
+                began = time.monotonic()
+                cluster.try_create(card_pod("small", work.card, work.queue), dryRun="All").expect(201)
+                longest = max(longest, time.monotonic() - began)
+            return [each.result() for each in large], longest
 
 
 def test_the_queue_of_a_job_comes_before_what_its_pods_say(
