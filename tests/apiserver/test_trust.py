@@ -175,11 +175,11 @@ def test_a_new_authority_is_trusted_before_anybody_shows_its_certificate(
 def test_trust_that_somebody_takes_away_is_back_at_once(
     installation: Installation, kept: Kept, asking: Asking
 ) -> None:
+    """Three times: after a start the leader looks at the configurations once or twice by itself."""
     (trusted,) = kept.trusted()
-    kept.distrust()
-    began = time.monotonic()
-    wait_for("all entries trust us again", lambda: kept.trusted() == {trusted}, 20.0)
-    assert time.monotonic() - began < 20.0
+    for _ in range(3):
+        kept.distrust()
+        wait_for("all entries trust us again", lambda: kept.trusted() == {trusted}, 20.0)
     wait_for("the webhooks answer", lambda: not _failed(asking))
 
 
