@@ -7,35 +7,27 @@ that schedulers judge by more than is followed here nobody knows which of them w
 and expected on one of them for the count alone.
 """
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Final
 
 from core import reasons
 from core.affinity import NodeRequirement
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.destination import booked_on, led_to, requirement
-from core.mgpu.filter import fits
-from core.mgpu.in_vain import NO_NODE, WAYS
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.changed import ChangedNodes
 from core.plan.changed_shares import ChangedShares
 from core.plan.homeless import Homeless
-from core.plan.recent import Recent
-from core.plan.share_nodes import Kind, ShareNodes
+from core.plan.share_nodes import ShareNodes
+from core.plan.share_search import Found, NoRoom, ShareSearch
 from core.plan.wish import Wish
 from core.queues.entry import Entry, ShareKey
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
 from core.steps import Pace, Steps
 
-_CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POLICY_MISMATCH)
-"""Which node's reason is told: the one that comes closest to fitting."""
-
-_LOOKED_AT_IN_A_STEP: Final = 100
-"""Nodes whose CPU, memory and taints are compared."""
 _NOTICED_IN_A_STEP: Final = 100
 """Lifted pods that have come, changed or gone."""
 
@@ -44,8 +36,6 @@ _OPEN: Final = frozenset[str]()
 _NAMED: Final = 3
 """So many pods are named for whom the room is booked that another one lacks."""
 
-_JUDGED: Final = 50_000
-"""Answers about kinds of nodes that are kept."""
 _REFUSED: Final = 10_000
 """Refusals that are kept."""
 
@@ -58,29 +48,6 @@ class Destination:
     requirement: NodeRequirement
     displaces: bool = False
     """Whether its scheduler has to end pods of a lower priority there first."""
-
-
-@dataclass(frozen=True, slots=True)
-class _NoRoom:
-    """Why no node has room; `node` is the one that comes closest, where one lacks nothing but room on its cards.
-
-    `way_out` is what is to be done where no open node could hold the pod, whoever is there.
-    """
-
-    why: str
-    node: str = ""
-    way_out: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The node that was found for a wish while the ledger was in this state; empty where there is none, and why."""
-
-    wish: Wish
-    changes: int
-    node: str
-    refusal: _NoRoom | None = None
-    displaces: bool = False
 
 
 class ShareRoom:
@@ -97,6 +64,7 @@ class ShareRoom:
         self._ledger = ledger
         self._admitted = admitted
         self._nodes = ShareNodes(ledger)
+        self._search = ShareSearch(ledger, self._nodes)
         self._changed = ChangedNodes(ledger, self._nodes.known, ledger.nodes)
         self._seen = -1
         self._evicted: dict[str, dict[ShareKey, None]] = {}
@@ -108,10 +76,8 @@ class ShareRoom:
         self._stranded: dict[ShareKey, Entry] = {}
         """Those of them that were led to nodes of which none takes them now; they come up again when one of these changes."""
         self._shares = ChangedShares(ledger, (self._nodes.expected, self._stranded, self._homeless))
-        self._refused: dict[Wish, _NoRoom] = {}
-        self._judged: Recent[MgpuAsk, dict[Kind, Refusal | None]] = Recent(lambda _: {}, _JUDGED)
-        self._found: _Found | None = None
-        self._looked_at = Pace(_LOOKED_AT_IN_A_STEP)
+        self._refused: dict[Wish, NoRoom] = {}
+        self._found: Found | None = None
         self._noticed = Pace(_NOTICED_IN_A_STEP)
 
     def shortfall(
@@ -157,16 +123,12 @@ class ShareRoom:
         product = self._ledger.inventory.product_on(self._found_for(entry.pod, ask, within).node)
         return "" if product is None else product.name
 
-    def _found_for(self, pod: Pod, ask: MgpuAsk, within: tuple[str, ...]) -> _Found:
+    def _found_for(self, pod: Pod, ask: MgpuAsk, within: tuple[str, ...]) -> Found:
         found = self._found
         current = found is not None and found.changes == self._ledger.changes
         if found is None or not current or found.wish._replace(closed=_OPEN) != Wish.of(pod, ask, within):
             raise RuntimeError(f"pod {pod.key} was not asked about last")
         return found
-
-    def _closed(self, name: str, wish: Wish) -> bool:
-        product = self._ledger.inventory.product_on(name) if wish.closed else None
-        return product is not None and product.name in wish.closed
 
     def _booked(self, node: str, but: Pod) -> str:
         """For whom there is room booked on a node, as the end of a refusal; other members of the pod's group aside."""
@@ -180,7 +142,7 @@ class ShareRoom:
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         return f"; room there is booked for {', '.join(others[:_NAMED])}{more}, on the way to a node"
 
-    def _refusal(self, wish: Wish) -> Steps[_NoRoom | None]:
+    def _refusal(self, wish: Wish) -> Steps[NoRoom | None]:
         """Why no node has room, None when one has."""
         while True:
             yield from self._refresh()
@@ -188,8 +150,7 @@ class ShareRoom:
             if known is not None:
                 return known
             admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
-            judged = yield from self._judge(wish.ask)
-            found = yield from self._find(wish, judged, admitted)
+            found = yield from self._search.find(wish, admitted)
             # What was found out stays known, so the next round has only to follow what has changed meanwhile.
             if self._is_current():
                 self._found = found
@@ -197,75 +158,7 @@ class ShareRoom:
                     self._refuse(wish, found.refusal)
                 return found.refusal
 
-    def _judge(self, ask: MgpuAsk) -> Steps[dict[Kind, Refusal | None]]:
-        """Why the pod does not fit each kind of nodes, None where it does."""
-        judged, kinds = self._judged[ask], self._nodes.kinds
-        for kind in [kind for kind in kinds if kind not in judged]:
-            judged[kind] = fits(ask, kind.model, kind.state, self._ledger.settings)
-            yield
-        if len(judged) > 2 * len(kinds):
-            for kind in judged.keys() - set(kinds):
-                del judged[kind]
-        return judged
-
-    def _find(
-        self, wish: Wish, judged: dict[Kind, Refusal | None], admitted: Container[str]
-    ) -> Steps[_Found]:
-        """The node that is to take the pod; else why there is none.
-
-        One on which a scheduler has to end pods of a lower priority first is better than none. Room is booked for a pod on no
-        second node: it is charged once.
-        """
-        changes, instead, refusal = self._ledger.changes, "", ""
-        for kind in self._in_order(judged):
-            for name in kind.nodes:
-                if name not in admitted or (wish.within and name not in wish.within):
-                    continue
-                if self._closed(name, wish):
-                    continue
-                if self._looked_at.due():
-                    yield
-                if not self._nodes.lack(name, wish, displacing=False):
-                    return _Found(wish, changes, name)
-                if not instead:
-                    lack = self._nodes.lack(name, wish, displacing=True)
-                    instead = instead if lack else name
-                    refusal = refusal or f"node {name} has room on its cards, but {lack}"
-        if instead:
-            return _Found(wish, changes, instead, displaces=True)
-        return _Found(
-            wish, changes, "", _NoRoom(refusal) if refusal else self._closest(wish, judged, admitted)
-        )
-
-    def _in_order(self, judged: dict[Kind, Refusal | None]) -> list[Kind]:
-        """The kinds of nodes that have room, as the policy prefers them."""
-        spread = self._ledger.settings.mgpu.policy == "spread"
-        fitting = [kind for kind in self._nodes.kinds if judged[kind] is None]
-        return sorted(fitting, key=attrgetter("use"), reverse=not spread)
-
-    def _closest(self, wish: Wish, judged: dict[Kind, Refusal | None], admitted: Container[str]) -> _NoRoom:
-        """Why no node has room on its cards. Of nodes that are equally close the first name is told."""
-        if wish.within:
-            on_the_way = "those of its task that start with it are on their way there"
-            return _NoRoom(f"node {', '.join(wish.within)} has none for it, and {on_the_way}")
-        closest = ((True, len(_CLOSENESS)), "", "no node serves mGPU shares to this pod")
-        way_out = f"{NO_NODE}; it has to take pods, and the pod's own rules have to admit it"
-        for kind in self._nodes.kinds:
-            unfit = judged[kind]
-            if unfit is None:
-                continue
-            # Nearer than any other are nodes that would have room if others were gone.
-            distance = unfit.unresolvable, _CLOSENESS.index(unfit.code)
-            if distance > closest[0]:
-                continue
-            name = min((name for name in kind.nodes if name in admitted), default="")
-            told = distance, name, f"node {name}: {unfit.message}"
-            if name and told < closest:
-                closest, way_out = told, WAYS[unfit.code]
-        (in_vain, _), node, why = closest
-        return _NoRoom(why, way_out=way_out) if in_vain else _NoRoom(why, node)
-
-    def _refuse(self, wish: Wish, why: _NoRoom) -> None:
+    def _refuse(self, wish: Wish, why: NoRoom) -> None:
         if len(self._refused) >= _REFUSED:
             self._refused.clear()
         self._refused[wish] = why
@@ -377,8 +270,7 @@ class ShareRoom:
     def _find_node(self, entry: Entry, wish: Wish) -> Steps[None]:
         if wish not in self._refused:
             admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
-            judged = yield from self._judge(wish.ask)
-            found = yield from self._find(wish, judged, admitted)
+            found = yield from self._search.find(wish, admitted)
             if found.refusal is None and self._nodes.put(entry, found.node):
                 self._homeless.retry_wish(wish)
                 return

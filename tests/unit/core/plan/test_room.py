@@ -10,7 +10,7 @@ from core.mgpu.allocation import any_placement
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.filter import fits
 from core.objects.node_rules import NodeRules
-from core.plan import room, share_nodes
+from core.plan import share_nodes, share_search
 from core.plan.admitted import AdmittedNodes
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
@@ -248,7 +248,7 @@ class Asked:
             self.times += 1
             return fits(*question)
 
-        monkeypatch.setattr(room, "fits", asked)
+        monkeypatch.setattr(share_search, "fits", asked)
 
 
 def test_nodes_alike_are_one_question_and_pods_alike_get_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:

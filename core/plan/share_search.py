@@ -1,0 +1,127 @@
+"""Which node has room for an mGPU pod, by what the nodes are now; else why the closest one has not."""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+from core import reasons
+from core.mgpu.ask import MgpuAsk
+from core.mgpu.filter import fits
+from core.mgpu.in_vain import NO_NODE, WAYS
+from core.plan.recent import Recent
+from core.plan.share_nodes import Kind, ShareNodes
+from core.plan.wish import Wish
+from core.queues.ledger import Ledger
+from core.refusal import Refusal
+from core.steps import Pace, Steps
+
+_CLOSENESS = (reasons.MGPU_NO_ROOM, reasons.MGPU_TOO_FEW_CARDS, reasons.MGPU_POLICY_MISMATCH)
+"""Which node's reason is told: the one that comes closest to fitting."""
+
+_LOOKED_AT_IN_A_STEP: Final = 100
+"""Nodes whose CPU, memory and taints are compared."""
+_JUDGED: Final = 50_000
+"""Answers about kinds of nodes that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """Why no node has room; `node` is the one that comes closest, where one lacks nothing but room on its cards.
+
+    `way_out` is what is to be done where no open node could hold the pod, whoever is there.
+    """
+
+    why: str
+    node: str = ""
+    way_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The node that was found for a wish while the ledger was in this state; empty where there is none, and why."""
+
+    wish: Wish
+    changes: int
+    node: str
+    refusal: NoRoom | None = None
+    displaces: bool = False
+
+
+class ShareSearch:
+    """A search costs as much as there are kinds of nodes, and then nodes of a kind that fits; where they stand is found out by others."""
+
+    def __init__(self, ledger: Ledger, nodes: ShareNodes) -> None:
+        self._ledger = ledger
+        self._nodes = nodes
+        self._judged: Recent[MgpuAsk, dict[Kind, Refusal | None]] = Recent(lambda _: {}, _JUDGED)
+        self._looked_at = Pace(_LOOKED_AT_IN_A_STEP)
+
+    def find(self, wish: Wish, admitted: Container[str]) -> Steps[Found]:
+        """The node that is to take the pod; else why there is none.
+
+        One on which a scheduler has to end pods of a lower priority first is better than none. Room is booked for a pod on no
+        second node: it is charged once.
+        """
+        judged = yield from self._judge(wish.ask)
+        changes, instead, refusal = self._ledger.changes, "", ""
+        for kind in self._in_order(judged):
+            for name in kind.nodes:
+                if name not in admitted or (wish.within and name not in wish.within):
+                    continue
+                if self._closed(name, wish):
+                    continue
+                if self._looked_at.due():
+                    yield
+                if not self._nodes.lack(name, wish, displacing=False):
+                    return Found(wish, changes, name)
+                if not instead:
+                    lack = self._nodes.lack(name, wish, displacing=True)
+                    instead = instead if lack else name
+                    refusal = refusal or f"node {name} has room on its cards, but {lack}"
+        if instead:
+            return Found(wish, changes, instead, displaces=True)
+        return Found(wish, changes, "", NoRoom(refusal) if refusal else self._closest(wish, judged, admitted))
+
+    def _judge(self, ask: MgpuAsk) -> Steps[dict[Kind, Refusal | None]]:
+        """Why the pod does not fit each kind of nodes, None where it does."""
+        judged, kinds = self._judged[ask], self._nodes.kinds
+        for kind in [kind for kind in kinds if kind not in judged]:
+            judged[kind] = fits(ask, kind.model, kind.state, self._ledger.settings)
+            yield
+        if len(judged) > 2 * len(kinds):
+            for kind in judged.keys() - set(kinds):
+                del judged[kind]
+        return judged
+
+    def _in_order(self, judged: dict[Kind, Refusal | None]) -> list[Kind]:
+        """The kinds of nodes that have room, as the policy prefers them."""
+        spread = self._ledger.settings.mgpu.policy == "spread"
+        fitting = [kind for kind in self._nodes.kinds if judged[kind] is None]
+        return sorted(fitting, key=attrgetter("use"), reverse=not spread)
+
+    def _closest(self, wish: Wish, judged: dict[Kind, Refusal | None], admitted: Container[str]) -> NoRoom:
+        """Why no node has room on its cards. Of nodes that are equally close the first name is told."""
+        if wish.within:
+            on_the_way = "those of its task that start with it are on their way there"
+            return NoRoom(f"node {', '.join(wish.within)} has none for it, and {on_the_way}")
+        closest = ((True, len(_CLOSENESS)), "", "no node serves mGPU shares to this pod")
+        way_out = f"{NO_NODE}; it has to take pods, and the pod's own rules have to admit it"
+        for kind in self._nodes.kinds:
+            unfit = judged[kind]
+            if unfit is None:
+                continue
+            # Nearer than any other are nodes that would have room if others were gone.
+            distance = unfit.unresolvable, _CLOSENESS.index(unfit.code)
+            if distance > closest[0]:
+                continue
+            name = min((name for name in kind.nodes if name in admitted), default="")
+            told = distance, name, f"node {name}: {unfit.message}"
+            if name and told < closest:
+                closest, way_out = told, WAYS[unfit.code]
+        (in_vain, _), node, why = closest
+        return NoRoom(why, way_out=way_out) if in_vain else NoRoom(why, node)
+
+    def _closed(self, name: str, wish: Wish) -> bool:
+        product = self._ledger.inventory.product_on(name) if wish.closed else None
+        return product is not None and product.name in wish.closed
