@@ -18,7 +18,7 @@ from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
 from core.objects.owner import Owner, controlling_owner, without_hash
 from core.objects.pod_claims import claims_of, generated_claims, implicit_claims
 from core.objects.pod_resources import aggregate, extended, granted_by
-from core.objects.pod_times import ended_at, scheduled_at
+from core.objects.pod_times import ended_at, has_started, released_at, scheduled_at
 from core.objects.taints import Tolerations, tolerations_of
 from core.objects.unseen import ruled_elsewhere
 
@@ -39,7 +39,6 @@ _HELD: Final = names.LET_IN | {names.CARD_NAME_ANNOTATION}
 _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 """One for all pods: there are as many as pods."""
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
-_HAS_RUN: Final = frozenset({"running", "terminated"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +254,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         priority=read.integer(spec, "priority"),
         gates=gates,
         phase=phase,
-        started=_started(status),
+        started=has_started(status),
         requests=aggregate(spec, "requests", granted_by(status)),
         limits=aggregate(spec, "limits"),
         container_count=len(containers),
@@ -267,7 +266,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         node_selector=rules.selector,
         affinity=affinity,
         deployment=_deployment(owner, labels),
-        released=_released(metadata) if waiting and names.GATE not in gates else 0,
+        released=released_at(metadata) if waiting and names.GATE not in gates else 0,
         labels={key: labels[key] for key in labels_kept if key in labels} if labels_kept else _NO_LABELS,
         node_rules=rules,
         tolerations=tolerations_of(spec) if waiting and shares else (),
@@ -294,45 +293,12 @@ def _deployment(owner: Owner | None, labels: Mapping[str, str]) -> str:
     return sys.intern(without_hash(owner, labels.get(names.TEMPLATE_HASH_LABEL, "")))
 
 
-def _released(metadata: Mapping[str, Any]) -> int:
-    """When the gate went, by what the API server notes of every writer, so that a new leader does not start over.
-
-    A lift leaves an entry under our name. Where somebody else took the gate away, the last write of anybody stands for it:
-    the scheduler's, as a rule, who looked at the pod and found no node. A pod that never had a gate could be bound from
-    its creation.
-    """
-    ours, others = 0, 0
-    for entry in read.sequence(metadata, "managedFields"):
-        if isinstance(entry, dict):
-            time = read.timestamp(entry.get("time"))
-            if entry.get("manager") == names.FIELD_MANAGER:
-                ours = max(ours, time)
-            else:
-                others = max(others, time)
-    gated_once = read.texts(metadata, "labels").get(names.MANAGED_LABEL) == "true"
-    return ours or (others if gated_once else 0) or read.timestamp(metadata.get("creationTimestamp"))
-
-
 def _annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
     return {
         key: value
         for key, value in read.texts(metadata, "annotations").items()
         if key in _KEPT_ANNOTATIONS or names.is_record(key) or key.startswith(names.CROSSQUOTA_PREFIX)
     }
-
-
-def _started(status: Mapping[str, Any]) -> bool:
-    """Whether any container has run: from then on the node's driver has handed out its cards."""
-    states = [
-        entry
-        for key in ("initContainerStatuses", "containerStatuses")
-        for entry in read.sequence(status, key)
-        if isinstance(entry, dict)
-    ]
-    return any(
-        entry.get("started") is True or not read.mapping(entry, "state").keys().isdisjoint(_HAS_RUN)
-        for entry in states
-    )
 
 
 def _shares(containers: Iterable[Any]) -> tuple[ContainerShare, ...]:
