@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from hack.bench import admission, cohort, equivalents, extender, levels, memory, mgpu, quota, stalls
+from hack.bench import admission, cohort, equivalents, extender, growth, levels, memory, mgpu, quota, stalls
 from hack.bench.effort import FULL, QUICK, Effort
 from hack.bench.peers import BenchError
 from hack.bench.report import Row, as_json, as_table
@@ -26,6 +26,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "mgpu": mgpu.run,
     "extender": extender.run,
     "memory": memory.run,
+    "growth": growth.run,
     "stalls": stalls.run,
     "cohort": cohort.run,
 }
