@@ -18,6 +18,7 @@ from tests.apiserver.manifests import (
     scheduling_group,
 )
 from tests.apiserver.watching import Watch, within
+from tests.builders.documents import is_object, shown
 from tests.rights import Usage
 
 GATES = ("GenericWorkload", "GangScheduling", "WorkloadWithJob")
@@ -206,3 +207,14 @@ def test_the_rights_to_read_them_are_used(cluster: Cluster, card: str, installat
         return {right.verb for right in usage.used if right.resource == OF_KUBERNETES}
 
     wait_for("all of them are used", lambda: used() == {"get", "list", "watch"}, 90.0)
+
+
+def test_what_the_pages_show_of_them_is_taken(cluster: Cluster) -> None:
+    manifests = [
+        document
+        for _, document in shown()
+        if is_object(document) and document["apiVersion"] == "scheduling.k8s.io/v1alpha2"
+    ]
+    assert manifests
+    for document in manifests:
+        assert cluster.try_create(document, dryRun="All").status == 201, document
