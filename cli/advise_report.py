@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from core.answers.beyond import Beyond
     from core.answers.fitting import Fit, Need
     from core.objects import Pod
+    from core.objects.taints import Tolerations
     from core.plan.decision import Hold
     from core.queues.ledger import Ledger
     from core.settings import Settings
@@ -39,10 +40,10 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
             f"there is no queue {output.printable(name)}, and no pod waits for it{instead(name, ledger.queues)}",
             "`cardquota queues -o name` lists the queues; --fits FILE asks what a new one would need",
         )
-    never = _never(ledger, wanted)
+    tolerations = books.tolerations(outcome.state)
+    never = _never(ledger, wanted, tolerations)
     wanted = [pod for pod in wanted if pod.key not in never]
     found = fit(ledger, name, [pod.uid for pod in wanted])
-    tolerations = can_run_report.tolerations(outcome.state)
     seats = verdicts(ledger, wanted, tolerations, found.change)
     return {
         "queue": name,
@@ -71,13 +72,15 @@ def advised(outcome: "Outcome", settings: "Settings", name: str, *, of_manifests
     }
 
 
-def _never(ledger: "Ledger", wanted: Sequence["Pod"]) -> dict[str, "Beyond"]:
-    """The pods that no node could ever hold, and why: no quota is asked for them."""
-    from core.answers.beyond import Reach
+def _never(
+    ledger: "Ledger", wanted: Sequence["Pod"], tolerations: Mapping[str, "Tolerations"]
+) -> dict[str, "Beyond"]:
+    """The pods that no node could ever run, and why: no quota is asked for them."""
+    from core.answers.empty_cluster import EmptyCluster
 
-    reach = Reach(ledger)
+    cluster = EmptyCluster(ledger, tolerations)
     entries = [entry for pod in wanted if (entry := ledger.entry(pod.uid)) is not None]
-    found = {entry.pod.key: reach.beyond(entry) for entry in entries}
+    found = {entry.pod.key: cluster.beyond(entry) for entry in entries}
     return {key: beyond for key, beyond in found.items() if beyond is not None}
 
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from cli.state import State
     from core.answers.would_run import Verdict
     from core.objects import Pod
-    from core.objects.taints import Tolerations
     from core.settings import Settings
     from core.violations import Findings
 
@@ -23,7 +22,7 @@ def judged(outcome: "Outcome", settings: "Settings") -> dict[str, Any]:
 
     ledger = books.of(outcome.state, settings)
     made = [pod for pods in outcome.made.values() for pod in pods]
-    found = verdicts(ledger, made, tolerations(outcome.state))
+    found = verdicts(ledger, made, books.tolerations(outcome.state))
     by_pod = {verdict.pod.uid: verdict for verdict in found}
     refused = refusals(outcome)
     objects = [_object(display, [by_pod[pod.uid] for pod in pods]) for display, pods in outcome.made.items()]
@@ -38,20 +37,6 @@ def judged(outcome: "Outcome", settings: "Settings") -> dict[str, Any]:
     if waiting:
         report["waits"] = _first(outcome.state, settings, waiting)
     return report
-
-
-def tolerations(state: "State") -> dict[str, "Tolerations"]:
-    """Those of everybody who has no node: the books keep them of few."""
-    from cli.kinds import POD
-    from core.objects import raw as read
-    from core.objects.taints import tolerations_of
-
-    found = {}
-    for raw in state.complete.get(POD, ()):
-        spec = read.mapping(raw, "spec")
-        if not read.text(spec, "nodeName") and read.sequence(spec, "tolerations"):
-            found[read.text(read.mapping(raw, "metadata"), "uid")] = tolerations_of(spec)
-    return found
 
 
 def refusals(outcome: "Outcome") -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """What `explain` says, as JSON: the explanation of one pod, with the others of its workload counted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cli import output
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from cli.targets import Target
     from core.answers.explain import Explanation
     from core.objects import Pod
+    from core.objects.taints import Tolerations
     from core.plan.place import Place as NodePlace
     from core.queues.ledger import Ledger
     from core.settings import Settings
@@ -59,11 +60,12 @@ def of_pod(
     state: "State", settings: "Settings", ledger: "Ledger", pod: "Pod", now: int | None = None
 ) -> dict[str, Any]:
     """Everything on one pod; `now` in microseconds since 1970, what the state itself says where it is not given."""
-    from cli import history, noticed
+    from cli import books, history, noticed
     from core.answers.explain import explain
     from core.answers.report import of_explanation
 
-    found = explain(ledger, pod.uid)
+    tolerations = books.tolerations(state)
+    found = explain(ledger, pod.uid, tolerations)
     if found is None:
         noted = noticed.of_pod(state, settings, pod, "ignored")
         return {"pod": pod.key, "decision": "ignored", **_gates(pod), **noted}
@@ -74,24 +76,20 @@ def of_pod(
         **(history.since(state, pod, now) if found.decision == "hold" else {}),
         **history.start(state, ledger, found, now),
         **_nodes(state, settings, ledger, found),
-        **_no_room(state, ledger, found),
+        **_no_room(ledger, found, tolerations),
         **_scheduler(state, found),
     }
 
 
-_OTHERWISE: Final = "make the pod anew so that a node that there is would do, or add or change a node"
-
-
-def _no_room(state: "State", ledger: "Ledger", found: "Explanation") -> dict[str, Any]:
-    """Of a pod that is let in and has no node: why none has room for it, and the way out where none ever would."""
-    from cli import can_run_report
+def _no_room(
+    ledger: "Ledger", found: "Explanation", tolerations: Mapping[str, "Tolerations"]
+) -> dict[str, Any]:
+    """Of a pod that is let in, has no node and could have one: why none has room for it now."""
     from core.answers.would_run import verdicts
 
     if found.decision not in {"lift", "reserved"} or found.entry.pod.bound or found.beyond_nodes is not None:
         return {}
-    (verdict,) = verdicts(ledger, [found.entry.pod], can_run_report.tolerations(state))
-    if verdict.never:
-        return {"beyondNodes": verdict.never, "remedy": _OTHERWISE}
+    (verdict,) = verdicts(ledger, [found.entry.pod], tolerations)
     return {"noRoom": verdict.seat.problem} if verdict.seat.problem else {}
 
 

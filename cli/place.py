@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the nodes. A pod that is not there is wrong input."""
     from cli import books
     from cli.kinds import NODE, POD
-    from core.answers.beyond import beyond_nodes
+    from core.answers.beyond import Reach
     from core.plan.place import place
 
     settings, state = cluster.read(options, needs=(NODE, POD))
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     chosen.tell()
     nodes = chosen.shown
     entry = ledger.entry(pod.uid)
-    beyond = beyond_nodes(ledger, entry) if entry is not None else None
+    beyond = Reach(ledger).beyond(entry) if entry is not None else None
     gate = _gate(ledger, pod)
     if options.output in {"json", "yaml"}:
         never = {} if beyond is None else {"beyondNodes": beyond.why}

@@ -131,8 +131,3 @@ def _share_models(ledger: Ledger) -> Steps[frozenset[NodeModel]]:
         if node is not None and (model := model_of(node)).serves:
             found.add(model)
     return frozenset(found)
-
-
-def beyond_nodes(ledger: Ledger, entry: Entry) -> Beyond | None:
-    """The same of one pod; for many a `Reach` is asked."""
-    return Reach(ledger).beyond(entry)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from core import reasons
-from core.answers.beyond import Beyond, beyond_nodes
+from core.answers.beyond import Beyond
+from core.answers.empty_cluster import EmptyCluster
 from core.answers.ending import ROOM, end_pods, leave_line
 from core.answers.holders import Holder, holders_of, holders_on_nodes
 from core.answers.ill_labelled import IllLabelled, ill_labelled
@@ -25,6 +26,7 @@ from core.answers.shortage import Figure, counted, shortest_for, shortest_level
 from core.answers.stock import Stock, stock_of
 from core.answers.way_out import besides, way_out
 from core.answers.whatif import Change, WhatIf
+from core.objects.taints import Tolerations
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.plan.offline import decisions
@@ -66,7 +68,7 @@ class Explanation:
     holders: tuple[Holder, ...]
     stock: tuple[Stock, ...]
     beyond_nodes: Beyond | None
-    """Set where no node could ever hold the pod."""
+    """Set where no node could ever run the pod."""
     ill_labelled: tuple[IllLabelled, ...]
     """Of a pod that waits."""
     way_out: str
@@ -125,8 +127,11 @@ def standings(ledger: Ledger, uids: Collection[str]) -> dict[str, Standing]:
     return found
 
 
-def explain(ledger: Ledger, uid: str) -> Explanation | None:
-    """All about one pod; None when it asks for nothing of ours. The books are as they were afterwards."""
+def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) -> Explanation | None:
+    """All about one pod; None when it asks for nothing of ours. `tolerations` of whoever has no node, by UID.
+
+    The books are as they were afterwards.
+    """
     whatif = WhatIf(ledger)
     entry = ledger.entry(uid)
     if entry is None:
@@ -148,10 +153,10 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
         hold = holds.get(uid)
         holders = tuple(_holders(ledger, now, hold, figures))
         stock = tuple(stock_of(ledger, now))
-    beyond = beyond_nodes(ledger, entry)
+    beyond = EmptyCluster(ledger, tolerations).beyond(entry)
     found, complete = remedies(whatif, entry, hold, ROUTES) if hold is not None else ([], True)
     if beyond is not None:
-        found = [one for one in found if _finds_a_node(whatif, uid, one)]
+        found = [one for one in found if _finds_a_node(whatif, uid, one, tolerations)]
     return Explanation(
         entry=entry,
         source=ledger.queue_source(entry.pod),
@@ -172,11 +177,11 @@ def explain(ledger: Ledger, uid: str) -> Explanation | None:
     )
 
 
-def _finds_a_node(whatif: WhatIf, uid: str, remedy: Remedy) -> bool:
-    """Whether some node could hold the pod after this."""
+def _finds_a_node(whatif: WhatIf, uid: str, remedy: Remedy, tolerations: Mapping[str, Tolerations]) -> bool:
+    """Whether some node could ever run the pod after this."""
     with whatif.made(remedy.change):
         entry = whatif.ledger.entry(uid)
-        return entry is not None and beyond_nodes(whatif.ledger, entry) is None
+        return entry is not None and EmptyCluster(whatif.ledger, tolerations).beyond(entry) is None
 
 
 def _together(ledger: Ledger, entry: Entry) -> list[Entry]:

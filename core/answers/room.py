@@ -11,6 +11,7 @@ from core.affinity import NodeRequirement, meets
 from core.cards.expression import split
 from core.node_match import NodeMatch, compiled
 from core.objects import Node, Pod
+from core.objects.node import opened
 from core.objects.taints import Tolerations, untolerated
 from core.plan.node_load import NodeLoad, requests_of
 from core.plan.pools import CardPools
@@ -59,16 +60,15 @@ class Nodes:
     """The nodes with who is on them. Who has found room takes it from those after."""
 
     def __init__(self, ledger: Ledger, *, empty: bool = False) -> None:
-        """`empty`: as if nobody were on any node."""
+        """`empty`: as if nobody were on any node, and all of them took pods."""
         self._ledger = ledger
+        self._nodes = {name: opened(node) if empty else node for name, node in ledger.nodes.items()}
         self._pools = CardPools(ledger)
         everybody = {} if empty else {name: partial(_on, ledger, name) for name in ledger.nodes}
-        self._loads = {
-            name: NodeLoad(node, everybody.get(name, tuple)) for name, node in ledger.nodes.items()
-        }
+        self._loads = {name: NodeLoad(node, everybody.get(name, tuple)) for name, node in self._nodes.items()}
         self._free = {
             name: Counter({key: milli for key, milli in node.allocatable.items() if "/" in key})
-            for name, node in ledger.nodes.items()
+            for name, node in self._nodes.items()
         }
         for name, pods in everybody.items():
             for pod in pods():
@@ -93,14 +93,14 @@ class Nodes:
         """Why the node that comes closest to having room for a pod has not."""
         match, best, closest = _match(seeker), len(_PROBLEMS), "there is no node"
         for name in self._names(seeker):
-            distance, problem = self._problem(seeker, match, self._ledger.nodes[name])
+            distance, problem = self._problem(seeker, match, self._nodes[name])
             if distance < best:
                 best, closest = distance, f"node {name}: {problem}"
         return closest
 
     def would_do(self, seeker: Seeker) -> Iterator[str]:
         """The nodes that a pod may go to, whoever is there, the fullest first."""
-        match, nodes = _match(seeker), self._ledger.nodes
+        match, nodes = _match(seeker), self._nodes
         for name in self._names(seeker):
             taints = nodes[name].taints
             tolerated = not taints or untolerated(taints, seeker.tolerations) is None
@@ -211,7 +211,7 @@ class _Seating:
     def seat(self, number: int) -> None:
         """Gives one a seat if there is a way to, whoever has to make way for that."""
         seeker = self.seekers[number]
-        shape = _shape(seeker)
+        shape = shape_of(seeker)
         if shape in self._in_vain:
             self.seats[number] = self._in_vain[shape]
             return
@@ -277,7 +277,7 @@ class _Seating:
             self._sit(*self._moves.pop())
 
 
-def _shape(seeker: Seeker) -> Hashable:
+def shape_of(seeker: Seeker) -> Hashable:
     """What is equal of pods that one template has made."""
     pod = seeker.pod
     asks = requests_of(pod), pod.priority, bool(pod.claims)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.affinity import NodeRequirement
-from core.answers.beyond import Reach
+from core.answers.empty_cluster import EmptyCluster
 from core.answers.room import Nodes, Seat, Seeker, cards_of, reserved, seats
 from core.answers.whatif import Change, WhatIf
 from core.objects import Pod
@@ -55,8 +55,8 @@ def verdicts(
         return found
     with whatif.made(change.without(*_others(ledger, pods))):
         alone = {verdict.pod.uid: verdict for verdict in _decided(ledger, pods, tolerations, empty=True)}
-    reach = Reach(ledger)
-    return [_compared(ledger, reach, verdict, alone.get(verdict.pod.uid)) for verdict in found]
+    cluster = EmptyCluster(ledger, tolerations)
+    return [_compared(ledger, cluster, verdict, alone.get(verdict.pod.uid)) for verdict in found]
 
 
 def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
@@ -70,11 +70,11 @@ def _others(ledger: Ledger, pods: Sequence[Pod]) -> list[str]:
     ]
 
 
-def _compared(ledger: Ledger, reach: Reach, verdict: Verdict, alone: Verdict | None) -> Verdict:
+def _compared(ledger: Ledger, cluster: EmptyCluster, verdict: Verdict, alone: Verdict | None) -> Verdict:
     if verdict.runs or alone is None or alone.runs or alone.seat.pool:
         return verdict
     entry = ledger.entry(verdict.pod.uid)
-    beyond = reach.beyond(entry) if entry is not None else None
+    beyond = cluster.beyond(entry) if entry is not None else None
     if beyond is not None:
         never = beyond.why
     else:
@@ -85,7 +85,7 @@ def _compared(ledger: Ledger, reach: Reach, verdict: Verdict, alone: Verdict | N
 def _decided(
     ledger: Ledger, pods: Sequence[Pod], tolerations: Mapping[str, Tolerations], *, empty: bool = False
 ) -> list[Verdict]:
-    """With everybody lifted who can be; the room goes to those who were let in before. `empty`: as if nobody were on any node."""
+    """With everybody lifted who can be; the room goes to those who were let in before. `empty`: as if nobody were on any node, and all of them took pods."""
     lifts: dict[str, Lift] = {}
     holds: dict[str, Hold] = {}
     for one in decisions(ledger, Planner(ledger)):

@@ -1,7 +1,7 @@
 """The node: labels, allocatable, and whether the scheduler may use it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core import names
@@ -22,6 +22,14 @@ class Node:
     unschedulable: bool
     taints: tuple[Taint, ...] = ()
     """Those that keep pods out."""
+
+
+def opened(node: Node) -> Node:
+    """The node as it is once it is ready and takes pods again; the taints that say otherwise go with that."""
+    if node.ready and not node.unschedulable and not node.taints:
+        return node
+    lasting = tuple(taint for taint in node.taints if not taint.passing)
+    return replace(node, ready=True, unschedulable=False, taints=lasting)
 
 
 def project(raw: Mapping[str, Any]) -> Node:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from core.objects import raw as read
 
+_OF_CONDITIONS: Final = "node.kubernetes.io/"
 _KEEPS_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -15,6 +16,11 @@ class Taint(NamedTuple):
     key: str
     value: str
     effect: str
+
+    @property
+    def passing(self) -> bool:
+        """Whether Kubernetes sets it for how the node is now, and takes it away again: cordoned, not ready, short of memory."""
+        return self.key.startswith(_OF_CONDITIONS)
 
     def __str__(self) -> str:
         value = f"={self.value}" if self.value else ""

@@ -141,6 +141,9 @@ class NodeBuilder(Builder):
     def cordoned(self) -> Self:
         return self.put("spec", "unschedulable", value=True)
 
+    def tainted(self, key: str, value: str = "", effect: str = "NoSchedule") -> Self:
+        return self.put("spec", "taints", value=[{"key": key, "value": value, "effect": effect}])
+
     def view(self) -> Node:
         return node.project(self.build())
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from core import names
-from core.answers.beyond import beyond_nodes
+from core.answers.empty_cluster import EmptyCluster
 from core.answers.explain import explain
 from core.answers.fitting import fit
 from core.answers.quota import with_limit
@@ -190,7 +190,7 @@ def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> Non
     if not held:
         return
     pod = data.draw(st.sampled_from(list(held)))
-    found = explain(world.ledger(), pod.uid)
+    found = explain(world.ledger(), pod.uid, {})
     assert found is not None
     assert found.decision == "hold"
     event(f"{found.hold.why.code if found.hold else ''}: {min(3, len(found.remedies))} remedies")
@@ -203,7 +203,7 @@ def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> Non
         ledger = after.ledger()
         entry = ledger.entry(pod.uid)
         assert entry is not None
-        assert beyond_nodes(ledger, entry) is None, told
+        assert EmptyCluster(ledger, {}).beyond(entry) is None, told
 
 
 @settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
@@ -214,7 +214,7 @@ def test_a_raise_is_the_smallest_one(world: World, data: st.DataObject) -> None:
     if not held:
         return
     pod = data.draw(st.sampled_from(list(held)))
-    found = explain(world.ledger(), pod.uid)
+    found = explain(world.ledger(), pod.uid, {})
     assert found is not None
     for remedy in found.remedies:
         if any(step.action != "raise" or step.key not in _CARDS for step in remedy.steps):
@@ -243,7 +243,7 @@ def test_where_more_quota_alone_would_do_a_raise_is_found(world: World, data: st
     if not helped:
         return
     pod = data.draw(st.sampled_from(helped))
-    found = explain(world.ledger(), pod.uid)
+    found = explain(world.ledger(), pod.uid, {})
     assert found is not None
     assert found.hold is not None
     if found.hold.why.code not in QUOTA or found.hold.behind is not None:
@@ -261,7 +261,7 @@ def test_the_books_are_left_as_they_were(world: World, data: st.DataObject) -> N
     if not held:
         return
     ledger = world.ledger()
-    explain(ledger, data.draw(st.sampled_from(list(held))).uid)
+    explain(ledger, data.draw(st.sampled_from(list(held))).uid, {})
     assert offline.plan(ledger, world.pods) == offline.plan(world.ledger(), world.pods)
 
 

@@ -111,7 +111,7 @@ def tried(luck: random.Random, fifo: bool, lasts: Callable[[], float], sizes: Se
     who = luck.choice(queue.waiting[:8])
     ledger = queue.ledger()
     pod = next(entry.pod for entry in ledger.waiting("q") if entry.pod.name == who.name)
-    found = explain(ledger, pod.uid)
+    found = explain(ledger, pod.uid, {})
     assert found is not None
     ended = [Freed(round(one.end * MINUTE), one.cards * 1000) for one in queue.ended]
     said = start_of(found, ended, round(asked * MINUTE), "A")
@@ -154,7 +154,7 @@ def test_without_history_nothing_is_said() -> None:
     luck = random.Random(1)
     queue = Queue(luck, True, lambda: luck.expovariate(1 / 60), (1,))
     ledger = queue.ledger()
-    found = explain(ledger, ledger.waiting("q")[0].pod.uid)
+    found = explain(ledger, ledger.waiting("q")[0].pod.uid, {})
     assert found is not None
     assert start_of(found, [], MINUTE, "A") is None
     few = [Freed(minute * MINUTE, 1000) for minute in range(4)]
@@ -166,7 +166,7 @@ def test_ends_of_one_moment_are_one_end() -> None:
     """A gang that ends gives no better knowledge of the rate than a single pod."""
     luck = random.Random(1)
     ledger = Queue(luck, True, lambda: luck.expovariate(1 / 60), (1,)).ledger()
-    found = explain(ledger, ledger.waiting("q")[0].pod.uid)
+    found = explain(ledger, ledger.waiting("q")[0].pod.uid, {})
     assert found is not None
     together = [Freed(5 * MINUTE + number, 1000) for number in range(20)]
     assert start_of(found, together, 9 * MINUTE, "A") is None

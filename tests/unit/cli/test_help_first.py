@@ -188,7 +188,7 @@ def test_each_remedy_lifts_the_pod_on_books_that_never_saw_the_search(
     pod = objects[3]
     books = books_of(Settings(), objects)
     before = offline.plan(books_of(Settings(), objects), [pod]).pods
-    found = explain(books, pod.uid)
+    found = explain(books, pod.uid, {})
     assert found is not None
     if found.decision != "hold":
         return

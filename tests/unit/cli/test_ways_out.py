@@ -84,8 +84,10 @@ def test_nor_are_those_that_no_idle_card_has_room_for(run: Run, memory: int, nev
 def test_a_pod_that_is_let_in_and_that_no_node_would_take_is_told_the_way_out(run: Run) -> None:
     elsewhere = LET_IN.put("spec", "nodeSelector", value={"zone": "x"})
     found = Explained(run, TEAM, NODE, elsewhere)
-    never = "has its quota and can never run: node n1: the pod's node selector or affinity does not admit it"
-    assert never in found.text
+    assert "has its quota and can never run: no node would take it, not even one without pods" in found.text
+    assert found.report["beyondNodes"].endswith(
+        "node n1: the pod's node selector or affinity does not admit it"
+    )
     assert "What would help: make the pod anew so that a node that there is would do" in found.text
     assert found.report["remedy"]
     huge = a_pod("p").card(CARD).gpu(12).in_queue("team").charged("team").assigned({CARD: 12})

@@ -257,7 +257,7 @@ class TestWhatIsShown:
 
     def test_what_would_help_is_the_queue_that_is_short_and_those_who_hold_it(self) -> None:
         ledger = books(org(A=2), *TEAMS, running("r", "red", 2), waiting("w", "blue"))
-        found = explain(ledger, waiting("w", "blue").view().uid)
+        found = explain(ledger, waiting("w", "blue").view().uid, {})
         assert found is not None
         (figure,) = [one for one in found.figures if one.key == "A"]
         assert (figure.queue, figure.used, figure.limit, figure.missing) == ("org", 2000, 2000, 1000)
