@@ -200,7 +200,7 @@ def to_cluster(options: argparse.Namespace, files: Sequence[str] | None) -> tupl
 
     Raises CommandError, where not all pods may be seen as well.
     """
-    from cli import cluster
+    from cli import cluster, live
     from cli.kinds import NODE, POD, QUEUE
 
     namespace = "" if files is None else cluster.default_namespace(options)
@@ -208,7 +208,8 @@ def to_cluster(options: argparse.Namespace, files: Sequence[str] | None) -> tupl
     settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
     if state.hidden:
         raise UnavailableError(
-            f"what others hold decides, and without the right to list {state.hidden} it is not known"
+            f"what others hold decides, and without the right to list {state.hidden} it is not known",
+            live.RIGHTS,
         )
     given = placed(found, namespace=namespace, queue=options.queue, settings=settings)
     return settings, apply(state, given, settings)

@@ -69,7 +69,13 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(
             f"{options.output}: {error.strerror or error}", "name a file that can be written, or leave out -o"
         ) from error
-    told = f"{len(objects) - 1} objects and the leader's books" if books else f"{len(objects)} objects"
+    from core.answers.words import counted
+
+    told = (
+        counted(len(objects) - 1, "object") + " and the leader's books"
+        if books
+        else counted(len(objects), "object")
+    )
     print(f"{options.output}: {told}", file=sys.stderr)
     return 0
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.queues.ledger import Ledger
     from core.settings import Settings
 
-_TRIED: Final = ("what would help",)
+_UNTRIED: Final = ("what would help", "whether its node selector, taints, CPU and memory leave it a node")
 """What the leader does not say of anything: it tries nothing while it decides."""
 _TOLD: Final = {
     "hold": "waits at the gate",
@@ -54,7 +54,7 @@ def explained(
     answer = _answer(state, first, options)
     if answer:
         report |= _since(state, first, answer)
-        left_out = ", ".join([*answer["leftOut"], *_TRIED])
+        left_out = ", ".join([*answer["leftOut"], *_UNTRIED])
         return {**report, **answer, "leftOut": left_out, "hidden": state.hidden}
     queue = ledger.attribution(first).queue
     report |= {"queue": queue, "queueFrom": ledger.queue_source(first).value, **_since(state, first, report)}
@@ -109,8 +109,7 @@ def render(report: Mapping[str, Any]) -> str:
 
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     if not report["object"].startswith("Pod "):
-        counts = ", ".join(f"{count} {decision}" for decision, count in report["pods"].items())
-        yield f"{report['object']}: {counts or 'no pods'}"
+        yield f"{report['object']}: {explain_text.stands(report['pods'])}"
     if "pod" not in report:
         return
     if "leader" in report:
@@ -122,6 +121,8 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     said = report.get("said")
     if said:
         yield from explain_text.wrapped("  ", f"{said['reason']}: {said['message']}")
+    elif report["decision"] == "hold":
+        yield "  No event says why, or none that you may read."
     yield ""
     yield from explain_text.noticed(report)
     if "queue" in report:

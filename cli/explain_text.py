@@ -41,11 +41,15 @@ def render(report: Mapping[str, Any]) -> str:
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     counts = report["pods"]
     if not report["object"].startswith("Pod "):
-        told = ", ".join(f"{count} {_TOLD[decision]}" for decision, count in counts.items())
-        yield f"{report['object']}: {told or 'no pods'}"
+        yield f"{report['object']}: {stands(counts)}"
     yield from refusals(report.get("refused", {}))
     if "pod" in report:
         yield from of_pod(report)
+
+
+def stands(counts: Mapping[str, int]) -> str:
+    """How many pods of a target stand how."""
+    return ", ".join(f"{count} {_TOLD[decision]}" for decision, count in counts.items()) or "no pods"
 
 
 def refusals(refused: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -66,8 +70,8 @@ def of_pod(report: Mapping[str, Any]) -> Iterator[str]:
     if decision == "hold" and "reason" not in report:
         yield f"Pod {report['pod']} waits in queue {report['queue']}: its turn has not come yet"
     elif "beyondNodes" in report:
-        stands = f"waits in queue {report['queue']}" if decision == "hold" else _LET_IN[decision]
-        told = f"Pod {report['pod']} {stands} and can never run: {report['beyondNodes']}"
+        how = f"waits in queue {report['queue']}" if decision == "hold" else _LET_IN[decision]
+        told = f"Pod {report['pod']} {how} and can never run: {report['beyondNodes']}"
         yield from textwrap.wrap(told, _LINE, subsequent_indent="  ")
         if decision == "hold":
             yield from _indented(f"{report['reason']}: {report['message']}")

@@ -238,6 +238,6 @@ def warnings(reading: Reading) -> list[str]:
     if reading.narrowed:
         told.append(
             f"without the right to list {', '.join(reading.narrowed)} in all namespaces: only those of namespace "
-            f"{reading.namespace} are known, and nothing of what others wait for"
+            f"{reading.namespace} are known, and nothing of what others hold or wait for"
         )
     return told

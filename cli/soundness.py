@@ -10,6 +10,7 @@ from cli.kinds import POD, QUEUE
 from cli.state import State
 from cli.verdicts import Verdict, shortened, verdicts
 from core import names
+from core.answers.words import counted
 from core.cards import expression
 from core.cards.ask import AskError, open_ask
 from core.cards.assigned import read_assigned
@@ -48,10 +49,12 @@ def of(state: State, settings: Settings) -> list[Verdict]:
     ledger = books.of(state, settings)
     finish(ledger.settle())
     pods = sum(entry.stage is not Stage.WAITING for entry in ledger.entries())
-    return [
-        *_statuses(state, ledger),
-        *verdicts(RECORDS, _records(ledger), f"those of {pods} pods that were let in agree with the pods"),
-    ]
+    whose = (
+        "1 pod that was let in agree with it"
+        if pods == 1
+        else f"{pods} pods that were let in agree with the pods"
+    )
+    return [*_statuses(state, ledger), *verdicts(RECORDS, _records(ledger), f"those of {whose}")]
 
 
 def figures(state: State, settings: Settings) -> dict[tuple[str, str], int]:
@@ -80,7 +83,15 @@ def _statuses(state: State, ledger: Ledger) -> list[Verdict]:
         else:
             wrong += found
     judged = len(ledger.queues) - len(unknown)
-    told = verdicts(STATUS, wrong, f"{judged} queues show what their pods use") if judged else []
+    told = (
+        verdicts(
+            STATUS,
+            wrong,
+            f"{counted(judged, 'queue')} {'shows what its' if judged == 1 else 'show what their'} pods use",
+        )
+        if judged
+        else []
+    )
     return [*told, *shortened(unknown)]
 
 

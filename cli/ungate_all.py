@@ -75,11 +75,14 @@ def _ask(host: str, pods: "Sequence[Gated]") -> None:
     """Returns where somebody says yes. Raises CommandError."""
     if not sys.stdin.isatty():
         raise CommandError("nobody can be asked here; say --yes")
+    from core.answers.words import counted
+
     namespaces = sorted({pod.namespace for pod in pods})
     shown = ", ".join(namespaces[:_SHOWN]) + (", ..." if len(namespaces) > _SHOWN else "")
     print(
         f"This puts cardquota out of force on {host}: no quota holds any more, and\n"
-        f"{len(pods)} pods that wait at its gate are let go" + (f", in {shown}." if pods else "."),
+        f"{counted(len(pods), 'pod')} that {'waits' if len(pods) == 1 else 'wait'} at its gate {'is' if len(pods) == 1 else 'are'} let go"
+        + (f", in {shown}." if pods else "."),
         file=sys.stderr,
     )
     print("Type yes to go on: ", end="", file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from cli.inspection import Inspection
 from cli.state import State
 from cli.verdicts import Verdict, verdicts
 from core import names
+from core.answers.words import counted
 from core.objects import raw as read
 from core.settings import Settings
 from kube import pki
@@ -43,6 +44,7 @@ _POLICIES: Final = (
 )
 _PROTECTION: Final = "protection.pods.cardquota.io"
 _VERSION_LABEL: Final = "app.kubernetes.io/version"
+_NO_LEASE: Final = "the Lease may not be read"
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -50,16 +52,20 @@ def of_state(state: State) -> list[Verdict]:
     """What can be said by the objects that every command reads."""
     found = installation.found(state)
     if not found:
-        why = "may not be read" if state.settings_hidden else "there is no ConfigMap cardquota"
-        result = Verdict(SETTINGS, "unknown" if state.settings_hidden else "wrong", why)
-        return [result]
+        if not state.settings_hidden:
+            return [Verdict(SETTINGS, "wrong", "there is no ConfigMap cardquota")]
+        return [
+            Verdict(SETTINGS, "unknown", "may not be read"),
+            Verdict(LEADER, "unknown", _NO_LEASE),
+            _usage(state),
+        ]
     several = [f"there are several installations: {', '.join(one.source for one in found)}"]
     told = verdicts(SETTINGS, several if len(found) > 1 else (), found[0].source)
     lease = installation.lease_of(state)
     if state.unled:
         leads = Verdict(LEADER, "wrong", state.unled)
     elif lease is None:
-        leads = Verdict(LEADER, "unknown", "the Lease may not be read")
+        leads = Verdict(LEADER, "unknown", _NO_LEASE)
     else:
         leads = Verdict(LEADER, "ok", f"{installation.holder_of(lease)} leads")
     return [*told, leads, _usage(state)]
@@ -102,7 +108,11 @@ def _webhooks(found: Inspection) -> list[Verdict]:
         (kind, entry) for kind, raw in found.configurations.items() for entry in _each(raw, "webhooks")
     ]
     return [
-        *verdicts(WEBHOOKS, _missing(found.configurations), f"{len(entries)} entries"),
+        *verdicts(
+            WEBHOOKS,
+            _missing(found.configurations),
+            f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}",
+        ),
         *verdicts(BUNDLES, _untrusted(entries), "every entry has the authority of its certificate"),
     ]
 
@@ -212,7 +222,7 @@ def _versions(found: Inspection) -> list[Verdict]:
             wrong.append(f"none of the {wanted} replicas of {_name(raw)} is available")
     if not wrong and not running:
         return [Verdict(VERSIONS, "unknown", "no pod of the installation is to be seen")]
-    return verdicts(VERSIONS, wrong, f"{len(running)} pods of {', '.join(at_work)}")
+    return verdicts(VERSIONS, wrong, f"{counted(len(running), 'pod')} of {', '.join(at_work)}")
 
 
 def _version(pod: Raw) -> str:

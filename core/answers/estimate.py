@@ -79,8 +79,8 @@ def silence(found: Explanation, ended: Mapping[str, Sequence[Freed]]) -> str:
     if not cards:
         return "the quota is too small for it, however long it waits" if cards_waited_for(found) else ""
     seen = max(len(_together(ended.get(card, ()))) for card in cards)
-    ends = "end is" if seen == 1 else "ends are"
-    return f"{seen} {ends} to be seen that gave back {' or '.join(cards)} in this queue, and it takes {_FEWEST + 1}"
+    ends = {0: "no end is", 1: "1 end is"}.get(seen, f"{seen} ends are")
+    return f"{ends} to be seen that gave back {' or '.join(cards)} in this queue, and it takes {_FEWEST + 1}"
 
 
 def _ever(found: Explanation, key: str) -> bool:

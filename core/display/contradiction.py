@@ -12,8 +12,9 @@ def contradiction(found: Narrowed) -> str:
     """What both say, and which of them holds."""
     cards = [f"{card} {count}" for card, count in found.cards.items()]
     more = f" and {len(cards) - _NAMED} more" if len(cards) > _NAMED else ""
+    promised = f"{found.promised} card{'' if found.promised == 1 else 's'}"
     return (
-        f"allows {render_milli(found.milli)} of {found.resource}, and the card quota has {found.promised} cards of it "
+        f"allows {render_milli(found.milli)} of {found.resource}, and the card quota has {promised} of it "
         f"({', '.join(cards[:_NAMED])}{more}): the smaller holds, so Volcano's quota keeps pods without a node that have their "
         "card quota"
     )

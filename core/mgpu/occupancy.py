@@ -104,7 +104,8 @@ class _Ledger:
                 detail = f"the record {records.render(cards)} names cards beyond the {self.model.cards} of the node"
                 self._note(Irregular.UNKNOWN_CARD, pod, part, detail)
             if len(cards) != part.cards:
-                detail = f"the record {records.render(cards)} names {len(cards)} cards, asked for were {part.cards}"
+                many = "" if len(cards) == 1 else "s"
+                detail = f"the record {records.render(cards)} names {len(cards)} card{many}, {part.cards} asked for"
                 self._note(Irregular.WRONG_COUNT, pod, part, detail)
             self.usage.book(part, known)
         return tuple(missing)

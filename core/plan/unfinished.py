@@ -294,9 +294,12 @@ def unfinished_notice(gang: Unfinished, settings: ReservationSettings) -> tuple[
         if gang.of_tasks:
             lost = ", ".join(f"{count} of task {task}" for task, count in sorted(gang.of_tasks.items()))
             place = f"It does not start without {lost}, and lacks"
+    unbound = len(gang.unbound)
+    hold = "holds quota and has" if unbound == 1 else "hold quota and have"
+    counted = f"{gang.counted} {'is' if gang.counted == 1 else 'are'} in"
     return reasons.GANG_UNFINISHED, (
-        f"Queue <{gang.queue}>: of {members} {gang.counted} are in, for more than {after_s} s; {len(gang.unbound)} hold quota "
-        f"and have no node. {place} {gang.lacking} (the events of those that wait say why); {then}"
+        f"Queue <{gang.queue}>: of {members} {counted}, for more than {after_s} s; {unbound} {hold} "
+        f"no node. {place} {gang.lacking} (the events of those that wait say why); {then}"
     )
 
 

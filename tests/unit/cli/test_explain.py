@@ -32,7 +32,7 @@ Quota         NVIDIA-H200: asks for 1, 2 of 2 in use, 1 missing
 Held by       default/one: 1 NVIDIA-H200, on n1
               default/two: 1 NVIDIA-H200, on n1
 Cards         NVIDIA-H200: 6 of 8 are free, at most 6 of a node's 8 (n1)
-May start     nobody can say: 0 ends are to be seen that gave back NVIDIA-H200 in this queue, and it takes 5
+May start     nobody can say: no end is to be seen that gave back NVIDIA-H200 in this queue, and it takes 5
 
 What would help (each was tried, and lifts the pod; the smallest first):
   1. raise the quota of queue team for NVIDIA-H200 by 2 (2 -> 4)
@@ -268,7 +268,7 @@ def test_without_history_no_start_is_told(run: Run, state: str) -> None:
     report = explained(run, state, "second")
     assert "start" not in report
     assert report["startUnknown"] == (
-        "0 ends are to be seen that gave back NVIDIA-H200 in this queue, and it takes 5"
+        "no end is to be seen that gave back NVIDIA-H200 in this queue, and it takes 5"
     )
 
 

@@ -77,7 +77,7 @@ Held by       ml/train-2: 3 NVIDIA-A100, on n2
               ml/train-1: 2 NVIDIA-H200, on n1
 Cards         NVIDIA-H200: 6 of 8 are free, at most 6 of a node's 8 (n1)
 Cards         NVIDIA-A100: 5 of 8 are free, at most 5 of a node's 8 (n2)
-May start     nobody can say: 0 ends are to be seen that gave back NVIDIA-H200 or NVIDIA-A100 in this queue,
+May start     nobody can say: no end is to be seen that gave back NVIDIA-H200 or NVIDIA-A100 in this queue,
               and it takes 5
 
 What would help (each was tried, and lifts the pod; the smallest first):

@@ -259,6 +259,25 @@ async def test_to_a_tenant_explain_says_what_was_said_and_plans_nothing(run: Run
     assert "takes the right to list Node, Pod in all namespaces" in " ".join(text.out.split())
 
 
+async def test_to_a_tenant_a_job_is_told_as_to_anybody_and_that_no_event_gives_a_reason(
+    run: Run, tmp_path: Path
+) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j", "controller": True}
+    async with FakeApiServer() as server:
+        server.put(resources.QUEUES, {"metadata": {"name": "team"}})
+        for name in ("a", "b"):
+            own = pod(name)
+            own["metadata"] |= {"namespace": "default", "uid": name, "ownerReferences": [owner]}
+            own["spec"]["schedulingGates"] = [{"name": "cardquota.io/quota"}]
+            server.put(resources.PODS, own)
+        forbid_everywhere(server, resources.NODES, resources.NAMESPACES, *NAMESPACED, resources.CONFIG_MAPS)
+        server.fail("get", FORBIDDEN, path="configmaps", times=1)
+        outcome = await ask(run, server, tmp_path, "explain", "job/train", "-o", "text")
+    assert outcome.out.startswith(
+        "Job default/train: 2 waiting\nPod default/a waits at the gate\n  No event says why, or none that you may read.\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["can-run", "advise"])
 async def test_what_rests_on_everybody_is_not_answered_from_one_namespace(
     run: Run, tmp_path: Path, command: str
@@ -272,3 +291,4 @@ async def test_what_rests_on_everybody_is_not_answered_from_one_namespace(
         outcome = await ask(run, server, tmp_path, command, manifest if command == "can-run" else "team")
     assert (outcome.status, outcome.out) == (1, "")
     assert "without the right to list Pod in all namespaces it is not known" in outcome.err
+    assert "try: have somebody with these rights write `cardquota dump -o FILE`" in outcome.err

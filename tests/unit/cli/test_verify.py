@@ -42,16 +42,16 @@ def test_sound_books(run: Run, tmp_path: Path) -> None:
     assert (outcome.status, outcome.err) == (0, "")
     assert json.loads(outcome.out) == {
         "checks": [
-            {"check": "queue status", "result": "ok", "found": "1 queues show what their pods use"},
+            {"check": "queue status", "result": "ok", "found": "1 queue shows what its pods use"},
             {
                 "check": "records",
                 "result": "ok",
-                "found": "those of 1 pods that were let in agree with the pods",
+                "found": "those of 1 pod that was let in agree with it",
             },
         ]
     }
     text = run("verify", "--state", tmp_path / "state.json").out
-    assert text.splitlines()[1] == "queue status   ok       1 queues show what their pods use"
+    assert text.splitlines()[1] == "queue status   ok       1 queue shows what its pods use"
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ FEW = "one of its pods was never stored, so no controller has counted it"
         (by_hand(QUEUE), RUNS.build(), {"unknown": [f"shows 0 of A, and its pods use 2; {NEVER}"]}),
         (by_hand(QUEUE), by_hand(RUNS), {"unknown": [f"shows 0 of A, and its pods use 2; {NEVER}"]}),
         (by_hand(a_queue("q").cards({"A": 8}), status=True), RUNS.build(), {"unknown": [NEVER]}),
-        (by_hand(QUEUE, status=True), RUNS.build(), {"ok": ["1 queues show"]}),
+        (by_hand(QUEUE, status=True), RUNS.build(), {"ok": ["1 queue shows"]}),
         (by_hand(QUEUE.allocated({"A": "3"}), status=True), RUNS.build(), {"wrong": ["shows 3 of A"]}),
-        (by_hand(QUEUE), by_hand(WAITS), {"ok": ["1 queues show"]}),
+        (by_hand(QUEUE), by_hand(WAITS), {"ok": ["1 queue shows"]}),
         (QUEUE.allocated({}).build(), RUNS.build(), {"wrong": ["shows 0 of A, and its pods use 2"]}),
         (a_queue("q").cards({"A": 8}).build(), RUNS.build(), {"wrong": ["shows 0 of A"]}),
         (QUEUE.allocated({}).build(), by_hand(RUNS), {"unknown": [FEW]}),
-        (QUEUE.build(), by_hand(RUNS), {"ok": ["1 queues show"]}),
+        (QUEUE.build(), by_hand(RUNS), {"ok": ["1 queue shows"]}),
     ],
     ids=[
         "by hand, without status",

@@ -60,7 +60,7 @@ SHARES: Final = (
 SOUND_TOLD: Final = """\
 CHECK          RESULT   FOUND
 queue status   ok       2 queues show what their pods use
-records        ok       those of 1 pods that were let in agree with the pods
+records        ok       those of 1 pod that was let in agree with it
 """
 EDITED_TOLD: Final = """\
 CHECK          RESULT   FOUND
@@ -70,7 +70,7 @@ records        WRONG    pod ml/train-2: cardquota.io/queue names queue gone, whi
 """
 BY_HAND_TOLD: Final = """\
 CHECK          RESULT    FOUND
-queue status   ok        1 queues show what their pods use
+queue status   ok        1 queue shows what its pods use
 queue status   unknown   queue research: status.allocated shows 0 of NVIDIA-H200, and its pods use 3; the queue was never stored, so no controller has written a status
 records        ok        those of 2 pods that were let in agree with the pods
 """
@@ -79,12 +79,12 @@ CHECK            RESULT   FOUND
 leader's books   WRONG    its own audit has found 1 places that are wrong
 leader's books   WRONG    queue research: 1 of A, and its pods use 0
 leader's books   WRONG    queue research: 2 of NVIDIA-H200, and its pods use 3
-queue status     ok       1 queues show what their pods use
-records          ok       those of 1 pods that were let in agree with the pods
+queue status     ok       1 queue shows what its pods use
+records          ok       those of 1 pod that was let in agree with it
 """
 SHARES_TOLD: Final = """\
 CHECK          RESULT   FOUND
-queue status   ok       1 queues show what their pods use
+queue status   ok       1 queue shows what its pods use
 records        WRONG    pod ml/s1: bound to node m1 without a complete record of its cards
 """
 

@@ -273,7 +273,7 @@ class TestOdd:
         ("pods", "subject", "kinds", "words"),
         [
             ([bound(main="2")], "p", [Irregular.UNKNOWN_CARD], "beyond the 2 of the node"),
-            ([bound(main="0,1")], "p", [Irregular.WRONG_COUNT], "names 2 cards, asked for were 1"),
+            ([bound(main="0,1")], "p", [Irregular.WRONG_COUNT], "names 2 cards, 1 asked for"),
             (
                 [bound("p", 100, main="0"), bound("q", 10, main="0")],
                 "",

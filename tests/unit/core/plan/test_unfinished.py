@@ -331,7 +331,7 @@ def test_the_words_say_what_is_held_what_is_lacking_and_what_comes_next() -> Non
     alone.put(lifted_alone("g", 0))
     (gang,) = alone.unfinished()
     assert unfinished_notice(gang, TOLD)[1].startswith(
-        "Queue <q>: of 4 members that have to start together 1 are in, for more than 600 s; 1 hold quota and have no node. "
+        "Queue <q>: of 4 members that have to start together 1 is in, for more than 600 s; 1 holds quota and has no node. "
         "They were let in one by one, or before the minimum was raised, and lack 3 (the events of those that wait say why); "
     )
     code, text = given_back_notice(lifted("g", 0).view(), "q", GIVES_BACK)
