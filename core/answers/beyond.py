@@ -11,6 +11,8 @@ from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import NOT_EVEN_IDLE, fits
 from core.mgpu.in_vain import NO_NODE, WAYS
 from core.mgpu.node import NodeModel, idle_state, model_of
+from core.objects.node_rules import ANYWHERE
+from core.plan.pools import CardPools
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
@@ -57,6 +59,7 @@ class Reach:
         self._cards: dict[tuple[str, int], Beyond | None] = {}
         self._shares: dict[MgpuAsk, Beyond | None] = {}
         self._models: frozenset[NodeModel] | None = None
+        self._pools = CardPools(ledger)
 
     def beyond(self, entry: Entry) -> Beyond | None:
         """What is said where no node that there is could ever hold what a pod asks for; None where one could, and once it has one."""
@@ -78,7 +81,8 @@ class Reach:
         if self._models is None:
             self._models = yield from _share_models(self._ledger)
         if shares not in self._shares:
-            self._shares[shares] = self._of_shares(shares, self._models)
+            brought = yield from self._pools.may_bring_shares(ANYWHERE, shares)
+            self._shares[shares] = None if brought else self._of_shares(shares, self._models)
         return self._shares[shares]
 
     def could_hold(self, card: str, milli: int) -> bool:

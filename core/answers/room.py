@@ -9,6 +9,7 @@ from typing import Final
 from core import names
 from core.affinity import NodeRequirement, meets
 from core.cards.expression import split
+from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.node_match import NodeMatch, compiled
 from core.objects import Node, Pod
 from core.objects.node import opened
@@ -85,9 +86,17 @@ class Nodes:
             if finish(self._pools.may_bring(seeker.pod.node_rules, card)):
                 if not self._ledger.inventory.nodes_with(card):
                     return Seat(problem=f"none has {card} yet, and its pool brings one", pool=card)
-                problem = f"{self._problem_of(seeker)}{besides}; the pool of {card} may bring another node"
-                return Seat(problem=problem, pool=card)
+                return self._unless_brought(seeker, besides, card)
+        ask = mgpu_ask(seeker.pod)
+        if isinstance(ask, MgpuAsk):
+            card = finish(self._pools.may_bring_shares(seeker.pod.node_rules, ask))
+            if card:
+                return self._unless_brought(seeker, besides, card)
         return Seat(problem=self._problem_of(seeker) + besides)
+
+    def _unless_brought(self, seeker: Seeker, besides: str, card: str) -> Seat:
+        problem = f"{self._problem_of(seeker)}{besides}; the pool of {card} may bring another node"
+        return Seat(problem=problem, pool=card)
 
     def _problem_of(self, seeker: Seeker) -> str:
         """Why the node that comes closest to having room for a pod has not."""

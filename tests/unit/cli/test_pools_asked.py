@@ -15,6 +15,13 @@ POOLS = {
 OTHER = (NODE % ("n1", 8)).replace("NVIDIA-H200", "NVIDIA-A100")
 QUEUED = QUEUE % ("team", '{"NVIDIA-H200": 9, "NVIDIA-A100": 9}')
 NEW = POD % ("new", "NVIDIA-H200", "team", "")
+SHARE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: s, annotations: {scheduling.volcano.sh/queue-name: team}}
+spec:
+  containers: [{name: c, resources: {limits: {vke.volcengine.com/mgpu-core: 50, vke.volcengine.com/mgpu-memory: 1024}}}]
+"""
 NONE_YET = "none has NVIDIA-H200 yet, and its pool brings one"
 
 
@@ -70,3 +77,21 @@ def test_a_pool_that_the_pods_own_selector_excludes_brings_nothing(asked: Asked)
     elsewhere = POD % ("new", "NVIDIA-H200", "team", "nodeSelector: {pool: other}")
     _, report = asked("can-run", "FILE", state=OTHER + QUEUED, manifest=elsewhere)
     assert report["objects"][0]["reason"] == "AffinityExcludesCards"
+
+
+def test_shares_that_a_pool_may_bring_are_not_told_that_they_can_never_run(run: Run, tmp_path: Path) -> None:
+    labels = {"pool": "a10", "vke.node.gpu.schedule": "mgpu"}
+    pools = {"A10": {"labels": labels, "resource": "vke.volcengine.com/mgpu-core"}}
+    settings = tmp_path / "shares.json"
+    settings.write_text(json.dumps({"cards": {"pools": pools}}), "utf-8")
+    file = tmp_path / "m.yaml"
+    file.write_text(SHARE, "utf-8")
+    outcome = run("can-run", file, "--state", "-", "--config", settings, "-o", "json", stdin=OTHER + QUEUED)
+    report = json.loads(outcome.out)
+    (one,) = report["objects"]
+    assert (outcome.status, one["verdict"], report["ever"]) == (3, "waits", True), report
+    assert one["message"].endswith("; the pool of A10 may bring another node")
+    assert (
+        "can never run"
+        not in run("can-run", file, "--state", "-", "--config", settings, stdin=OTHER + QUEUED).out
+    )
