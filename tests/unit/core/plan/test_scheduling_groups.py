@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from core import names, reasons
+from core.objects import group_key
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.lift import Planner
 from core.plan.offline import plan
@@ -287,3 +288,13 @@ def test_nothing_is_left_in_the_books_of_members_that_are_gone() -> None:
     for view in views:
         ledger.drop_pod(view.uid)
     assert not ledger.members_of(KEY)
+
+
+@pytest.mark.parametrize(
+    "name", ["train", "train@", "@scheduling.k8s.io", "train@scheduling.k8s.io", "train@scheduling.k8s.io/"]
+)
+def test_no_annotation_makes_a_pod_a_member_of_a_podgroup_of_kubernetes(name: str) -> None:
+    """It may be any text; the field is what says so."""
+    pod = a_pod("p").gpu(1).card("A").in_group(name).gated().view()
+    assert not group_key.is_kubernetes(pod.group_key)
+    assert pod.group_key != group_key.kubernetes(pod.namespace, "train")
