@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -16,6 +16,7 @@ from core.answers.raising import QUOTA
 from core.answers.whatif import Change
 from core.answers.would_run import verdicts
 from core.objects import Claim, Group, Node, Pod, Queue
+from core.objects.taints import Toleration, Tolerations
 from core.plan import offline
 from core.queues.intake import books_of
 from core.queues.ledger import Ledger
@@ -23,7 +24,7 @@ from core.settings import Settings
 from core.settings.model import CardSettings, PoolSettings
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.claims import a_claim
-from tests.builders.objects import QueueBuilder
+from tests.builders.objects import NodeBuilder, QueueBuilder
 from tests.builders.pods import GPU, PodBuilder
 
 _CARDS = ("A", "B")
@@ -51,6 +52,8 @@ class World:
     hierarchy: bool = False
     """Whether the limits of queues hold for all below them."""
     claims: tuple[Claim, ...] = ()
+    tolerations: Mapping[str, Tolerations] = field(default_factory=dict)
+    """Of some of the pods, by UID."""
     pools: bool = False
     """Whether an autoscaler may bring nodes of one of the cards that no node has."""
 
@@ -153,15 +156,21 @@ def worlds(draw: st.DrawFn) -> World:
     if tree:
         queue, other = queue.child_of("p"), other.child_of("p")
         above = [draw(levels("p")).child_of("top"), draw(levels("top"))]
+
+    def kept_for_some(name: str) -> NodeBuilder:
+        node = a_node(name)
+        return node.tainted("dedicated") if draw(st.integers(0, 7)) == 0 else node
+
     nodes = (
-        a_node("n-A").card("A", draw(st.integers(2, 8))).label("zone", "sun"),
-        a_node("n-B").card("B", 4),
+        kept_for_some("n-A").card("A", draw(st.integers(2, 8))).label("zone", "sun"),
+        kept_for_some("n-B").card("B", 4),
         a_node("shared").mgpu(1, memory=8000) if draw(st.integers(0, 5)) else a_node("shared"),
         # Its devices are of no card, for nothing says of which, or what says it is not understood.
         draw(
             st.sampled_from((a_node("bare"), a_node("bare").label("nvidia.com/gpu.product", "A")))
         ).allocatable(GPU, 4),
     )
+    tolerant = draw(st.sets(st.sampled_from([pod.view().uid for pod in made])))
     groups = [a_group(name).in_queue("q").min_member(draw(st.integers(1, 4))) for name in ("g", "h")]
     return World(
         tuple(node.view() for node in nodes),
@@ -173,6 +182,7 @@ def worlds(draw: st.DrawFn) -> World:
             a_claim(f"claim-{number}").exactly("r", _CLASS, count=draw(st.integers(1, 2))).view()
             for number in range(count)
         ),
+        tolerations=dict.fromkeys(tolerant, (Toleration("dedicated", "Exists", "", ""),)),
         pools=draw(st.booleans()),
     )
 
@@ -190,7 +200,7 @@ def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> Non
     if not held:
         return
     pod = data.draw(st.sampled_from(list(held)))
-    found = explain(world.ledger(), pod.uid, {})
+    found = explain(world.ledger(), pod.uid, world.tolerations)
     assert found is not None
     assert found.decision == "hold"
     event(f"{found.hold.why.code if found.hold else ''}: {min(3, len(found.remedies))} remedies")
@@ -203,7 +213,7 @@ def test_what_would_help_lifts_the_pod(world: World, data: st.DataObject) -> Non
         ledger = after.ledger()
         entry = ledger.entry(pod.uid)
         assert entry is not None
-        assert EmptyCluster(ledger, {}).beyond(entry) is None, told
+        assert EmptyCluster(ledger, world.tolerations).beyond(entry) is None, told
 
 
 @settings(max_examples=60, deadline=None, print_blob=False, suppress_health_check=[HealthCheck.too_slow])
@@ -214,7 +224,7 @@ def test_a_raise_is_the_smallest_one(world: World, data: st.DataObject) -> None:
     if not held:
         return
     pod = data.draw(st.sampled_from(list(held)))
-    found = explain(world.ledger(), pod.uid, {})
+    found = explain(world.ledger(), pod.uid, world.tolerations)
     assert found is not None
     for remedy in found.remedies:
         if any(step.action != "raise" or step.key not in _CARDS for step in remedy.steps):
@@ -243,7 +253,7 @@ def test_where_more_quota_alone_would_do_a_raise_is_found(world: World, data: st
     if not helped:
         return
     pod = data.draw(st.sampled_from(helped))
-    found = explain(world.ledger(), pod.uid, {})
+    found = explain(world.ledger(), pod.uid, world.tolerations)
     assert found is not None
     assert found.hold is not None
     if found.hold.why.code not in QUOTA or found.hold.behind is not None:
@@ -261,7 +271,7 @@ def test_the_books_are_left_as_they_were(world: World, data: st.DataObject) -> N
     if not held:
         return
     ledger = world.ledger()
-    explain(ledger, data.draw(st.sampled_from(list(held))).uid, {})
+    explain(ledger, data.draw(st.sampled_from(list(held))).uid, world.tolerations)
     assert offline.plan(ledger, world.pods) == offline.plan(world.ledger(), world.pods)
 
 
@@ -292,7 +302,7 @@ def test_who_can_run_is_who_is_lifted_and_finds_a_node(world: World) -> None:
     gated = [pod for pod in world.pods if pod.gated]
     plan = offline.plan(world.ledger(), world.pods)
     ledger = world.ledger()
-    found = verdicts(ledger, gated, {})
+    found = verdicts(ledger, gated, world.tolerations)
     assert [one.pod.uid for one in found] == [pod.uid for pod in gated]
     for one in found:
         assert (one.hold is not None) == (plan.pods[one.pod.key].decision == "hold")

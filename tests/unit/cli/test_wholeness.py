@@ -1,6 +1,7 @@
 """What `verify` says of a live installation, from the objects that it has read."""
 
 import base64
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from cli import wholeness
 from cli.inspection import Inspection
+from cli.state import State
 from core.settings import Settings
 from kube import pki
 
@@ -205,3 +207,14 @@ def test_what_may_not_be_read_is_unknown() -> None:
         "webhooks": "unknown",
         "certificates": "unknown",
     }
+
+
+def test_who_may_not_read_the_installation_is_told_what_is_not_known_of_it() -> None:
+    """Each line that others get is there; only where nothing is installed is there no more to say."""
+    told = wholeness.of_state(replace(State(), settings_hidden=True))
+    assert [(one.check, one.result) for one in told] == [
+        ("settings", "unknown"),
+        ("leader", "unknown"),
+        ("usage over time", "unknown"),
+    ]
+    assert [(one.check, one.result) for one in wholeness.of_state(State())] == [("settings", "wrong")]
