@@ -155,8 +155,7 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
         stock = tuple(stock_of(ledger, now))
     beyond = EmptyCluster(ledger, tolerations).beyond(entry)
     found, complete = remedies(whatif, entry, hold, ROUTES) if hold is not None else ([], True)
-    if beyond is not None:
-        found = [one for one in found if _finds_a_node(whatif, uid, one, tolerations)]
+    found = [one for one in found if _finds_a_node(whatif, uid, one, tolerations)]
     return Explanation(
         entry=entry,
         source=ledger.queue_source(entry.pod),

@@ -38,15 +38,19 @@ def name_another_card(case: Case) -> Found | None:
 
 
 def correct_card(case: Case) -> Found | None:
-    """A card that the nodes have, for one that none has and that is spelt nearly so."""
+    """A card of which some node has as many, for one that none has and that is spelt nearly so."""
     ledger, pod = case.whatif.ledger, case.obstacle.pod
     known = ledger.inventory
     if case.hold.why.code != reasons.GET_TASK_REQUEST_RESOURCE_FAILED or is_excessive(pod.card_name):
         return None
     if any(known.resources_of(card) for card in split(pod.card_name)):
         return None
-    near = next((near for card in split(pod.card_name) if (near := nearest(card, known))), "")
-    return _renamed(case, pod, near) if near else None
+    reach = Reach(ledger)
+    for near in (near for card in split(pod.card_name) if (near := nearest(card, known))):
+        wanted = max((pod.limits.get(resource, 0) for resource in known.resources_of(near)), default=0)
+        if reach.could_hold(near, wanted):
+            return _renamed(case, pod, near)
+    return None
 
 
 def _renamed(case: Case, pod: Pod, card: str) -> Found:

@@ -75,6 +75,16 @@ def test_another_card_is_advised_only_where_a_node_could_hold_the_pod(run: Run) 
     assert [(step["action"], step["key"]) for step in remedy["steps"]] == [("card", "NVIDIA-B200")]
 
 
+def test_a_misspelt_card_is_not_named_rightly_for_a_pod_that_no_node_could_hold_then(run: Run) -> None:
+    """Only once the card is right can it be seen that no node has so many."""
+    state = CLUSTER + QUEUE % ("wide", '{"NVIDIA-H200": 20}')
+    misspelt = pod("p", 12, "NVIDIA-H20O").replace("team", "wide")
+    assert reported(run, state + misspelt, "explain", "p")["help"] == []
+    fits = pod("p", 8, "NVIDIA-H20O").replace("team", "wide")
+    (remedy,) = reported(run, state + fits, "explain", "p")["help"]
+    assert [step["key"] for step in remedy["steps"]] == ["NVIDIA-H200"]
+
+
 def test_place_says_it_first(run: Run) -> None:
     state = CLUSTER + RUNNING + pod("huge", 12)
     assert told(run, state, "place", "huge").splitlines()[0] == f"Pod default/huge can never run: {NEVER}"
