@@ -99,7 +99,8 @@ cards:
 
 A pod with shares that no node has room for is lifted as soon as its queue has quota for it, narrowed to the labels of the pool, and
 led to no node. How large its cards will be only the autoscaler knows. With `mgpu.cardQuota` its shares count against the quota of
-the card that the pool is named after; whole cards the pool brings none.
+the card that the pool is named after; whole cards the pool brings none. A pod that names a card beside its shares, and one that
+has to start on the nodes of others of its task, wait for a node that is there.
 
 ## mGPU shares of a card
 
