@@ -229,18 +229,11 @@ class Judge:
     def precedent(self, entry: Entry, lift: Lift, together: int) -> Precedent | None:
         """What holds for others of the same wish as this pod, which was lifted just now; None where each has to be judged.
 
-        As whoever chooses among cards, asks for more than cards, CPU and memory, or has a queue whose limits are not the only
-        ones: what is left of that changes with each.
+        As whoever chooses among cards, or asks for more than cards, CPU and memory: what is left of that changes with each.
         """
         ledger, asked, balance = self._ledger, entry.demand.card, balance_of(self._ledger, entry.queue)
         plain = asked is not None and BAR not in asked.expression and entry.demand.mgpu is None
-        if (
-            not plain
-            or asked is None
-            or balance is None
-            or ledger.subtrees is not None
-            or ledger.naming.records(entry.pod)
-        ):
+        if not plain or asked is None or balance is None or ledger.naming.records(entry.pod):
             return None
         as_of = ledger.changes - ledger.admissions
         return Precedent(lift, asked.card, asked.milli, entry.demand.cpu_memory, balance, together, as_of)

@@ -76,7 +76,8 @@ class Entries:
         self.by_uid[lifted.pod.uid] = lifted
         self.accounts[waiting.queue].let_in(waiting)
         self._access.let_in(waiting)
-        add(self._reserved, lifted.demand.whole_cards, 1)
+        # Only where shares count against a card are they to be told from whole ones.
+        add(self._reserved, lifted.demand.whole_cards if lifted.demand.share_milli else lifted.charged, 1)
         if lifted.demand.mgpu is not None:
             self._count_share(lifted, 1)
         if self._waiting_members:
@@ -98,7 +99,7 @@ class Entries:
         """Adds an entry to what is kept beside the sums of its queue, or takes it out."""
         pod = entry.pod
         if entry.stage is Stage.RESERVED:
-            add(self._reserved, entry.demand.whole_cards, sign)
+            add(self._reserved, entry.demand.whole_cards if entry.demand.share_milli else entry.charged, sign)
         if entry.holds_share:
             self._count_share(entry, sign)
         if entry.stage is Stage.WAITING and pod.group_key:
