@@ -1,6 +1,7 @@
 """No gang is left partial once writes go through, whatever was refused and whenever the controller restarted."""
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -23,6 +24,7 @@ class Gangs(OnePlanner):
     def __init__(self) -> None:
         super().__init__()
         self.groups: dict[str, Group] = {}
+        self.changed: set[str] = set()
         self.start()
 
     def start(self) -> None:
@@ -68,6 +70,15 @@ class Gangs(OnePlanner):
             pod = pod.in_scheduling_group(name) if kubernetes else pod.in_group(name)
             self.store(pod.priority(priority).view())
 
+    @rule(data=st.data(), minimum=st.integers(0, 4))
+    def change_minimum(self, data: st.DataObject, minimum: int) -> None:
+        """Somebody raises or lowers what a PodGroup must have, whether its members wait, were let in or both."""
+        if self.groups:
+            key = data.draw(st.sampled_from(sorted(self.groups)))
+            self.changed.add(key)
+            self.groups[key] = replace(self.groups[key], min_member=minimum)
+            self.ledger.put_group(self.groups[key])
+
     def teardown(self) -> None:
         """Everything is shown, every write goes through: then no gang stands between nothing and its minimum."""
         self.watch(len(self.unseen))
@@ -83,10 +94,20 @@ class Gangs(OnePlanner):
             )
             if not started:
                 continue
+            if name in self.changed:
+                assert not self.could_be_filled(group, started.total()), (name, started, group.min_member)
+                continue
             assert started.total() >= group.min_member, (name, started, group.min_member)
             tasks = group.min_task_member
             if sum(tasks.values()) <= group.min_member:
                 assert all(started[task] >= count for task, count in tasks.items()), (name, started, tasks)
+
+    def could_be_filled(self, group: Group, started: int) -> bool:
+        """Whether a started group lacks members that wait, and whatever each takes, there is quota for them."""
+        missing = group.min_member - started
+        waiting = [pod for pod in self.stored.values() if pod.group_key == group.key and pod.gated]
+        free = min(limit - self.ledger.used("q", card) // 1000 for card, limit in QUOTA.items())
+        return not group.min_task_member and 0 < missing <= min(len(waiting), free)
 
 
 TestGangs = Gangs.TestCase
