@@ -1,7 +1,7 @@
 """What `can-run` says, for people: the verdict first, then each object, then what the first one waits for."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cli import documents, explain_text, output
@@ -35,7 +35,8 @@ def render(report: Mapping[str, Any]) -> str:
 
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield from refusals(report["refused"])
-    told = report.get("waits", {}).get("message", "")
+    first = report.get("waits", {})
+    told = {first.get("message", ""), first.get("beyondNodes", "")}
     for one in report["objects"]:
         yield from _object(one, told)
     if not report["refused"] and not report["objects"]:
@@ -65,7 +66,7 @@ def _refusal(one: Mapping[str, Any]) -> Iterator[str]:
     yield from _indented(f"-> {one['remedy']}", "    ")
 
 
-def _object(one: Mapping[str, Any], told: str) -> Iterator[str]:
+def _object(one: Mapping[str, Any], told: Collection[str]) -> Iterator[str]:
     """`told` is what is said of the first pod that waits, below all objects."""
     runs, waits = one["pods"]["runs"], one["pods"]["waits"]
     queue = f" in queue {', '.join(one['queues'])}" if one["queues"] else ""
@@ -73,14 +74,17 @@ def _object(one: Mapping[str, Any], told: str) -> Iterator[str]:
     cards = ", ".join(f"{count} {card}" for card, count in one["cards"].items())
     place = f"{f' on {cards}' if cards else ''}{f', room on {where}' if where else ''}"
     if not waits:
-        told = "it is let in now" if runs == 1 else f"all {runs} pods are let in now"
-        yield f"runs: {one['object']}{queue}: {told}{place}"
+        all_of_it = "it is let in now" if runs == 1 else f"all {runs} pods are let in now"
+        yield f"runs: {one['object']}{queue}: {all_of_it}{place}"
         return
     part = f"{waits} of {runs + waits} pods wait: " if runs + waits > 1 else ""
     yield f"waits: {one['object']}{queue}: {part}{one['reason']}"
     if runs:
         yield from _indented(f"{runs} would run{place}")
-    if one["message"] != told:
+    never = one.get("never", "")
+    if never and never != one["message"] and never not in told:
+        yield from _indented(f"not even if everybody else were gone: {never}")
+    elif one["message"] not in told:
         yield from _indented(one["message"])
 
 

@@ -41,7 +41,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     inputs.add_recursive(parser)
     output.add_argument(parser, "text", "json", "github")
     cluster.add_state(parser, "cluster objects; adds what depends on nodes, queues and namespaces")
-    config.add_argument(parser)
+    config.add_argument(parser, config.OFFLINE)
     parser.set_defaults(run=run)
 
 

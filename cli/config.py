@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cli import documents, inputs
 from cli.errors import CommandError, InputError
@@ -12,12 +12,20 @@ if TYPE_CHECKING:
     from core.settings import Settings
 
 
-def add_argument(parser: argparse.ArgumentParser) -> None:
-    """`--config FILE`."""
+NONE: Final = "every setting at its default"
+"""What counts without `--config` where nothing else is asked."""
+OFFLINE: Final = f"those that stand in --state, else {NONE}"
+"""The same in commands that ask no cluster."""
+
+
+def add_argument(
+    parser: argparse.ArgumentParser, default: str = "those of the cluster's installation"
+) -> None:
+    """`--config FILE`; `default` says what counts without it."""
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="settings (YAML or JSON); CARDQUOTA_<SECTION>__<KEY> variables win over it; default: those of the cluster's installation",
+        help=f"settings (YAML or JSON); CARDQUOTA_<SECTION>__<KEY> variables win over it; default: {default}",
     )
 
 

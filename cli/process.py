@@ -16,7 +16,7 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
     """What both processes need; the defaults are those of a chart installed under its usual names."""
-    config.add_argument(parser)
+    config.add_argument(parser, config.NONE)
     add_kubeconfig(parser)
     parser.add_argument(
         "--port", type=port, default=9443, help="HTTPS port (default %(default)s; 0: any free one)"

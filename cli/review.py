@@ -33,7 +33,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         "review", help="answer one AdmissionReview", description=_DESCRIPTION, epilog=_EPILOG
     )
     cluster.add_state(parser, "cluster objects; adds the rules that depend on nodes and queues")
-    config.add_argument(parser)
+    config.add_argument(parser, config.OFFLINE)
     add_controller_account(parser)
     parser.set_defaults(run=run)
 

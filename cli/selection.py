@@ -50,11 +50,13 @@ class Chosen:
     shown: dict[str, Any]
     left_out: int
     what: str
+    """In the plural."""
 
     def tell(self) -> None:
         """Says on standard error that there is more."""
         if self.left_out:
-            print(f"note: {self.left_out:,} more {self.what} are not shown (--limit)", file=sys.stderr)
+            rows = f"{self.what} are" if self.left_out > 1 else f"{self.what.removesuffix('s')} is"
+            print(f"note: {self.left_out:,} more {rows} not shown (--limit)", file=sys.stderr)
 
 
 def of_pods(options: argparse.Namespace, state: "State", pods: Mapping[str, Mapping[str, Any]]) -> Chosen:

@@ -11,7 +11,9 @@ from typing import Any, Final
 from core import names, reasons, spelling
 from core.cards import expression
 from core.objects import raw as read
+from core.objects.owner import controlling_owner
 from core.objects.pod_resources import aggregate, extended
+from core.queues.attribution import is_job
 from core.settings import Settings
 from core.violations import Hint, child, show
 from core.workloads import KINDS, Kinds, kinds_with, pod_sets
@@ -33,6 +35,16 @@ _QUEUE_KEYS: Final = (
     names.NAMESPACE_SELECTOR_ANNOTATION,
 )
 _GROUP_KEYS: Final = (names.CARD_REQUEST_ANNOTATION,)
+_VOLCANO_JOBS_ONLY: Final = {names.JOB_QUEUE_ANNOTATION: names.QUEUE_NAME_ANNOTATION}
+"""Keys that the pods of other owners have another one for."""
+_NO_LABELS: Final = (
+    names.CARD_NAME_ANNOTATION,
+    names.QUEUE_NAME_ANNOTATION,
+    *names.GANG_KEYS,
+    *_QUEUE_KEYS,
+    *_GROUP_KEYS,
+)
+"""What nobody else has as labels: Volcano writes the queue of its Jobs as one, nodes have the policy of their shares."""
 _NAMESPACE_KEYS: Final = (names.QUEUE_NAME_ANNOTATION, names.DEFAULT_CARD_ANNOTATION)
 _DOMAINS: Final = frozenset(key.partition("/")[0] for key in (*_POD_KEYS, *_QUEUE_KEYS, *_GROUP_KEYS))
 _TOLD: Final = 20
@@ -86,7 +98,9 @@ def _keys(what: tuple[str, str], raw: Mapping[str, Any], kinds: Kinds) -> Iterat
     if what != _POD:
         yield from _among(raw, "", _READ.get(what, ()), pods)
     for prefix, pod in pods:
-        yield from _among(pod, prefix, _POD_KEYS, [])
+        of_job = what == _JOB or is_job(controlling_owner(read.mapping(pod, "metadata")))
+        read_here = [key for key in _POD_KEYS if of_job or key not in _VOLCANO_JOBS_ONLY]
+        yield from _among(pod, prefix, read_here, [])
 
 
 def _among(
@@ -96,26 +110,41 @@ def _among(
     pods: Collection[tuple[str, Mapping[str, Any]]],
 ) -> Iterator[Hint]:
     path = f"{prefix}metadata.annotations"
+    annotations = read.mapping(thing, "metadata", "annotations")
     for key, _ in read.entries(thing, "metadata", "annotations"):
         if key in read_here or key == names.CARD_NAME_MISPRINT:
             continue
-        if key in _POD_KEYS and pods:
-            if not all(key in read.mapping(pod, "metadata", "annotations") for _, pod in pods):
-                place = next(iter(pods))[0]
-                yield _unread(path, key, f"is read on pods only: put it into {place}metadata.annotations")
-        elif key in (*_POD_KEYS, *_QUEUE_KEYS, *_GROUP_KEYS):
-            place = (
-                "pods"
-                if key in _POD_KEYS
-                else "queues"
-                if key in _QUEUE_KEYS
-                else "PodGroups and Volcano Jobs"
-            )
-            yield _unread(path, key, f"is read on {place} only")
-        elif key.partition("/")[0] in _DOMAINS:
-            near = _nearest(key, read_here or _POD_KEYS)
-            if near:
-                yield _unread(path, key, f"is never read; did you mean {near}?")
+        if key in _POD_KEYS and pods and all(key in _annotations(pod) for _, pod in pods):
+            continue
+        detail = _elsewhere(key, pods) or _misspelt(key, read_here or _POD_KEYS)
+        if detail:
+            yield _unread(path, key, detail)
+    for key, _ in read.entries(thing, "metadata", "labels"):
+        if key in _NO_LABELS and key in read_here and key not in annotations:
+            yield _unread(f"{prefix}metadata.labels", key, "is a label here, and read as an annotation only")
+
+
+def _annotations(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    return read.mapping(pod, "metadata", "annotations")
+
+
+def _elsewhere(key: str, pods: Collection[tuple[str, Mapping[str, Any]]]) -> str:
+    """Where a key is read that is none of this object; empty for one that is read nowhere. `pods` are those it describes."""
+    templates = f"{next(iter(pods))[0]}metadata.annotations" if pods else ""
+    if key in _VOLCANO_JOBS_ONLY:
+        there = f" in {templates}" if templates else ""
+        return f"is read on pods of Volcano Jobs only; did you mean {_VOLCANO_JOBS_ONLY[key]}{there}?"
+    if key in _POD_KEYS:
+        return f"is read on pods only: put it into {templates}" if pods else "is read on pods only"
+    if key in _QUEUE_KEYS:
+        return "is read on queues only"
+    return "is read on PodGroups and Volcano Jobs only" if key in _GROUP_KEYS else ""
+
+
+def _misspelt(key: str, known: Collection[str]) -> str:
+    """Which key one of our domains probably stands for; empty for one of others."""
+    near = _nearest(key, known) if key.partition("/")[0] in _DOMAINS else ""
+    return f"is never read; did you mean {near}?" if near else ""
 
 
 def _nearest(key: str, known: Collection[str]) -> str:

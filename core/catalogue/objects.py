@@ -144,7 +144,7 @@ ROWS: Final = (
     Reason(
         reasons.GANG_NEVER_COMPLETE,
         "the size of a gang is more than the pods that its workload makes, so it never starts",
-        "set cardquota.io/gang-size to at most the number of pods of one replica, see docs/workloads.md, or make more pods",
+        "have no more pods start together (cardquota.io/gang-size, minAvailable of a Volcano Job) than one replica makes, see docs/workloads.md, or make more pods",
     ),
     Reason(
         reasons.NODE_NAME_PRESET,

@@ -85,6 +85,24 @@ def test_what_waits_is_explained(asked: Asked) -> None:
     assert "Not all of these would run even if everybody else were gone." in text
 
 
+def test_each_object_that_would_never_run_says_why(asked: Asked) -> None:
+    """What is told at length is one pod only: why another one never runs stood nowhere."""
+    huge = (POD % ("huge", "NVIDIA-H200", "wide", "")).replace("nvidia.com/gpu: 1", "nvidia.com/gpu: 12")
+    lost = (CPU_POD % "lost").replace("spec:", "spec:\n  nodeSelector: {zone: moon}")
+    more = f"{json.dumps(workload(3))}\n---\n{huge}{lost}"
+    status, text, _ = asked(more, form="text", state=STATE + QUEUE % ("wide", '{"NVIDIA-H200": 20}'))
+    assert status == 3
+    told = " ".join(text.split("\n\n", maxsplit=1)[0].split())
+    assert (
+        "Pod default/huge in queue wide: NoFreeCard not even if everybody else were gone: no node has 12 NVIDIA-H200: "
+        "the largest has 4 "
+    ) in told
+    assert told.endswith(
+        "not even if everybody else were gone: node n1: the pod's node selector or affinity does not admit it"
+    )
+    assert told.count("not even if everybody else were gone") == 2
+
+
 def test_what_waits_for_others_to_end_is_no_hopeless_case(asked: Asked) -> None:
     status, report, _ = asked(workload(3))
     assert (status, report["verdict"], report["ever"]) == (3, "waits", True)

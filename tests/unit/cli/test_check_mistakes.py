@@ -78,11 +78,59 @@ class TestCommonMistakes:
         both = a_deployment("{volcano.sh/card.name: A}", "{volcano.sh/card.name: A}", limits=GPU)
         assert lint(run, both) == []
 
+    @pytest.mark.parametrize("place", ["template", "workload"])
+    def test_the_queue_under_the_key_that_only_pods_of_volcano_jobs_have(self, run: Run, place: str) -> None:
+        key = "{volcano.sh/queue-name: q}"
+        text = a_deployment(key) if place == "template" else a_deployment(own=key)
+        (finding,) = json.loads(run("check", "-", "-o", "json", stdin=text).out)["findings"]
+        assert finding["path"].endswith("metadata.annotations[volcano.sh/queue-name]")
+        where = "" if place == "template" else f" in {TEMPLATE}"
+        assert finding["message"] == (
+            f"is read on pods of Volcano Jobs only; did you mean scheduling.volcano.sh/queue-name{where}?"
+        )
+
+    def test_that_key_is_right_on_pods_of_volcano_jobs(self, run: Run) -> None:
+        owner = "[{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: j, uid: u, controller: true}]"
+        pod = f"metadata: {{name: p, annotations: {{volcano.sh/queue-name: q}}, ownerReferences: {owner}}}\n"
+        text = f"apiVersion: v1\nkind: Pod\n{pod}spec: {{containers: [{{name: c, image: i}}]}}\n"
+        assert lint(run, text) == []
+        assert lint(run, text.replace("batch.volcano.sh/v1alpha1", "batch/v1")) == [
+            ("KeyUnread", "metadata.annotations[volcano.sh/queue-name]")
+        ]
+        template = (
+            "{metadata: {annotations: {volcano.sh/queue-name: q}}, spec: {containers: [{name: c, image: i}]}}"
+        )
+        job = (
+            f"spec: {{queue: q, minAvailable: 1, tasks: [{{name: t, replicas: 1, template: {template}}}]}}\n"
+        )
+        assert (
+            lint(run, f"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {{name: j}}\n{job}") == []
+        )
+
+    def test_an_annotation_that_is_written_as_a_label(self, run: Run) -> None:
+        key = "volcano.sh/card.name: NVIDIA-H200"
+        labels = f"labels: {{a: b, {key}}}"
+        spec = "spec: {containers: [{name: c, image: i, resources: {limits: {cpu: 1}}}]}\n"
+        pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p, {labels}}}\n{spec}"
+        (finding,) = json.loads(run("check", "-", "-o", "json", stdin=pod).out)["findings"]
+        assert (finding["code"], finding["path"]) == ("KeyUnread", "metadata.labels[volcano.sh/card.name]")
+        assert finding["message"] == "is a label here, and read as an annotation only"
+        both = pod.replace(labels, f"{labels}, annotations: {{{key}}}").replace("cpu: 1", "nvidia.com/gpu: 1")
+        assert lint(run, both) == []
+        queue = (
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n"
+            "metadata: {name: q, labels: {volcano.sh/card.quota: '1'}}\nspec: {}\n"
+        )
+        assert lint(run, queue) == [("KeyUnread", "metadata.labels[volcano.sh/card.quota]")]
+
     def test_namespaces(self, run: Run) -> None:
         """The queue and the card of its pods are read there, and nothing else."""
         known = "{scheduling.volcano.sh/queue-name: q, cardquota.io/default-card: A, volcano.sh/card.name: A}"
         text = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: n, annotations: {known}}}\n"
         assert lint(run, text) == [("KeyUnread", "metadata.annotations[volcano.sh/card.name]")]
+        other = text.replace(known, "{volcano.sh/queue-name: q}")
+        (finding,) = json.loads(run("check", "-", "-o", "json", stdin=other).out)["findings"]
+        assert finding["message"].endswith("; did you mean scheduling.volcano.sh/queue-name?")
 
     def test_queues(self, run: Run) -> None:
         text = (

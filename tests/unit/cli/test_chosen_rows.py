@@ -72,7 +72,7 @@ def test_the_rows_that_are_asked_for(
     outcome = told(run, state, command, "-o", "name", *arguments)
     assert outcome.out.splitlines() == names
     limited = "--limit" in arguments
-    assert (" are not shown (--limit)" in outcome.err) is limited
+    assert (" not shown (--limit)" in outcome.err) is limited
 
 
 @pytest.mark.parametrize("command", ["gpus", "cross", "place", "cards", "queues", "plan"])

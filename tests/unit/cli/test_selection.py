@@ -49,7 +49,7 @@ def shown(outcome: Outcome) -> list[str]:
 def test_the_pods_of_a_plan(run: Run, state: Path, arguments: tuple[str, ...], pods: list[str]) -> None:
     outcome = run("plan", "--state", state, "-o", "name", *arguments)
     assert shown(outcome) == pods
-    assert outcome.err == ("note: 1 more pods are not shown (--limit)\n" if "--limit" in arguments else "")
+    assert outcome.err == ("note: 1 more pod is not shown (--limit)\n" if "--limit" in arguments else "")
     assert [f"{key} " in run("plan", "--state", state, *arguments).out for key in pods] == [True] * len(pods)
 
 
