@@ -258,10 +258,12 @@ def _created(one: Manifest) -> tuple["ObjectKind", Raw]:
 
 
 def _updated(raw: Raw, old: Raw) -> Raw:
-    """What is there already stays the same object."""
+    """What is there already stays the same object, with the labels and annotations that others have written there."""
     from core.objects import raw as read
 
     kept = {key: value for key, value in read.mapping(old, "metadata").items() if key in _GIVEN_LATER}
+    for part in ("labels", "annotations"):
+        kept[part] = {**read.mapping(old, "metadata", part), **read.mapping(raw, "metadata", part)}
     status = {"status": old["status"]} if "status" in old else {}
     return {**raw, "metadata": {**raw["metadata"], **kept}, **status}
 

@@ -9,8 +9,8 @@ from cli import applied, cluster, config, inputs, output
 _REFUSED, _WAITS = 1, 3
 _DESCRIPTION = """\
 Says what would become of manifests if they were applied now: refused, by the rules of the webhook; waiting, in which queue,
-behind whom, for what, and what would help; or running, on which cards. Nothing is written anywhere. Queues and PodGroups among
-the manifests count as applied; an object that is there already is taken as deleted before. Devices of claims are counted
+behind whom, for what, and what would help; or running, on which cards. Nothing is written anywhere. Queues, namespaces and PodGroups
+among the manifests count as applied; an object that is there already is taken as deleted before. Devices of claims are counted
 against the quota; which node has them is left to the scheduler.
 """
 _EPILOG = """\

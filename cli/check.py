@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from core.violations import Findings, Hint
 
 _QUEUE = ("scheduling.volcano.sh", "Queue")
+_NAMESPACE = ("", "Namespace")
 _DESCRIPTION = """\
 Judges manifests as the webhook would judge their creation: pods, workloads with a pod template, queues, Volcano Jobs
-and PodGroups. Queues among the manifests count as applied. Objects of other kinds are skipped. Exits with 1 when there is an error; warnings alone are no failure.
+and PodGroups. Queues and namespaces among the manifests count as applied. Objects of other kinds are skipped. Exits with 1 when there is an error; warnings alone are no failure.
 """
 _EPILOG = """\
 examples:
@@ -100,19 +101,26 @@ def check(
 
 
 class Bundle:
-    """What is known of the cluster, and of the queues that are to be applied together with what uses them."""
+    """What is known of the cluster, and of the queues and namespaces that are to be applied together with what uses them."""
 
     def __init__(self, context: "Context", objects: Iterable[manifests.Found]) -> None:
         from core.admission import rules_of
-        from core.objects import queue
+        from core.objects import Queue, namespace, queue
 
         known = context.view.queues
         self.cluster = context
         self.offline = known is None
         self.rules = rules_of(context.settings)
-        found = (queue.project(one.raw) for one in objects if (one.group, one.kind) == _QUEUE)
+        found, spaces = list[Queue](), dict(context.view.namespaces or {})
+        for one in objects:
+            if (one.group, one.kind) == _QUEUE:
+                found.append(queue.project(one.raw))
+            elif (one.group, one.kind) == _NAMESPACE:
+                space = namespace.project(one.raw)
+                spaces[space.name] = space.over(spaces.get(space.name))
         queues = {**(known or {}), **{one.name: one for one in found if one.name}}
-        self.context = replace(context, view=replace(context.view, queues=queues)) if queues else context
+        self._spaces = spaces
+        self._context = replace(context, view=replace(context.view, queues=queues)) if queues else context
 
     def judge(self, found: manifests.Found) -> "Findings":
         """Everything that is said of one object."""
@@ -125,14 +133,25 @@ class Bundle:
         request = admission.creation_of(found.raw, self.rules)
         if request is None:
             return Findings(hints=guesses)
-        findings = admission.judge(request, self.context)
-        more = (*guesses, *replicas.hints(found.group, found.kind, found.raw, self.context))
+        context = self._context_of(found)
+        findings = admission.judge(request, context)
+        more = (*guesses, *replicas.hints(found.group, found.kind, found.raw, context))
         said = {(hint.code, hint.path) for hint in findings.hints} | {
             (violation.code, violation.path) for violation in findings.violations
         }
         hints = [hint for hint in findings.hints if not self._is_guess(hint)]
         hints += [hint for hint in more if (hint.code, hint.path) not in said]
         return Findings(findings.violations, hints)
+
+    def _context_of(self, found: manifests.Found) -> "Context":
+        """What is known for one object: of namespaces that nobody has shown nothing is said."""
+        from core.objects import raw as read
+
+        view = self._context.view
+        home = read.text(read.mapping(found.raw, "metadata"), "namespace") or "default"
+        if view.namespaces is None and home not in self._spaces:
+            return self._context
+        return replace(self._context, view=replace(view, namespaces=self._spaces))
 
     def _is_guess(self, hint: "Hint") -> bool:
         """A queue that is not in the manifests may well be in the cluster, where nobody has shown us that."""
@@ -171,7 +190,11 @@ def _summary(objects: Sequence[manifests.Found], settings: "Settings", *, known:
     from core import admission
 
     rules = admission.rules_of(settings)
-    kinds = Counter(found.kind for found in objects if admission.creation_of(found.raw, rules) is None)
+    kinds = Counter(
+        found.kind
+        for found in objects
+        if (found.group, found.kind) != _NAMESPACE and admission.creation_of(found.raw, rules) is None
+    )
     skipped = ", ".join(f"{count} {output.printable(kind)}" for kind, count in sorted(kinds.items()))
     judged = len(objects) - sum(kinds.values())
     told = f"judged: {judged}" + (f"; of other kinds, skipped: {skipped}" if skipped else "")

@@ -1,11 +1,12 @@
 """Mistakes that are often made, and those of a bundle of manifests: what `cardquota check` says of them."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.unit.cli.conftest import Run
-from tests.unit.cli.objects import QUEUE_OF_FOUR
+from tests.unit.cli.objects import NODE, QUEUE_OF_FOUR
 
 
 def lint(run: Run, text: str, *arguments: str) -> list[tuple[str, str]]:
@@ -148,7 +149,7 @@ class TestCommonMistakes:
 class TestABundle:
     """A queue that is applied together with its users is there when they come."""
 
-    QUEUE = QUEUE_OF_FOUR % "team"
+    QUEUE = QUEUE_OF_FOUR % "team" + "---\n"
 
     def test_its_quota_is_compared_with_all_replicas(self, run: Run) -> None:
         used = "{volcano.sh/card.name: NVIDIA-H200, scheduling.volcano.sh/queue-name: team}"
@@ -159,3 +160,43 @@ class TestABundle:
     def test_a_queue_that_is_not_in_it_may_be_in_the_cluster(self, run: Run) -> None:
         used = "{volcano.sh/card.name: A, scheduling.volcano.sh/queue-name: elsewhere}"
         assert lint(run, a_deployment(used, limits=GPU) + self.QUEUE) == []
+
+    def test_the_namespace_in_it_names_the_queue(self, run: Run) -> None:
+        asked = "{volcano.sh/card.name: NVIDIA-H200}"
+        home = "{scheduling.volcano.sh/queue-name: team}"
+        space = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: default, annotations: {home}}}\n---\n"
+        many = a_deployment(asked, replicas=100, limits=GPU) + self.QUEUE
+        assert lint(run, many) == []
+        assert lint(run, space + many) == [("BeyondQuota", "spec")]
+        # Of others nobody has shown which queue they name.
+        other = space.replace("name: default", "name: other")
+        assert lint(run, other + many) == []
+        assert lint(run, other + many.replace("name: team", "name: default")) == []
+
+    @pytest.mark.parametrize("known", [True, False])
+    def test_pods_of_a_namespace_in_it_are_not_said_to_name_no_queue(
+        self, run: Run, tmp_path: Path, known: bool
+    ) -> None:
+        state = tmp_path / "state.yaml"
+        state.write_text(NODE % ("n1", 4) + self.QUEUE, "utf-8")
+        asked = a_deployment("{volcano.sh/card.name: NVIDIA-H200}", limits=GPU)
+        home = "{scheduling.volcano.sh/queue-name: team}"
+        space = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: default, annotations: {home}}}\n---\n"
+        outcome = run("check", "-", *(("--state", state) if known else ()), stdin=space + asked)
+        assert outcome.out == ""
+        assert outcome.err.startswith("judged: 2")
+
+    def test_labels_that_a_namespace_has_already_stay(self, run: Run, tmp_path: Path) -> None:
+        """Whoever applies a manifest takes no labels of others away."""
+        closed = self.QUEUE.replace(
+            "annotations: {", "annotations: {cardquota.io/namespace-selector: team=nlp, "
+        )
+        labelled = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: nlp}}\n---\n"
+        state = tmp_path / "state.yaml"
+        state.write_text(NODE % ("n1", 4) + closed + labelled, "utf-8")
+        used = "{volcano.sh/card.name: NVIDIA-H200, scheduling.volcano.sh/queue-name: team}"
+        manifest = tmp_path / "m.yaml"
+        bare = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default}\n---\n"
+        manifest.write_text(bare + a_deployment(used, limits=GPU), "utf-8")
+        assert run("check", manifest, "--state", state).out == ""
+        assert run("can-run", manifest, "--state", state).status == 0
