@@ -3,6 +3,8 @@
 import json
 import socket
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,42 @@ def test_ports_are_different_and_free() -> None:
     for port in ports:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
+
+
+@pytest.fixture
+def three_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = free_ports(1)[0]
+    while not all(port_is_free(first + offset) for offset in range(1, 4)):
+        first = free_ports(1)[0]
+    monkeypatch.setattr("hack.controlplane.ports._FIRST", first + 1)
+    monkeypatch.setattr("hack.controlplane.ports._LAST", first + 4)
+
+
+def port_is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.usefixtures("three_ports")
+def test_no_port_is_handed_out_twice_though_nobody_listens_on_it_yet() -> None:
+    assert len({*free_ports(2), *free_ports(1)}) == 3
+    with pytest.raises(OSError, match="no 1 free ports"):
+        free_ports(1)
+
+
+def test_a_port_that_another_process_was_given_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = "from hack.controlplane.ports import free_ports; print(*free_ports(1), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        given = int(other.stdout.readline())
+        monkeypatch.setattr("hack.controlplane.ports._FIRST", given)
+        monkeypatch.setattr("hack.controlplane.ports._LAST", given + 1)
+        with pytest.raises(OSError, match="no 1 free ports"):
+            free_ports(1)
+        other.communicate("\n", timeout=10)
+    assert free_ports(1) == [given]
 
 
 def test_a_taken_port_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
