@@ -1,17 +1,14 @@
 """Free ports on the loopback interface, outside the range that the kernel hands to outgoing connections."""
 
-import fcntl
 import os
 import random
 import socket
-import tempfile
-from functools import cache
-from pathlib import Path
+import sys
 
 _FIRST, _LAST = 20000, 32000
 _TRIES = 200
-_handed_out: set[int] = set()
-"""A process gets no port twice, as the one that it was for may not listen yet."""
+_handed_out: dict[int, socket.socket | None] = {}
+"""A process gets no port twice, as the one that it was for may not listen yet; with what keeps it from other processes."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -25,9 +22,13 @@ def free_ports(count: int) -> list[int]:
     for candidate in random.SystemRandom().sample(range(_FIRST, _LAST), min(_TRIES, _LAST - _FIRST)):
         if len(chosen) == count:
             break
-        if candidate not in _handed_out and _reserved(candidate) and _is_free(candidate):
-            _handed_out.add(candidate)
-            chosen.append(candidate)
+        if candidate in _handed_out or not _is_free(candidate):
+            continue
+        try:
+            _handed_out[candidate] = _reservation(candidate)
+        except OSError:
+            continue
+        chosen.append(candidate)
     if len(chosen) < count:
         raise OSError(f"no {count} free ports between {_FIRST} and {_LAST}")
     return chosen
@@ -42,17 +43,17 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _reserved(port: int) -> bool:
-    """Whether no other process of this user holds the port; from now on this one does. The kernel frees it at our end."""
+def _reservation(port: int) -> socket.socket | None:
+    """What says to other processes of this user that the port is ours, while we live. Raises OSError where one has it.
+
+    A name without a file, which only Linux has: nothing is left behind, however a process ends.
+    """
+    if sys.platform != "linux":
+        return None
+    name = socket.socket(socket.AF_UNIX)
     try:
-        fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+        name.bind(f"\0cardquota-port-{os.getuid()}-{port}")
     except OSError:
-        return False
-    return True
-
-
-@cache
-def _reservations() -> int:
-    """A file of which each byte stands for a port. It is never closed: that would free all that this process holds."""
-    file = Path(tempfile.gettempdir(), f"cardquota-ports-{os.getuid()}")
-    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        name.close()
+        raise
+    return name

@@ -101,7 +101,7 @@ def test_it_asks_and_takes_nothing_but_yes_for_an_answer(
         os.write(user, b"y\n")
         refused = ungate_all(admin, installation.namespace, stdin=terminal)
         assert refused.returncode == 2
-        assert f"1 pods that wait at its gate are let go, in {cluster.namespace}." in refused.stderr
+        assert f"1 pod that waits at its gate is let go, in {cluster.namespace}." in refused.stderr
         assert refused.stderr.endswith("error: not done\n")
         assert cluster.gated() == {"waits"}
         assert in_force(cluster.plane) == [200] * len(IN_FORCE)
