@@ -61,8 +61,8 @@ class Courses:
         )
 
     def decide(self, turn: Turn) -> Decisions:
-        """Decides on every waiting pod of the queue. What is lifted is assumed in the ledger."""
-        yield from self._ledger.settle()
+        """Decides on every waiting pod of the queue that is not left behind. What is lifted is assumed in the ledger."""
+        yield from self._ledger.settle_sums()
         account = self._ledger.accounts.get(turn.queue)
         grouped = account is not None and account.line.grouped
         turn.first_decided = not grouped
@@ -92,11 +92,13 @@ class Courses:
         held: dict[Hashable, Hold] = {}
         while heads and turn.head is None:
             if not self._ledger.sums_settled:
-                yield from self._ledger.settle()
+                yield from self._ledger.settle_sums()
             place, number, wish = heappop(heads)
             entry = line.entry(place, wish)
             if entry is not None and self._ledger.left_behind(entry.pod.uid):
                 turn.put_off, entry = True, None
+                if turn.waits_for(first=turn.fifo):
+                    return
             decision = None
             if entry is not None:
                 decision = yield from self._alone(entry, turn)
@@ -187,7 +189,11 @@ class Courses:
                     yield from turn.rest(None)
                 continue
             if not self._ledger.sums_settled:
-                yield from self._ledger.settle()
+                yield from self._ledger.settle_sums()
+            if self._ledger.left_behind(entry.pod.uid):
+                turn.put_off = True
+                if turn.waits_for(first=turn.fifo):
+                    return
             now = self._ledger.current(entry)
             if now is None:
                 continue

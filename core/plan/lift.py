@@ -48,6 +48,7 @@ class Planner:
         on after the others; a pod or gang that does is looked at again in the next pass, with four times as much. One that may
         need more than a whole pass has comes after all others.
         """
+        yield from self._ledger.settle()
         self._courses.drop_unused()
         turns = Rotation(self._ledger.wakeups, self._courses, self._cuts, self._kept, self._ordered)
         return (yield from turns.run(queues))
@@ -65,6 +66,7 @@ class Planner:
 
         What is lifted is assumed in the ledger.
         """
+        finish(self._ledger.settle())
         decisions = self._courses.decide(self._courses.turn(name, None))
         return [decision for decision in decisions if decision is not None]
 

@@ -14,49 +14,58 @@ _IN_ONE_STEP: Final = 8
 class Backlog:
     """Who waits to be booked anew by `book`, each once. Empty: every pod is booked by what is known now.
 
-    Of those who hold nothing yet (`waits`) no sum depends, so they need not be up to date for others to be decided on: whoever
-    changes what thousands of them depend on, again and again, is not waited for.
+    On those who hold nothing that was `granted` no limit depends, so they need not be up to date for others to be decided on:
+    whoever changes what thousands of them depend on, again and again, is not waited for.
     """
 
-    def __init__(self, book: Callable[[str], None], waits: Callable[[str], bool]) -> None:
+    def __init__(self, book: Callable[[str], None], granted: Callable[[str], bool]) -> None:
         self._book = book
-        self._waits = waits
-        self._charged: dict[str, None] = {}
-        self._waiting: dict[str, None] = {}
+        self._granted = granted
+        self._of_sums: dict[str, None] = {}
+        self._others: dict[str, None] = {}
 
     def __len__(self) -> int:
         """How many wait."""
-        return len(self._charged) + len(self._waiting)
+        return len(self._of_sums) + len(self._others)
 
     def __contains__(self, uid: str) -> bool:
         """Whether a pod is among them."""
-        return uid in self._waiting or uid in self._charged
+        return uid in self._others or uid in self._of_sums
 
     @property
     def of_sums(self) -> bool:
-        """Whether any of them may be part of a sum."""
-        return bool(self._charged)
+        """Whether any of them may hold what was granted."""
+        return bool(self._of_sums)
 
     def put(self, uids: Collection[str]) -> None:
         """Has these pods booked anew."""
         if len(uids) + len(self) > AT_ONCE:
             for uid in uids:
-                (self._waiting if self._waits(uid) else self._charged)[uid] = None
+                (self._of_sums if self._granted(uid) else self._others)[uid] = None
             return
         for uid in tuple(uids):
             self._take(uid)
 
     def settle(self) -> Steps[None]:
-        """Books anew all who are part of a sum, however many come meanwhile, and of the others those who wait now."""
-        left = len(self._waiting)
-        while self._charged or (left > 0 and self._waiting):
-            some = tuple(islice(self._charged or self._waiting, _IN_ONE_STEP))
-            left -= 0 if self._charged else len(some)
+        """Books anew all who hold what was granted, however many come meanwhile, and of the others those who wait now."""
+        yield from self.settle_sums()
+        left = len(self._others)
+        while left > 0 and self._others:
+            some = tuple(islice(self._others, _IN_ONE_STEP))
+            left -= len(some)
             for uid in some:
+                self._take(uid)
+            yield
+            yield from self.settle_sums()
+
+    def settle_sums(self) -> Steps[None]:
+        """Books anew all who hold what was granted, however many come meanwhile."""
+        while self._of_sums:
+            for uid in tuple(islice(self._of_sums, _IN_ONE_STEP)):
                 self._take(uid)
             yield
 
     def _take(self, uid: str) -> None:
-        self._charged.pop(uid, None)
-        self._waiting.pop(uid, None)
+        self._of_sums.pop(uid, None)
+        self._others.pop(uid, None)
         self._book(uid)

@@ -23,7 +23,7 @@ class PodBooking(Books):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._backlog = Backlog(self._book_again, self._waits)
+        self._backlog = Backlog(self._book_again, self._granted)
         self._by_card = Index()
         self._counting = Counting(
             settings, self.stages, self.inventory, self._weights, self.access, self._sources
@@ -64,7 +64,8 @@ class PodBooking(Books):
         self._states.assumed[pod.uid] = pod
         self.groups.put_pod(pod)
         old = self.entry(pod.uid)
-        if old is None:
+        if old is None or self.left_behind(pod.uid):
+            # Of one without gate that is bound before it was booked anew, the record names another queue than the books do.
             self._book(pod)
             return
         if pod.bound:
@@ -158,15 +159,20 @@ class PodBooking(Books):
 
     @property
     def sums_settled(self) -> bool:
-        """Whether all that holds or uses something is: then nobody is let in beyond a quota."""
+        """Whether all is that holds or uses what somebody granted it: then nobody is let in beyond a quota."""
         return not self._backlog.of_sums
 
     def settle(self) -> Steps[None]:
         """Books anew the pods that changes of something else have left behind.
 
-        Afterwards the sums are right. Pods at the gate may be left behind again by changes that came meanwhile.
+        Afterwards the sums of what was granted are right. Pods to which nothing was may be left behind again by changes that came
+        meanwhile.
         """
         yield from self._backlog.settle()
+
+    def settle_sums(self) -> Steps[None]:
+        """The same of those alone that hold what somebody granted them."""
+        yield from self._backlog.settle_sums()
 
     def left_behind(self, uid: str) -> bool:
         """Whether a pod is still to be booked by what is known now: until then nothing is decided on it."""
@@ -176,9 +182,10 @@ class PodBooking(Books):
         """The entry of the pod as it is now; None when what decides about the pod is not what it was, or is not booked yet."""
         return None if self.left_behind(entry.pod.uid) else super().current(entry)
 
-    def _waits(self, uid: str) -> bool:
+    def _granted(self, uid: str) -> bool:
+        """Whether a pod holds what somebody granted it. A pod without gate that nobody let in is judged at its bind."""
         entry = self.entry(uid)
-        return entry is not None and entry.stage is Stage.WAITING
+        return entry is not None and entry.stage is not Stage.WAITING and not entry.unlifted
 
     def counted_anew(self, pod: Pod) -> Entry | None:
         """What the books should have of a pod by what is known now; None where it has no place in them."""

@@ -4,14 +4,16 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from core.index import Index
-from core.objects import Group, Job, Namespace, Pod, group_key
-from core.queues.attribution import Attribution, Source, attribute, named_by, owned_by_job, recorded
+from core.objects import Group, Job, Namespace, Pod
+from core.queues.attribution import Attribution, Source, attribute, named_by, recorded
+from core.queues.undecided import Undecided, job_key, pod_group_key
 
 
 class QueueSources:
     """PodGroups, Volcano Jobs and namespaces. `allows` says whether pods of a namespace may use a queue.
 
-    Every change returns the UIDs of the followed pods that it may send to another queue, and costs as much as these.
+    Every change returns the UIDs of the followed pods that it may send to another queue, and costs as much as these. Those are
+    none where the object says of the queue what it said before.
     """
 
     def __init__(self, default: str, allows: Callable[[str, str], bool]) -> None:
@@ -24,8 +26,7 @@ class QueueSources:
         self._by_group = Index()
         self._by_beside = Index()
         """Those that name a PodGroup and do not start with it: for the queue that they charge, or for their scheduler."""
-        self._by_job = Index()
-        self._by_namespace = Index()
+        self._undecided = Undecided()
 
     def attribution(self, pod: Pod) -> Attribution:
         """The queue that a pod charges: by its record, or as it was fixed, or by the objects known now."""
@@ -33,7 +34,9 @@ class QueueSources:
 
     def fix(self, pod: Pod) -> str:
         """From now on a pod that was let in without a record charges the queue that the objects known now name."""
-        return self._fixed.setdefault(pod.uid, self.attribution(pod)).queue
+        if pod.uid not in self._fixed:
+            self._fixed[pod.uid] = self.attribution(pod)
+        return self._fixed[pod.uid].queue
 
     def release(self) -> Collection[str]:
         """From now on the objects say again what the pods without record charge. Returns the UIDs of those."""
@@ -50,7 +53,7 @@ class QueueSources:
         return next((source for source, name in said if name == queue), Source.DEFAULT)
 
     def _job_of(self, pod: Pod) -> Job | None:
-        key = _job_key(pod)
+        key = job_key(pod)
         job = self._jobs.get(key) if key is not None else None
         if job is not None and pod.owner is not None and pod.owner.uid and job.uid != pod.owner.uid:
             # Created anew under the name; the pod is a leftover of the one before.
@@ -72,7 +75,7 @@ class QueueSources:
 
     def pod_group_of(self, pod: Pod) -> Group | None:
         """The PodGroup of Volcano that a pod names, which says what it charges; None while it does not exist."""
-        key = _pod_group_key(pod)
+        key = pod_group_key(pod)
         return self._groups.get(key) if key is not None else None
 
     def group(self, key: str) -> Group | None:
@@ -84,27 +87,32 @@ class QueueSources:
         return self._by_group.get(group)
 
     def follow(self, pod: Pod) -> None:
-        """Names the pod from now on when an object changes that it refers to."""
+        """Names the pod from now on when an object changes that may send it to another queue, or that says who starts with it."""
         self._by_group.put(pod.uid, pod.group_key or None)
         self._by_beside.put(pod.uid, *(key for key in pod.pod_groups if key != pod.group_key))
-        self._by_job.put(pod.uid, _job_key(pod))
-        self._by_namespace.put(pod.uid, pod.namespace)
+        if recorded(pod) is None and pod.uid not in self._fixed:
+            self._undecided.put(pod)
+        else:
+            self._undecided.drop(pod.uid)
 
     def unfollow(self, uid: str) -> None:
         """Forgets a pod."""
         self._fixed.pop(uid, None)
-        for index in (self._by_group, self._by_beside, self._by_job, self._by_namespace):
+        self._undecided.drop(uid)
+        for index in (self._by_group, self._by_beside):
             index.put(uid)
 
     def put_group(self, group: Group) -> Collection[str]:
-        """Takes in a PodGroup."""
+        """Takes in a PodGroup; most of its changes are about something else: its own controller writes its status."""
+        old = self._groups.get(group.key)
         self._groups[group.key] = group
-        return self._concerned(group.key)
+        said = old.queue if old is not None else ""
+        return self._undecided.of_group(group.key) if said != group.queue else ()
 
     def drop_group(self, key: str) -> Collection[str]:
         """Takes out a PodGroup."""
-        self._groups.pop(key, None)
-        return self._concerned(key)
+        old = self._groups.pop(key, None)
+        return self._undecided.of_group(key) if old is not None and old.queue else ()
 
     def beside(self, group: str) -> Collection[str]:
         """The UIDs of the followed pods that name this PodGroup and start with others than its members."""
@@ -117,34 +125,24 @@ class QueueSources:
         else:
             self._groups[key] = gang
 
-    def _concerned(self, group: str) -> Collection[str]:
-        beside = self._by_beside.get(group)
-        return (*self._by_group.get(group), *beside) if beside else self._by_group.get(group)
-
     def put_job(self, job: Job) -> Collection[str]:
-        """Takes in a Volcano Job."""
+        """Takes in a Volcano Job; as of PodGroups, most of its changes are about something else."""
+        old = self._jobs.get(job.key)
         self._jobs[job.key] = job
-        return self._by_job.get(job.key)
+        says_the_same = old is not None and (old.uid, old.queue) == (job.uid, job.queue)
+        return () if says_the_same else self._undecided.of_job(job.key)
 
     def drop_job(self, key: str) -> Collection[str]:
         """Takes out a Volcano Job."""
-        self._jobs.pop(key, None)
-        return self._by_job.get(key)
+        return self._undecided.of_job(key) if self._jobs.pop(key, None) is not None else ()
 
     def put_namespace(self, namespace: Namespace) -> Collection[str]:
         """Takes in a namespace; most of its changes are about something else."""
         old = self._namespaces.get(namespace.name)
         self._namespaces[namespace.name] = namespace
-        return self._by_namespace.get(namespace.name) if (old.queue if old else "") != namespace.queue else ()
+        said = old.queue if old is not None else ""
+        return self._undecided.of_namespace(namespace.name) if said != namespace.queue else ()
 
     def drop_namespace(self, name: str) -> None:
         """Takes out a namespace; it goes only when its pods are gone."""
         self._namespaces.pop(name, None)
-
-
-def _pod_group_key(pod: Pod) -> str | None:
-    return group_key.volcano(pod.namespace, pod.group_name) if pod.group_name else None
-
-
-def _job_key(pod: Pod) -> str | None:
-    return f"{pod.namespace}/{pod.owner.name}" if pod.owner is not None and owned_by_job(pod) else None

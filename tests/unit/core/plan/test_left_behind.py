@@ -1,5 +1,6 @@
 """Thousands of pods at the gate that are moved from queue to queue all the time keep nobody else waiting."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,13 @@ from core.plan.lift import Planner
 from core.queues.backlog import AT_ONCE
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.stage import Stage
 from core.steps import finish
-from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders import a_group, a_job, a_node, a_pod, a_queue
+from tests.builders.pods import PodBuilder
 
 MANY = 4 * AT_ONCE
+JOB = "batch.volcano.sh/v1alpha1"
 
 
 def books(minimum: int) -> Ledger:
@@ -72,3 +76,136 @@ def test_once_it_is_over_they_are_decided_on_by_their_queue_of_then() -> None:
     lifted = [one for one in planner.run(ledger.wakeups.take_queues()) if isinstance(one, Lift)]
     assert {(one.queue, one.pod.name == "other") for one in lifted} == {("r", False), ("s", True)}
     assert ledger.used("r", "A") == 3000
+
+
+def on_record(pod: PodBuilder) -> PodBuilder:
+    return pod.assigned({"A": 1}).charged("q")
+
+
+def running(pod: PodBuilder) -> PodBuilder:
+    return on_record(pod).bound_to("n")
+
+
+def fixed(pod: PodBuilder) -> PodBuilder:
+    """As an older version has let it in; whoever leads fixes the queue of such pods when it sees them first."""
+    return pod.assigned({"A": 1})
+
+
+def unlifted(pod: PodBuilder) -> PodBuilder:
+    """Nobody's gate was ever on it, and nobody has granted it anything."""
+    return pod
+
+
+def in_group(pod: PodBuilder) -> PodBuilder:
+    return pod.in_group("g")
+
+
+def of_job(pod: PodBuilder) -> PodBuilder:
+    return pod.owned_by("Job", "j", api_version=JOB)
+
+
+def say(ledger: Ledger, queue: str) -> None:
+    ledger.put_group(a_group("g").in_queue(queue).min_member(1).view())
+    ledger.put_job(a_job("j").in_queue(queue).uid("uid-j").view())
+
+
+@pytest.mark.parametrize("refers", [in_group, of_job])
+@pytest.mark.parametrize("state", [on_record, running, fixed, unlifted])
+def test_nobody_waits_for_members_past_the_gate_whose_group_is_changed_at_each_pause(
+    state: Callable[[PodBuilder], PodBuilder], refers: Callable[[PodBuilder], PodBuilder]
+) -> None:
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("n").card("A", 2 * MANY).view())
+    for name in "qrs":
+        ledger.put_queue(a_queue(name).cards({"A": 2 * MANY}).view())
+    say(ledger, "q")
+    pod = state(refers(a_pod("p").gpu(1).card("A"))).view()
+    for number in range(MANY):
+        member = replace(pod, name=f"p{number:03}", uid=f"uid-{number:03}")
+        ledger.put_pod(member)
+        if state is fixed:
+            ledger.fix_queue(member)
+    ledger.put_pod(a_pod("other").gpu(1).card("A").in_queue("s").gated().view())
+    finish(ledger.settle())
+    ledger.wakeups.look_at(*ledger.queues)
+    lifted, pauses = set(), 0
+    for decision in Planner(ledger).run(ledger.wakeups.take_queues()):
+        if isinstance(decision, Lift):
+            lifted.add(decision.pod.name)
+        if decision is None:
+            pauses += 1
+            assert pauses < 200, "the pass comes to its end"
+            say(ledger, "qr"[pauses % 2])
+    assert lifted == {"other"}
+
+
+def test_what_a_group_says_of_anything_but_its_queue_leaves_nobody_behind() -> None:
+    """Its controller writes its status each second."""
+    ledger = books(1)
+    before = ledger.entry("uid-000")
+    ledger.put_group(a_group("g").in_queue("q").min_member(2).view())
+    assert ledger.settled
+    assert ledger.entry("uid-000") is before
+
+
+def says_nothing_new(ledger: Ledger, turn: int) -> None:
+    """The Job names the queue, or leaves it to its pods, which name the same one."""
+    ledger.put_job(a_job("j").in_queue(("q", "")[turn % 2]).uid("uid-j").view())
+
+
+def fifo_books() -> Ledger:
+    """A crowd with the first in line is about to be left behind: they are too many to be booked anew at once."""
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("n").card("A", 2 * MANY).view())
+    ledger.put_queue(a_queue("q").cards({"A": 1}).fifo().view())
+    says_nothing_new(ledger, 0)
+    pod = a_pod("first").gpu(1).card("A").in_queue("q").gated()
+    ledger.put_pod(of_job(pod.created("2026-01-01T00:00:00Z")).view())
+    second = a_pod("second").gpu(1).card("A").in_queue("q").gated().created("2026-01-02T00:00:00Z")
+    ledger.put_pod(second.view())
+    crowd = of_job(a_pod("p").gpu(1).card("A").in_queue("q").gated().created("2026-01-03T00:00:00Z")).view()
+    for number in range(MANY):
+        ledger.put_pod(replace(crowd, name=f"p{number:03}", uid=f"uid-{number:03}"))
+    finish(ledger.settle())
+    return ledger
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_nobody_passes_the_first_of_a_fifo_queue_who_is_left_behind(grouped: bool) -> None:
+    ledger = fifo_books()
+    if grouped:
+        alone = a_group("alone").in_queue("q").min_member(1).created("2026-02-01T00:00:00Z")
+        ledger.put_group(alone.view())
+        late = a_pod("late").in_group("alone").gpu(1).card("A").gated().created("2026-02-01T00:00:00Z")
+        ledger.put_pod(late.view())
+    says_nothing_new(ledger, 1)
+    ledger.wakeups.look_at("q")
+    planner = Planner(ledger)
+    for turn, decision in enumerate(planner.run(ledger.wakeups.take_queues())):
+        assert decision is None
+        says_nothing_new(ledger, turn)
+    assert "q" in ledger.wakeups.pending, "it is looked at again"
+    decided = planner.run(ledger.wakeups.take_queues())
+    assert [one.pod.name for one in decided if isinstance(one, Lift)] == ["first"]
+
+
+def test_a_bind_of_one_who_is_left_behind_is_booked_where_its_record_says() -> None:
+    """The bind has asked for the queue of now; the books still have the pod in the one before."""
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("n").card("A", 2 * MANY).view())
+    for name in "qr":
+        ledger.put_queue(a_queue(name).cards({"A": 2 * MANY}).view())
+    say(ledger, "q")
+    pod = in_group(a_pod("p").gpu(1).card("A")).view()
+    for number in range(MANY):
+        ledger.put_pod(replace(pod, name=f"p{number:03}", uid=f"uid-{number:03}"))
+    say(ledger, "r")
+    assert ledger.left_behind("uid-000")
+    bound = running(in_group(a_pod("p000").uid("uid-000").gpu(1).card("A"))).charged("r").view()
+    ledger.assume(bound)
+    entry = ledger.entry("uid-000")
+    assert entry is not None
+    assert (entry.queue, entry.stage, entry.unlifted) == ("r", Stage.ALLOCATED, False)
+    finish(ledger.settle())
+    assert ledger.used("r", "A") == 1000 * MANY
+    assert ledger.used("q", "A") == 0

@@ -4,11 +4,11 @@ from core.queues.backlog import AT_ONCE, Backlog
 
 
 class Books:
-    """Notes who is booked; pods whose name begins with `w` hold nothing."""
+    """Notes who is booked; pods whose name begins with `c` hold what was granted, those with `w` nothing."""
 
     def __init__(self) -> None:
         self.booked: list[str] = []
-        self.backlog = Backlog(self.booked.append, lambda uid: uid.startswith("w"))
+        self.backlog = Backlog(self.booked.append, lambda uid: uid.startswith("c"))
 
 
 def many(letter: str, count: int = AT_ONCE + 1) -> list[str]:
@@ -50,6 +50,15 @@ def test_who_holds_nothing_is_not_waited_for_when_he_comes_again_and_again() -> 
         books.backlog.put(many("w"))
     assert len(books.backlog) > 0
     assert not books.backlog.of_sums
+
+
+def test_the_sums_are_settled_without_those_who_hold_nothing() -> None:
+    books = Books()
+    books.backlog.put((*many("w"), *many("c")))
+    list(books.backlog.settle_sums())
+    assert sorted(books.booked) == sorted(many("c"))
+    assert not books.backlog.of_sums
+    assert len(books.backlog) == AT_ONCE + 1
 
 
 def test_nobody_is_booked_twice_for_one_change() -> None:
