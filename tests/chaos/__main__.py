@@ -36,6 +36,8 @@ def main() -> int:
     with Bed.made(say, given.logs) as bed:
         outcome = carry_out(bed, plan, say)
     print(f"seed {given.seed}, {given.minutes:g} minutes, at rest after {outcome.rest_s:.0f} s")
+    if outcome.unrest:
+        print(*outcome.unrest, sep="\n")
     return _report(outcome.verdict, outcome.done)
 
 

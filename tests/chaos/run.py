@@ -1,6 +1,8 @@
 """One run: a control plane and an installation of its own, a plan carried out, rest awaited, and the audit log judged."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -78,8 +80,8 @@ class Outcome:
 
     verdict: Verdict
     done: Counter[str]
-    rested: bool
-    """Whether it came to rest in time; else it was judged where it was."""
+    unrest: Sequence[str]
+    """What was still open when it should have been at rest, and what the leader says of it; it was judged where it was."""
     rest_s: float
     audit_log: Path
 
@@ -146,33 +148,42 @@ def carry_out(bed: Bed, plan: Plan, progress: Callable[[str], None]) -> Outcome:
     Load(bed.plane.api, threading.Event()).calm()
     progress("faults and load are over")
     began = time.monotonic()
-    rested = _rest(bed, progress)
+    unrest = _unrest(bed)
     echoes = max((each.ended for each in faults.seen), default=0.0)
     wait_for("the last fault has died away", lambda: time.time() > echoes, ECHO_S + _QUIET_S)
     verdict = take_census(bed, faults.seen)
     check_processes()
     done = load.done + Counter(f"fault: {each.kind}" for each in faults.seen)
-    return Outcome(verdict, done, rested, time.monotonic() - began, bed.plane.audit_log)
+    return Outcome(verdict, done, unrest, time.monotonic() - began, bed.plane.audit_log)
 
 
-def _rest(bed: Bed, progress: Callable[[str], None]) -> bool:
-    """Return once nothing is written any more and nobody waits for nothing, or when that takes too long."""
+def _unrest(bed: Bed) -> Sequence[str]:
+    """Returns once nothing is written any more and nobody waits for nothing; or, when that takes too long, what is open."""
     deadline = time.monotonic() + _REST_S
     last, since = "", time.monotonic()
+    starving: list[Any] = []
     open_: list[str] = []
     while time.monotonic() < deadline:
         check_processes()
         world = _world(bed)
         resting = AtRest(world, TERMS)
-        open_ = [text for _, text in resting.starving()] + [text for _, text in resting.untrue()]
+        starving = list(resting.starving())
+        open_ = [f"{thing['metadata']['name']} {text}" for thing, text in (*starving, *resting.untrue())]
         now = repr(sorted((uid, thing["metadata"]["resourceVersion"]) for uid, thing in _moving(world)))
         if now != last or open_ or len(leading(bed.installation)) != 1:
             last, since = now, since if now == last and not open_ else time.monotonic()
         elif time.monotonic() - since > _QUIET_S:
-            return True
+            return ()
         threading.Event().wait(1.0)
-    progress(f"no rest: {open_}")
-    return False
+    return (*open_, *(_explained(bed, pod["metadata"]["name"]) for pod, _ in starving[:3])) or ("it changes",)
+
+
+def _explained(bed: Bed, pod: str) -> str:
+    """Why a pod waits, by the books of whoever leads."""
+    command = [sys.executable, "-m", "cli", "explain", f"{NAMESPACE}/{pod}"]
+    command += ["--kubeconfig", str(bed.plane.admin_kubeconfig)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout + done.stderr
 
 
 def _moving(world: World) -> list[tuple[str, Any]]:

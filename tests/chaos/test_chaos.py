@@ -49,8 +49,8 @@ def test_no_fault_breaks_a_promise(progress: Callable[[str], None]) -> None:
     """`make chaos SEED=1 MINUTES=2.5`. The processes do what they do in their own time: no two runs are the same."""
     with Bed.made(progress) as bed:
         outcome = carry_out(bed, draw(SEED, SECONDS), progress)
+    assert not outcome.unrest, "\n".join(outcome.unrest)
     assert outcome.verdict.violations == ()
-    assert outcome.rested
     covered = outcome.verdict.covered
     assert covered["pods: past the gate"] > 50
     assert covered["pods: gone"] > 20
