@@ -168,7 +168,8 @@ def _unrest(bed: Bed) -> Sequence[str]:
         world = _world(bed)
         resting = AtRest(world, TERMS)
         starving = list(resting.starving())
-        open_ = [f"{thing['metadata']['name']} {text}" for thing, text in (*starving, *resting.untrue())]
+        wrong = (*starving, *resting.untrue(), *resting.orphans())
+        open_ = [f"{thing['metadata']['name']} {text}" for thing, text in wrong]
         now = repr(sorted((uid, thing["metadata"]["resourceVersion"]) for uid, thing in _moving(world)))
         if now != last or open_ or len(leading(bed.installation)) != 1:
             last, since = now, since if now == last and not open_ else time.monotonic()

@@ -41,6 +41,18 @@ def test_a_pod_that_waits_although_quota_is_free_is_found(log: Log) -> None:
     assert rest(log, A=1) == ["starving"]
 
 
+def test_a_pod_may_wait_yet_where_somebody_has_only_just_gone(log: Log) -> None:
+    for name in ("p0", "p1", "p2"):
+        log.pod(name)
+    log.through("p0", "p1")
+    log.show("q", A=2)
+    log.wait(10)
+    log.delete("p1")
+    log.wait(0.5)
+    log.census()
+    assert log.rules() == []
+
+
 def test_a_pod_waits_rightly_for_a_queue_above_a_card_that_nobody_has_or_a_group_that_is_not_there(
     log: Log,
 ) -> None:

@@ -59,6 +59,12 @@ class AtRest:
                 if int(shown.get(card, 0)) != used:
                     yield queue, f"status shows {shown.get(card, 0)} of {card}, in use are {used}"
 
+    def orphans(self) -> Iterator[tuple[Object, str]]:
+        """Pods on nodes that are gone: they are about to be deleted, which lets others in."""
+        for pod in self._held:
+            if books.node_of(pod) and books.node_of(pod) not in self._nodes:
+                yield pod, f"is on node {books.node_of(pod)}, which is gone"
+
     # -- gangs ---------------------------------------------------------------------------------------------------
 
     def _members(self, group: Object) -> list[Object]:
@@ -191,7 +197,11 @@ class Losses:
 def judged_at_rest(
     history: History, world: World, calm: Calm, reigns: Sequence[Term], given: Terms
 ) -> Iterator[Violation]:
-    """What is wrong with the world that the last lists show; nothing where there is no list at the end."""
+    """What is wrong with the world that the last lists show; nothing where there is no list at the end.
+
+    Who waits and what status shows is judged only where nothing has happened for so long that it has to be as it should:
+    Kubernetes itself may have deleted a pod just before, whose node is gone.
+    """
     if not history.censuses:
         return
     resting = AtRest(world, given)
@@ -203,16 +213,16 @@ def judged_at_rest(
         numbers = sorted({proof[each["metadata"]["uid"]] for each in (thing, *others)})
         return Violation(rule, census, about, text, tuple(numbers))
 
-    for pod, text in resting.starving():
+    settled = _settled_at(history, calm, reigns)
+    at_rest = census >= settled + given.prompt_s
+    for pod, text in resting.starving() if at_rest else ():
         yield violation("starving", pod, text)
     excused = _excused(history, given)
     for group, inside, text in resting.halves():
         if group["metadata"]["uid"] not in excused:
             yield violation("gang", group, text, *inside)
-    settled = _settled_at(history, calm, reigns)
-    for queue, text in resting.untrue():
-        if census >= settled + given.prompt_s:
-            yield violation("status", queue, text)
+    for queue, text in resting.untrue() if at_rest else ():
+        yield violation("status", queue, text)
     for change, _ in history.changes():
         late = change.entry.ended > settled + given.prompt_s and change.entry.user == given.controller
         if late and change.kind == "queues" and change.entry.verb != "list":
@@ -222,7 +232,7 @@ def judged_at_rest(
 
 
 def _settled_at(history: History, calm: Calm, reigns: Sequence[Term]) -> float:
-    """Since when nothing happens that status would have to follow, and somebody leads."""
+    """Since when nothing happens that lifts and status would have to follow, and somebody leads."""
     last = max(calm.last, max((reign.began for reign in reigns), default=0.0))
     for change, _ in history.changes():
         by_hand = change.kind == "queues" and "status" not in change.entry.resource
