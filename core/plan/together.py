@@ -1,13 +1,11 @@
 """What is decided on a PodGroup as a whole: its first admission, and the members that it lacks until its minimum."""
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from core import names, reasons
+from core import reasons
 from core.objects import Group
 from core.plan.attempt import Attempt
 from core.plan.choice import Choice
@@ -25,6 +23,7 @@ from core.plan.task_nodes import (
 )
 from core.plan.trial import NO_CARD, LedgerTrial, OvertakenError, member_of
 from core.plan.units import Unit
+from core.plan.verdict import Verdict, at_odds, explained, lacking_of_tasks, nothing_common
 from core.queues.check import balance_of
 from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
@@ -40,19 +39,7 @@ _OTHER_NODES: Final = 6
 _COPIED_IN_A_STEP: Final = 250
 """Members of which nothing is found out any more."""
 
-_TOLD: Final = 3
-
 _FOR_ROOM: Final = {reasons.NO_FREE_CARD, reasons.AFFINITY_EXCLUDES_CARDS, reasons.MIXED_CARDS}
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Why a gang does not fit, how many members were found to fit, and the codes of everything that stood in the way."""
-
-    shortfall: Refusal
-    most: int
-    exhausted: bool
-    obstacles: frozenset[str]
 
 
 class Members(Protocol):
@@ -131,12 +118,12 @@ class Gangs:
             if number % _IN_ONE_STEP == 0:
                 yield
         wanted = max(progress.missing, sum(progress.missing_tasks.values()))
-        of_tasks = _lacking_of_tasks(ready, progress)
+        of_tasks = lacking_of_tasks(ready, progress)
         if not progress.possible or len(ready) < wanted or of_tasks:
             only = "only " if len(ready) < wanted else ""
             text = (
                 f"Queue <{unit.queue}>: {group.title} needs {wanted} more members at once, with {only}"
-                f"{len(ready)} ready{of_tasks}{self._at_odds(unit, group)}"
+                f"{len(ready)} ready{of_tasks}{at_odds(self._ledger, unit.queue, group)}"
             )
             all_held = yield from _hold_all(ready, group, Refusal(reasons.GANG_INCOMPLETE, text))
             return [*held, *all_held]
@@ -144,20 +131,8 @@ class Gangs:
         if not isinstance(found, Verdict):
             return [*held, *found]
         note(self._ledger, ready, found.obstacles)
-        all_held = yield from _hold_all(ready, group, _explained(found, group, wanted))
+        all_held = yield from _hold_all(ready, group, explained(found, group, wanted))
         return [*held, *all_held]
-
-    def _at_odds(self, unit: Unit, group: Group) -> str:
-        """What members disagree about who name the size of their gang, or their queue, each by himself."""
-        text = ""
-        if group.sizes:
-            least, most = group.sizes
-            text += f"; its members say {names.GANG_SIZE_ANNOTATION} {least} to {most}, of which the largest counts"
-        others = sorted(set(self._ledger.queues_with(group.key)) - {unit.queue}) if not group.queue else []
-        if others:
-            named = ", ".join(f"<{queue}>" for queue in others[:_TOLD])
-            text += f"; others of it wait in queue {named}, and one queue has to let in all of them"
-        return text
 
     def _found(
         self,
@@ -291,7 +266,7 @@ class Gangs:
             # What is left is left by a pass that was given up.
             if lifts is None:
                 trial.drop()
-        shortfall = trial.shortfall or _nothing_common(unit.queue, wanted)
+        shortfall = trial.shortfall or nothing_common(unit.queue, wanted)
         if not means.tight and (yield from means_of(balance_of(ledger, unit.queue), ready, wanted)).tight:
             # Somebody else took CPU or memory meanwhile, and members were taken for alike that are not.
             raise OvertakenError
@@ -315,11 +290,6 @@ def _lifts(
     return found
 
 
-def _nothing_common(queue: str, wanted: int) -> Refusal:
-    text = f"Queue <{queue}>: no card is accepted by {wanted} pods of the group"
-    return Refusal(reasons.MIXED_CARDS, text)
-
-
 def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) -> None:
     """Remembers by what, besides quota given back in the queue, these waiting pods of one queue may be helped."""
     queue, wakeups = entries[0].queue, ledger.wakeups
@@ -328,24 +298,6 @@ def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) 
         wakeups.await_room(queue, frozenset().union(*(entry.demand.cards for entry in entries)))
     if not obstacles.isdisjoint({reasons.INSUFFICIENT_CPU_QUOTA, reasons.INSUFFICIENT_MEMORY_QUOTA}):
         wakeups.await_cpu_memory(queue)
-
-
-def _explained(found: Verdict, group: Group, wanted: int) -> Refusal:
-    code, most = found.shortfall.code, f"{found.most} fit"
-    if found.exhausted:
-        code = reasons.GANG_SEARCH_GIVEN_UP
-        most = f"{found.most} were found to fit when the search was given up"
-    text = f"{found.shortfall.message.removesuffix('.')}; {group.title} needs {wanted} more members at once, {most}"
-    return Refusal(code, text)
-
-
-def _lacking_of_tasks(ready: Sequence[Entry], progress: Progress) -> str:
-    """The tasks that have fewer members ready than they need; of a group without such the numbers of the whole say all."""
-    there = Counter(entry.pod.task for entry in ready)
-    short = [task for task, wanted in sorted(progress.missing_tasks.items()) if there[task] < wanted]
-    named = [f"{progress.missing_tasks[task]} of task <{task}>, with only {there[task]}" for task in short]
-    more = f" and {len(named) - _TOLD} more tasks" if len(named) > _TOLD else ""
-    return f"; it needs {', '.join(named[:_TOLD])}{more}" if named else ""
 
 
 def _hold_all(entries: Sequence[Entry], group: Group, why: Refusal) -> Steps[list[Decision]]:

@@ -9,7 +9,7 @@ from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Ration
 from core.plan.precedent import Precedent
 from core.plan.remembered import Answers
-from core.plan.together import Verdict
+from core.plan.verdict import Verdict
 from core.steps import Steps
 
 T = TypeVar("T")
