@@ -118,7 +118,7 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         self.counted = 0
         self.address = request.remote or ""
         self._timeout: asyncio.Timeout | None = None
-        self._gave_way: RefusedError | None = None
+        self._gave_way_at: int | None = None
 
     async def __aenter__(self) -> bytearray:
         if (self._request.content_length or 0) > self._limit:
@@ -137,7 +137,8 @@ class _Share(AbstractAsyncContextManager[bytearray]):
     def give_way(self, most: int) -> None:
         """Gives up a body that is still arriving, for others that find no room within `most` bytes."""
         assert self._timeout is not None, "it is arriving"
-        self._gave_way = busy(most)
+        # Not the error itself: that would know the frames that it went through, and so itself and the body, until a collection.
+        self._gave_way_at = most
         self._give_back()
         self._timeout.reschedule(asyncio.get_running_loop().time())
 
@@ -151,8 +152,7 @@ class _Share(AbstractAsyncContextManager[bytearray]):
                 self._intake.arriving(self)
                 return await self._read()
         except TimeoutError:
-            if self._gave_way is not None:
-                raise self._gave_way from None
+            self._leave_if_given_up()
             text = f"the body did not arrive within {self._intake.read_s:g} s"
             raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, text) from None
         finally:
@@ -165,17 +165,19 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         """
         body = bytearray()
         while part := await self._request.content.readany():
-            if self._gave_way is not None:
-                raise self._gave_way
+            self._leave_if_given_up()
             size = len(body) + len(part)
             if size > self._limit:
                 raise self._too_large()
             self._intake.take(len(part), self)
             self.counted = size
             body += part
-        if self._gave_way is not None:
-            raise self._gave_way
+        self._leave_if_given_up()
         return body
+
+    def _leave_if_given_up(self) -> None:
+        if self._gave_way_at is not None:
+            raise busy(self._gave_way_at) from None
 
     def _too_large(self) -> RefusedError:
         limit = f"{self._name}, {self._limit} bytes" if self._name else f"{self._limit} bytes"

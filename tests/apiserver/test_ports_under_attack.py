@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from core import reasons
+from core.settings import Settings
 from hack.controlplane import ControlPlane, ManagedProcess, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
+from kube.serving import BODY_LIMIT
 from tests.apiserver.attacker import Port
 from tests.apiserver.cluster import Cluster, samples, unique
 from tests.apiserver.honest import BOOKS, OTHER, Honest, readers, token
@@ -27,6 +29,7 @@ RECORDED = ROOT / "tests" / "data" / "extender"
 SECONDS = 150
 """How long the attack would go on; it is ended when all binds are answered."""
 MOST_MIB = 400
+EXTENDERS_LIMIT = Settings().extender.max_body_bytes
 ANSWERED_S = 2.0
 """Every bind, though attacker and API server share the machine's cores with those attacked."""
 TOLD_S = 10.0
@@ -122,6 +125,17 @@ def customers(found: dict[str, int], shown: str) -> list[Port]:
     ]
 
 
+def senders(found: dict[str, int]) -> list[Port]:
+    """The ports that take bodies from anybody, sent bodies alone: places and handshakes are left for all of them."""
+    return [
+        Port(found["webhook"], "/mutate/pods", tls=True, limit=BODY_LIMIT),
+        *(
+            Port(found[protocol], path, tls=protocol == "kube", limit=EXTENDERS_LIMIT)
+            for protocol, path in (("kube", "/kube/filter"), ("volcano", "/volcano/jobEnqueueable"))
+        ),
+    ]
+
+
 def request(line: str, body: str = "", token: str = "") -> str:
     """The whole text of it."""
     head = [f"{line} HTTP/1.1", "Host: x"]
@@ -133,13 +147,14 @@ def request(line: str, body: str = "", token: str = "") -> str:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("who", ["strangers", "customers"])
+@pytest.mark.parametrize("who", ["strangers", "customers", "senders"])
 def test_binds_are_answered_and_memory_is_bounded(
     cluster: Cluster, installation: Installation, control_plane: ControlPlane, who: str
 ) -> None:
     """By an attacker with three addresses: who has more connections than a port takes, and as many handshakes as that gives;
 
-    or who asks what is served there, and keeps the connections that are let in for it busy with that.
+    or who asks what is served there, and keeps the connections that are let in for it busy with that; or who sends bodies alone,
+    as large as may be and larger.
     """
     node = unique("mgpu")
     cluster.add_nodes(mgpu_node(node, cards=2, memory_mib=CARD_MIB))
@@ -150,11 +165,11 @@ def test_binds_are_answered_and_memory_is_bounded(
     found = ports(installation, control_plane)
     with readers(control_plane, cluster.namespace):
         honest = Honest(control_plane, installation, cluster.namespace, 60)
-        targets = (
-            strangers(found)
-            if who == "strangers"
-            else customers(found, token(control_plane, cluster.namespace, OTHER))
-        )
+        targets = {
+            "strangers": lambda: strangers(found),
+            "customers": lambda: customers(found, token(control_plane, cluster.namespace, OTHER)),
+            "senders": lambda: senders(found),
+        }[who]()
         with under_attack(targets) as attacker:
             wait_for("the attack has begun", lambda: begun(installation, who), 60)
             with honest:
@@ -180,11 +195,11 @@ def test_binds_are_answered_and_memory_is_bounded(
 
 
 def begun(installation: Installation, who: str) -> bool:
-    """Whether places are taken from those who came first, or anybody is served in masses."""
+    """Whether places are taken from those who came first, or anybody is answered in masses."""
     try:
         shown = installation.metrics("controller")
     except OSError:  # the scraper has less patience than others have
         return False
     if who == "strangers":
         return samples(shown, "cardquota_connections_refused_total") > 20
-    return samples(shown, "cardquota_extender_requests_total") > 1000
+    return samples(shown, "cardquota_extender_requests_total") > (1000 if who == "customers" else 20)

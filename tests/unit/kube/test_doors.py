@@ -1,6 +1,7 @@
 """A port that is held by many, or by those who say nothing: others get in, and memory is bounded."""
 
 import asyncio
+import gc
 import time
 from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable
@@ -168,6 +169,33 @@ async def test_a_server_gives_up_a_handshake_that_does_not_end() -> None:
         ):
             assert await response.text() == "here"
     finally:
+        await server.stop()
+
+
+async def test_what_was_asked_in_vain_is_free_when_its_connection_is() -> None:
+    """Many questions at a time, of which the first is answered; the next full collection may be far."""
+
+    def unanswered() -> int:
+        return sum(isinstance(each, aiohttp.StreamReader) for each in gc.get_objects())
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response()
+
+    app = application()
+    app.router.add_post("/", answer)
+    server = Server(app, "127.0.0.1", 0, finish_s=1.0)
+    await server.start()
+    gc.collect()
+    before = unanswered()
+    gc.disable()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}" * 20)
+        assert (await reader.read()).count(b"200 OK") == 1
+        writer.close()
+        await until(lambda: unanswered() == before)
+    finally:
+        gc.enable()
         await server.stop()
 
 

@@ -1,6 +1,8 @@
 """Bodies that are let in: each within its limit, all together within theirs, none for ever."""
 
 import asyncio
+import gc
+import weakref
 from http import HTTPStatus
 
 import pytest
@@ -129,6 +131,33 @@ async def test_a_body_of_exactly_the_limit_is_let_in_and_one_byte_more_is_not() 
     refusal = await refused(intake, Sending().sends(b"x" * 101), name="some.setting")
     assert (refusal.status, str(refusal)) == (413, "the body is larger than some.setting, 100 bytes")
     assert intake.held == 0
+
+
+@pytest.mark.parametrize("gives_way", [True, False])
+async def test_what_was_held_of_a_body_that_was_given_up_is_free_at_once(gives_way: bool) -> None:
+    """The next collection may be far, and who sends bodies that are given up sends MiB by MiB."""
+    intake, late = Intake(100, read_s=30.0 if gives_way else 0.01), Sending(60).sends(b"x" * 50)
+
+    async def told() -> HTTPStatus:
+        try:
+            async with intake.body(late.request, LIMIT):
+                raise AssertionError("it never ends")
+        except RefusedError as refusal:
+            return refusal.status
+
+    gc.disable()
+    try:
+        task = asyncio.create_task(told())
+        await turns()
+        (share,) = map(weakref.ref, intake._arriving)
+        if gives_way:
+            async with intake.body(sent(b"x" * 60), LIMIT):
+                assert await task is HTTPStatus.SERVICE_UNAVAILABLE
+        else:
+            assert await task is HTTPStatus.REQUEST_TIMEOUT
+        assert share() is None
+    finally:
+        gc.enable()
 
 
 async def test_beyond_what_may_be_here_at_a_time_a_client_is_asked_to_come_again() -> None:
