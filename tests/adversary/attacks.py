@@ -220,9 +220,10 @@ def binding_by_hand(trial: Trial) -> None:
 
 
 def node_name(trial: Trial) -> None:
-    """Past every scheduler, and so past every Binding."""
+    """Past every scheduler, and so past every Binding; a scheduler that we gate no pod for makes no difference."""
     trial.first()
     trial.create(trial.pod("b").put("spec", "nodeName", value=_busy(trial)))
+    trial.create(trial.pod("c").put("spec", "nodeName", value=_busy(trial)).scheduler(NOBODY))
 
 
 def image_of_static_pod(trial: Trial) -> None:

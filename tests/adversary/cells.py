@@ -48,7 +48,7 @@ binding by hand       | claim template extended implicit     | refused Forbidden
 binding by hand       | unnamed beside                       | refused CardNameMissing, no b, charged 0, run 0
 
 nodeName              | *                                    | refused NodeNamePreset, no b, charged 1, run 1
-nodeName              | claim template                       | b pending, charged 2, run 1
+nodeName              | claim template                       | b pending, charged 3, run 1
 nodeName              | extended implicit                    | b running, charged 1, run 1
 nodeName              | unnamed                              | refused CardNameMissing, no b, charged 0, run 0
 nodeName              | beside                               | refused CardNameMissing NodeNamePreset, no b, charged 0, run 0

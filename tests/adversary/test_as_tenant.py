@@ -367,6 +367,27 @@ def test_while_nobody_leads_what_comes_waits(stage: Scene, installation: Install
     stage.assert_waits(way)
 
 
+@pytest.mark.parametrize("way", [cell("PodGroup", "card")])
+def test_who_leads_next_charges_what_runs_by_its_record(
+    stage: Scene, installation: Installation, way: str
+) -> None:
+    """All that named its queue has moved while nobody led, and who leads next has never seen it otherwise."""
+    stage.equip(way)
+    stage.tenant.create(podgroup("g", stage.queues[OWN], 1))
+    made = stage.pod(way, "a", "")
+    made["metadata"]["annotations"][GROUP] = "g"
+    stage.tenant.create(made)
+    stage.admin.wait_running("a")
+    (controller,) = installation.controller_processes
+    controller.stop()
+    try:
+        path = stage.tenant.api.path("scheduling.volcano.sh/v1beta1", "PodGroup", stage.tenant.namespace, "g")
+        stage.tenant.api.patch(path, {"spec": {"queue": stage.queues[OTHER]}}).expect()
+    finally:
+        controller.start()
+    stage.assert_second_waits(way)
+
+
 @pytest.mark.parametrize("way", [cell("no webhook", "mig")])
 def test_while_the_webhook_is_away_nobody_comes_past_the_gate(
     stage: Scene, installation: Installation, way: str

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from controller.forwarding import LEADER_PATH
 from core import reasons
 from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
@@ -121,7 +122,7 @@ def test_the_webhooks_pair_does_not_open_the_way_from_replica_to_replica(
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)
         )
-        url = installation.controller_url(leader_index(cluster.plane, installation)) + "/leader/bindings"
+        url = installation.controller_url(leader_index(cluster.plane, installation)) + LEADER_PATH
         request = urllib.request.Request(url, Caller(cluster, installation).review("a", "n"), HEADERS)
         if opens:
             with opener.open(request, timeout=10.0) as response:
@@ -129,6 +130,12 @@ def test_the_webhooks_pair_does_not_open_the_way_from_replica_to_replica(
         else:
             with pytest.raises(OSError, match=r"(?i)alert|reset|EOF|closed connection"):
                 opener.open(request, timeout=10.0)
+
+
+def test_who_shows_no_certificate_is_no_replica(cluster: Cluster, installation: Installation) -> None:
+    """The port takes connections without one, as API servers make them; at this path the leader would book for anybody."""
+    cluster.create(share_pod("a", 100, schedulerName=NOBODY))
+    assert [answered(cluster, installation, index, LEADER_PATH) for index in range(2)] == [403, 403]
 
 
 def test_a_path_that_was_just_stored_is_served_by_every_replica_and_the_one_before_as_well(
