@@ -172,6 +172,8 @@ class _Door(Entrant):
         self._inner: asyncio.Protocol | None = None
         self.address = ""
         self._transport: asyncio.Transport | None = None
+        self._line: asyncio.Transport | None = None
+        """What the bytes come on; below TLS, where there is that."""
         self._deadline: asyncio.TimerHandle | None = None
         self._seen: bytes | None = b""
         """The last bytes of headers that are not complete yet; None once the first ones were."""
@@ -184,7 +186,7 @@ class _Door(Entrant):
         """Takes its place; before its handshake, where there is one."""
         assert isinstance(transport, asyncio.Transport)
         self.address = str((transport.get_extra_info("peername") or ("",))[0])
-        self._transport = transport
+        self._transport = self._line = transport
         self._doors.enter(self)
 
     def wait(self, begin: Callable[[], None]) -> Callable[[], None]:
@@ -197,6 +199,10 @@ class _Door(Entrant):
         self._doors.hearing.take_back(self.address, self._hear)
         self._no_deadline()
         self._transport = None
+        if self._line is not None:
+            # Of asyncio's: a method of its own, which would leave each line to the next full collection.
+            cast("Any", self._line)._read_ready_cb = None  # noqa: SLF001 - there is no other way to it
+            self._line = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import socket
 import time
 from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable
@@ -194,6 +195,32 @@ async def test_what_was_asked_in_vain_is_free_when_its_connection_is() -> None:
         assert (await reader.read()).count(b"200 OK") == 1
         writer.close()
         await until(lambda: unanswered() == before)
+    finally:
+        gc.enable()
+        await server.stop()
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_what_is_left_of_a_connection_is_free_at_once(tls: bool) -> None:
+    """Of one that asks nothing, too: whoever opens thousands and waits a little leaves no garbage that is found late."""
+
+    def lines() -> int:
+        return sum(isinstance(each, asyncio.Transport) for each in gc.get_objects())
+
+    bundle = pki.renewed(None, ["localhost"], datetime.now(UTC))
+    serving = ServingCertificate(Metrics(CollectorRegistry()))
+    serving.load(bundle.leaf.certificate, bundle.leaf.key)
+    server = Server(application(), "127.0.0.1", 0, serving.context if tls else None, finish_s=1.0)
+    await server.start()
+    gc.collect()
+    before = lines()
+    gc.disable()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port)) as line:
+            await until(lambda: lines() > before)
+            line.sendall(b"GET / HTTP/1.1\r\n")
+            await asyncio.sleep(0)
+        await until(lambda: lines() == before)
     finally:
         gc.enable()
         await server.stop()
