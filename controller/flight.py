@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from core.names import GANG_ANNOTATION
 from core.objects import Pod
+from core.plan.begun import others_are_in
 from core.plan.decision import Lift
+from core.queues.ledger import Ledger
 from kube import errors
 
 WRITE_TIMEOUT_S = 4.0
@@ -18,6 +21,15 @@ UNANSWERED_S = 2 * WRITE_TIMEOUT_S + FAILED_S
 """The same of a request without an answer: on its way as long as it is waited for, then worked on for as long again."""
 
 RETRY_FIRST_S = 0.2
+RETRY_MAX_S = 5.0
+
+PATIENCE_S = 30.0
+"""So long a lift may fail, or wait for its turn behind others that do, before it is given up for now."""
+TRIES = 6
+"""So often the API server may fail at a pod before that gives its quota back and waits to be tried anew."""
+GANG_PATIENCE = 10
+"""So many times longer, and more often, for a member of a gang of which others are in: what it gives back goes to others, and
+those hold theirs for nothing."""
 
 Key = tuple[str, str]
 """Namespace and UID: a pod that is made anew under a name is another one, whatever is still under way for the former."""
@@ -49,6 +61,31 @@ class Flight:
     def open_s(self, now: float) -> float:
         """For how many seconds more a try may be stored; less than nothing when none can be any more."""
         return self.open_until - now
+
+    def failed(self, error: errors.KubeError, now: float, ledger: Ledger) -> float:
+        """Takes in that a request was not answered as it should be. Returns after how many seconds it is to be tried again."""
+        if self.tries == 1 and not self.given_up:
+            self.since = now
+        if (self.tries >= TRIES or now - self.since >= PATIENCE_S) and not self.patient(now, ledger):
+            self.look, self.given_up = True, self.given_up or errors.describe(error)
+        delay_s = self.delay_s
+        self.delay_s = min(RETRY_MAX_S, 2 * delay_s)
+        return max(delay_s, min(errors.retry_after_s(error), PATIENCE_S))
+
+    def patient(self, now: float, ledger: Ledger) -> bool:
+        """Whether a lift that has failed for long is tried on all the same: others of its gang are in."""
+        if GANG_ANNOTATION not in self.lift.records or self.tries >= GANG_PATIENCE * TRIES:
+            return False
+        return now - self.since < GANG_PATIENCE * PATIENCE_S and others_are_in(ledger, self.lift.pod)
+
+    def overtaken(self, ledger: Ledger) -> bool:
+        """Whether it has been seen what became of the lift, or of the pod."""
+        return ledger.assumed(self.lift.pod.uid) is not self.lift.lifted
+
+    def is_another(self, ledger: Ledger) -> bool:
+        """Whether the pod is still gated and has changed: then this lift can never be stored."""
+        seen = ledger.observed(self.lift.pod.uid)
+        return seen is not None and seen.resource_version != self.lift.pod.resource_version
 
 
 def key_of(pod: Pod) -> Key:

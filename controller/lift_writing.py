@@ -10,13 +10,12 @@ import logging
 from http import HTTPStatus
 
 from controller.caches import Caches
-from controller.flight import WRITE_TIMEOUT_S, Flight, Key, about, key_of
+from controller.flight import PATIENCE_S, RETRY_MAX_S, TRIES, WRITE_TIMEOUT_S, Flight, Key, about, key_of
 from controller.lone_lifts import LoneLifts
 from controller.metrics import Metrics
 from controller.write_order import WriteOrder
 from core.names import FIELD_MANAGER, GANG_ANNOTATION
 from core.objects import Group, Pod
-from core.plan.begun import others_are_in
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from kube import errors
@@ -33,14 +32,6 @@ SLOTS = 16
 """Requests under way at once; more would only queue up in the API server."""
 PER_NAMESPACE = 8
 
-_PATIENCE_S = 30.0
-"""So long a lift may fail, or wait for its turn behind others that do, before it is given up for now."""
-_RETRY_MAX_S = 5.0
-_TRIES = 6
-"""So often the API server may fail at a pod before that gives its quota back and waits to be tried anew."""
-GANG_PATIENCE = 10
-"""So many times longer, and more often, for a member of a gang of which others are in: what it gives back goes to others, and
-those hold theirs for nothing."""
 _REFUSED_FIRST_S = 30.0
 _REFUSED_MAX_S = 300.0
 
@@ -143,12 +134,12 @@ class LiftWriter:
         if flight is None:
             self._try_anew(key)
             return IDLE
-        if self._overtaken(flight):
+        if flight.overtaken(self._caches.ledger):
             self._done(key, flight)
             return IDLE
         if self._term is None or not self._term.valid():
-            return _RETRY_MAX_S
-        if self._is_another(flight):
+            return RETRY_MAX_S
+        if flight.is_another(self._caches.ledger):
             self._take_back(key, flight)
             return IDLE
         flight.void = self._planner is not None and not self._planner.stands(flight.lift)
@@ -226,7 +217,7 @@ class LiftWriter:
         self._metrics.lifted(flight.lift.queue, "refused")
         changed = isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid)
         _LOG.log(logging.DEBUG if changed else logging.ERROR, "lift refused", extra=about(flight.lift, error))
-        if not changed or flight.tries >= _TRIES:
+        if not changed or flight.tries >= TRIES:
             flight.given_up = errors.describe(error)
         flight.look = True
         return await self._look(key, flight)
@@ -241,10 +232,10 @@ class LiftWriter:
             return self._again(
                 flight, errors.ConnectionFailed(f"no pod was answered: {type(error).__name__}")
             )
-        if found is None or self._overtaken(flight):
+        if found is None or flight.overtaken(self._caches.ledger):
             self._done(key, flight)
             return None
-        if self._is_another(flight):
+        if flight.is_another(self._caches.ledger):
             self._take_back(key, flight)
             return None
         if not (flight.given_up or flight.void):
@@ -253,7 +244,7 @@ class LiftWriter:
             return flight.delay_s
         open_s = flight.open_s(asyncio.get_running_loop().time())
         if open_s > 0:
-            return min(open_s, _RETRY_MAX_S)
+            return min(open_s, RETRY_MAX_S)
         if flight.given_up:
             self._hold(key, flight)
         else:
@@ -270,49 +261,24 @@ class LiftWriter:
 
     async def _give_up_untried(self) -> None:
         """What has not come to its turn in reasonable time, for all before it hangs, gives its quota back."""
-        clock = asyncio.get_running_loop().time
+        clock, ledger = asyncio.get_running_loop().time, self._caches.ledger
         while True:
-            await asyncio.sleep(_PATIENCE_S / 4)
-            late = clock() - _PATIENCE_S
+            await asyncio.sleep(PATIENCE_S / 4)
+            late = clock() - PATIENCE_S
             for key, flight in tuple(self._flights.items()):
                 if self._order.waits(flight.lift):
                     # For others of its group, not for its turn.
                     flight.since = clock()
-                elif not flight.tries and flight.since <= late and not self._patient(flight):
+                elif not (flight.tries or flight.since > late or flight.patient(clock(), ledger)):
                     flight.given_up = f"lifts in namespace {key[0]} are not taken in at present"
                     self._hold(key, flight)
-
-    # -- how it stands -----------------------------------------------------------------------------------------
-
-    def _overtaken(self, flight: Flight) -> bool:
-        """Whether it has been seen what became of the lift, or of the pod."""
-        return self._caches.ledger.assumed(flight.lift.pod.uid) is not flight.lift.lifted
-
-    def _is_another(self, flight: Flight) -> bool:
-        """Whether the pod is still gated and has changed: then this lift can never be stored."""
-        seen = self._caches.ledger.observed(flight.lift.pod.uid)
-        return seen is not None and seen.resource_version != flight.lift.pod.resource_version
 
     # -- how it goes on ----------------------------------------------------------------------------------------
 
     def _again(self, flight: Flight, error: errors.KubeError) -> float:
         self._metrics.lifted(flight.lift.queue, "retried")
         _LOG.warning("lift not answered, trying again", extra=about(flight.lift, error))
-        now = asyncio.get_running_loop().time()
-        if flight.tries == 1 and not flight.given_up:
-            flight.since = now
-        if (flight.tries >= _TRIES or now - flight.since >= _PATIENCE_S) and not self._patient(flight):
-            flight.look, flight.given_up = True, flight.given_up or errors.describe(error)
-        delay_s = flight.delay_s
-        flight.delay_s = min(_RETRY_MAX_S, 2 * delay_s)
-        return max(delay_s, min(errors.retry_after_s(error), _PATIENCE_S))
-
-    def _patient(self, flight: Flight) -> bool:
-        """Whether a lift that has failed for long is tried on all the same: others of its gang are in."""
-        if GANG_ANNOTATION not in flight.lift.records or flight.tries >= GANG_PATIENCE * _TRIES:
-            return False
-        waited_s = asyncio.get_running_loop().time() - flight.since
-        return waited_s < GANG_PATIENCE * _PATIENCE_S and others_are_in(self._caches.ledger, flight.lift.pod)
+        return flight.failed(error, asyncio.get_running_loop().time(), self._caches.ledger)
 
     def _done(self, key: Key, flight: Flight, *, stored: bool = False) -> None:
         """Nothing is to be written any more; the booking stays until the watch shows what became of the pod."""

@@ -75,14 +75,14 @@ GUARDS: Final = (
     Guard(
         "nothing is written without a term",
         "controller/lift_writing.py",
-        "        if self._term is None or not self._term.valid():\n            return _RETRY_MAX_S\n",
+        "        if self._term is None or not self._term.valid():\n            return RETRY_MAX_S\n",
         "",
         ("tests/unit/controller/test_lifting.py",),
     ),
     Guard(
         "a pod that has changed is decided on again",
-        "controller/lift_writing.py",
-        "        return seen is not None and seen.resource_version != flight.lift.pod.resource_version\n",
+        "controller/flight.py",
+        "        return seen is not None and seen.resource_version != self.lift.pod.resource_version\n",
         "        return seen is None\n",
         (*_LIFTING, "tests/unit/controller/test_lifting.py"),
     ),
