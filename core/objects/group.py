@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from core import names
 from core.objects import group_key
 from core.objects import raw as read
 from core.objects.gang import NO_SCOPE, Gang
 from core.objects.owner import Owner, controlling_owner
+
+MOST_TASKS: Final = 500
+"""With more tasks that have a minimum of their own, `minMember` alone counts: each of them is looked at for every member that
+changes. A Volcano Job of more tasks is refused where it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,6 @@ def annotated(namespace: str, member: Gang, sizes: tuple[int, int], created: int
 def project(raw: Mapping[str, Any]) -> Group:
     """The view of a scheduling.volcano.sh/v1beta1 PodGroup."""
     metadata, spec = read.mapping(raw, "metadata"), read.mapping(raw, "spec")
-    tasks = read.mapping(spec, "minTaskMember")
     return Group(
         namespace=read.text(metadata, "namespace") or "default",
         name=read.text(metadata, "name"),
@@ -106,11 +109,18 @@ def project(raw: Mapping[str, Any]) -> Group:
         owner=controlling_owner(metadata),
         queue=read.text(spec, "queue"),
         min_member=read.integer(spec, "minMember"),
-        min_task_member={task: read.integer(tasks, task) for task, _ in read.entries(tasks)},
+        min_task_member=_task_minimums(spec),
         min_resources=read.resources(spec, "minResources") if "minResources" in spec else None,
         card_request=read.texts(metadata, "annotations").get(names.CARD_REQUEST_ANNOTATION, ""),
         phase=read.text(read.mapping(raw, "status"), "phase"),
     )
+
+
+def _task_minimums(spec: Mapping[str, Any]) -> Mapping[str, int]:
+    tasks = read.mapping(spec, "minTaskMember")
+    if len(tasks) > MOST_TASKS:
+        return {}
+    return {task: read.integer(tasks, task) for task, _ in read.entries(tasks)}
 
 
 def project_kubernetes(raw: Mapping[str, Any]) -> Group:

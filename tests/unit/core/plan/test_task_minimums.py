@@ -1,5 +1,8 @@
 """Tasks that have a minimum of their own (`minTaskMember`): no gang holds quota that cannot start for want of one."""
 
+import pytest
+
+from core.objects.group import MOST_TASKS
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.plan.unfinished import UnfinishedGangs, unfinished_notice
@@ -54,6 +57,17 @@ def test_where_one_member_is_enough_it_is_one_of_the_task_that_has_to_have_one()
     assert names(found) == ["ps", "w0", "w1"]
     planner = Planner(ledger)
     assert all(planner.stands(lift) for lift in found), "what is decided is written"
+
+
+@pytest.mark.parametrize(("tasks", "counted"), [(MOST_TASKS, MOST_TASKS), (MOST_TASKS + 1, 0)])
+def test_beyond_a_number_of_tasks_minmember_alone_counts(tasks: int, counted: int) -> None:
+    """With 70,000 of them, which fit into one PodGroup, each member that changed kept the leader busy for a tenth of a second."""
+    group = a_group("g").in_queue("q").min_member(10**6)
+    for number in range(tasks):
+        group = group.min_task(f"t{number}", 1)
+    ledger = books(group, member("w", "w"))
+    assert ledger.groups.lacks("ml/g") == 10**6
+    assert len(ledger.groups.progress(group.uid("g").view()).missing_tasks) == counted
 
 
 def test_with_room_for_one_it_is_that_one() -> None:
