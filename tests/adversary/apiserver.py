@@ -34,7 +34,11 @@ INVALID: Final = "Invalid"
 AWAY: Final = "WebhookAway"
 """Nobody answered, and the entry's failurePolicy is Fail."""
 
-TENANTS_KINDS: Final = frozenset({"Pod", "PodGroup", "Job", "ResourceClaim", "ResourceClaimTemplate"})
+KUBERNETES_GROUP: Final = "PodGroup of scheduling.k8s.io"
+"""Told apart here by its kind: objects are kept by that."""
+TENANTS_KINDS: Final = frozenset(
+    {"Pod", "PodGroup", KUBERNETES_GROUP, "Job", "ResourceClaim", "ResourceClaimTemplate"}
+)
 """What `edit` may write in a namespace, with what Volcano adds to it. No subresource of pods that changes them, no Binding."""
 _SETTLED: Final = ("ResourceClaim", "ResourceClaimTemplate")
 """Of these nothing but the metadata can be written by those who make them."""

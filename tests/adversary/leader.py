@@ -29,7 +29,7 @@ from core.refusal import Refusal
 from core.settings import Settings
 from core.steps import finish
 from tests.adversary import jsonpatch
-from tests.adversary.apiserver import CONTROLLER, ApiServer, RefusedError, key_of
+from tests.adversary.apiserver import CONTROLLER, KUBERNETES_GROUP, ApiServer, RefusedError, key_of
 from tests.builders.raw import Json
 
 _LISTED = (
@@ -38,6 +38,7 @@ _LISTED = (
     "Queue",
     "Namespace",
     "PodGroup",
+    KUBERNETES_GROUP,
     "Job",
     "ResourceClaimTemplate",
     "ResourceClaim",
@@ -88,6 +89,7 @@ class Led(ApiServer):
                 "Node": lambda: ledger.put_node(node.project(new)),
                 "DeviceClass": lambda: devices.put_class(device_class.project(new)),
                 "PodGroup": lambda: ledger.put_group(group.project(new)),
+                KUBERNETES_GROUP: lambda: ledger.put_group(group.project_kubernetes(new)),
                 "Job": lambda: ledger.put_job(job.project(new)),
                 "ResourceClaim": lambda: devices.put_claim(claim.project(new)),
                 "ResourceClaimTemplate": lambda: devices.put_template(claim_template.project(new)),
@@ -96,6 +98,7 @@ class Led(ApiServer):
         elif old is not None:
             drop: dict[str, Callable[[str], None]] = {
                 "PodGroup": ledger.drop_group,
+                KUBERNETES_GROUP: lambda _: ledger.drop_group(group.project_kubernetes(old).key),
                 "Job": ledger.drop_job,
                 "ResourceClaim": devices.drop_claim,
                 "ResourceClaimTemplate": devices.drop_template,

@@ -7,10 +7,10 @@ from typing import Any, Final
 from core import names
 from core.settings import Settings
 from tests.adversary import ways
-from tests.adversary.apiserver import ADMIN, HOME, TENANT, RefusedError
+from tests.adversary.apiserver import ADMIN, HOME, KUBERNETES_GROUP, TENANT, RefusedError
 from tests.adversary.ways import CLASS, CLOSED, OTHER, OWN, SERVED, WAYS
 from tests.adversary.world import World
-from tests.builders import a_group, a_job
+from tests.builders import a_group, a_job, a_scheduling_group
 from tests.builders.claims import a_claim, a_template
 from tests.builders.objects import PodBuilder
 
@@ -26,6 +26,7 @@ _GROUPS, _JOBS, _CLAIMS, _TEMPLATES = ("g0", "g1", "g2"), ("j0", "j1"), ("c0", "
 _GANGS, _SIZES, _REPLICAS = ("x", "y", "g0"), ("1", "2", "2", "2", "3", "4", "0", "100000"), ("r0", "r1")
 _CLAIM_OF_ENTRY: Final = "resource.kubernetes.io/pod-claim-name"
 _GATES: Final = ("example.com/licence", names.VOLCANO_GATE)
+_TASKS: Final = ("v", "w")
 _FOREIGN_GATE: Final = 0.1
 _PLAIN: Final = 0.4
 """How many pods ask properly: a tenant that gets nothing to run shows nothing."""
@@ -38,10 +39,20 @@ _VALUES: Final[dict[str, tuple[str | None, ...]]] = {
     names.CHARGED_QUEUE_ANNOTATION: (*_QUEUES, None),
     names.CLAIMS_ANNOTATION: ("", "x", None),
     names.GANG_ANNOTATION: ("1", "9", None),
-    names.GANG_OF_ANNOTATION: ("ml/other|", "ml/x|", "ml/x|r0", "ml/y|r0", "ml/g0", "", None),
+    names.GANG_OF_ANNOTATION: (
+        "ml/other|",
+        "ml/x|",
+        "ml/x|r0",
+        "ml/y|r0",
+        "ml/g0",
+        "ml/g0@scheduling.k8s.io",
+        "",
+        None,
+    ),
     names.GANG_NAME_ANNOTATION: (*_GANGS, "no gang", None),
     names.GANG_SIZE_ANNOTATION: (*_SIZES, None),
     names.LIFTED_ANNOTATION: ("true", None),
+    names.TASK_SPEC_ANNOTATION: (*_TASKS, None),
     names.MGPU_MULTIPLE_ANNOTATION: ("1", "2", None),
     names.MGPU_POLICY_KEY: ("native-burst-share", None),
     names.GPU_INDEX_PREFIX + "main": ("0", None),
@@ -56,6 +67,7 @@ ACTIONS: Final = (
     *["own"] * 2,
     "regroup",
     *["group"] * 3,
+    *["kubernetes_group"] * 2,
     *["job"] * 2,
     *["claim"] * 3,
     "edit_claim",
@@ -139,6 +151,10 @@ class Tenant:
             built = built.put("spec", "schedulingGates", value=[{"name": dice.choice(_GATES)}])
         if self._chance(0.25):
             built = built.in_group(dice.choice((*_GROUPS, "missing")))
+        if self._chance(0.2):
+            built = built.in_scheduling_group(dice.choice((*_GROUPS, "missing")))
+        if self._chance(0.3):
+            built = built.task(dice.choice(_TASKS))
         if self._chance(0.3):
             built = self._in_gang(built)
         if self._chance(0.15):
@@ -227,8 +243,21 @@ class Tenant:
             self.world.delete("PodGroup", name)
         elif self._chance(0.5):
             self.world.change("PodGroup", name, "spec", "queue", value=queue)
+        elif self._chance(0.3):
+            tasks = {task: self.dice.randrange(3) for task in _TASKS}
+            self.world.change("PodGroup", name, "spec", "minTaskMember", value=tasks)
         else:
             self.world.change("PodGroup", name, "spec", "minMember", value=self.dice.randrange(5))
+
+    def kubernetes_group(self) -> None:
+        """The same of a PodGroup of Kubernetes, which names no queue; two of one name, of either kind, are nothing to each other."""
+        name, policy = self.dice.choice(_GROUPS), {"gang": {"minCount": self.dice.randrange(1, 4)}}
+        if self.world.find(KUBERNETES_GROUP, name) is None:
+            self.world.create({**a_scheduling_group(name).build(), "kind": KUBERNETES_GROUP})
+        elif self._chance(0.3):
+            self.world.delete(KUBERNETES_GROUP, name)
+        else:
+            self.world.change(KUBERNETES_GROUP, name, "spec", "schedulingPolicy", value=policy)
 
     def job(self) -> None:
         name, queue = self.dice.choice(_JOBS), self.dice.choice(_QUEUES)

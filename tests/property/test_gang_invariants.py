@@ -16,6 +16,8 @@ from tests.property.stored_pods import OnePlanner
 
 QUOTA = {"A": 5, "B": 3}
 CHOICES = ("A", "B", "A|B", "B|A")
+TASKS = st.dictionaries(st.sampled_from("vw"), st.integers(1, 3))
+"""Together at times more than the group must have; then they count for nothing."""
 
 
 class Gangs(OnePlanner):
@@ -43,7 +45,7 @@ class Gangs(OnePlanner):
     @rule(
         kubernetes=st.booleans(),
         minimum=st.integers(0, 4),
-        tasks=st.dictionaries(st.sampled_from("vw"), st.integers(1, 3)),
+        tasks=TASKS,
         members=st.lists(st.tuples(st.sampled_from("vw"), st.sampled_from(CHOICES)), min_size=1, max_size=4),
         priority=st.integers(0, 2),
     )
@@ -70,13 +72,16 @@ class Gangs(OnePlanner):
             pod = pod.in_scheduling_group(name) if kubernetes else pod.in_group(name)
             self.store(pod.priority(priority).view())
 
-    @rule(data=st.data(), minimum=st.integers(0, 4))
-    def change_minimum(self, data: st.DataObject, minimum: int) -> None:
-        """Somebody raises or lowers what a PodGroup must have, whether its members wait, were let in or both."""
+    @rule(data=st.data(), minimum=st.integers(0, 4), tasks=TASKS)
+    def change_minimum(self, data: st.DataObject, minimum: int, tasks: dict[str, int]) -> None:
+        """Somebody raises or lowers what a PodGroup, or each of its tasks, must have, whether members wait, were let in or both."""
         if self.groups:
             key = data.draw(st.sampled_from(sorted(self.groups)))
             self.changed.add(key)
-            self.groups[key] = replace(self.groups[key], min_member=minimum)
+            old = self.groups[key]
+            self.groups[key] = replace(
+                old, min_member=minimum, min_task_member={} if old.kubernetes else tasks
+            )
             self.ledger.put_group(self.groups[key])
 
     def teardown(self) -> None:
@@ -92,22 +97,24 @@ class Gangs(OnePlanner):
                 for pod in self.stored.values()
                 if pod.group_key == name and counts(pod, self.ledger.stages)
             )
-            if not started:
-                continue
-            if name in self.changed:
-                assert not self.could_be_filled(group, started.total()), (name, started, group.min_member)
+            assert not self.could_be_filled(group, started), (name, started, group)
+            if not started or name in self.changed:
                 continue
             assert started.total() >= group.min_member, (name, started, group.min_member)
             tasks = group.min_task_member
             if sum(tasks.values()) <= group.min_member:
                 assert all(started[task] >= count for task, count in tasks.items()), (name, started, tasks)
 
-    def could_be_filled(self, group: Group, started: int) -> bool:
-        """Whether a started group lacks members that wait, and whatever each takes, there is quota for them."""
-        missing = group.min_member - started
-        waiting = [pod for pod in self.stored.values() if pod.group_key == group.key and pod.gated]
+    def could_be_filled(self, group: Group, started: Counter[str]) -> bool:
+        """Whether a group lacks members that wait, of each of its tasks, and whatever each takes, there is quota for them."""
+        tasks = group.min_task_member if sum(group.min_task_member.values()) <= group.min_member else {}
+        of_tasks = Counter({task: max(0, count - started[task]) for task, count in tasks.items()})
+        lacking = max(group.min_member - started.total(), of_tasks.total())
+        waiting = Counter(
+            pod.task for pod in self.stored.values() if pod.group_key == group.key and pod.gated
+        )
         free = min(limit - self.ledger.used("q", card) // 1000 for card, limit in QUOTA.items())
-        return not group.min_task_member and 0 < missing <= min(len(waiting), free)
+        return of_tasks <= waiting and 0 < lacking <= min(waiting.total(), free)
 
 
 TestGangs = Gangs.TestCase
