@@ -1,35 +1,74 @@
-"""The pages of docs/zh that are made from English ones piece by piece: `python -m hack.pages.chinese` writes them.
+"""The pages in Chinese that are made from English ones piece by piece: `python -m hack.pages.chinese` writes them.
 
-What is translated stands in hack/pages/zh, a file for each page: a paragraph, heading, point, cell or comment in English, and below
-it the same in Chinese behind `= ` (nothing but `=` where it is the same). Nothing may be missing there, nor left over, so whoever
-changes a description of a setting or a metric has to say it in Chinese as well.
+What is translated stands in hack/pages/zh, a file for each page and one for all examples: a paragraph, heading, point, cell or comment
+in English, and below it the same in Chinese behind `= ` (nothing but `=` where it is the same). Nothing may be missing there, nor
+left over, so whoever changes a description of a setting or a metric has to say it in Chinese as well.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hack import metrics_reference
 from hack.pages import cards, settings, workloads
 
-FOLDER: Final = Path(__file__).parents[2] / "docs" / "zh"
-PAGES: Final[Mapping[str, Callable[[], str]]] = {
-    "cards": cards.page,
-    "metrics": metrics_reference.render,
-    "rights": partial(FOLDER.parent.joinpath("rights.md").read_text, "utf-8"),
-    "security": partial(FOLDER.parent.joinpath("security.md").read_text, "utf-8"),
-    "settings": settings.page,
-    "workloads": workloads.page,
+ROOT: Final = Path(__file__).parents[2]
+FOLDER: Final = ROOT / "docs" / "zh"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page in both languages; paths are relative to the root of the project."""
+
+    words: str
+    """The name of the file with what is translated, of several pages where they are alike."""
+    chinese: str
+    english: Callable[[], str]
+
+
+def _stored(path: str) -> Callable[[], str]:
+    return lambda: ROOT.joinpath(path).read_text("utf-8")
+
+
+def _document(name: str, english: Callable[[], str] | None = None) -> Page:
+    return Page(name, f"docs/zh/{name}.md", english or _stored(f"docs/{name}.md"))
+
+
+def _beside(words: str, folder: str) -> Page:
+    """A README with its twin in the same folder."""
+    return Page(words, f"{folder}/README.zh.md", _stored(f"{folder}/README.md"))
+
+
+def _examples() -> Iterator[Page]:
+    yield _beside("examples", "examples")
+    for path in sorted(ROOT.joinpath("examples").glob("*/README.md")):
+        yield _beside("examples", f"examples/{path.parent.name}")
+
+
+PAGES: Final[Mapping[str, Page]] = {
+    page.chinese: page
+    for page in (
+        _document("cards", cards.page),
+        _document("commands"),
+        _document("metrics", metrics_reference.render),
+        _document("rights"),
+        _document("security"),
+        _document("settings", settings.page),
+        _document("workloads", workloads.page),
+        _beside("chart", "charts/cardquota"),
+        *_examples(),
+    )
 }
-"""Those in English, by the names of their files."""
+"""By the path of what is made."""
 
 _CODE: Final = re.compile(r"`[^`\n]+`")
 _CELL: Final = re.compile(r"(?<!\\)\|")
 _BEGIN: Final = re.compile(r"^(#+ |[-*] )?(.*)$", re.DOTALL)
 _VOLCANO: Final = re.compile(r"^(.*) Volcano's key: (.*)\.$")
 _COMMENT: Final = re.compile(r"^(.*\s)# (.*)$")
+_TWIN: Final = re.compile(r"\[中文\]\((?:zh/(.*)|README\.zh\.md)\)")
 _SOURCES: Final = "Looked up in:"
 """What is listed below it are names of documents, in the language in which these are."""
 
@@ -50,24 +89,31 @@ def words(name: str) -> dict[str, str]:
     return found
 
 
-def page(name: str) -> str:
-    """The page in Chinese. Raises WordsError."""
-    known = words(name)
-    unused = set(known)
+def page(made: Page, used: set[str] | None = None) -> str:
+    """The page in Chinese; the pieces of its words that it has are added to `used`. Raises WordsError."""
+    known = words(made.words)
+    used = set() if used is None else used
 
     def say(english: str) -> str:
         plain = " ".join(english.split())
         if not re.search("[A-Za-z]", _CODE.sub("", plain)):
             return plain
-        unused.discard(plain)
+        used.add(plain)
         if plain not in known:
-            raise WordsError(f"hack/pages/zh/{name}.txt lacks: {plain}")
+            raise WordsError(f"hack/pages/zh/{made.words}.txt lacks: {plain}")
         return known[plain]
 
-    text = "\n".join(_blocks(PAGES[name](), say)).replace(f"[中文](zh/{name}.md)", f"[English](../{name}.md)")
-    if unused:
-        raise WordsError(f"hack/pages/zh/{name}.txt has what is not in English: {sorted(unused)}")
-    return text + "\n"
+    return "\n".join(_blocks(made.english(), say)) + "\n"
+
+
+def check(pages: Iterable[Page]) -> None:
+    """Look whether all that is translated is in the pages in English. Raises WordsError."""
+    used: dict[str, set[str]] = {}
+    for made in pages:
+        page(made, used.setdefault(made.words, set()))
+    for name, found in used.items():
+        if unused := words(name).keys() - found:
+            raise WordsError(f"hack/pages/zh/{name}.txt has what is not in English: {sorted(unused)}")
 
 
 def _blocks(english: str, say: Callable[[str], str]) -> Iterator[str]:
@@ -93,7 +139,10 @@ def _blocks(english: str, say: Callable[[str], str]) -> Iterator[str]:
             yield from told()
             cells = _CELL.split(line)[1:-1]
             yield f"|{'|'.join(f' {_cell(cell.strip(), say)} ' if cell.strip() else cell for cell in cells)}|"
-        elif not line or line.startswith("[中文]"):
+        elif link := _TWIN.fullmatch(line):
+            yield from told()
+            yield f"[English](../{link[1]})" if link[1] else "[English](README.md)"
+        elif not line:
             yield from told()
             yield line
         else:
@@ -116,8 +165,9 @@ def _cell(english: str, say: Callable[[str], str]) -> str:
 
 def main() -> None:
     """Write the pages."""
-    for name in PAGES:
-        FOLDER.joinpath(f"{name}.md").write_text(page(name), "utf-8")
+    check(PAGES.values())
+    for path, made in PAGES.items():
+        ROOT.joinpath(path).write_text(page(made), "utf-8")
 
 
 if __name__ == "__main__":

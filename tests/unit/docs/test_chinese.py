@@ -75,6 +75,8 @@ def targets(page: Path, text: str) -> Counter[Target]:
         number = headings(target).index(anchor) + 1 if anchor else 0
         if CHINESE in target.parents:
             target = ENGLISH / target.relative_to(CHINESE)
+        if target.name == "README.zh.md":
+            target = target.with_name("README.md")
         found[target, number] += 1
     own = ENGLISH / page.name
     del found[own, 0]
@@ -130,7 +132,9 @@ def test_its_tables_name_the_same_in_each_row(name: str, english: Section, chine
 
 @each_section
 def test_it_names_the_same_fields_settings_and_metrics(name: str, english: Section, chinese: Section) -> None:
-    assert {*_CODE.findall(chinese.text)} == {*_CODE.findall(english.text)}, name
+    """What is set off may go on in the next line in English, where lines are short."""
+    there, here = ({*_CODE.findall(" ".join(one.text.split()))} for one in (english, chinese))
+    assert here == there, name
 
 
 @each_section

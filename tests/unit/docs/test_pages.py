@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
-    ROOT / "charts" / "cardquota" / "README.md",
+    *sorted((ROOT / "charts" / "cardquota").glob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
