@@ -36,16 +36,14 @@ def changes(found: Changes) -> Steps[Markup]:
         parts.append(table("The latest changes", ("Pod", "What", "Queue", "When"), [body(rows)]))
     if found.quotas:
         rows = yield from built(_quota(one) for one in found.quotas)
-        parts.append(tag("p", "Quotas that were others, the latest first.", class_="note"))
+        parts.append(tag("p", "Changed quotas, the latest first.", class_="note"))
         parts.append(table("The latest quotas", ("Queue", "Quota", "When"), [body(rows)]))
     if not parts:
         parts.append(tag("p", f"Nothing has changed{where}."))
     if not found.known:
-        parts.append(
-            tag("p", "Who was deleted, and which quotas were others, is not known here.", class_="note")
-        )
+        parts.append(tag("p", "Deleted pods and changed quotas are not known here.", class_="note"))
     elif found.known > found.since:
-        known = "Who was deleted, and which quotas were others, is known since "
+        known = "Deleted pods and changed quotas are known since "
         parts.append(tag("p", known, moment(found.known), ".", class_="note"))
     return section("changes", "The last hour", *parts)
 

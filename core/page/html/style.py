@@ -19,6 +19,7 @@ a { color: var(--link); }
 .skip { position: absolute; left: -99rem; }
 .skip:focus { left: 1rem; top: .5rem; background: var(--back); padding: .3rem .6rem; }
 .note, footer { color: var(--soft); }
+.scroll + .note, table + .note { margin-top: .8rem; }
 .notes { border-left: 3px solid var(--line); margin: .8rem 0; padding: .1rem 0 .1rem .8rem; }
 .tiles { display: flex; flex-wrap: wrap; gap: .5rem; list-style: none; margin: .9rem 0; padding: 0; }
 .tiles a { display: block; min-width: 8.5rem; padding: .4rem .8rem; border: 1px solid var(--line); border-radius: 6px;
@@ -27,6 +28,7 @@ a { color: var(--link); }
 .tiles strong { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
 form { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: end; margin: .8rem 0; }
 form label { display: flex; flex-direction: column; font-size: .85rem; color: var(--soft); }
+form a { padding: calc(.35rem + 1px) 0; }
 form .again { flex-direction: row; gap: .4rem; align-items: center; padding: .4rem 0; }
 form .again[hidden] { display: none; }
 input, button { font: inherit; color: inherit; background: var(--back); border: 1px solid var(--soft); border-radius: 6px;
@@ -65,7 +67,8 @@ footer { padding-top: 1.5rem; padding-bottom: 2rem; font-size: .85rem; }
   .queues tbody th, .nodes tbody th, .queues td:last-child { width: auto; }
   td[data-label]::before { content: attr(data-label) ": "; color: var(--soft); }
   .short, .asks, .why { min-width: 0; } .number { white-space: normal; }
-  .bar, .pair { max-width: 55%; } .day .bar { max-width: none; }
+  .tiles { display: grid; grid-template-columns: 1fr 1fr; } .tiles a { height: 100%; min-width: 0; }
+  .told { display: block; } .bar, .pair { max-width: 55%; } .day .bar { max-width: none; }
   form label, input[type=search], input[type=text] { width: 100%; }
 }
 @media (forced-colors: active) { .bar { forced-color-adjust: none; } }

@@ -234,8 +234,8 @@ def test_the_last_hour_says_since_when_it_knows_who_is_gone() -> None:
         (part,) = [one for one in page.all("section") if one.attributes["id"] == "changes"]
         return part.text
 
-    assert "is not known here" in told(0)
+    assert "are not known here" in told(0)
     assert "were deleted" not in told(0)
     assert "4 were deleted" in told(500)
-    assert "is known since" not in told(500)
-    assert "is known since" in told(1500)
+    assert "are known since" not in told(500)
+    assert "are known since" in told(1500)
