@@ -51,7 +51,7 @@ Everything stays up until Ctrl-C. In another terminal:
   kubectl annotate queue research --overwrite volcano.sh/card.quota='{{"NVIDIA-H200": 1}}'
   kubectl apply -f {manifests}/train.yaml             # waits: nothing is evicted, nothing is let in
   cardquota queues
-  curl -s {metrics}               # of the controller; a cluster has the Service cardquota-metrics
+  curl -s {metrics}               # of the controller, until helm upgrade: its new address is told here
   helm upgrade cardquota {chart} -n cardquota-system --reset-then-reuse-values --set cards.podsWithoutCardName=deny
   helm uninstall cardquota -n cardquota-system
   tail -f {logs}/*.log

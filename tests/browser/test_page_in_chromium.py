@@ -82,6 +82,13 @@ async def test_on_a_narrow_screen_cells_stand_below_each_other_and_nobody_scroll
         assert page.faults() == []
 
 
+@pytest.mark.parametrize("width", [900, 1024, 1040, 1280])
+async def test_nobody_scrolls_sideways_on_a_screen_of_any_width(tmp_path: Path, width: int) -> None:
+    """Also where cells stand beside each other for the first time."""
+    async with opened(tmp_path, filled("a-name-of-forty-letters-without-any-break"), width=width) as page:
+        assert await page.value("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 async def test_readers_of_a_screen_have_landmarks_and_tables(tmp_path: Path, width: int) -> None:
     async with opened(tmp_path, filled("train"), width=width) as page:

@@ -42,6 +42,7 @@ thead th { background: var(--head); border-top: 0; font-size: .85rem; color: var
 tbody th { font-weight: 600; min-width: 9rem; }
 .queues tbody th, .nodes tbody th { width: 24%; }
 .queues td:last-child { width: 7rem; }
+.waiting tbody th { width: 20%; min-width: 13rem; }
 .depth1 { padding-left: 1.8rem; } .depth2 { padding-left: 3rem; } .depth3 { padding-left: 4.2rem; }
 .depth4 { padding-left: 5.4rem; } .depth5 { padding-left: 6.6rem; } .depth6 { padding-left: 7.8rem; }
 .state { color: var(--over); font-weight: 400; font-size: .85rem; }
@@ -53,22 +54,22 @@ tbody th { font-weight: 600; min-width: 9rem; }
   margin-right: .7rem; }
 .pair .bar { width: 100%; max-width: none; height: .4rem; margin: 0; }
 .track { fill: var(--track); } .used { fill: var(--used); } .reserved { fill: var(--reserved); } .over { fill: var(--over); }
-.short { min-width: 7rem; } .asks { min-width: 10.5rem; } .why { min-width: 18rem; } .why p { color: var(--soft); font-size: .9rem; }
+.short { min-width: 7rem; } .asks { min-width: 8rem; } .why { min-width: 18rem; } .why p { color: var(--soft); font-size: .9rem; }
 .hours td, .hours thead th { font-size: .9rem; } .hours thead th { white-space: nowrap; }
 .day .bar { display: block; width: 100%; max-width: none; height: .35rem; margin: .2rem 0 0; }
 .scroll { overflow-x: auto; }
 .pager { display: flex; gap: 1rem; padding: .5rem .6rem; border-top: 1px solid var(--line); }
 footer { padding-top: 1.5rem; padding-bottom: 2rem; font-size: .85rem; }
-@media (max-width: 50rem) {
+@media (max-width: 64rem) {
   table, thead, tbody, tr, th, td { display: block; }
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   tbody tr { border-top: 1px solid var(--line); padding: .35rem 0; }
   tbody th, tbody td { border: 0; padding-top: .1rem; padding-bottom: .1rem; min-width: 0; }
-  .queues tbody th, .nodes tbody th, .queues td:last-child { width: auto; }
+  .queues tbody th, .nodes tbody th, .queues td:last-child { width: auto; } .waiting tbody th { width: auto; min-width: 0; }
   td[data-label]::before { content: attr(data-label) ": "; color: var(--soft); }
   .short, .asks, .why { min-width: 0; } .number { white-space: normal; }
   .tiles { display: grid; grid-template-columns: 1fr 1fr; } .tiles a { height: 100%; min-width: 0; }
-  .told { display: block; } .bar, .pair { max-width: 55%; } .day .bar { max-width: none; }
+  .bar + .told, .pair + .told { display: block; } .bar, .pair { max-width: 55%; } .day .bar { max-width: none; }
   form label, input[type=search], input[type=text] { width: 100%; }
 }
 @media (forced-colors: active) { .bar { forced-color-adjust: none; } }

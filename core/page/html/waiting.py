@@ -35,6 +35,7 @@ def waiting(found: Waiting, wish: Wish, taken: int) -> Steps[Markup]:
             "Pods that wait for quota",
             ("Pod", "Queue", "Place", "Asks for", "Since", "Why"),
             [body(rows)],
+            "waiting",
         ),
         pager(wish, "waiting", "waiting pods", found.extent, len(found.rows), WAITING),
     )
