@@ -22,7 +22,7 @@ def environment(control_plane: ControlPlane, cluster: Cluster, tmp_path: Path) -
 def test_the_quick_start_ends_as_it_says(
     cluster: Cluster, installation: Installation, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """What it says before, of image, chart and command, is told by the tests of those."""
+    """What it says before, of image, chart and command, is followed by test_first_steps.py."""
     cluster.add_nodes(gpu_node("gpu-1", product="NVIDIA-H200", cards=8, memory_mib=143771))
     try:
         follow(PAGE, tmp_path, environment, installation.namespace)

@@ -22,16 +22,16 @@ from tests.builders.documents import PAGES
 ROOT: Final = Path(__file__).parents[2]
 NOT_RUN: Final[Mapping[str, str]] = {
     "kubectl port-forward ": "the nodes of the tests have no kubelet, which would have to forward it",
-    "docker push ": "there is no registry",
-    "pipx install ": "it would write into the home of whoever runs the tests",
 }
 """Beginnings of commands, and why no test runs them."""
 ELSEWHERE: Final[Mapping[str, str]] = {
-    "helm install ": "tests/apiserver/test_chart_releases.py",
+    "docker push ": "tests/apiserver/test_first_steps.py",
+    "helm install ": "tests/apiserver/test_first_steps.py",
     "helm upgrade ": "tests/apiserver/test_demo.py",
     "helm uninstall ": "tests/apiserver/test_uninstall.py",
-    "helm test ": "tests/apiserver/test_verify.py",
-    "make image ": "tests/unit/hack/test_image.py",
+    "helm test ": "tests/apiserver/test_first_steps.py",
+    "make image ": "tests/apiserver/test_first_steps.py",
+    "pipx install ": "tests/apiserver/test_first_steps.py",
 }
 """Beginnings of commands, and who does what they do."""
 _BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
