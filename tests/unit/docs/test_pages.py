@@ -100,6 +100,25 @@ def test_every_page_is_found_from_the_first() -> None:
     assert [page for page in (ROOT / "docs").rglob("*.md") if page not in found] == []
 
 
+@pytest.mark.parametrize(
+    ("page", "said", "way_out"),
+    [
+        (
+            "docs/index.md",
+            "goes through with a warning, and no card quota counts it",
+            "let-nobody-use-a-gpu-without-quota",
+        ),
+        ("docs/zh/index.md", "任何卡配额都不会统计它", "不允许绕过配额使用-gpu"),
+        ("README.md", "no card quota counts it", "cards-without-a-name"),
+    ],
+)
+def test_the_first_screen_says_what_is_let_through_by_default(page: str, said: str, way_out: str) -> None:
+    """With what to do about it; a screen has thirty lines."""
+    screen = " ".join((ROOT / page).read_text("utf-8").splitlines()[:30])
+    assert said in screen
+    assert f"#{way_out})" in screen
+
+
 @pytest.mark.parametrize("command", sorted({*commands()}))
 def test_every_command_that_is_shown_can_be_given(command: str) -> None:
     """Options and their values too; it is not run."""
