@@ -133,6 +133,11 @@ async def test_a_new_usage_is_written_at_once_even_in_a_fight() -> None:
         show(world.caches.pods, "ml/b", RUNNING.uid("b").view())
         await asyncio.sleep(1)
         assert world.patches()[-1] == allocated(A="4")
+        before = len(world.writer.writes)
+        for _ in range(5):
+            world.shows(QUEUE)
+            await asyncio.sleep(1)
+        assert len(world.writer.writes) == before + 1, "what is fought over is another status now"
 
 
 async def test_a_failed_write_is_repeated_later_without_any_further_event() -> None:

@@ -110,7 +110,8 @@ class Network:
 
 def elector(network: Network, identity: str = "a", **options: Any) -> Elector:
     options.setdefault("rng", Random(identity))
-    return Elector(network, "system", "cardquota", identity, metrics=Metrics(CollectorRegistry()), **options)
+    options.setdefault("metrics", Metrics(CollectorRegistry()))
+    return Elector(network, "system", "cardquota", identity, **options)
 
 
 @dataclass

@@ -71,6 +71,29 @@ async def test_the_default_kubeconfig_is_kubectls(tmp_path: Path, monkeypatch: p
         assert client.host == "http://127.0.0.1:1"
 
 
+@pytest.fixture
+def in_pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its service account cannot be used: whoever tries to does not come far."""
+    token = tmp_path / "token"
+    token.write_text("of the pod")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "no.such.host.example")
+    monkeypatch.setattr(connection, "SERVICE_TOKEN_FILENAME", str(token))
+
+
+@pytest.mark.usefixtures("in_pod")
+async def test_in_a_pod_what_is_named_comes_before_its_service_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", "t")
+    async with await Client.connect(path) as client:
+        assert client.host == "http://127.0.0.1:1"
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    async with await Client.connect(context="x") as client:
+        assert client.host == "http://127.0.0.1:1"
+    with pytest.raises(ConfigurationError, match="service account"):
+        await connection.connect()
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "clusters: 3", "current-context: x", "\0"])
 async def test_a_file_that_is_no_kubeconfig_is_one_kind_of_error(tmp_path: Path, content: str) -> None:
     """With the file's name, whatever the library made of it."""

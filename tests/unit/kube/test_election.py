@@ -10,8 +10,10 @@ import looptime
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 from kube.lease import Durations, Term
+from kube.metrics import Metrics
 from tests.fakes.apiserver import background
 from tests.unit.kube.leases import Json, Network, Store, Trouble, Work, elector
 
@@ -152,19 +154,27 @@ async def test_a_foreign_edit_of_the_lease_is_survived() -> None:
         assert store.lease["metadata"]["labels"] == {"edited": "yes"}
 
 
+def gauge(registry: CollectorRegistry) -> float | None:
+    """Whether the process says that it leads."""
+    return registry.get_sample_value("cardquota_leader", {"lease": "cardquota"})
+
+
 @pytest.mark.looptime
 async def test_a_lease_taken_away_ends_the_work_at_the_next_renewal() -> None:
     """Whoever writes another holder into it wins, and the work ends without waiting for a deadline."""
-    store, work = Store(), Work()
-    candidate = elector(Network(store))
+    store, work, registry = Store(), Work(), CollectorRegistry()
+    candidate = elector(Network(store), metrics=Metrics(registry))
+    assert gauge(registry) == 0
     async with background(candidate.run(work)):
         await asyncio.sleep(10)
+        assert gauge(registry) == 1
         assert store.lease is not None
         store.put(store.lease | {"spec": store.lease["spec"] | {"holderIdentity": "thief"}})
         await asyncio.sleep(5)
         assert not work.leads
         assert len(work.spans[0]) == 2
         assert store.holder == "thief"
+        assert gauge(registry) == 0
 
 
 @pytest.mark.looptime

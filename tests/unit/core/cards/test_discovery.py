@@ -110,6 +110,16 @@ class TestWholeCards:
         assert cards(node) == {"N": ("h.com/a", 1)}
         assert "could be any of h.com/a, h.com/b" in notes(node)
 
+    def test_one_of_amount_0_does_not_take_the_cards_of_its_sibling(self) -> None:
+        node = a_node().product("N", prefix="h.com/npu").allocatable("h.com/a", 0).allocatable("h.com/b", 2)
+        assert cards(node) == {"N": ("h.com/b", 2)}
+        assert "could be any" not in notes(node)
+
+    def test_the_vendor_s_own_of_amount_0_does_not_either(self) -> None:
+        node = a_node().label("gpu.intel.com/product", "Max_1550")
+        node = node.allocatable("gpu.intel.com/i915", 0).allocatable("gpu.intel.com/xe", 2)
+        assert cards(node) == {"Max_1550": ("gpu.intel.com/xe", 2)}
+
     def test_a_vendor_is_a_whole_domain(self) -> None:
         node = a_node().product("A").allocatable("nvidia.community/x", 1)
         assert cards(node) == {}

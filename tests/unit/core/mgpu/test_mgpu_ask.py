@@ -50,6 +50,13 @@ def test_a_pod_without_shares_asks_nothing() -> None:
             False,
             False,
         ),
+        (
+            a_pod().mgpu(core=100, memory=2).cards_per_container(2),
+            [Part("main", 2, 50, 1)],
+            True,
+            False,
+            False,
+        ),
         (a_pod().mgpu(core=200).cards_per_container(2), [Part("main", 2, 100, None)], True, True, False),
         (
             a_pod().mgpu(core=50, memory=1024).container("b").cards_per_container(1, 0),
@@ -93,6 +100,7 @@ def test_values_come_from_requests_first() -> None:
         (a_pod().mgpu(core="x", memory=1024), reasons.MGPU_QUANTITY, "greater than 0"),
         (a_pod().mgpu(core=0, memory=1024), reasons.MGPU_QUANTITY, "greater than 0"),
         (a_pod().mgpu(core=50), reasons.MGPU_MEMORY, "at least 1 MiB"),
+        (a_pod().mgpu(core=100, memory=1).cards_per_container(2), reasons.MGPU_MEMORY, "1 over 2 cards is 0"),
         (a_pod().mgpu(core=150), reasons.MGPU_CORE, "multiple of 100"),
         (a_pod().mgpu(core=100, memory=1), reasons.MGPU_MEMORY, "must not be set"),
         (a_pod().mgpu("c" * 44, core=100), reasons.MGPU_CONTAINER_NAME, "43"),

@@ -50,3 +50,5 @@ def test_memory_that_looks_like_bytes(memory: str, warned: bool) -> None:
     found = judged(a_share(50, memory))
     assert found.violations == []
     assert ["mgpu-memory counts MiB" in hint.detail for hint in found.hints] == [True] * warned
+    path = f"spec.containers[0].resources.limits[{names.MGPU_MEMORY}]"
+    assert [(hint.code, hint.path) for hint in found.hints] == [(reasons.MGPU_MEMORY, path)] * warned
