@@ -135,7 +135,13 @@ def test_no_entry_can_be_escaped_by_a_label_or_another_version(any_values: Rende
         assert "objectSelector" not in entry
         assert entry["matchPolicy"] == "Equivalent"
         assert entry["admissionReviewVersions"] == ["v1"]
-        assert entry.get("reinvocationPolicy", "IfNeeded") == "IfNeeded"
+
+
+def test_what_changes_objects_is_asked_again_after_others_have(any_values: Rendered) -> None:
+    asked = {name: entry.get("reinvocationPolicy") for name, entry in any_values.webhooks().items()}
+    mutating = {name for name in asked if name.startswith("mutating/")}
+    assert mutating
+    assert {name for name, policy in asked.items() if policy == "IfNeeded"} == mutating
 
 
 def excluded(selector: dict[str, Any]) -> list[str]:

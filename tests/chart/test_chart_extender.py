@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hack.installation.rendering import RenderError
 from tests.chart.conftest import Render, Rendered
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -103,7 +104,7 @@ def test_without_the_feature_there_is_no_port(render: Render) -> None:
 
 @pytest.mark.parametrize("port", [80, 0, 70000, "8090"])
 def test_a_port_that_the_process_cannot_have_fails_at_install(render: Render, port: Any) -> None:
-    with pytest.raises(Exception, match="port"):
+    with pytest.raises(RenderError, match=r"/controller/extender/port|controller\.extender\.port"):
         render({"controller": {"extender": {"port": port}}})
 
 

@@ -24,8 +24,9 @@ from core.objects import group
 from core.refusal import Refusal
 from core.settings import Settings, parse
 from kube.intake import Intake
-from kube.serving import application
+from kube.serving import Server, application
 from kube.turns import Turns
+from tests.builders import a_pod
 from tests.builders.objects import a_group, a_queue
 from tests.fakes.apiserver import background
 from tests.fakes.bodies import Sending, sent
@@ -101,7 +102,8 @@ async def serving(
 
 async def test_each_protocol_is_answered_at_its_paths() -> None:
     body = by_name(cpu_pod(cpu=2), "gpu")
-    async with serving(filled()) as asked:
+    held = filled()
+    async with serving(held) as asked:
         status, answer = await asked.post("/kube/filter", body)
         assert (status, answer["FailedNodes"]) == (200, {"gpu": REFUSED})
         assert await asked.post("/kube/prioritize", body) == (200, [{"Host": "gpu", "Score": 0}])
@@ -111,6 +113,13 @@ async def test_each_protocol_is_answered_at_its_paths() -> None:
         assert await asked.post("/volcano/prioritize", prioritize) == (200, scores)
         queue = recorded("volcano-queueOverused")
         assert await asked.post("/volcano/queueOverused", queue) == (200, {"overused": False})
+        name = queue["queue"]["Name"]
+        show(held.queues, name, a_queue(name).cards({"NVIDIA-H20": 1}).view())
+        pod = (
+            a_pod("over").gpu(2).card("NVIDIA-H20").assigned({"NVIDIA-H20": 2}).charged(name).bound_to("gpu")
+        )
+        show(held.pods, "ml/over", pod.view())
+        assert await asked.post("/volcano/queueOverused", queue) == (200, {"overused": True})
         assert asked.counted("refusals_total", reason=reasons.CROSS_QUOTA_EXCEEDED) == 2
         assert asked.counted("requests_total", path="/kube/filter", outcome="answered") == 1
 
@@ -236,10 +245,21 @@ async def test_the_plain_port_serves_volcano_and_nothing_else(unused_tcp_port: i
                 assert answer.status == 404
 
 
-async def test_without_a_plain_port_none_is_opened() -> None:
-    extender = Extender(filled(), ExtenderMetrics(CollectorRegistry()))
-    async with listening(extender.add_volcano_routes, "127.0.0.1", None, name="extender"):
-        pass
+@pytest.mark.parametrize("opened", [False, True])
+async def test_without_a_plain_port_none_is_opened(
+    opened: bool, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extender, started = Extender(filled(), ExtenderMetrics(CollectorRegistry())), list[str]()
+    start = Server.start
+
+    async def noted(server: Server) -> None:
+        started.append("server")
+        await start(server)
+
+    monkeypatch.setattr(Server, "start", noted)
+    port = unused_tcp_port if opened else None
+    async with listening(extender.add_volcano_routes, "127.0.0.1", port, name="extender"):
+        assert started == ["server"] * opened
 
 
 # -- what is said about jobs ------------------------------------------------------------------------------------------
