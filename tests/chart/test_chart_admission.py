@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from core import names, settings
+from core.admission.dispatch import PATHS
 from core.dra.amounts import DeviceKey
 from core.workloads import TABLE, added
 from hack.installation import rendering
@@ -76,6 +77,15 @@ def test_the_webhook_entries(defaults: Rendered) -> None:
         for name, entry in defaults.webhooks().items()
     }
     assert found == ENTRIES
+
+
+def test_each_path_that_the_api_server_is_told_is_served(any_values: Rendered) -> None:
+    """But for the binding hook's, which its process tells the API server itself."""
+    entries = any_values.webhooks()
+    told = {entry["clientConfig"]["service"].get("path") for entry in entries.values()}
+    hook = entries["mutating/bindings.cardquota.io"]["clientConfig"]["service"].get("path")
+    assert told - {hook} <= PATHS.keys()
+    assert {"/mutate/pods", "/validate/pods", "/validate/queues", "/validate/workloads"} <= told
 
 
 def sent_workloads(rendered: Rendered) -> set[tuple[str, str, bool]]:
