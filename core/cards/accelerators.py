@@ -5,10 +5,6 @@ from typing import Final
 
 UNLABELLED: Final = {
     "Cambricon": ("cambricon.com/mlu", "Cambricon/cambricon-k8s-device-plugin, device-plugin/README.md"),
-    "Iluvatar": (
-        "iluvatar.com/gpu",
-        "Deep-Spark/ix-device-plugin, its configuration; iluvatar.ai/gpu in older ones",
-    ),
     "Moore Threads": ("mthreads.com/gpu", "Project-HAMi/HAMi, its guide to Moore Threads"),
     "Kunlunxin": ("kunlunxin.com/xpu", "Tencent Cloud, document 457/138230, component xpu-gpu"),
 }

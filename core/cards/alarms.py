@@ -63,8 +63,18 @@ def _contradicted(
 ) -> Iterator[str]:
     if not any(product.offers(resource) or resource in names.MGPU_RESOURCES for resource in amounts):
         yield f"{product.name} has a label, but no resource in status.allocatable"
-    if product.vendor is not NVIDIA:
-        return
+    for key in product.vendor.counts:
+        count = integer(labels.get(key, ""))
+        for resource, milli in whole.items():
+            if count is not None and 0 < count * 1000 < milli:
+                yield f"{key} says {count}, and {milli // 1000} {resource} are offered, as if cards were shared"
+    if product.vendor is NVIDIA:
+        yield from _contradicted_by_nvidia(labels, product, amounts)
+
+
+def _contradicted_by_nvidia(
+    labels: Mapping[str, str], product: Product, amounts: Mapping[str, int]
+) -> Iterator[str]:
     if product.value == product.name and product.value.endswith(vendors.SHARED_SUFFIX):
         yield (
             f"{product.label} says {product.value}, and neither {vendors.STRATEGY_LABEL} nor "
@@ -74,8 +84,3 @@ def _contradicted(
     cut = [resource for resource in amounts if resource.startswith(names.MIG_RESOURCE_PREFIX)]
     if cut and strategy in ("single", "none"):
         yield f"{vendors.MIG_STRATEGY_LABEL} says {strategy}, and {cut[0]} is offered"
-    key = product.vendor.counts[0]
-    count = integer(labels.get(key, ""))
-    for resource, milli in whole.items():
-        if count is not None and 0 < count * 1000 < milli:
-            yield f"{key} says {count}, and {milli // 1000} {resource} are offered, as if cards were shared"

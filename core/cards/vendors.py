@@ -178,6 +178,7 @@ ASCEND: Final = Vendor(
 INTEL: Final = Vendor(
     name="Intel",
     products=("gpu.intel.com/product",),
+    counts=("gpu.intel.com/device.count",),
     resources=(r"gpu\.intel\.com/i915", r"gpu\.intel\.com/xe"),
     written_by="GPU device plugin and its NFD rules",
     sources=(
@@ -265,7 +266,33 @@ METAX: Final = Vendor(
     ),
 )
 
-VENDORS: Final = (NVIDIA, AMD, ASCEND, INTEL, HYGON, ENFLAME, METAX)
+ILUVATAR: Final = Vendor(
+    name="Iluvatar",
+    products=("iluvatar.com/gpu.product",),
+    memories=("iluvatar.com/gpu.memory",),
+    counts=("iluvatar.com/gpu.count",),
+    any_resource=True,
+    resources=(r"iluvatar\.com/gpu",),
+    written_by="IX device plugin and IX feature discovery",
+    sources=(
+        "Deep-Spark/ix-feature-discovery, README.md and pkg/label: gpu.product=BI-V150S, gpu.memory=32768 in MB, gpu.count",
+        "Deep-Spark/ix-device-plugin, README.md: iluvatar.com/gpu, also where cards are shared by time-slicing",
+    ),
+    examples=(
+        Example(
+            {
+                "iluvatar.com/gpu.product": "BI-V150S",
+                "iluvatar.com/gpu.memory": "32768",
+                "iluvatar.com/gpu.count": "2",
+                "iluvatar.com/gpu.machine": "X580-G30",
+            },
+            {"iluvatar.com/gpu": 2},
+            {"BI-V150S": ("iluvatar.com/gpu", 2)},
+        ),
+    ),
+)
+
+VENDORS: Final = (NVIDIA, AMD, ASCEND, INTEL, HYGON, ENFLAME, METAX, ILUVATAR)
 
 
 def table_of(added: Sequence[DiscoveryRow]) -> tuple[Vendor, ...]:

@@ -191,6 +191,28 @@ def test_replicas_under_the_name_of_whole_cards_never_count_as_whole_ones(
         ),
         (
             {
+                "iluvatar.com/gpu.product": "BI-V150S",
+                "iluvatar.com/gpu.memory": "32768",
+                "iluvatar.com/gpu.count": "2",
+            },
+            {"iluvatar.com/gpu": 8},
+            reasons.CARD_LABELS_CONTRADICT,
+            "iluvatar.com/gpu.count says 2, and 8 iluvatar.com/gpu are offered",
+        ),
+        (
+            {"gpu.intel.com/product": "Max_1550", "gpu.intel.com/device.count": "2"},
+            {"gpu.intel.com/xe": 20},
+            reasons.CARD_LABELS_CONTRADICT,
+            "gpu.intel.com/device.count says 2, and 20 gpu.intel.com/xe are offered",
+        ),
+        (
+            {"example.com/npu.product": "X", "example.com/npu.memory": "1", "example.com/npu.count": "4"},
+            {"example.com/npu": 8},
+            reasons.CARD_LABELS_CONTRADICT,
+            "example.com/npu.count says 4, and 8 example.com/npu are offered",
+        ),
+        (
+            {
                 "nvidia.com/gpu.product": "A",
                 "nvidia.com/gpu.memory": "1",
                 "nvidia.com/mig.strategy": "single",
