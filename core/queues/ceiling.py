@@ -38,9 +38,9 @@ class Ceiling:
         return None if limit is None else limit - self.used(card)
 
     def fits(self, card: str, milli: int) -> bool:
-        """Whether so much more of a card fits."""
+        """Whether so much more of a card fits; nothing always does."""
         limit = self.limit(card)
-        if limit is None or self.used(card) + milli <= limit:
+        if limit is None or milli <= 0 or self.used(card) + milli <= limit:
             return True
         self.short.add(card)
         return False
