@@ -49,7 +49,7 @@ def _matching(pattern: str, problem: str) -> tuple[AfterValidator, object]:
     compiled = re.compile(pattern)
 
     def check(value: str) -> str:
-        if compiled.search(value) is None:
+        if compiled.fullmatch(value) is None:
             raise ValueError(problem)
         return value
 
@@ -62,7 +62,7 @@ def _each(pattern: str, problem: str, *, least: int) -> tuple[AfterValidator, ob
     def check(values: tuple[str, ...]) -> tuple[str, ...]:
         if not least <= len(values) <= _MOST_PATHS:
             raise ValueError(f"must hold {least} to {_MOST_PATHS} of them")
-        if any(compiled.search(value) is None for value in values):
+        if any(compiled.fullmatch(value) is None for value in values):
             raise ValueError(problem)
         return tuple(dict.fromkeys(values))
 

@@ -19,8 +19,11 @@ from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
 from tests.builders import a_group, a_namespace, a_node, a_pod, a_queue
+from tests.builders.objects import QueueBuilder
 
 QUEUES = ("red", "blue")
+PARENTS = {"red": "team", "blue": "team", "team": "org", "org": ""}
+"""The tree that stands where quotas hold through it; pods are in all of its queues."""
 PRODUCTS = ("A", "B", "A|B", "")
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -29,10 +32,15 @@ SETTINGS: list[dict[str, Any]] = [
     {"cards": {"multiCardJob": "uniform"}},
     {"features": {"dra": False}},
 ]
+TREES: list[dict[str, Any]] = [
+    {"cards": {"hierarchy": True}},
+    {"cards": {"hierarchy": True, "equivalents": {"A": ["c"]}}},
+    {"cards": {"hierarchy": True}, "mgpu": {"cardQuota": True}},
+]
 
 # queue, card, count, cpu, whether it asks for shares, its PodGroup or `job` for a Volcano Job, namespace, how many such pods
 crowds = st.tuples(
-    st.sampled_from(QUEUES),
+    st.sampled_from((*QUEUES, *QUEUES, "team")),
     st.sampled_from(PRODUCTS),
     st.integers(1, 2),
     st.integers(0, 2),
@@ -42,9 +50,24 @@ crowds = st.tuples(
     st.integers(1, 6),
 )
 Crowd = tuple[str, str, int, int, bool, str, str, int]
+alike = st.tuples(
+    st.sampled_from((*QUEUES, "team")),
+    st.sampled_from(("A", "B")),
+    st.just(1),
+    st.integers(0, 2),
+    st.just(False),
+    st.just(""),
+    st.just("ml"),
+    st.integers(3, 8),
+)
+"""Many of whom all but the first are let in like the one before them."""
 events = st.sampled_from(
     ("node", "no node", "quota", "closed", "class", "no class", "namespace", "groups", "gone", "new")
 )
+above = st.sampled_from(("more above", "less above", "moved", "gap", "end of gap"))
+limits = st.tuples(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9))
+"""Of one of the queues above: how many of each card, and how much CPU, may be used below it."""
+Limits = tuple[int | None, int | None]
 
 
 def a_member(name: str, crowd: Crowd) -> Pod:
@@ -77,6 +100,24 @@ def listed(settings: dict[str, Any], crowds: list[Crowd], quota: int, cpu: int |
     return ledger
 
 
+def above_all(name: str, limits: Limits) -> QueueBuilder:
+    """One of the queues that have others below them."""
+    count, cpu = limits
+    built = a_queue(name).cards({} if count is None else {"A": count, "B": count})
+    built = built if cpu is None else built.capability(cpu=cpu)
+    return built.child_of(PARENTS[name]) if PARENTS[name] else built
+
+
+def in_a_tree(settings: dict[str, Any], crowds: list[Crowd], quota: int, team: Limits, org: Limits) -> Ledger:
+    """The same below two more levels of queues, and everybody anew in line."""
+    ledger = listed(settings, crowds, quota, None)
+    ledger.put_queue(above_all("team", team).view())
+    ledger.put_queue(above_all("org", org).view())
+    for queue in QUEUES:
+        ledger.put_queue(a_queue(queue).cards({"A": quota, "B": quota - 1}).child_of("team").view())
+    return ledger
+
+
 def _default(card: str) -> dict[str, str]:
     return {"cardquota.io/default-card": card}
 
@@ -94,6 +135,11 @@ def happen(ledger: Ledger, event: str) -> None:
         "groups": lambda: ledger.serve_groups(True),
         "gone": lambda: ledger.drop_pod(min((entry.pod.uid for entry in ledger.entries()), default="")),
         "new": lambda: ledger.put_pod(a_member("new", ("red", "A", 1, 1, False, "", "ml", 1))),
+        "more above": lambda: ledger.put_queue(above_all("org", (9, None)).view()),
+        "less above": lambda: ledger.put_queue(above_all("team", (2, 3)).view()),
+        "moved": lambda: ledger.put_queue(a_queue("red").cards({"A": 5}).child_of("org").view()),
+        "gap": lambda: ledger.drop_queue("team"),
+        "end of gap": lambda: ledger.put_queue(above_all("team", (6, 6)).view()),
     }
     happening[event]()
 
@@ -159,6 +205,47 @@ def test_as_if_each_were_judged_by_itself(
     settings: dict[str, Any], crowds: list[Crowd], quota: int, cpu: int | None, planned: dict[int, str]
 ) -> None:
     together, each = (listed(settings, crowds, quota, cpu) for _ in range(2))
+    judged_alike(together, each, planned)
+
+
+@given(
+    settings=st.sampled_from(TREES),
+    crowds=st.lists(alike, min_size=1, max_size=3) | st.lists(crowds | alike, min_size=1, max_size=5),
+    quota=st.integers(1, 8),
+    team=limits,
+    org=limits,
+    planned=st.dictionaries(st.integers(0, 15), events | above, max_size=4),
+)
+def test_as_if_each_were_judged_by_itself_and_by_every_queue_above(
+    settings: dict[str, Any],
+    crowds: list[Crowd],
+    quota: int,
+    team: Limits,
+    org: Limits,
+    planned: dict[int, str],
+) -> None:
+    together, each = (in_a_tree(settings, crowds, quota, team, org) for _ in range(2))
+    judged_alike(together, each, planned)
+    assert together.subtrees is not None
+    assert each.subtrees is not None
+    for queue in PARENTS:
+        for key in ("A", "B"):
+            assert together.subtrees.used(queue, key) == each.subtrees.used(queue, key)
+        assert together.subtrees.cpu_memory_used(queue, "cpu") == each.subtrees.cpu_memory_used(queue, "cpu")
+
+
+@pytest.mark.parametrize("step", [2, 3, 6])
+@pytest.mark.parametrize(
+    "event", ["quota", "closed", "less above", "moved", "gap", "no node", "class", "gone"]
+)
+def test_what_happens_among_many_who_are_alike_holds_for_those_behind(event: str, step: int) -> None:
+    crowd: list[Crowd] = [("red", "A", 1, 1, False, "", "ml", 8)]
+    together, each = (in_a_tree(TREES[0], crowd, 8, (9, 9), (9, 9)) for _ in range(2))
+    judged_alike(together, each, {step: event})
+
+
+def judged_alike(together: Ledger, each: Ledger, planned: dict[int, str]) -> None:
+    """One pass lets pods in like one another, the other judges each: nobody can tell them apart."""
     found = passes(together, planned)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Judge, "like", lambda *_: None)

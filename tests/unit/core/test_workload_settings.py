@@ -75,6 +75,8 @@ class TestMistakes:
         [
             ({"group": ""}, "workloads.0.group: must be an API group with a dot"),
             ({"group": "Example.com"}, "workloads.0.group: must be an API group with a dot"),
+            ({"kind": "TrainingJob\n"}, "workloads.0.kind: must be a kind, such as TrainingJob"),
+            ({"templates": ["spec.template\n"]}, "workloads.0.templates: must be paths from spec"),
             ({"kind": "trainingJob"}, "workloads.0.kind: must be a kind, such as TrainingJob"),
             ({"resource": "TrainingJobs"}, "workloads.0.resource: must be the lower-case plural"),
             ({"templates": []}, "workloads.0.templates: must hold 1 to 20 of them"),
