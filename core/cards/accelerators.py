@@ -36,7 +36,16 @@ _NOT_DEVICES: Final = re.compile(r"mem|core|rdma|hca|hostdev|monitoring|percenta
 
 def looks_like_accelerator(resource: str) -> bool:
     """Whether an extended resource seems to stand for accelerators: by its vendor, or by a word in its name."""
-    domain, slash, kind = resource.partition("/")
-    if not slash or _NOT_DEVICES.search(kind.lower()) is not None:
-        return False
-    return domain in _DOMAINS or _WORDS.search(kind.lower()) is not None
+    return is_named_like_accelerator(resource) or (
+        resource.partition("/")[0] in _DOMAINS and not _stands_beside_devices(resource)
+    )
+
+
+def is_named_like_accelerator(resource: str) -> bool:
+    """Whether a word in its name says so, whoever its vendor is."""
+    _, slash, kind = resource.partition("/")
+    return bool(slash) and not _stands_beside_devices(resource) and _WORDS.search(kind.lower()) is not None
+
+
+def _stands_beside_devices(resource: str) -> bool:
+    return _NOT_DEVICES.search(resource.partition("/")[2].lower()) is not None

@@ -6,7 +6,7 @@ from typing import Final
 
 from core import names, reasons
 from core.cards import expression, vendors
-from core.cards.accelerators import looks_like_accelerator
+from core.cards.accelerators import is_named_like_accelerator, looks_like_accelerator
 from core.cards.product import Product, integer
 from core.cards.vendors import NVIDIA
 from core.objects import Node
@@ -50,10 +50,10 @@ def alarms_of(
 
 
 def _is_missed(resource: str, served: Container[str]) -> bool:
-    """Whether a resource without card should have one: a share, or whatever looks like one of a vendor without any card here."""
+    """Whether a resource without card should have one: by its own name, or by its vendor where this has no card here at all."""
     if resource in names.MGPU_RESOURCES:
         return False
-    if expression.stands_for_share(resource):
+    if expression.stands_for_share(resource) or is_named_like_accelerator(resource):
         return True
     return looks_like_accelerator(resource) and resource.partition("/")[0] not in served
 

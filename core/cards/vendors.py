@@ -137,16 +137,17 @@ AMD: Final = Vendor(
 
 ASCEND: Final = Vendor(
     name="Ascend",
-    products=("huawei.com/npu.chip.name", "node.kubernetes.io/npu.chip.name"),
+    products=("huawei.com/npu.chip.name", "node.kubernetes.io/npu.chip.name", "accelerator/huawei-npu"),
     memories=("huawei.com/npu.chip.memory", "mind-cluster/npu-chip-memory"),
-    resources=(r"huawei\.com/Ascend[0-9A-Za-z]+", r"huawei\.com/npu"),
+    resources=(r"huawei\.com/Ascend[0-9A-Za-z]+", r"huawei\.com/npu", r"huawei\.com/ascend-[0-9]+"),
     shares=(shares.VNPU,),
-    written_by="Ascend device plugin and NodeD",
+    written_by="Ascend device plugin and NodeD; on Huawei Cloud CCE its own suite",
     sources=(
         "hiascend.com, MindCluster 7.3.0, Native Kubernetes Objects: node.kubernetes.io/npu.chip.name and its values",
         "Ascend/mind-cluster, documentation of Kubernetes objects: mind-cluster/npu-chip-memory=64G",
         "Ascend/mind-cluster, its package of node label keys: the new keys huawei.com/npu.chip.name and npu.chip.memory beside the old",
         "Ascend scheduler plugin for vNPU: resources such as huawei.com/Ascend310P-4c.3cpu",
+        "Huawei Cloud, CCE user manual, cce_10_0346: accelerator/huawei-npu=ascend-310 and huawei.com/ascend-310",
     ),
     examples=(
         Example(
@@ -171,6 +172,11 @@ ASCEND: Final = Vendor(
                 "310P3/vnpu-2c": ("huawei.com/Ascend310P-2c", 4),
                 "310P3/vnpu-4c.3cpu": ("huawei.com/Ascend310P-4c.3cpu", 2),
             },
+        ),
+        Example(
+            {"accelerator/huawei-npu": "ascend-310"},
+            {"huawei.com/ascend-310": 4},
+            {"ascend-310": ("huawei.com/ascend-310", 4)},
         ),
     ),
 )

@@ -48,6 +48,10 @@ with eight `example.com/npu` becomes one with eight cards `X200` by
 kubectl label node NODE example.com/npu.product=X200 example.com/npu.memory=65536
 ```
 
+What stands before `.product` may have letters, digits and `_` after the slash, and nothing else. For a resource with another name,
+such as `example.com/v-npu`, take a plain word of the same domain: the two labels above do for it as well, as long as the domain
+offers no other resource.
+
 The software of these vendors names no product in a public node label. Their nodes are told about
 (`AcceleratorWithoutCard`), and labelled by hand in this way:
 

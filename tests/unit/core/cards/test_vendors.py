@@ -8,6 +8,7 @@ import pytest
 
 from core import names, reasons
 from core.binding.binder import Binder
+from core.cards.accelerators import UNLABELLED
 from core.cards.inventory import Inventory
 from core.cards.vendor import Example, Vendor
 from core.cards.vendors import VENDORS
@@ -131,8 +132,29 @@ def test_a_row_of_the_settings_comes_before_the_table() -> None:
     amd = a_node("m").label("amd.com/gpu.product-name", "MI300X")
     inventory.put(amd.allocatable("amd.com/own", 2).allocatable("amd.com/gpu", 4).view())
     assert inventory.totals() == {"X200": 8000, "MI300X": 2000}
-    assert (inventory.notes("n"), inventory.notes("m")) == ((), ()), "one row for one label"
+    (note,) = inventory.notes("m")
+    assert "amd.com/gpu is offered and gives no card" in note, "one row for one label"
+    assert inventory.notes("n") == ()
     assert inventory.resource_of("X200") == "example.com/npu"
+
+
+@pytest.mark.parametrize(
+    ("resource", "word"),
+    [
+        *((resource, resource) for resource, _ in UNLABELLED.values()),
+        ("example.com/v-npu", "example.com/npu"),
+        ("huawei.com/ascend-1980", "huawei.com/npu"),
+    ],
+)
+def test_a_node_labelled_by_hand_as_the_page_says_shows_its_cards(resource: str, word: str) -> None:
+    inventory = Inventory({})
+    inventory.put(made(Example({}, {resource: 8}, {})).view())
+    assert [alarm.reason for alarm in inventory.alarms("n")] == [reasons.ACCELERATOR_WITHOUT_CARD]
+    labels = {f"{word}.product": "X200", f"{word}.memory": "65536"}
+    inventory.put(made(Example(labels, {resource: 8}, {})).view())
+    assert inventory.totals() == {"X200": 8000}
+    assert inventory.resources_of("X200") == {resource}
+    assert inventory.alarms("n") == ()
 
 
 @pytest.mark.parametrize(
@@ -171,6 +193,18 @@ def test_replicas_under_the_name_of_whole_cards_never_count_as_whole_ones(
         ),
         ({}, {"cambricon.com/mlu370": 8}, reasons.ACCELERATOR_WITHOUT_CARD, "cambricon.com/mlu370"),
         ({}, {"some.vendor/v-gpu": 8}, reasons.ACCELERATOR_WITHOUT_CARD, "some.vendor/v-gpu"),
+        (
+            {"hygon.com/dcu.name": "K100_AI"},
+            {"hygon.com/dcu": 4, "hygon.com/dcu-share-30c-16g": 8},
+            reasons.ACCELERATOR_WITHOUT_CARD,
+            "hygon.com/dcu-share-30c-16g is offered and gives no card",
+        ),
+        (
+            {"node.kubernetes.io/npu.chip.name": "910B3"},
+            {"huawei.com/Ascend910": 4, "huawei.com/Ascend310P": 2},
+            reasons.ACCELERATOR_WITHOUT_CARD,
+            "huawei.com/Ascend910 is offered and gives no card",
+        ),
         (
             {"amd.com/gpu.product-name": "MI300X", "amd.com/gpu.compute-memory-partition": "odd"},
             {"amd.com/gpu": 8},
@@ -232,6 +266,14 @@ def test_what_costs_somebody_cards_is_an_alarm(
     assert alarm.reason == reason
     assert words in alarm.message
     assert alarm.message in inventory.notes("n")
+
+
+def test_what_a_vendor_offers_beside_its_cards_is_none() -> None:
+    labels = {"gpu.intel.com/product": "Max_1550"}
+    offered = {"gpu.intel.com/i915": 2, "gpu.intel.com/tiles": 4, "gpu.intel.com/i915_monitoring": 1}
+    inventory = Inventory({})
+    inventory.put(made(Example(labels, offered, {})).view())
+    assert inventory.alarms("n") == ()
 
 
 @pytest.mark.parametrize(
