@@ -21,7 +21,7 @@ from core.answers.mending import (
 )
 from core.answers.mending_nodes import mend_nodes
 from core.answers.raising import QUOTA, raise_quota
-from core.answers.remedy import Finder, Remedy, remedies
+from core.answers.remedy import Case, Finder, Remedy, remedies
 from core.answers.shortage import Figure, counted, shortest_for, shortest_level
 from core.answers.stock import Stock, stock_of
 from core.answers.way_out import besides, way_out
@@ -154,8 +154,7 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
         holders = tuple(_holders(ledger, now, hold, figures))
         stock = tuple(stock_of(ledger, now))
     beyond = EmptyCluster(ledger, tolerations).beyond(entry)
-    found, complete = remedies(whatif, entry, hold, ROUTES) if hold is not None else ([], True)
-    found = [one for one in found if _finds_a_node(whatif, uid, one, tolerations)]
+    found, complete = ([], True) if hold is None else remedies(Case(whatif, entry, hold, tolerations), ROUTES)
     return Explanation(
         entry=entry,
         source=ledger.queue_source(entry.pod),
@@ -174,13 +173,6 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
         remedies=tuple(found),
         all_tried=complete,
     )
-
-
-def _finds_a_node(whatif: WhatIf, uid: str, remedy: Remedy, tolerations: Mapping[str, Tolerations]) -> bool:
-    """Whether some node could ever run the pod after this."""
-    with whatif.made(remedy.change):
-        entry = whatif.ledger.entry(uid)
-        return entry is not None and EmptyCluster(whatif.ledger, tolerations).beyond(entry) is None
 
 
 def _together(ledger: Ledger, entry: Entry) -> list[Entry]:

@@ -21,7 +21,7 @@ _READ: Final = 120
 
 
 def name_another_card(case: Case) -> Found | None:
-    """A card of the queue's quota that the pod does not name and some node could serve it with, for all members that name the same."""
+    """A card of the queue's quota that the pod does not name and that some node could run it with, for all members that name the same."""
     if case.hold.behind is not None or not case.target.pod.card_name:
         return None
     ledger, pod = case.whatif.ledger, case.target.pod
@@ -32,13 +32,13 @@ def name_another_card(case: Case) -> Found | None:
     served = [card for card in others if ledger.inventory.nodes_with(card) and reach.could_hold(card, least)]
     for card in [card for card in served if card not in named][:_CARDS]:
         found = _renamed(case, pod, card)
-        if found.hold is None:
+        if found.hold is None and case.finds_a_node(found.change):
             return found
     return None
 
 
 def correct_card(case: Case) -> Found | None:
-    """A card of which some node has as many, for one that none has and that is spelt nearly so."""
+    """A card with which some node could run the pod, for one that none has and that is spelt nearly so."""
     ledger, pod = case.whatif.ledger, case.obstacle.pod
     known = ledger.inventory
     if case.hold.why.code != reasons.GET_TASK_REQUEST_RESOURCE_FAILED or is_excessive(pod.card_name):
@@ -49,7 +49,9 @@ def correct_card(case: Case) -> Found | None:
     for near in (near for card in split(pod.card_name) if (near := nearest(card, known))):
         wanted = max((pod.limits.get(resource, 0) for resource in known.resources_of(near)), default=0)
         if reach.could_hold(near, wanted):
-            return _renamed(case, pod, near)
+            found = _renamed(case, pod, near)
+            if case.finds_a_node(found.change):
+                return found
     return None
 
 

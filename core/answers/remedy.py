@@ -1,11 +1,13 @@
 """What would help a waiting pod. Every remedy has been tried on the books: with it, and nothing else, the pod is lifted."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from core.answers.empty_cluster import EmptyCluster
 from core.answers.whatif import Change, SpentError, WhatIf
 from core.objects import Pod
+from core.objects.taints import Tolerations
 from core.plan.decision import Hold
 from core.queues.entry import Entry
 
@@ -49,6 +51,8 @@ class Case:
     whatif: WhatIf
     target: Entry
     hold: Hold
+    tolerations: Mapping[str, Tolerations]
+    """Of whoever has no node, by UID."""
     change: Change = field(default_factory=Change.none)
 
     @property
@@ -74,9 +78,14 @@ class Case:
         """Whether the target would be lifted. Raises SpentError."""
         return self.outcome(change) is None
 
+    def finds_a_node(self, change: Change) -> bool:
+        """Whether some node could ever run the target after another change: else a lift is in vain."""
+        with self.whatif.made(change):
+            return EmptyCluster(self.whatif.ledger, self.tolerations).beyond(self.current) is None
+
     def after(self, change: Change, hold: Hold) -> "Case":
         """The case after a step that was not enough."""
-        return Case(self.whatif, self.target, hold, change)
+        return replace(self, hold=hold, change=change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +101,8 @@ Finder = Callable[[Case], Found | None]
 """Finds the smallest step of its kind that helps, or that at least takes the present obstacle away. Raises SpentError."""
 
 
-def remedies(
-    whatif: WhatIf, target: Entry, hold: Hold, routes: Mapping[str, tuple[Finder, ...]]
-) -> tuple[list[Remedy], bool]:
-    """Every route that leads to a lift, the smallest first, and whether all were followed to their ends.
+def remedies(case: Case, routes: Mapping[str, tuple[Finder, ...]]) -> tuple[list[Remedy], bool]:
+    """Every route that leads to a lift and to a node, the smallest first, and whether all were followed to their ends.
 
     A route goes on with the first of its finders that knows a step, until the pod is lifted.
     """
@@ -103,11 +110,11 @@ def remedies(
     complete = True
     for finders in routes.values():
         try:
-            remedy = _followed(Case(whatif, target, hold), finders)
+            remedy = _followed(case, finders)
         except SpentError:
             complete = False
             continue
-        if remedy is not None:
+        if remedy is not None and case.finds_a_node(remedy.change):
             found.setdefault(remedy.steps, remedy)
     return sorted(found.values(), key=lambda one: one.weight), complete
 

@@ -90,6 +90,23 @@ def test_another_card_is_advised_only_where_a_node_would_take_the_pod(run: Run) 
     assert [(step["action"], step["key"]) for step in remedy["steps"]] == [("card", "NVIDIA-B200")]
 
 
+@pytest.mark.parametrize("named", [CARD, "NVIDIA-B30|NVIDIA-H30"])
+def test_where_no_node_takes_the_pod_with_the_first_other_card_the_next_one_is_advised(
+    run: Run, named: str
+) -> None:
+    """Of another name, and of one that may be meant."""
+    queue = a_queue("team").cards({CARD: 1, "NVIDIA-B300": 4, "NVIDIA-H300": 4})
+    nodes = [
+        a_node("n2").card("NVIDIA-B300", 8).label("zone", "sun"),
+        a_node("n3").card("NVIDIA-H300", 8).label("zone", "moon"),
+    ]
+    pod = a_pod("p").card(named).gpu(2).in_queue("team").gated().selects("zone", "moon")
+    found = reported(run, queue, NODE, *nodes, pod)["help"]
+    assert {(step["action"], step["key"]) for one in found for step in one["steps"]} == {
+        ("card", "NVIDIA-H300")
+    }
+
+
 @pytest.mark.parametrize(("node", "pod", "why"), NOWHERE)
 def test_can_run_says_the_same(run: Run, tmp_path: Any, node: Any, pod: Any, why: str) -> None:
     file = tmp_path / "pod.json"
