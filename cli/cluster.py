@@ -161,6 +161,7 @@ def _state(reading: "Reading") -> "State":
         claims_served=reading.claims_served,
         kubernetes_groups_served=reading.kubernetes_groups_served,
         pods_of=reading.pods_of,
+        home=reading.home,
         unled=reading.unled,
         unseen=frozenset(reading.forbidden),
         settings_hidden=CONFIG_MAP.kind in reading.forbidden,

@@ -154,7 +154,7 @@ async def _books(client: Client, home: str, leader: str, found: Inspection) -> N
     try:
         found.books, found.books_failure = await leading.asked(client, home, "books")
     except (ApiError, ConnectionFailed) as error:
-        found.books_failure = str(error)
+        found.books_failure = leading.why_not(error, home)
     if not found.books:
         await _page(client, home, leader, found)
 

@@ -18,7 +18,13 @@ USAGE_NAME: Final = "cardquota-usage"
 LABEL: Final = "app.kubernetes.io/name"
 SELECTOR: Final = f"{LABEL}={NAME}"
 USUAL_NAMESPACE: Final = "cardquota-system"
-"""Where it is looked for by who may not list ConfigMaps."""
+"""Where it is looked for by who may not list ConfigMaps, and may not read the role that says where it is."""
+
+READER: Final = "cardquota-queue-reader"
+"""The ClusterRole for people who use queues, and the Role of the same name where the installation is."""
+
+_HOME: Final = "cardquota.io/installed-in"
+"""The annotation of that ClusterRole which says where the installation is."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FILE: Final = "cardquota.yaml"
@@ -47,9 +53,14 @@ def found(state: State) -> list[Installation]:
 
 
 def home_of(state: State) -> str:
-    """The namespace of the installation, the usual one where none is seen."""
+    """The namespace of the installation: where its settings are seen, or where they were looked for."""
     homes = found(state)
-    return homes[0].namespace if homes else USUAL_NAMESPACE
+    return homes[0].namespace if homes else state.home or USUAL_NAMESPACE
+
+
+def home_by(role: Mapping[str, Any]) -> str:
+    """Where the installation is, by the ClusterRole of the chart; the usual namespace where an older chart's does not say so."""
+    return read.text(read.mapping(role, "metadata", "annotations"), _HOME) or USUAL_NAMESPACE
 
 
 def lease_of(state: State) -> Mapping[str, Any] | None:

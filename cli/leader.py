@@ -5,10 +5,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from cli import installation
 from core.names import ANSWERS_ROOT, TOKEN_HEADER
 from kube import resources
 from kube.client import Client
-from kube.errors import KubeError, NotFound
+from kube.errors import Forbidden, KubeError, NotFound
 
 _SERVICE: Final = "https:cardquota-controller:answers"
 _WITHOUT_TOKEN: Final = "your kubeconfig shows no token, and the leader knows people by nothing else"  # noqa: S105
@@ -21,7 +22,17 @@ def ask(kubeconfig: Path | None, context: str | None, home: str, question: str) 
     except NotFound as error:
         return {}, f"there is no such port: {error}" if "services" in str(error) else str(error)
     except KubeError as error:
-        return {}, str(error)
+        return {}, why_not(error, home)
+
+
+def why_not(error: KubeError, home: str) -> str:
+    """Why there is no answer; where the right to ask is missing, what gives it. The leader's own refusals are no Status."""
+    if not isinstance(error, Forbidden) or not error.reason:
+        return str(error)
+    return (
+        f"{error}; the right is in the Role {installation.READER} in namespace {home} (beside the ClusterRole of that name), "
+        "which the value queueReader.groups of the chart binds to groups"
+    )
 
 
 async def _ask(

@@ -47,6 +47,8 @@ class Reading:
     narrowed: list[str] = field(default_factory=list)
     """Resources of which only those of `namespace` could be listed."""
     namespace: str = ""
+    home: str = ""
+    """Where the installation was looked for, without the right to look everywhere."""
     unled: str = ""
     """Why nobody leads the installation; empty where somebody does or nothing is known of it."""
 
@@ -181,12 +183,13 @@ class _Reader:
                 async for raw in self._listed(self._client, resource, None, selector=installation.SELECTOR)
             ]
         except Forbidden as error:
+            reading.home = await self._home()
             try:
-                found = [await self._get(resource, installation.USUAL_NAMESPACE)]
+                found = [await self._get(resource, reading.home)]
             except (Forbidden, NotFound):
                 reading.forbidden[resource.kind] = error
                 return
-            found += await self._usage(installation.USUAL_NAMESPACE)
+            found += await self._usage(reading.home)
         reading.objects += filter(installation.is_usage, found)
         found = sorted(filter(installation.is_settings, found), key=installation.namespace_of)
         reading.objects += found
@@ -201,6 +204,13 @@ class _Reader:
         if lease is not None:
             reading.objects.append(lease)
         reading.unled = installation.leaderless(lease, datetime.now(UTC))
+
+    async def _home(self) -> str:
+        try:
+            role = await self._client.get(resources.CLUSTER_ROLES, installation.READER)
+        except (Forbidden, NotFound):
+            role = {}
+        return installation.home_by(role)
 
     async def _get(self, resource: Resource, namespace: str, name: str = installation.NAME) -> Raw:
         return _typed(resource, await self._client.get(resource, name, namespace))

@@ -117,7 +117,7 @@ async def of_leader(
             try:
                 answer, why = await leader.asked(client, home, question(wish, own))
             except KubeError as error:
-                raise UnavailableError(str(error)) from error
+                raise UnavailableError(leader.why_not(error, home)) from error
             if not answer:
                 raise UnavailableError(why)
             try:

@@ -59,6 +59,8 @@ class State:
     """The same of the PodGroups of Kubernetes itself."""
     pods_of: str = ""
     """The only namespace whose pods, groups, jobs and claims are known; empty where those of all are."""
+    home: str = ""
+    """Where the installation of the live cluster was looked for by who may not look everywhere; empty for all others."""
     unled: str = ""
     """Why nobody leads in the live cluster that was read; empty where somebody does or nothing is known of it."""
     unseen: frozenset[str] = frozenset()

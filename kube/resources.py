@@ -118,6 +118,7 @@ ADMISSION_POLICY_BINDINGS = Resource(
     False,
     "ValidatingAdmissionPolicyBinding",
 )
+CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", False, "ClusterRole")
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", True, "RoleBinding")
 TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", False, "TokenReview")
 SUBJECT_ACCESS_REVIEWS = Resource(

@@ -34,8 +34,9 @@ SERVICE: Final = "https:cardquota-controller:answers"
 
 @pytest.fixture(scope="module")
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    """In another namespace than most have it, of which the ClusterRole of queue readers tells."""
     values = {"controller": {"answers": {"page": True}}}
-    with Installation(control_plane, controller=2, values=values) as installed:
+    with Installation(control_plane, controller=2, values=values, namespace="answering") as installed:
         yield installed
 
 
@@ -347,6 +348,7 @@ def test_whoever_may_not_ask_the_leader_is_told_what_the_dump_lacks(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
+    """With the ClusterRole of queue readers alone."""
     cluster.create_queue(queue(unique("q"), "{}"))
     path, bea = tmp_path / "state.json", unique("bea")
     kubeconfig = control_plane.service_account_kubeconfig(cluster.namespace, bea, create=True)
@@ -363,5 +365,7 @@ def test_whoever_may_not_ask_the_leader_is_told_what_the_dump_lacks(
     assert why.startswith("warning: without the leader's own view: ")
     assert "services" in why
     assert "forbidden" in why
+    assert f"the Role cardquota-queue-reader in namespace {installation.namespace}" in why
+    assert "the value queueReader.groups of the chart" in why
     assert "LeaderBooks" not in path.read_text("utf-8")
     control_plane.api.delete(made).expect()

@@ -11,17 +11,18 @@ import yaml
 
 from core import reasons
 from hack.controlplane import ControlPlane
-from hack.install import NAMESPACE, Installation
+from hack.install import Installation
 from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.manifests import card_pod, queue
 
+HOME = "cards-of-all"
 VALUES = {"queueReader": {"groups": ["research"]}, "queue": {"default": "common"}}
 
 
 @pytest.fixture(scope="module")
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
-    # Who may not list namespaces looks for the settings in the usual one.
-    with Installation(control_plane, values=VALUES, namespace=NAMESPACE) as installed:
+    # Not the usual namespace: the role of queue readers tells who may not look for it.
+    with Installation(control_plane, values=VALUES, namespace=HOME) as installed:
         yield installed
 
 
@@ -64,7 +65,7 @@ def test_a_tenant_is_answered_about_the_own_pods_and_told_what_is_left_out(
     cluster.wait_said("waits", reasons.INSUFFICIENT_SCALAR_QUOTA)
 
     queues, said = ask(kubeconfig, "queues")
-    assert f"settings of ConfigMap {NAMESPACE}/cardquota" in said
+    assert f"settings of ConfigMap {HOME}/cardquota" in said
     assert f"only those of namespace {cluster.namespace} are known" in said
     shown = queues[name]
     assert isinstance(shown, dict)

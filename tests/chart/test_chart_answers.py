@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.chart.conftest import Render, Rendered
+from tests.chart.conftest import NAMESPACE, Render, Rendered
 
 PROXY = {
     "apiGroups": [""],
@@ -41,6 +41,13 @@ def test_whoever_reads_queues_reaches_that_port_of_the_service_and_no_other(defa
     assert (scheme, name) == ("https", found["metadata"]["name"])
     assert {"name": port, "port": 8444, "targetPort": "answers"} in found["spec"]["ports"]
     assert {"name": "answers", "containerPort": 8444} in container(defaults)["ports"]
+
+
+def test_whoever_reads_queues_is_told_where_the_release_is(defaults: Rendered, render: Render) -> None:
+    """By the one role that they may look at, which knows nothing else; annotations of others stay beside it."""
+    said = {"cardquota.io/installed-in": NAMESPACE}
+    for rendered, more in ((defaults, {}), (render({"commonAnnotations": {"owner": "us"}}), {"owner": "us"})):
+        assert rendered.one("ClusterRole", "cardquota-queue-reader")["metadata"]["annotations"] == said | more
 
 
 def test_the_controller_may_ask_who_calls_and_what_the_caller_may_see(defaults: Rendered) -> None:

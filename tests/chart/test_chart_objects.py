@@ -47,6 +47,7 @@ def test_the_rights_are_these_and_no_others(defaults: Rendered) -> None:
     }
     assert granted == {
         "ClusterRole/cardquota-queue-reader": {
+            "clusterroles.rbac.authorization.k8s.io/cardquota-queue-reader": ("get",),
             "queues.scheduling.volcano.sh": LOOK,
             "nodes": LOOK,
             "deviceclasses.resource.k8s.io": LOOK,

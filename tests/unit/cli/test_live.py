@@ -278,6 +278,43 @@ async def test_to_a_tenant_a_job_is_told_as_to_anybody_and_that_no_event_gives_a
     )
 
 
+@pytest.mark.parametrize(("says", "home"), [(True, "cards"), (False, "cardquota-system")])
+async def test_who_may_not_look_for_the_installation_is_told_by_the_role_where_it_is(
+    run: Run, tmp_path: Path, says: bool, home: str
+) -> None:
+    """The role of the chart says so; that of an older chart does not, and then the usual namespace is taken."""
+    role: dict[str, Any] = {"metadata": {"name": "cardquota-queue-reader"}}
+    if says:
+        role["metadata"]["annotations"] = {"cardquota.io/installed-in": home}
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, queueless())
+        server.put(resources.CLUSTER_ROLES, role)
+        server.put(resources.CONFIG_MAPS, config_map(home, "queue: {default: common}"))
+        forbid_everywhere(server, resources.CONFIG_MAPS)
+        outcome = await ask(run, server, tmp_path, "plan")
+    assert queue_of(outcome) == "common"
+    assert f"note: settings of ConfigMap {home}/cardquota\n" in outcome.err
+
+
+async def test_who_lacks_the_right_to_ask_the_leader_is_told_what_gives_it(run: Run, tmp_path: Path) -> None:
+    """With the ClusterRole of queue readers alone."""
+    role = {"name": "cardquota-queue-reader", "annotations": {"cardquota.io/installed-in": "cards"}}
+    async with FakeApiServer() as server:
+        server.put(resources.CLUSTER_ROLES, {"metadata": role})
+        server.put(resources.PODS, {**pod("p"), "metadata": {**pod("p")["metadata"], "namespace": "default"}})
+        forbid_everywhere(server, *NAMESPACED, resources.CONFIG_MAPS)
+        server.fail("get", FORBIDDEN, path="configmaps")
+        server.fail("get", FORBIDDEN, path="/namespaces/cards/services/")
+        config = kubeconfig(tmp_path, server.url)
+        config.write_text(config.read_text("utf-8").replace("user: {}", "user: {token: t}"), "utf-8")
+        outcome = await asyncio.to_thread(run, "explain", "p", "--kubeconfig", config)
+    (said,) = (line for line in outcome.err.splitlines() if "the leader was not asked" in line)
+    assert said == (
+        "note: the leader was not asked: 403 Forbidden is forbidden; the right is in the Role cardquota-queue-reader in namespace "
+        "cards (beside the ClusterRole of that name), which the value queueReader.groups of the chart binds to groups"
+    )
+
+
 @pytest.mark.parametrize("command", ["can-run", "advise"])
 async def test_what_rests_on_everybody_is_not_answered_from_one_namespace(
     run: Run, tmp_path: Path, command: str
