@@ -79,10 +79,11 @@ def _object(display: str, found: Sequence["Verdict"]) -> dict[str, Any]:
         "cards": dict(cards),
         "nodes": dict(Counter(verdict.seat.node for verdict in running if verdict.seat.node)),
     }
-    waiting = next((verdict for verdict in found if not verdict.runs), None)
-    if waiting is not None:
-        shown |= _why(waiting)
-    never = next((verdict.never for verdict in found if verdict.never), "")
+    waiting = [verdict for verdict in found if not verdict.runs]
+    if waiting:
+        shown |= _why(_telling(waiting))
+    in_vain = [verdict for verdict in waiting if verdict.never]
+    never = _telling(in_vain).never if in_vain else ""
     return shown | {"ever": not never} | ({"never": never} if never else {})
 
 
@@ -91,16 +92,22 @@ def _why(verdict: "Verdict") -> Mapping[str, str]:
 
     if verdict.hold is not None:
         return output.why(verdict.hold.why)
+    if verdict.apart:
+        return {"reason": reasons.GANG_INCOMPLETE, "message": verdict.apart}
     return {
         "reason": reasons.NO_FREE_CARD,
         "message": f"is let in, and no node has room: {verdict.seat.problem}",
     }
 
 
+def _telling(waiting: Sequence["Verdict"]) -> "Verdict":
+    """The first pod at the gate, else the first one that waits."""
+    return next((verdict for verdict in waiting if verdict.hold is not None), waiting[0])
+
+
 def _first(state: "State", settings: "Settings", waiting: Sequence["Verdict"]) -> dict[str, Any]:
-    """Everything on the first pod at the gate, else on the first one that finds no node."""
+    """Everything on the pod that tells most."""
     from cli import books
 
-    first = next((verdict for verdict in waiting if verdict.hold is not None), waiting[0])
-    pod: Pod = first.pod
+    pod: Pod = _telling(waiting).pod
     return explain_report.of_pod(state, settings, books.of(state, settings), pod)

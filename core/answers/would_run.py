@@ -1,12 +1,13 @@
 """Whether pods would run: let in by their queues now, or before, and with room on some node."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.affinity import NodeRequirement
 from core.answers.empty_cluster import EmptyCluster
 from core.answers.room import Nodes, Seat, Seeker, cards_of, reserved, seats
 from core.answers.whatif import Change, WhatIf
+from core.answers.words import counted
 from core.objects import Pod
 from core.objects.taints import Tolerations
 from core.plan.decision import Hold, Lift
@@ -28,13 +29,15 @@ class Verdict:
     """Why it would wait at the gate."""
     seat: Seat
     """Where it would go; nothing for one that waits at the gate."""
+    apart: str = ""
+    """Why a scheduler that starts groups as a whole would leave it alone, though nothing holds it at the gate."""
     never: str = ""
     """Why it would not run even if nobody else were there; empty for one that would."""
 
     @property
     def runs(self) -> bool:
         """Whether nothing is seen that keeps it from running at once."""
-        return self.hold is None and not self.seat.problem
+        return self.hold is None and not self.apart and not self.seat.problem
 
 
 def verdicts(
@@ -78,8 +81,8 @@ def _compared(ledger: Ledger, cluster: EmptyCluster, verdict: Verdict, alone: Ve
     if beyond is not None:
         never = beyond.why
     else:
-        never = alone.hold.why.message if alone.hold is not None else alone.seat.problem
-    return Verdict(verdict.pod, verdict.queue, verdict.cards, verdict.hold, verdict.seat, never)
+        never = alone.hold.why.message if alone.hold is not None else alone.apart or alone.seat.problem
+    return replace(verdict, never=never)
 
 
 def _decided(
@@ -95,6 +98,7 @@ def _decided(
         else:
             holds[one.pod.uid] = one
     cards = {uid: lift.assigned for uid, lift in lifts.items()}
+    apart = {pod.uid: why for pod in pods if pod.uid not in holds and (why := _apart(ledger, pod))}
     before = reserved(ledger, tolerations, besides=[pod.uid for pod in pods])
     new = [
         Seeker(
@@ -104,14 +108,31 @@ def _decided(
             lifts[pod.uid].requirement if pod.uid in lifts else NodeRequirement(),
         )
         for pod in pods
-        if pod.uid not in holds
+        if pod.uid not in holds and pod.uid not in apart
     ]
     where = seats(Nodes(ledger, empty=empty), before, new)
     found = {seeker.pod.uid: seat for seeker, seat in zip(new, where, strict=True)}
     return [
-        _verdict(ledger, pod, cards.get(pod.uid, {}), holds.get(pod.uid), found.get(pod.uid, Seat()))
+        replace(
+            _verdict(ledger, pod, cards.get(pod.uid, {}), holds.get(pod.uid), found.get(pod.uid, Seat())),
+            apart=apart.get(pod.uid, ""),
+        )
         for pod in pods
     ]
+
+
+def _apart(ledger: Ledger, pod: Pod) -> str:
+    """Of a pod that asks for nothing of ours: what its PodGroup lacks to start, with everybody let in who can be.
+
+    Schedulers that know such groups start none of its members before; to others it is a pod like any.
+    """
+    group = ledger.group(pod.group_key) if pod.group_key else None
+    if group is None or not group.stored or ledger.entry(pod.uid) is not None:
+        return ""
+    if not group.kubernetes and pod.scheduler_name not in ledger.settings.volcano.scheduler_names:
+        return ""
+    lacks = ledger.groups.lacks(group.key)
+    return f"{group.title} starts as a whole, and still lacks {counted(lacks, 'member')}" if lacks else ""
 
 
 def _held_by(ledger: Ledger, pod: Pod) -> frozenset[str]:

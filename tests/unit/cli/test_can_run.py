@@ -209,6 +209,54 @@ def test_every_kind_stands_for_its_pods(asked: Asked, manifest: dict[str, Any], 
     assert asked(manifest)[1]["objects"][0]["pods"] == pods
 
 
+HELPER = {"spec": {"containers": [{"name": "c"}]}}
+
+
+def with_helper(scheduler: str, minimum: int, workers: int) -> dict[str, Any]:
+    """A Volcano Job with a pod that asks for no cards beside those that do."""
+    tasks = [
+        {"name": "helper", "replicas": 1, "template": HELPER},
+        {"name": "worker", "replicas": workers, "template": TEMPLATE},
+    ]
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "g"},
+        "spec": {"queue": "team", "schedulerName": scheduler, "minAvailable": minimum, "tasks": tasks},
+    }
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "minimum", "workers", "pods"),
+    [
+        pytest.param("volcano", 4, 2, {"runs": 0, "waits": 3}, id="a gang that can never be whole"),
+        pytest.param("volcano", 4, 3, {"runs": 0, "waits": 4}, id="a gang with too little quota"),
+        pytest.param("volcano", 3, 2, {"runs": 3, "waits": 0}, id="a gang that fits"),
+        pytest.param("volcano", 1, 3, {"runs": 3, "waits": 1}, id="a gang that starts without all"),
+        pytest.param(
+            "default-scheduler", 4, 2, {"runs": 1, "waits": 2}, id="of a scheduler that knows no such gangs"
+        ),
+    ],
+)
+def test_a_member_without_cards_starts_with_its_gang(
+    asked: Asked, scheduler: str, minimum: int, workers: int, pods: dict[str, int]
+) -> None:
+    # The queue's third card is in use.
+    _, report, _ = asked(with_helper(scheduler, minimum, workers))
+    (one,) = report["objects"]
+    assert one["pods"] == pods
+    if not pods["runs"]:
+        assert one["nodes"] == {}
+        assert report["waits"]["pod"] == "default/g-1"
+
+
+def test_of_a_gang_without_cards_that_is_never_whole_none_runs(asked: Asked) -> None:
+    status, report, _ = asked(with_helper("volcano", 2, 0))
+    (one,) = report["objects"]
+    assert (status, one["reason"], one["ever"]) == (3, "GangIncomplete", False)
+    assert one["message"] == ("PodGroup default/g starts as a whole, and still lacks 1 member")
+
+
 def test_who_asks_for_nothing_runs_and_what_makes_no_pods_is_said(asked: Asked) -> None:
     assert asked(CPU_POD % "cpu")[0] == 0
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
