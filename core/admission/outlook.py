@@ -1,9 +1,9 @@
-"""Whether the queue that an object charges could ever serve it, as that queue is written now.
+"""Whether the queue that an object charges, and the nodes, could ever serve it, as they are now.
 
-Never more than a hint: a queue may be created, and a quota may grow. What is in use at the moment plays no part.
+Never more than a hint: a queue may be created, a quota may grow, a node may come. What is in use at the moment plays no part.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from core import names, reasons
 from core.admission.destination import Destination
@@ -11,8 +11,11 @@ from core.admission.levels import cards_within
 from core.admission.view import Context
 from core.cards import expression
 from core.cards.ask import AskError, count_of
+from core.cards.inventory import Inventory
+from core.cards.reach import could_hold, largest
 from core.objects import Queue
 from core.objects.draft import Draft
+from core.quantity import render_milli
 from core.violations import Findings, Hint, show
 
 
@@ -45,9 +48,23 @@ def judge_pod(
             asked = count_of(card, draft.limits, draft.requests, resources)
     # What cannot be counted, since no node carries the card now, is at least one card.
     count = asked[1] // 1000 if isinstance(asked, tuple) else 1
-    if count > most:
+    nodes = context.view.inventory
+    too_large = None if nodes is None or count < 2 else _too_large(draft, served, count, nodes)
+    if too_large is not None:
+        # More quota would not help.
+        found.hints.append(too_large)
+    elif count > most:
         path = draft.path_of(names.CARD_NAME_ANNOTATION)
         found.hints.append(_beyond(draft.cards, count, most, queue, path))
+
+
+def _too_large(draft: Draft, served: Iterable[str], count: int, nodes: Inventory) -> Hint | None:
+    """What is said of one pod that asks for more cards than any node has; of cards that no node has something else is said."""
+    have, _ = largest(nodes, served)
+    if not have or any(could_hold(nodes, card, count * 1000) for card in served):
+        return None
+    text = f"{show(draft.cards)}: {count} are more than any node has ({render_milli(have)}); a pod that asks for that never runs"
+    return Hint(reasons.BEYOND_NODES, draft.path_of(names.CARD_NAME_ANNOTATION), text)
 
 
 def request_hints(requested: Mapping[str, int], queue: str, path: str, context: Context) -> Iterator[Hint]:

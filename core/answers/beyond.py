@@ -7,6 +7,7 @@ from typing import Final
 from core import reasons
 from core.answers.words import amount
 from core.cards.ask import CardAsk
+from core.cards.reach import could_hold, largest
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import NOT_EVEN_IDLE, fits
 from core.mgpu.in_vain import NO_NODE, WAYS
@@ -48,14 +49,13 @@ class Beyond:
 
 
 class Reach:
-    """What nodes could hold, were they empty and open. Each card's nodes are gone through once, and each distinct ask is judged once.
+    """What nodes could hold, were they empty and open. Each distinct ask is judged once.
 
     True for as long as no node changes.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._most: dict[str, int] = {}
         self._cards: dict[tuple[str, int], Beyond | None] = {}
         self._shares: dict[MgpuAsk, Beyond | None] = {}
         self._models: frozenset[NodeModel] | None = None
@@ -85,21 +85,11 @@ class Reach:
             self._shares[shares] = None if brought else self._of_shares(shares, self._models)
         return self._shares[shares]
 
-    def could_hold(self, card: str, milli: int) -> bool:
-        """Whether a node has so much of a card, or a pool may bring one."""
-        return self._ledger.inventory.pool_of(card) is not None or self._largest(card) >= milli
-
-    def _largest(self, card: str) -> int:
-        if card not in self._most:
-            inventory = self._ledger.inventory
-            carried = (inventory.on_node(name)[card].milli for name in inventory.nodes_with(card))
-            self._most[card] = max(carried, default=0)
-        return self._most[card]
-
     def _of_cards(self, asked: CardAsk) -> Beyond | None:
-        if any(self.could_hold(card, asked.milli) for card in asked.alternatives):
+        inventory = self._ledger.inventory
+        if any(could_hold(inventory, card, asked.milli) for card in asked.alternatives):
             return None
-        have, card = max((self._largest(card), card) for card in asked.alternatives)
+        have, card = largest(inventory, asked.alternatives)
         wanted, most = amount(card, asked.milli), amount(card, have)
         if not have:
             return Beyond(f"no node has {asked.expression}", f"add a node that has {wanted}")

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Final
 
 from core import names, reasons
-from core.answers.beyond import Reach
 from core.answers.quota import card_quota
 from core.answers.remedy import Case, Found, Step
 from core.answers.words import counted, listed
 from core.cards.expression import is_excessive, split
+from core.cards.reach import could_hold
 from core.cards.spelling import nearest
 from core.objects import Group, Pod, Queue, group, group_key, queue
 from core.queues.access import problem_of
@@ -28,8 +28,8 @@ def name_another_card(case: Case) -> Found | None:
     limits, asked = ledger.limits.get(case.target.queue), case.target.demand.card
     named, least = set(split(pod.card_name)), asked.milli if asked is not None else 0
     others = [] if limits is None else [card for card, milli in sorted(limits.cards.items()) if milli > 0]
-    reach = Reach(ledger)
-    served = [card for card in others if ledger.inventory.nodes_with(card) and reach.could_hold(card, least)]
+    known = ledger.inventory
+    served = [card for card in others if known.nodes_with(card) and could_hold(known, card, least)]
     for card in [card for card in served if card not in named][:_CARDS]:
         found = _renamed(case, pod, card)
         if found.hold is None and case.finds_a_node(found.change):
@@ -45,10 +45,9 @@ def correct_card(case: Case) -> Found | None:
         return None
     if any(known.resources_of(card) for card in split(pod.card_name)):
         return None
-    reach = Reach(ledger)
     for near in (near for card in split(pod.card_name) if (near := nearest(card, known))):
         wanted = max((pod.limits.get(resource, 0) for resource in known.resources_of(near)), default=0)
-        if reach.could_hold(near, wanted):
+        if could_hold(known, near, wanted):
             found = _renamed(case, pod, near)
             if case.finds_a_node(found.change):
                 return found

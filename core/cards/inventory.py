@@ -50,6 +50,7 @@ class Inventory:
         self._totals: dict[str, int] = {}
         self._resources: dict[str, frozenset[str]] = {}
         self._sorted: dict[str, tuple[str, ...]] = {}
+        self._most: dict[str, int] = {}
         self._served: dict[str, tuple[str, ...]] | None = None
         self._shared: dict[str, Counter[tuple[str, str]]] = {}
         """By which label and value nodes with mGPU shares name a product, by that product."""
@@ -168,6 +169,14 @@ class Inventory:
             self._sorted[card] = tuple(sorted(holders))
         return self._sorted[card]
 
+    def most_on_a_node(self, card: str) -> int:
+        """The thousandths of a card on the node that has the most of it, whatever its state; 0 where none has any."""
+        if card not in self._holders:
+            return 0
+        if card not in self._most:
+            self._most[card] = max(self._nodes[name].cards[card].milli for name in self._holders[card])
+        return self._most[card]
+
     def totals(self) -> Mapping[str, int]:
         """Card -> thousandths over all nodes, whatever their state."""
         return dict(self._totals)
@@ -228,6 +237,7 @@ class Inventory:
     def _settle(self, card: str) -> None:
         """Forgets a card that no node carries any more, and what was derived from the old state."""
         self._sorted.pop(card, None)
+        self._most.pop(card, None)
         if not self._holders[card]:
             for table in (self._holders, self._users, self._totals, self._resources):
                 table.pop(card, None)

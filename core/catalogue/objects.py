@@ -117,6 +117,11 @@ ROWS: Final = (
         "ask for less, name another queue, or raise the queue's card quota",
     ),
     Reason(
+        reasons.BEYOND_NODES,
+        "one pod asks for more cards than any node has",
+        "ask for at most as many in one pod as a node has, in more pods if need be, or add a larger node",
+    ),
+    Reason(
         reasons.QUEUE_NAME_UNREAD,
         "a task of a Volcano Job names another queue than the job",
         "name the queue in spec.queue of the job",

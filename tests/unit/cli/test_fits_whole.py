@@ -200,7 +200,7 @@ Cards         NVIDIA-H200: 8 of 8 are free, at most 8 of a node's 8 (n1)
 What would help: ask for at most 8 NVIDIA-H200 in one pod, or add a node that has 12; let in now, the pod
                  would find no node
 --
-warning: <stdin>:1: metadata.annotations[volcano.sh/card.name]: "NVIDIA-H200": 12 are more than the whole quota of queue research (8); what asks for that waits until the quota grows
+warning: <stdin>:1: metadata.annotations[volcano.sh/card.name]: "NVIDIA-H200": 12 are more than any node has (8); a pod that asks for that never runs
 """,
     ),
     "refused": (
@@ -284,7 +284,7 @@ Queue research needs this quota for 1 pod, with those before them in line served
     -> ask for at most 8 NVIDIA-H200 in one pod, or add a node that has 12; let in now, the pod would find no
        node
 --
-warning: <stdin>:1: metadata.annotations[volcano.sh/card.name]: "NVIDIA-H200": 12 are more than the whole quota of queue research (8); what asks for that waits until the quota grows
+warning: <stdin>:1: metadata.annotations[volcano.sh/card.name]: "NVIDIA-H200": 12 are more than any node has (8); a pod that asks for that never runs
 """,
     ),
     "refused": (

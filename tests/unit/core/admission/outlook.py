@@ -21,6 +21,7 @@ REQUEST_PATH = f"metadata.annotations[{names.CARD_REQUEST_ANNOTATION}]"
 
 WAITING = {
     reasons.BEYOND_QUOTA,
+    reasons.BEYOND_NODES,
     reasons.QUEUE_NOT_FOUND,
     reasons.QUEUE_NAME_UNREAD,
     reasons.CARD_REQUEST_DIFFERS,

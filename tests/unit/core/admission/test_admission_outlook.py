@@ -1,12 +1,14 @@
 """What a queue could never serve as it is written now: admitted, with a warning that says what is wrong."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from core import names, reasons
 from core.admission import NOTHING_LISTED, ClusterView
-from tests.builders import a_namespace, a_pod, a_queue
+from core.cards.inventory import Inventory
+from tests.builders import a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.unit.core.admission.outlook import (
     CARD_PATH,
@@ -16,7 +18,7 @@ from tests.unit.core.admission.outlook import (
     codes,
     hints,
 )
-from tests.unit.core.admission.samples import answer, creation, update
+from tests.unit.core.admission.samples import answer, creation, settings, update
 
 
 class TestPods:
@@ -47,6 +49,35 @@ class TestPods:
         for hint in found:
             assert hint.path == CARD_PATH
             assert hint.detail.startswith(said)
+
+    @pytest.mark.parametrize(
+        ("cards", "count", "most"),
+        [
+            ("A", 8, 0),
+            ("A", 9, 8),
+            ("A|B", 9, 0),
+            ("A|B", 13, 12),
+            ("C", 9, 0),
+            ("A|C", 9, 8),
+            ("A|P", 99, 0),
+        ],
+    )
+    def test_one_pod_that_no_node_could_hold_is_pointed_out_instead(
+        self, cards: str, count: int, most: int
+    ) -> None:
+        """However little the quota: more of it would not help. Of a card without nodes something else is said; a pool may bring any."""
+        nodes = (a_node("n1").card("A", 8), a_node("n2").card("B", 12), a_node("n3").card("A", 4))
+        pod = a_pod().card(cards).gpu(count).in_queue("team").build()
+        pools = {"P": {"labels": {"pool": "p"}, "resource": "nvidia.com/gpu"}}
+        view = cluster(TEAM.cards({"A": 4 if most else 99, "B": 99, "C": 99, "P": 99}))
+        inventory = Inventory.of(settings(cards={"pools": pools}))
+        for node in nodes:
+            inventory.put(node.view())
+        found = hints(pod, replace(view, inventory=inventory), cards={"pools": pools})
+        assert codes(found) == ([reasons.BEYOND_NODES] if most else [])
+        for hint in found:
+            assert hint.path == CARD_PATH
+            assert hint.detail.startswith(f'"{cards}": {count} are more than any node has ({most})')
 
     def test_what_is_in_use_plays_no_part(self) -> None:
         full = TEAM.allocated({"A": "4"})
