@@ -218,13 +218,15 @@ def to_cluster(options: argparse.Namespace, files: Sequence[str] | None) -> tupl
 def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Outcome:
     """The cluster once these objects are applied, but for those that admission refuses. Raises InputError."""
     from cli import views
+    from cli.applying import applied_over
     from cli.check import Bundle
     from cli.creation import as_created
     from cli.kinds import POD, is_known
     from core.admission import Context
     from core.workloads import kinds_with
 
-    bundle = Bundle(Context(views.of(state, settings), settings), [one.found for one in given])
+    context = Context(views.of(state, settings), settings)
+    bundle = Bundle(context, [one.found for one in given], state.raw)
     findings = [(one, bundle.judge(one.found)) for one in given]
     accepted = [one for one, said in findings if not said.violations]
     gone, replaced = _there_already(state, accepted, kinds_with(settings.workloads))
@@ -237,7 +239,7 @@ def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Ou
             skipped.append(one.display)
             continue
         old = stored.raw.get(kind, {}).get(one.key)
-        more.setdefault(kind, {})[one.key] = raw if old is None else _updated(raw, old)
+        more.setdefault(kind, {})[one.key] = raw if old is None else applied_over(raw, old)
     there = set(stored.raw.get(POD, ()))
     created = as_created(stored.extended(more), settings)
     return Outcome(created, _made(created, accepted, there), findings, replaced, tuple(skipped))
@@ -255,17 +257,6 @@ def _created(one: Manifest) -> tuple["ObjectKind", Raw]:
     if not raw["metadata"].get("name"):
         raw = {**raw, "metadata": {**raw["metadata"], "name": one.name}}
     return ObjectKind(one.found.group, one.found.kind), raw
-
-
-def _updated(raw: Raw, old: Raw) -> Raw:
-    """What is there already stays the same object, with the labels and annotations that others have written there."""
-    from core.objects import raw as read
-
-    kept = {key: value for key, value in read.mapping(old, "metadata").items() if key in _GIVEN_LATER}
-    for part in ("labels", "annotations"):
-        kept[part] = {**read.mapping(old, "metadata", part), **read.mapping(raw, "metadata", part)}
-    status = {"status": old["status"]} if "status" in old else {}
-    return {**raw, "metadata": {**raw["metadata"], **kept}, **status}
 
 
 def _there_already(

@@ -10,8 +10,8 @@ _REFUSED, _WAITS = 1, 3
 _DESCRIPTION = """\
 Says what would become of manifests if they were applied now: refused, by the rules of the webhook; waiting, in which queue,
 behind whom, for what, and what would help; or running, on which cards. Nothing is written anywhere. Queues, namespaces and PodGroups
-among the manifests count as applied; an object that is there already is taken as deleted before. Devices of claims are counted
-against the quota; which node has them is left to the scheduler.
+among the manifests count as applied, over those that are there as kubectl apply does it; a pod or workload that is there already is
+taken as deleted before. Devices of claims are counted against the quota; which node has them is left to the scheduler.
 """
 _EPILOG = """\
 examples:

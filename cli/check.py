@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,9 +11,12 @@ from cli import cluster, config, documents, inputs, manifests, output
 from cli.errors import InputError
 
 if TYPE_CHECKING:
+    from cli.kinds import ObjectKind
     from core.admission import Context
     from core.settings import Settings
     from core.violations import Findings, Hint
+
+    Stored = Mapping[ObjectKind, Mapping[str, Mapping[str, Any]]]
 
 _QUEUE = ("scheduling.volcano.sh", "Queue")
 _NAMESPACE = ("", "Namespace")
@@ -75,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
     settings, state = cluster.offline(options)
     context = Context(views.offline(state, settings), settings)
     names = inputs.manifests(options.files, recursive=options.recursive)
-    findings, objects = check(((inputs.label(name), inputs.read_bytes(name)) for name in names), context)
+    files = ((inputs.label(name), inputs.read_bytes(name)) for name in names)
+    findings, objects = check(files, context, {} if state is None else state.raw)
     if options.output == "json":
         _print_json(findings)
     else:
@@ -88,12 +92,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check(
-    files: Iterable[tuple[str, bytes]], context: "Context"
+    files: Iterable[tuple[str, bytes]], context: "Context", stored: "Stored"
 ) -> tuple[list[Finding], list[manifests.Found]]:
-    """The findings in files, given with what to call them, in their order, and the objects in them."""
+    """The findings in files, given with what to call them, in their order, and the objects in them; `stored` are those of the cluster."""
     read = [each for source, content in files for each in _read(source, content)]
     objects = [each[1] for each in read if not isinstance(each, Finding)]
-    bundle = Bundle(context, objects)
+    bundle = Bundle(context, objects, stored)
     findings: list[Finding] = []
     for each in read:
         findings += (each,) if isinstance(each, Finding) else _in_object(*each, bundle)
@@ -103,9 +107,12 @@ def check(
 class Bundle:
     """What is known of the cluster, and of the queues and namespaces that are to be applied together with what uses them."""
 
-    def __init__(self, context: "Context", objects: Iterable[manifests.Found]) -> None:
+    def __init__(self, context: "Context", objects: Iterable[manifests.Found], stored: "Stored") -> None:
+        from cli.applying import applied_over
+        from cli.kinds import ObjectKind
         from core.admission import rules_of
         from core.objects import Queue, namespace, queue
+        from core.objects import raw as read
 
         known = context.view.queues
         self.cluster = context
@@ -113,11 +120,15 @@ class Bundle:
         self.rules = rules_of(context.settings)
         found, spaces = list[Queue](), dict(context.view.namespaces or {})
         for one in objects:
-            if (one.group, one.kind) == _QUEUE:
-                found.append(queue.project(one.raw))
-            elif (one.group, one.kind) == _NAMESPACE:
-                space = namespace.project(one.raw)
-                spaces[space.name] = space.over(spaces.get(space.name))
+            if (one.group, one.kind) not in (_QUEUE, _NAMESPACE):
+                continue
+            name = read.text(read.mapping(one.raw, "metadata"), "name")
+            live = stored.get(ObjectKind(one.group, one.kind), {}).get(name)
+            raw = one.raw if live is None else applied_over(one.raw, live)
+            if one.kind == "Queue":
+                found.append(queue.project(raw))
+            else:
+                spaces[name] = namespace.project(raw)
         queues = {**(known or {}), **{one.name: one for one in found if one.name}}
         self._spaces = spaces
         self._context = replace(context, view=replace(context.view, queues=queues)) if queues else context

@@ -17,17 +17,6 @@ class Namespace:
     labels: Mapping[str, str]
     default_card: str = ""
 
-    def over(self, stored: "Namespace | None") -> "Namespace":
-        """As it is once it is applied over what is stored: what others have written there stays."""
-        if stored is None:
-            return self
-        return Namespace(
-            self.name,
-            self.queue or stored.queue,
-            {**stored.labels, **self.labels},
-            self.default_card or stored.default_card,
-        )
-
 
 def project(raw: Mapping[str, Any]) -> Namespace:
     """The view of a v1 Namespace."""

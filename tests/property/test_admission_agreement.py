@@ -59,7 +59,7 @@ def warnings_of(findings: list[Finding]) -> list[str]:
 @given(objects)
 def test_check_and_review_find_the_same(raw: dict[str, Any]) -> None:
     """`check` also guesses what may have been meant, of which no webhook speaks."""
-    findings, _ = check([("x.json", json.dumps(raw).encode())], Context(VIEW, SETTINGS))
+    findings, _ = check([("x.json", json.dumps(raw).encode())], Context(VIEW, SETTINGS), {})
     errors = [found for found in findings if found.severity == "error"]
     response = reviewed(raw)
     assert response["allowed"] == (not errors)
@@ -93,8 +93,8 @@ def test_the_paths_of_the_webhook_together_say_what_review_says(raw: dict[str, A
 def test_yaml_and_json_of_one_object_are_judged_alike(raw: dict[str, Any]) -> None:
     """A stream of both: JSON is YAML, but other parsers read it."""
     context = Context(VIEW, SETTINGS)
-    as_json, _ = check([("x", json.dumps(raw).encode())], context)
-    as_yaml, _ = check([("x", b"---\n" + json.dumps(raw).encode())], context)
+    as_json, _ = check([("x", json.dumps(raw).encode())], context, {})
+    as_yaml, _ = check([("x", b"---\n" + json.dumps(raw).encode())], context, {})
     assert [(found.code, found.path, found.message) for found in as_json] == [
         (found.code, found.path, found.message) for found in as_yaml
     ]

@@ -257,6 +257,45 @@ def test_of_a_gang_without_cards_that_is_never_whole_none_runs(asked: Asked) -> 
     assert one["message"] == ("PodGroup default/g starts as a whole, and still lacks 1 member")
 
 
+NAMESPACES = "cardquota.io/namespaces"
+
+
+@pytest.mark.parametrize(
+    ("before", "live", "manifest", "refused"),
+    [
+        pytest.param({NAMESPACES: "ml"}, {NAMESPACES: "ml"}, {}, False, id="taken out of the manifest"),
+        pytest.param({}, {NAMESPACES: "ml"}, {}, True, id="written by others"),
+        pytest.param(None, {NAMESPACES: "ml"}, {}, True, id="never applied"),
+        pytest.param({}, {NAMESPACES: "ml"}, {NAMESPACES: "*"}, False, id="written anew"),
+    ],
+)
+def test_a_queue_that_is_there_is_what_apply_makes_of_it(
+    asked: Asked,
+    run: Run,
+    tmp_path: Path,
+    before: dict[str, str] | None,
+    live: dict[str, str],
+    manifest: dict[str, str],
+    refused: bool,
+) -> None:
+    """What the manifest before had and this one has not goes, what others have written stays; for `check` as well."""
+    quota = {"volcano.sh/card.quota": '{"NVIDIA-H200": 3}'}
+
+    def queue(annotations: dict[str, str]) -> dict[str, Any]:
+        kind = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+        return kind | {"metadata": {"name": "team", "annotations": annotations}}
+
+    stored = quota | live
+    if before is not None:
+        applied = json.dumps(queue(quota | before))
+        stored |= {"kubectl.kubernetes.io/last-applied-configuration": applied}
+    home = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default}\n---\n"
+    state = NODE % ("n1", 4) + home + json.dumps(queue(stored))
+    given = f"{json.dumps(queue(quota | manifest))}\n---\n{json.dumps(workload(1))}"
+    assert asked(given, state=state)[1]["verdict"] == ("refused" if refused else "runs")
+    assert run("check", tmp_path / "m.yaml", "--state", tmp_path / "state.yaml").status == int(refused)
+
+
 def test_who_asks_for_nothing_runs_and_what_makes_no_pods_is_said(asked: Asked) -> None:
     assert asked(CPU_POD % "cpu")[0] == 0
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
