@@ -29,7 +29,7 @@ from core.steps import Pace, Steps
 T = TypeVar("T")
 
 _PASSED_IN_A_STEP: Final = 500
-"""Members of a gang that have been decided on with it."""
+"""Pods that cost nothing: members of a gang that have been decided on with it, and who is left behind."""
 
 Decisions = Generator[Decision | None]
 """Decisions in their order; None wherever it may be paused."""
@@ -90,6 +90,7 @@ class Courses:
         heads = yield from turn.rests(line.heads())
         turn.expect(len(heads))
         held: dict[Hashable, Hold] = {}
+        pace = Pace(_PASSED_IN_A_STEP)
         while heads and turn.head is None:
             if not self._ledger.sums_settled:
                 yield from self._ledger.settle_sums()
@@ -99,6 +100,8 @@ class Courses:
                 turn.put_off, entry = True, None
                 if turn.waits_for(first=turn.fifo):
                     return
+                if pace.due():
+                    yield from turn.rest(None)
             decision = None
             if entry is not None:
                 decision = yield from self._alone(entry, turn)
@@ -194,6 +197,9 @@ class Courses:
                 turn.put_off = True
                 if turn.waits_for(first=turn.fifo):
                     return
+                if pace.due():
+                    yield from turn.rest(None)
+                continue
             now = self._ledger.current(entry)
             if now is None:
                 continue

@@ -209,3 +209,38 @@ def test_a_bind_of_one_who_is_left_behind_is_booked_where_its_record_says() -> N
     finish(ledger.settle())
     assert ledger.used("r", "A") == 1000 * MANY
     assert ledger.used("q", "A") == 0
+
+
+@pytest.mark.parametrize("refers", [in_group, of_job])
+def test_a_pass_pauses_while_it_goes_past_thousands_who_are_left_behind(
+    refers: Callable[[PodBuilder], PodBuilder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else that runs beside it comes to its turn before a pause."""
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("n").card("A", 3000).view())
+    for name in "qr":
+        ledger.put_queue(a_queue(name).cards({"A": 3000}).view())
+    say(ledger, "q")
+    pod = refers(a_pod("p").gpu(1).card("A").gated()).view()
+    for number in range(3000):
+        ledger.put_pod(replace(pod, name=f"p{number:04}", uid=f"uid-{number:04}"))
+    finish(ledger.settle())
+    passed: list[str] = []
+    asked = ledger.left_behind
+
+    def noted(uid: str) -> bool:
+        passed.append(uid)
+        return asked(uid)
+
+    monkeypatch.setattr(ledger, "left_behind", noted)
+    ledger.wakeups.look_at("q")
+    lifted, between = 0, []
+    for decision in Planner(ledger).run(["q"]):
+        between.append(len(passed))
+        passed.clear()
+        if isinstance(decision, Lift) and not lifted:
+            lifted += 1
+            say(ledger, "r")
+    assert lifted
+    assert sum(between) > 2000, "the others are left behind"
+    assert max(between) < 600
