@@ -48,8 +48,8 @@ class _Snapshot:
 def audit(ledger: Ledger, pods: Iterable[Pod]) -> Steps[list[Drift]]:
     """Everything in the books that is wrong; `pods` are all that the cluster shows.
 
-    What is changed meanwhile is judged as it is when its turn comes. The books have to be settled, see `Ledger.settle`; a
-    pod that is still to be booked anew is left out.
+    What is changed meanwhile is judged as it is when its turn comes. A pod that is still to be booked anew is left out, see
+    `Ledger.settle`.
     """
     snapshot, devices = _Snapshot.of(ledger), DeviceSnapshot.of(ledger.devices.book)
     drifts = list[Drift]()
@@ -98,7 +98,7 @@ def _sums(
 def _pod(ledger: Ledger, uid: str, key: str) -> Iterator[Drift]:
     """One pod, in one moment. One that the books do not have at all asks for nothing of ours."""
     pod = ledger.pod(uid)
-    if pod is None or not ledger.settled:
+    if pod is None or ledger.left_behind(uid):
         return
     entry, anew = ledger.entry(uid), ledger.counted_anew(pod)
     if _charge(entry) != _charge(anew):

@@ -75,7 +75,7 @@ def _pod(ledger: Ledger, uid: str) -> Iterator[Drift]:
     """One pod, in one moment."""
     entry, book = ledger.entry(uid), ledger.devices.book
     booking = book.booked(uid)
-    if not ledger.settled:
+    if ledger.left_behind(uid):
         return
     if entry is None:
         if booking is not None:

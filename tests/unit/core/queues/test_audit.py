@@ -6,12 +6,13 @@ import pytest
 
 from core.objects import Pod
 from core.queues.audit import audit
+from core.queues.backlog import AT_ONCE
 from core.queues.drift import Drift
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.stage import Stage
 from core.steps import finish
-from tests.builders import a_node, a_pod, a_queue
+from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.claims import a_claim
 
 PODS = (
@@ -63,6 +64,26 @@ def test_a_pod_that_is_booked_as_it_was() -> None:
     ledger.inventory.drop("n")
     ledger.inventory.put(a_node("n").card("A", 8, prefix="example.com/a").view())
     assert [drift.partition(":")[0] for drift in found(ledger)] == ["Pod ml/waits"]
+
+
+def left_behind(ledger: Ledger) -> tuple[Pod, ...]:
+    """So many members of a PodGroup that they are not booked anew at once."""
+    crowd = a_pod("p").gpu(1).card("A").in_group("g").gated().view()
+    members = tuple(replace(crowd, name=f"p{number}", uid=f"uid-{number}") for number in range(AT_ONCE + 1))
+    for pod in members:
+        ledger.put_pod(pod)
+    ledger.put_group(a_group("g").in_queue("q").view())
+    assert not ledger.settled
+    return members
+
+
+def test_who_is_left_behind_hides_nobody_else() -> None:
+    """Whoever moves thousands of pods all the time would have the audit find nothing."""
+    ledger = books()
+    members = left_behind(ledger)
+    ledger.inventory.drop("n")
+    ledger.inventory.put(a_node("n").card("A", 8, prefix="example.com/a").view())
+    assert [drift.partition(":")[0] for drift in found(ledger, (*PODS, *members))] == ["Pod ml/waits"]
 
 
 def test_a_pod_that_was_missed_when_it_went() -> None:
@@ -138,6 +159,15 @@ def test_a_claim_whose_change_was_missed() -> None:
     assert found(ledger, (*PODS, *DEVICES)) == [
         f"Pod ml/held: 3 {GPU} waiting in queue below in the books, 2 {GPU} waiting in queue below found"
     ]
+
+
+def test_who_is_left_behind_hides_the_devices_of_nobody_else() -> None:
+    ledger = with_devices()
+    members = left_behind(ledger)
+    book = ledger.devices.book
+    book._known.claims["ml/other"] = book._known.claims["ml/c"]
+    drifts = found(ledger, (*PODS, *DEVICES, *members))
+    assert [drift.partition(":")[0] for drift in drifts] == ["Pod ml/held"]
 
 
 def test_a_booking_of_devices_that_was_lost_and_one_of_a_pod_that_is_gone() -> None:
