@@ -3,12 +3,15 @@
 from typing import Final
 
 _KUBERNETES: Final = "@scheduling.k8s.io"
-"""Neither the name of an object nor that of a gang has such a letter. What a pod's annotation calls a PodGroup may be any text."""
+_MARKS: Final = ("@", "|")
+"""What the keys of PodGroups of Kubernetes and of gangs have, and no object's name. What a pod's annotation calls a PodGroup may
+be any text."""
 
 
 def volcano(namespace: str, name: str) -> str:
-    """The key of a PodGroup of Volcano: `namespace/name`. A name that no object can have is no PodGroup of Kubernetes by it."""
-    return f"{namespace}/{name}/" if name.endswith(_KUBERNETES) else f"{namespace}/{name}"
+    """The key of a PodGroup of Volcano: `namespace/name`. Of a name that no object can have it is a key that nobody else has."""
+    marked = any(mark in name for mark in _MARKS)
+    return f"{namespace}//{name}/" if marked else f"{namespace}/{name}"
 
 
 def kubernetes(namespace: str, name: str) -> str:

@@ -147,6 +147,17 @@ def test_a_podgroup_that_the_pods_name_wins() -> None:
     assert decided(ledger, *(pod.in_group("pg") for pod in four()))[0] == {"m0", "m1"}
 
 
+def test_no_annotation_that_names_a_podgroup_makes_a_pod_a_member_of_a_gang() -> None:
+    """It may be any text, the key of a gang of somebody else as well."""
+    ledger = books()
+    key = member("m0").view().group_key
+    other = a_pod("m9").gpu(1).card("A").gated().in_queue("q").in_group(key.partition("/")[2])
+    lifted, held = decided(ledger, *four()[:3], other)
+    assert lifted == set()
+    assert held["m9"].why.code == reasons.POD_GROUP_NOT_FOUND
+    assert held["m0"].why.code == reasons.GANG_INCOMPLETE
+
+
 def test_volcanos_own_podgroup_of_an_owner_names_the_queue_and_the_gang_stays_whole() -> None:
     ledger = books(3)
     ledger.put_queue(a_queue("other").cards({"A": 3}).view())

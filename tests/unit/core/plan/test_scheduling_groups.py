@@ -291,7 +291,15 @@ def test_nothing_is_left_in_the_books_of_members_that_are_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["train", "train@", "@scheduling.k8s.io", "train@scheduling.k8s.io", "train@scheduling.k8s.io/"]
+    "name",
+    [
+        "train",
+        "train@",
+        "@scheduling.k8s.io",
+        "train@scheduling.k8s.io",
+        "train@scheduling.k8s.io/",
+        "/train",
+    ],
 )
 def test_no_annotation_makes_a_pod_a_member_of_a_podgroup_of_kubernetes(name: str) -> None:
     """It may be any text; the field is what says so."""
