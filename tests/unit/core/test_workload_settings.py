@@ -46,6 +46,7 @@ class TestRows:
             ("spec.template", ["replicas"], {"template": {}}, [1]),
             ("spec.template", [], {"template": {}, "replicas": 3}, [1]),
             ("spec.template", "replicas, size", {"template": {}, "replicas": 3, "size": 2}, [6]),
+            ("spec.template", "replicas, size", {"template": {}, "replicas": 10**9, "size": 10**9}, [10**6]),
             ("spec.template", ["scale.count"], {"template": {}, "scale": {"count": 7}}, [7]),
             ("spec.roles{}.template", ["replicas"], {"roles": {"a": {"template": {}, "replicas": 2}}}, [2]),
             ("spec.a, spec.b", [], {"a": {}, "b": {}}, [1, 1]),
