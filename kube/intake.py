@@ -152,7 +152,8 @@ class _Share(AbstractAsyncContextManager[bytearray]):
                 self._intake.arriving(self)
                 return await self._read()
         except TimeoutError:
-            self._leave_if_given_up()
+            if self._gave_way_at is not None:
+                raise busy(self._gave_way_at) from None
             text = f"the body did not arrive within {self._intake.read_s:g} s"
             raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, text) from None
         finally:
@@ -165,19 +166,17 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         """
         body = bytearray()
         while part := await self._request.content.readany():
-            self._leave_if_given_up()
+            if self._gave_way_at is not None:
+                raise busy(self._gave_way_at)
             size = len(body) + len(part)
             if size > self._limit:
                 raise self._too_large()
             self._intake.take(len(part), self)
             self.counted = size
             body += part
-        self._leave_if_given_up()
-        return body
-
-    def _leave_if_given_up(self) -> None:
         if self._gave_way_at is not None:
-            raise busy(self._gave_way_at) from None
+            raise busy(self._gave_way_at)
+        return body
 
     def _too_large(self) -> RefusedError:
         limit = f"{self._name}, {self._limit} bytes" if self._name else f"{self._limit} bytes"
