@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cli import documents, inputs, manifests
-from cli.errors import InputError, UnavailableError
+from cli.errors import InputError
 
 if TYPE_CHECKING:
     from cli.kinds import ObjectKind
@@ -200,17 +200,13 @@ def to_cluster(options: argparse.Namespace, files: Sequence[str] | None) -> tupl
 
     Raises CommandError, where not all pods may be seen as well.
     """
-    from cli import cluster, live
+    from cli import cluster
     from cli.kinds import NODE, POD, QUEUE
 
     namespace = "" if files is None else cluster.default_namespace(options)
     found = [] if files is None else read(files, recursive=options.recursive)
     settings, state = cluster.read(options, needs=(NODE, POD, QUEUE))
-    if state.hidden:
-        raise UnavailableError(
-            f"what others hold decides, and without the right to list {state.hidden} it is not known",
-            live.RIGHTS,
-        )
+    cluster.demand_all(state)
     given = placed(found, namespace=namespace, queue=options.queue, settings=settings)
     return settings, apply(state, given, settings)
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cli import config, output
 from cli.errors import UnavailableError
@@ -38,9 +38,16 @@ def read(options: argparse.Namespace, *, needs: Sequence["ObjectKind"] = ()) -> 
 
     `needs` are the kinds without which there is no answer. Raises CommandError.
     """
+    from cli import live
+
     given = None if options.config is None else config.load(options.config)
     if options.state is not None:
         found = from_file(options.state)
+        missing = [kind.kind for kind in needs if kind.kind in found.unseen]
+        if missing:
+            raise UnavailableError(
+                f"{options.state} was written without the right to list {missing[0]}", live.RIGHTS
+            )
         settings = given or settings_of(found)
         return settings, created(found, settings)
     found = _live(options, needs)
@@ -99,6 +106,9 @@ def from_file(name: str) -> "State":
     found = state.load(name)
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    if found.hidden:
+        missing = output.printable(f"{name} was written without the right to list {found.hidden}")
+        print(f"warning: {missing}: nothing is known of what others hold or wait for", file=sys.stderr)
     return found
 
 
@@ -168,11 +178,30 @@ def _state(reading: "Reading") -> "State":
     )
 
 
-def objects(options: argparse.Namespace) -> list[dict[str, Any]]:
+def reading(options: argparse.Namespace) -> "Reading":
     """The objects of the live cluster as they are; what is left out is said on standard error. Raises UnavailableError."""
     from cli import live
 
-    reading = live.read(options.kubeconfig, options.context)
-    for warning in live.warnings(reading):
+    found = live.read(options.kubeconfig, options.context)
+    for warning in live.warnings(found):
         print(f"warning: {output.printable(warning)}", file=sys.stderr)
-    return reading.objects
+    return found
+
+
+def demand_all(state: "State") -> None:
+    """For what rests on everybody. Raises UnavailableError where not all nodes, queues and pods may be seen."""
+    if state.hidden:
+        raise _unknown("decides", state.hidden)
+
+
+def demand_pods(state: "State") -> None:
+    """For what shows who uses something. Raises UnavailableError where the pods of one namespace alone may be seen."""
+    if state.pods_of:
+        raise _unknown("counts", "Pod in all namespaces")
+
+
+def _unknown(does: str, hidden: str) -> UnavailableError:
+    from cli import live
+
+    why = f"what others hold {does}, and without the right to list {hidden} it is not known"
+    return UnavailableError(why, live.RIGHTS)

@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
     from core.crossquota.guest import enabled
 
     settings, state = cluster.read(options, needs=(NODE, POD))
+    cluster.demand_pods(state)
     if not enabled(settings):
         print(
             "warning: CrossQuota is off: crossQuota.gpuResourceNames names no GPU resource", file=sys.stderr

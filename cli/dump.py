@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,13 +47,14 @@ def run(options: argparse.Namespace) -> int:
 
     # Asked before and after the pods are read: where the figures differ nobody knows which of them the pods are held against.
     books, missing = leader_books.asked(options)
-    objects = cluster.objects(options)
+    reading = cluster.reading(options)
+    objects = reading.objects
     if books:
         before = books
         books, missing = leader_books.asked(options)
         objects = [*objects, leader_books.marked(books, before)] if books else objects
     content = orjson.dumps(
-        listed([shareable(raw) for raw in objects], time.time()),
+        listed([shareable(raw) for raw in objects], time.time(), reading.forbidden, reading.pods_of),
         option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
     )
     if missing:
@@ -80,9 +81,19 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def listed(objects: Sequence[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """The List of objects that were read `now`, in seconds since 1970; a file by itself does not know when it was written."""
-    metadata = {"annotations": {names.READ_AT_ANNOTATION: output.moment(int(now))}}
+def listed(
+    objects: Sequence[Mapping[str, Any]], now: float, unseen: Iterable[str] = (), pods_of: str = ""
+) -> dict[str, Any]:
+    """The List of objects that were read `now`, in seconds since 1970, without the `unseen` kinds and the pods of all but one namespace.
+
+    A file by itself knows neither when it was written nor what is missing.
+    """
+    said = {
+        names.READ_AT_ANNOTATION: output.moment(int(now)),
+        names.UNSEEN_ANNOTATION: ",".join(sorted(unseen)),
+        names.PODS_OF_ANNOTATION: pods_of,
+    }
+    metadata = {"annotations": {key: text for key, text in said.items() if text}}
     return {"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": list(objects)}
 
 

@@ -52,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
     target = targets.resolved(target, settings)
     now = time.time_ns() // 1000 if options.state is None else None
     pods = targets.pods_of(state, target)
+    if options.state is not None:
+        cluster.demand_all(state)
     if state.hidden:
         report, render = (
             explain_partly.explained(state, settings, target, pods, options),

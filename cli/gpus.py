@@ -58,6 +58,7 @@ def _print(options: argparse.Namespace) -> None:
     from core.steps import finish
 
     settings, state = cluster.read(options, needs=(NODE, POD))
+    cluster.demand_pods(state)
     ledger = books.of(state, settings)
     finish(ledger.settle())
     found = {

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from cli.kinds import CONFIG_MAP, LEASE
 from cli.state import State
+from core import names
 from core.objects import raw as read
 
 NAME: Final = "cardquota"
@@ -22,9 +23,6 @@ USUAL_NAMESPACE: Final = "cardquota-system"
 
 READER: Final = "cardquota-queue-reader"
 """The ClusterRole for people who use queues, and the Role of the same name where the installation is."""
-
-_HOME: Final = "cardquota.io/installed-in"
-"""The annotation of that ClusterRole which says where the installation is."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FILE: Final = "cardquota.yaml"
@@ -60,7 +58,7 @@ def home_of(state: State) -> str:
 
 def home_by(role: Mapping[str, Any]) -> str:
     """Where the installation is, by the ClusterRole of the chart; the usual namespace where an older chart's does not say so."""
-    return read.text(read.mapping(role, "metadata", "annotations"), _HOME) or USUAL_NAMESPACE
+    return read.text(read.mapping(role, "metadata", "annotations"), names.HOME_ANNOTATION) or USUAL_NAMESPACE
 
 
 def lease_of(state: State) -> Mapping[str, Any] | None:

@@ -47,11 +47,12 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the nodes. A pod that is not there is wrong input."""
     from cli import books
-    from cli.kinds import NODE, POD
+    from cli.kinds import NODE, POD, QUEUE
     from core.answers.beyond import Reach
     from core.plan.place import place
 
-    settings, state = cluster.read(options, needs=(NODE, POD))
+    settings, state = cluster.read(options, needs=(NODE, QUEUE, POD))
+    cluster.demand_all(state)
     key = options.pod if "/" in options.pod else f"{cluster.default_namespace(options)}/{options.pod}"
     if key in state.refused:
         return _refused(options, key, output.why(state.refused[key]))

@@ -39,6 +39,7 @@ _WIDE_PODS = (
     "REASON",
     "MESSAGE",
 )
+_UNKNOWN = "whether it is let in rests on pods that you may not list; cardquota explain asks the leader"
 _QUEUES = ("QUEUE", "KEY", "QUOTA", "ALLOCATED", "RESERVED", "WAITING")
 
 
@@ -59,20 +60,24 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the plan."""
-    from cli.kinds import POD
+    from cli.kinds import NODE, POD, QUEUE
 
-    settings, state = cluster.read(options, needs=(POD,))
+    settings, state = cluster.read(options, needs=(NODE, QUEUE, POD))
     if state.unled:
         print(f"warning: nobody carries this out: {output.printable(state.unled)}", file=sys.stderr)
     now = time.time_ns() // 1000 if options.state is None else None
     report = planned(state, settings, now)
+    if state.pods_of:
+        report = _as_far_as_known(report)
     if options.output in {"text", "wide", "name"}:
         # Pods that ask for nothing of ours are left out before anything is counted.
         asking = {key: pod for key, pod in report["pods"].items() if pod["decision"] != "ignored"}
         report = {**report, "pods": asking}
     chosen = selection.of_pods(options, state, report["pods"])
     chosen.tell()
-    report = {**report, "pods": chosen.shown, "queues": selection.of_queues(options, report["queues"])}
+    queues = selection.of_queues(options, report["queues"])
+    # What the pods of one namespace use is not what is used; `queues` shows what the status of each says.
+    report = {**report, "pods": chosen.shown, "queues": {} if state.pods_of else queues}
     if options.output == "name":
         output.print_names(chosen.shown, "pod")
     elif options.output == "text":
@@ -103,6 +108,20 @@ def planned(state: "State", settings: "Settings", now: int | None = None) -> dic
             for event in found.events
         ],
     }
+
+
+def _as_far_as_known(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a plan over the pods of one namespace: who waits whatever others hold does wait; whether anybody else is let in is not known."""
+    from core import reasons
+
+    pods = {
+        key: {"queue": pod["queue"], "decision": "hold", "reason": "", "message": _UNKNOWN}
+        if pod["decision"] == "lift"
+        else pod
+        for key, pod in report["pods"].items()
+    }
+    events = [event for event in report["events"] if event["reason"] != reasons.LIFTED]
+    return {**report, "pods": pods, "events": events}
 
 
 def _raw(state: "State", key: str) -> Mapping[str, Any]:
@@ -142,8 +161,13 @@ def _text(report: Mapping[str, Any]) -> str:
         (key, pod["queue"], pod["decision"], _assigned(pod), pod["reason"], pod["message"])
         for key, pod in report["pods"].items()
     ]
-    queues = list(_queue_rows(report["queues"]))
-    return f"{output.table(_PODS, pods)}\n\n{output.table(_QUEUES, queues)}"
+    return "\n\n".join([output.table(_PODS, pods), *_queues_table(report)])
+
+
+def _queues_table(report: Mapping[str, Any]) -> list[str]:
+    """None where nothing is known of queues."""
+    rows = list(_queue_rows(report["queues"]))
+    return [output.table(_QUEUES, rows)] if rows else []
 
 
 def _wide(report: Mapping[str, Any], state: "State") -> str:
@@ -166,8 +190,7 @@ def _wide(report: Mapping[str, Any], state: "State") -> str:
                 pod["message"],
             )
         )
-    queues = list(_queue_rows(report["queues"]))
-    return f"{output.table(_WIDE_PODS, rows)}\n\n{output.table(_QUEUES, queues)}"
+    return "\n\n".join([output.table(_WIDE_PODS, rows), *_queues_table(report)])
 
 
 def _assigned(pod: Mapping[str, Any]) -> str:

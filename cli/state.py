@@ -7,7 +7,7 @@ The raw objects are kept as they stood, without stand-ins: patches are made agai
 """
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -114,6 +114,7 @@ class State:
             claims_served=self.claims_served,
             kubernetes_groups_served=self.kubernetes_groups_served,
             pods_of=self.pods_of,
+            unseen=self.unseen,
             warnings=self.warnings,
             read_at=self.read_at,
             unread=self.unread,
@@ -178,7 +179,7 @@ def parse(source: str, content: bytes) -> State:
     """The state in a YAML or JSON stream, which may hold no object at all. Raises InputError."""
     try:
         value = orjson.loads(content)
-        quick = replace(build([value], source), read_at=_read_at([value]))
+        quick = _as_read(build([value], source), [value])
     except (orjson.JSONDecodeError, InputError):
         quick = None
     if quick is not None and not quick.warnings:
@@ -189,13 +190,19 @@ def parse(source: str, content: bytes) -> State:
         print(told, file=sys.stderr)
     # The quick way is for large dumps in JSON; it knows no lines, so what is wrong is told by the thorough way.
     every = list(documents.read(source, inputs.decode(source, content)))
-    return replace(_read(every), read_at=_read_at(one.value for one in every))
+    return _as_read(_read(every), [one.value for one in every])
 
 
-def _read_at(values: Iterable[Any]) -> int:
-    """When the lists among these were read that say so; the last of these moments."""
-    found = (read.texts(value, "metadata", "annotations").get(names.READ_AT_ANNOTATION) for value in values)
-    return max(map(read.timestamp, found), default=0)
+def _as_read(state: State, values: Sequence[Any]) -> State:
+    """The state with what the lists among these say: when they were read, the last of these moments, and what could not be."""
+    said = [read.texts(value, "metadata", "annotations") for value in values]
+    unseen = (kind for one in said for kind in one.get(names.UNSEEN_ANNOTATION, "").split(",") if kind)
+    return replace(
+        state,
+        read_at=max((read.timestamp(one.get(names.READ_AT_ANNOTATION)) for one in said), default=0),
+        unseen=frozenset(unseen),
+        pods_of=next((of for one in said if (of := one.get(names.PODS_OF_ANNOTATION, ""))), ""),
+    )
 
 
 def build(objects: Iterable[Any], source: str) -> State:

@@ -9,6 +9,7 @@ import pytest
 
 from cli import cluster, leader_books
 from cli.dump import shareable
+from cli.live import Reading
 from tests.unit.cli.conftest import Outcome, Run
 
 SECRET = "s3cret"
@@ -95,9 +96,11 @@ class Live:
     def __init__(self, run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._run, self.path, self._patch = run, path, monkeypatch
 
-    def dump(self, *told: tuple[dict[str, Any], str], objects: Sequence[object] = (POD, QUEUE)) -> Outcome:
+    def dump(
+        self, *told: tuple[dict[str, Any], str], objects: Sequence[dict[str, Any]] = (POD, QUEUE)
+    ) -> Outcome:
         answers = iter(told)
-        self._patch.setattr(cluster, "objects", lambda _options: list(objects))
+        self._patch.setattr(cluster, "reading", lambda _options: Reading(objects=list(objects)))
         self._patch.setattr(leader_books, "asked", lambda _options: next(answers))
         return self._run("dump", "-o", self.path)
 

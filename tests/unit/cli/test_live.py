@@ -278,6 +278,85 @@ async def test_to_a_tenant_a_job_is_told_as_to_anybody_and_that_no_event_gives_a
     )
 
 
+def tenants(server: FakeApiServer) -> None:
+    """Who may list the pods of `default` alone, where one waits; others use all of the queue's quota."""
+    quota = {"volcano.sh/card.quota": '{"NVIDIA-H200": 2}'}
+    used = {"allocated": {"NVIDIA-H200": "2"}}
+    server.put(resources.QUEUES, {"metadata": {"name": "team", "annotations": quota}, "status": used})
+    own = pod("p")
+    own["metadata"]["namespace"] = "default"
+    own["spec"]["schedulingGates"] = [{"name": "cardquota.io/quota"}]
+    server.put(resources.PODS, own)
+    server.put(resources.NODES, NODE)
+    forbid_everywhere(server, resources.PODS, resources.CONFIG_MAPS)
+
+
+async def test_a_plan_does_not_say_of_anybody_that_he_is_let_in_where_others_are_not_known(
+    run: Run, tmp_path: Path
+) -> None:
+    async with FakeApiServer() as server:
+        tenants(server)
+        outcome = await ask(run, server, tmp_path, "plan")
+    report = json.loads(outcome.out)
+    assert report["pods"]["default/p"] == {
+        "queue": "team",
+        "decision": "hold",
+        "reason": "",
+        "message": "whether it is let in rests on pods that you may not list; cardquota explain asks the leader",
+    }
+    assert report["queues"] == {}
+    assert report["events"] == []
+
+
+@pytest.mark.parametrize("command", [("place", "default/p"), ("gpus",), ("cross",)])
+async def test_nobody_is_told_what_is_free_where_others_are_not_known(
+    run: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    async with FakeApiServer() as server:
+        tenants(server)
+        outcome = await ask(run, server, tmp_path, *command)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "without the right to list Pod in all namespaces it is not known" in outcome.err
+    assert "try: have somebody with these rights write `cardquota dump -o FILE`" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [(("plan",), 0), (("gpus",), 1), (("explain", "p"), 1), (("advise", "team"), 1), (("queues",), 0)],
+)
+async def test_a_dump_of_one_namespace_is_not_taken_for_the_whole_cluster(
+    run: Run, tmp_path: Path, command: tuple[str, ...], status: int
+) -> None:
+    dump = tmp_path / "dump.json"
+    async with FakeApiServer() as server:
+        forbid_everywhere(server, resources.CONFIG_MAPS)
+        tenants(server)
+        config = kubeconfig(tmp_path, server.url)
+        written = await asyncio.to_thread(run, "dump", "-o", dump, "--kubeconfig", config)
+    assert written.status == 0, written.err
+    outcome = run(*command, "--state", dump)
+    assert outcome.status == status
+    assert (
+        "dump.json was written without the right to list Pod in all namespaces: nothing is known of what others hold or wait for"
+        in outcome.err
+    )
+    assert " lift " not in outcome.out
+
+
+async def test_kinds_that_a_dump_lacks_are_missed_as_in_the_cluster(run: Run, tmp_path: Path) -> None:
+    dump = tmp_path / "dump.json"
+    async with FakeApiServer() as server:
+        server.put(resources.PODS, pod("p"))
+        forbid_everywhere(server, resources.QUEUES, resources.NODES)
+        config = kubeconfig(tmp_path, server.url)
+        await asyncio.to_thread(run, "dump", "-o", dump, "--kubeconfig", config)
+        forbid_everywhere(server, resources.QUEUES, resources.NODES)
+        live_too = await ask(run, server, tmp_path, "plan")
+    outcome = run("plan", "--state", dump)
+    assert (live_too.status, outcome.status) == (1, 1)
+    assert "dump.json was written without the right to list Node" in outcome.err
+
+
 @pytest.mark.parametrize(("says", "home"), [(True, "cards"), (False, "cardquota-system")])
 async def test_who_may_not_look_for_the_installation_is_told_by_the_role_where_it_is(
     run: Run, tmp_path: Path, says: bool, home: str
