@@ -43,19 +43,20 @@ _STORED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """Pods alike of each queue: how many at full size, cards of one, and how long it runs."""
+    """Pods alike of each queue: how many at full size, cards of one, how long it runs, how often one comes, its priority."""
 
     name: str
     pods: int
     cards: int
     runs_s: float
     every_s: float
+    priority: int
 
 
 CLASSES: Final = (
-    Class("small", 350, 1, 0.2, 0.1),
-    Class("medium", 100, 5, 0.5, 0.5),
-    Class("large", 50, 20, 1.0, 1.2),
+    Class("small", 350, 1, 0.2, 0.1, 50),
+    Class("medium", 100, 5, 0.5, 0.5, 100),
+    Class("large", 50, 20, 1.0, 1.2, 200),
 )
 
 
@@ -116,7 +117,10 @@ def births(share: float) -> list[Birth]:
 
 
 def ideal(born: list[Birth]) -> tuple[float, dict[str, float]]:
-    """The end of the last pod, and the mean time to admission by class, were nothing but quota to be waited for."""
+    """The end of the last pod, and the mean time to admission by class, were nothing but quota to be waited for.
+
+    By priority, and cards are kept free for the first in line: no order has the last pod end earlier.
+    """
     ends: list[float] = []
     waits: dict[str, list[float]] = {kind.name: [] for kind in CLASSES}
     for queue in range(QUEUES):
@@ -130,13 +134,13 @@ def ideal(born: list[Birth]) -> tuple[float, dict[str, float]]:
                 free += heapq.heappop(running)[1]
             while coming and coming[0].at_s <= now:
                 waiting.append(coming.pop(0))
-            for birth in list(waiting):
-                if birth.kind.cards <= free:
-                    waiting.remove(birth)
-                    free -= birth.kind.cards
-                    heapq.heappush(running, (now + birth.kind.runs_s, birth.kind.cards))
-                    waits[birth.kind.name].append(now - birth.at_s)
-                    ends.append(now + birth.kind.runs_s)
+            waiting.sort(key=lambda birth: (-birth.kind.priority, birth.at_s))
+            while waiting and waiting[0].kind.cards <= free:
+                birth = waiting.pop(0)
+                free -= birth.kind.cards
+                heapq.heappush(running, (now + birth.kind.runs_s, birth.kind.cards))
+                waits[birth.kind.name].append(now - birth.at_s)
+                ends.append(now + birth.kind.runs_s)
     return max(ends), {name: mean(found or [0.0]) for name, found in waits.items()}
 
 
@@ -165,7 +169,7 @@ def rows(seen: Seen, best: tuple[float, Mapping[str, float]], share: float) -> l
 
     end_s, waits = best
     return [
-        row("from the first to the end of the last", "s", seen.wall_s, end_s, nothing),
+        row("from the first to the end of the last", "s", seen.wall_s, end_s, nothing, 80),
         *(
             row(f"{name}: mean time to admission", "s", seen.admitted_s.get(name, 0.0), waits[name], nothing)
             for name in waits
@@ -196,6 +200,8 @@ def _played(
     plane.create_namespace(_NAMESPACE)
     for number in range(QUEUES):
         plane.api.create(_queue(number)).expect()
+    for kind in CLASSES:
+        plane.api.create(_priority(kind)).expect()
     if _PROFILE:
         _run_profiled(leader)
     with ThreadPoolExecutor(1) as warming:
@@ -250,8 +256,18 @@ def _pod(birth: Birth) -> dict[str, Any]:
         "metadata": {"name": birth.name, "namespace": _NAMESPACE, "annotations": annotations},
         "spec": {
             "restartPolicy": "Never",
+            "priorityClassName": kind.name,
             "containers": [{"name": "main", "image": "none", "resources": resources}],
         },
+    }
+
+
+def _priority(kind: Class) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": kind.name},
+        "value": kind.priority,
     }
 
 

@@ -15,6 +15,7 @@ def test_the_shape_is_the_published_one() -> None:
     assert len({birth.name for birth in born}) == len(born)
     assert max(birth.at_s for birth in born) == pytest.approx(49 * 1.2)
     assert sum(birth.kind.cards for birth in born) == 6 * (350 + 500 + 1000)
+    assert [kind.priority for kind in cohort.CLASSES] == [50, 100, 200]
 
 
 def test_without_anything_in_the_way_only_quota_is_waited_for() -> None:
@@ -25,11 +26,18 @@ def test_without_anything_in_the_way_only_quota_is_waited_for() -> None:
     assert waits["small"] == 0
 
 
+def test_the_least_that_the_shape_takes_is_its_load_over_its_quota() -> None:
+    """Card-seconds over cards; nobody with a smaller ask keeps the first in line from its cards."""
+    end_s, waits = cohort.ideal(cohort.births(1))
+    assert end_s == pytest.approx((350 * 0.2 + 100 * 5 * 0.5 + 50 * 20 * 1.0) / 20, abs=0.5)
+    assert waits["large"] < waits["medium"] < waits["small"]
+
+
 def seen(cpu_s: float) -> Seen:
     waits = {"small": 1.0, "medium": 2.0, "large": 3.0}
     return Seen(
         pods=100,
-        wall_s=80.0,
+        wall_s=79.0,
         cpu_s=cpu_s,
         read_s=0.01,
         events=150,
@@ -44,6 +52,7 @@ def test_what_the_leader_spends_on_each_pod_is_judged() -> None:
     rows = {row.what.removeprefix("100 pods: "): row for row in cohort.rows(seen(0.6), (60.0, waits), 1)}
     assert rows["leader's processor time for each"].figure == pytest.approx(6)
     assert {what for what, row in rows.items() if row.reached is not None} == {
+        "from the first to the end of the last",
         "leader's processor time for each",
         "patches of pods for each",
         "events for each",
