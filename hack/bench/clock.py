@@ -71,9 +71,9 @@ def cpu_s_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
-def resident_mib() -> float:
-    """The resident memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_BYTES / 2**20
+def resident_mib(pid: int | None = None) -> float:
+    """The resident memory of this process, or of another one."""
+    return int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1]) * _PAGE_BYTES / 2**20
 
 
 @contextmanager

@@ -4,23 +4,46 @@ from pathlib import Path
 
 import pytest
 
-from hack.bench import cohort
-from hack.bench.cohort import Birth, Seen
+from hack.bench import cohort, shape
+from hack.bench.__main__ import BENCHMARKS, ON_DEMAND
+from hack.bench.cohort import Seen, Spent
+from hack.bench.shape import Birth
 
 
 def test_the_shape_is_the_published_one() -> None:
-    born = cohort.births(1)
+    born = shape.births(1)
     assert len(born) == 6 * (350 + 100 + 50)
     assert born == sorted(born)
     assert len({birth.name for birth in born}) == len(born)
     assert max(birth.at_s for birth in born) == pytest.approx(49 * 1.2)
     assert sum(birth.kind.cards for birth in born) == 6 * (350 + 500 + 1000)
-    assert [kind.priority for kind in cohort.CLASSES] == [50, 100, 200]
+    assert [kind.priority for kind in shape.CLASSES] == [50, 100, 200]
+
+
+def test_all_cohorts_are_the_same_pods_for_five_times_as_many_queues() -> None:
+    born = shape.births(1, shape.COHORTS)
+    assert len(born) == 15_000
+    assert {birth.queue for birth in born} == set(range(30))
+    (end_s, waits), (one_s, one_waits) = shape.ideal(born), shape.ideal(shape.births(1))
+    assert end_s == pytest.approx(one_s)
+    assert waits == pytest.approx(one_waits)
+
+
+def test_all_cohorts_are_run_only_where_they_are_named() -> None:
+    assert "cohorts" in ON_DEMAND
+    assert "cohorts" not in BENCHMARKS
+
+
+def test_the_time_of_all_cohorts_is_not_judged() -> None:
+    waits = {"small": 0.0, "medium": 1.0, "large": 2.0}
+    found = cohort.rows("cohorts", seen(0.6), (60.0, waits), 1, wall_s=None)
+    assert found[0].what == "100 pods: from the first to the end of the last"
+    assert found[0].reached is None
 
 
 def test_without_anything_in_the_way_only_quota_is_waited_for() -> None:
     """Two large pods take all quota of their queue one after the other; another queue does not wait."""
-    end_s, waits = cohort.ideal([Birth(0.0, 0, 2, 0), Birth(0.2, 0, 2, 1), Birth(0.2, 1, 0, 0)])
+    end_s, waits = shape.ideal([Birth(0.0, 0, 2, 0), Birth(0.2, 0, 2, 1), Birth(0.2, 1, 0, 0)])
     assert end_s == pytest.approx(2.0)
     assert waits["large"] == pytest.approx(0.4)
     assert waits["small"] == 0
@@ -28,7 +51,7 @@ def test_without_anything_in_the_way_only_quota_is_waited_for() -> None:
 
 def test_the_least_that_the_shape_takes_is_its_load_over_its_quota() -> None:
     """Card-seconds over cards; nobody with a smaller ask keeps the first in line from its cards."""
-    end_s, waits = cohort.ideal(cohort.births(1))
+    end_s, waits = shape.ideal(shape.births(1))
     assert end_s == pytest.approx((350 * 0.2 + 100 * 5 * 0.5 + 50 * 20 * 1.0) / 20, abs=0.5)
     assert waits["large"] < waits["medium"] < waits["small"]
 
@@ -38,7 +61,8 @@ def seen(cpu_s: float) -> Seen:
     return Seen(
         pods=100,
         wall_s=79.0,
-        cpu_s=cpu_s,
+        leader=Spent(cpu_s, 100.0),
+        webhook=Spent(0.1, 90.0),
         read_s=0.01,
         events=150,
         patches=100,
@@ -49,7 +73,9 @@ def seen(cpu_s: float) -> Seen:
 
 def test_what_the_leader_spends_on_each_pod_is_judged() -> None:
     waits = {"small": 0.0, "medium": 1.0, "large": 2.0}
-    rows = {row.what.removeprefix("100 pods: "): row for row in cohort.rows(seen(0.6), (60.0, waits), 1)}
+    rows = {
+        row.what.removeprefix("100 pods: "): row for row in cohort.rows("cohort", seen(0.6), (60.0, waits), 1)
+    }
     assert rows["leader's processor time for each"].figure == pytest.approx(6)
     assert {what for what, row in rows.items() if row.reached is not None} == {
         "from the first to the end of the last",
@@ -60,7 +86,7 @@ def test_what_the_leader_spends_on_each_pod_is_judged() -> None:
     assert [what for what, row in rows.items() if row.reached is False] == [
         "leader's processor time for each"
     ]
-    assert all(row.reached is None for row in cohort.rows(seen(0.6), (60.0, waits), 0.1))
+    assert all(row.reached is None for row in cohort.rows("cohort", seen(0.6), (60.0, waits), 0.1))
 
 
 def test_lifts_are_read_off_the_log(tmp_path: Path) -> None:
