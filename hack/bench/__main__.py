@@ -9,7 +9,19 @@ from typing import Final
 
 import orjson
 
-from hack.bench import admission, cohort, equivalents, extender, growth, levels, memory, mgpu, quota, stalls
+from hack.bench import (
+    admission,
+    cohort,
+    equivalents,
+    extender,
+    growth,
+    levels,
+    memory,
+    mgpu,
+    quota,
+    scale,
+    stalls,
+)
 from hack.bench.effort import FULL, QUICK, Effort
 from hack.bench.peers import BenchError
 from hack.bench.report import Row, as_json, as_table
@@ -30,7 +42,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "stalls": stalls.run,
     "cohort": cohort.run,
 }
-ON_DEMAND: Final[Mapping[str, Benchmark]] = {"cohorts": cohort.run_all}
+ON_DEMAND: Final[Mapping[str, Benchmark]] = {"cohorts": cohort.run_all, "scale": scale.run}
 """Those that take too long to be run unless they are named."""
 
 
