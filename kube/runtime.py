@@ -3,11 +3,13 @@
 import asyncio
 import faulthandler
 import gc
-import itertools
 import logging
 import signal
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
+
+from kube import rounds
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,7 +42,11 @@ def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]]) -> int:
     """
     faulthandler.enable()
     gc.set_threshold(*_GC_THRESHOLDS)
-    with asyncio.Runner() as runner:
+    loop = rounds.Loop()
+    with (
+        loop.rounds.calling(ends=_Collector().between_rounds),
+        asyncio.Runner(loop_factory=lambda: loop) as runner,
+    ):
         return runner.run(_with_signals(main))
 
 
@@ -57,19 +63,28 @@ async def _with_signals(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
-    collecting = asyncio.create_task(_collect(), name="collect young garbage")
     try:
         return await main(stop)
     finally:
-        collecting.cancel()
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
 
 
-async def _collect() -> None:
-    for number in itertools.count(1):
-        await asyncio.sleep(_COLLECT_S)
-        gc.collect(0 if number % _MIDDLE_EVERY else 1)
+class _Collector:
+    """Collects young garbage between two rounds of the loop; where nothing happens nothing has to be collected."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = clock()
+        self._times = 0
+
+    def between_rounds(self) -> None:
+        """Looks at young objects if it has not done so for a while."""
+        now = self._clock()
+        if now - self._last >= _COLLECT_S:
+            self._last = now
+            self._times += 1
+            gc.collect(0 if self._times % _MIDDLE_EVERY else 1)
 
 
 async def run_until(stop: asyncio.Event, *runnables: Callable[[], Awaitable[None]]) -> None:

@@ -1,10 +1,10 @@
-"""A watch over the event loop: while one callback runs nothing else is heard, so each long one is counted and named.
+"""A watch over the event loop: while one round of it goes on nothing else is heard, so each long one is counted and named.
 
-A beat on the loop says that it is alive. A thread beside it sleeps until a beat is overdue, and then looks at what the
-loop's thread is running; so finding out costs something only while there is something to find out.
+The loop notes when a round begins and ends. A thread beside it sleeps until a round takes long, and then looks at what the
+loop's thread is running; so finding out costs something only while there is something to find out, and nothing while the
+loop sleeps.
 """
 
-import asyncio
 import logging
 import sys
 import threading
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from kube import rounds
 from kube.metrics import DEFAULT, Metrics
 
 _LOG = logging.getLogger(__name__)
@@ -21,9 +22,8 @@ _LOG = logging.getLogger(__name__)
 STALL_S = 0.05
 """A pause that counts as a stall."""
 
-_BEAT_S = 0.01
 _SAMPLE_S = 0.04
-"""A loop that was silent for so long is looked at, and each time this has passed again: soon enough for every stall."""
+"""A round that has gone on for so long is looked at, and each time this has passed again: soon enough for every stall."""
 
 _TELL_EVERY_S = 5.0
 _FRAMES = 4
@@ -34,22 +34,29 @@ _OURS = frozenset({"core", "kube", "webhook", "controller", "cli"})
 """The packages whose frames say why something runs; what others they call says only what."""
 
 
+_ASLEEP = 0.0
+"""In place of the time at which a round began, while the loop waits for something to come."""
+
+
 class StallWatch:
     """Measures the pauses of the event loop that it is started on. `longest_s` is the longest one since `reset`.
 
-    A pause is the time between two beats: it shows up to a beat longer than it was, never shorter.
+    A pause is a round of the loop, or the time by which it woke up too late.
     """
 
     def __init__(self, metrics: Metrics = DEFAULT) -> None:
         self.longest_s = 0.0
         self._stalls = metrics.loop_stalls
         self._longest = metrics.loop_longest_pause
-        self._beat_at = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._began_at = _ASLEEP
+        self._slept_at = 0.0
         self._thread_id = 0
         self._seen: tuple[float, Counter[str]] = (0.0, Counter())
-        """A beat, and what ran how often when the loop was looked at after it; the thread puts a new one in its place."""
+        """When a round began, and what ran how often when it was looked at; the thread puts a new one in its place."""
         self._over = threading.Event()
+        self._parked = False
+        """Whether the thread sleeps until it is woken."""
+        self._wake = threading.Event()
         self._told_at = float("-inf")
         self._untold = 0
 
@@ -59,66 +66,99 @@ class StallWatch:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watches the running event loop until the end of the block; to be entered in the loop's own thread."""
-        self._thread_id = threading.get_ident()
-        self._beat_at = time.monotonic()
-        self._over.clear()
-        thread = threading.Thread(target=self._look_while_silent, name="stall watch", daemon=True)
-        thread.start()
-        self._go_on(asyncio.get_running_loop())
-        try:
+        """Watches the running event loop until the end of the block; to be entered in the loop's own thread.
+
+        A loop whose rounds cannot be followed is not watched: see `kube.rounds`.
+        """
+        followed = rounds.of_running_loop()
+        if followed is None:
             yield
+            return
+        self._thread_id = threading.get_ident()
+        self._began_at = time.monotonic()
+        self._over.clear()
+        thread = threading.Thread(target=self._look_at_long_rounds, name="stall watch", daemon=True)
+        thread.start()
+        try:
+            with followed.calling(begins=self._begins, ends=self._ends):
+                yield
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._beat()
+            self._ends()
             self._over.set()
+            self._wake.set()
             thread.join()
 
-    def _go_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._beat()
-        self._timer = loop.call_later(_BEAT_S, self._go_on, loop)
+    def _begins(self, timeout_s: float | None, something_came: bool) -> None:
+        self._began_at = now = time.monotonic()
+        if timeout_s is not None and not something_came:
+            self._note(now - self._slept_at - timeout_s, of=_ASLEEP)
+        if self._parked:
+            self._wake.set()
 
-    def _beat(self) -> None:
-        before, now = self._beat_at, time.monotonic()
-        self._beat_at, pause_s = now, now - before
+    def _ends(self) -> None:
+        began_at, now = self._began_at, time.monotonic()
+        self._began_at, self._slept_at = _ASLEEP, now
+        self._note(now - began_at, of=began_at)
+
+    def _note(self, pause_s: float, *, of: float) -> None:
         if pause_s > self.longest_s:
             self.longest_s = pause_s
             self._longest.set(pause_s)
         if pause_s > STALL_S:
             self._stalls.observe(pause_s)
-            self._tell(before, pause_s)
+            self._tell(of, pause_s)
 
     def _tell(self, since: float, pause_s: float) -> None:
         """One line for each stall, but no flood of them: a loop that stalls all the time has other things to do."""
-        if self._beat_at - self._told_at < _TELL_EVERY_S:
+        now = time.monotonic()
+        if now - self._told_at < _TELL_EVERY_S:
             self._untold += 1
             return
         looked, seen = self._seen
         running = max(seen, key=seen.__getitem__) if looked == since and seen else "unknown"
+        if since == _ASLEEP:
+            running = "nothing: the process was not let run"
         extra = {"seconds": round(pause_s, 3), "running": running, "untold": self._untold}
-        self._told_at, self._untold = self._beat_at, 0
+        self._told_at, self._untold = now, 0
         _LOG.warning("the event loop stood still", extra=extra)
 
     # -- in the thread -----------------------------------------------------------------------------------------
 
-    def _look_while_silent(self) -> None:
-        wait_s = _SAMPLE_S
-        while not self._over.wait(wait_s):
-            since = self._beat_at
-            silent_s = time.monotonic() - since
-            if silent_s < _SAMPLE_S:
-                wait_s = _SAMPLE_S - silent_s
-            else:
-                wait_s = _SAMPLE_S
-                self._look(since)
+    def _look_at_long_rounds(self) -> None:
+        while not self._over.is_set():
+            since = self._began_at
+            if since == _ASLEEP and self._slept_through():
+                self._park()
+            elif since != _ASLEEP:
+                self._look_in_time(since)
+
+    def _slept_through(self) -> bool:
+        """Whether the loop slept on for a while: to be woken for each round would cost more than to look now and then."""
+        slept_at = self._slept_at
+        self._over.wait(_SAMPLE_S)
+        return self._began_at == _ASLEEP and self._slept_at == slept_at
+
+    def _park(self) -> None:
+        self._wake.clear()
+        self._parked = True
+        # A round may have begun just before that.
+        if self._began_at == _ASLEEP and not self._over.is_set():
+            self._wake.wait()
+        self._parked = False
+
+    def _look_in_time(self, since: float) -> None:
+        silent_s = time.monotonic() - since
+        if silent_s >= _SAMPLE_S:
+            self._look(since)
+            silent_s = 0.0
+        self._over.wait(_SAMPLE_S - silent_s)
 
     def _look(self, since: float) -> None:
         running = _described(sys._current_frames().get(self._thread_id))  # noqa: SLF001 - documented, despite its name
         looked, seen = self._seen
         seen = Counter(seen) if looked == since else Counter()
         seen[running] += 1
-        if self._beat_at == since:  # else the loop has gone on meanwhile, and this may be something else
+        if self._began_at == since:  # else the loop has gone on meanwhile, and this may be something else
             self._seen = since, seen
 
 

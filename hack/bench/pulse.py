@@ -36,7 +36,7 @@ class Deaf:
 
 
 class Pulse:
-    """Beats on the running loop: as the product's own watch does, but faster, and apart from what others do to it.
+    """Beats on the running loop, apart from what others do to it.
 
     On a machine with other work a process waits for a processor most of the time, whatever it does. The kernel keeps count
     of that, and only the rest of a pause says something about the process.

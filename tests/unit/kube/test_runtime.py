@@ -27,7 +27,7 @@ def test_the_loop_is_pythons_own() -> None:
     """Under another one the process is aborted when TLS connections are given up at a bad moment; `runtime.run` says more."""
 
     async def main(_stop: asyncio.Event) -> int:
-        return int(type(asyncio.get_running_loop()).__module__.startswith("asyncio."))
+        return int(isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop))
 
     assert runtime.run(main) == 1
 
@@ -157,30 +157,50 @@ def test_no_collection_but_a_full_one_looks_at_more_than_a_pause_allows() -> Non
     assert runtime.run(main) <= 50_000
 
 
-@pytest.mark.looptime
-async def test_young_objects_are_looked_at_by_time_and_not_only_by_number() -> None:
-    """Where ten thousand pods are booked anew as much goes as comes, and Python counts the difference."""
+@pytest.fixture
+def looked_at() -> Iterator[list[int]]:
+    """The generations of all collections."""
     seen: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             seen.append(info["generation"])
 
-    stop = asyncio.Event()
-    running = asyncio.create_task(runtime._with_signals(lambda _: _over(stop)))
     gc.callbacks.append(note)
-    try:
-        await asyncio.sleep(0.85)
-    finally:
-        gc.callbacks.remove(note)
-    stop.set()
-    assert await running == 0
-    assert seen == [0, 1] * 4
+    yield seen
+    gc.callbacks.remove(note)
 
 
-async def _over(stop: asyncio.Event) -> int:
-    await stop.wait()
-    return 0
+def test_young_objects_are_looked_at_by_time_and_not_only_by_number(looked_at: list[int]) -> None:
+    """Where ten thousand pods are booked anew as much goes as comes, and Python counts the difference."""
+    now = 1_000_000.0
+    collector = runtime._Collector(lambda: now)
+    del looked_at[:]
+    for _ in range(85):
+        now += 0.01
+        collector.between_rounds()
+    assert looked_at == [0, 1] * 4
+
+
+def test_young_objects_are_looked_at_between_two_rounds_and_not_while_nothing_happens(
+    looked_at: list[int],
+) -> None:
+    """A process that is woken ten times a second has no rest, nor has the node that it runs on."""
+    counts: list[int] = []
+
+    async def main(_stop: asyncio.Event) -> int:
+        del looked_at[:]
+        await asyncio.sleep(0.6)
+        counts.append(len(looked_at))
+        for _ in range(30):
+            await asyncio.sleep(0.02)
+        counts.append(len(looked_at))
+        return 0
+
+    assert runtime.run(main) == 0
+    idle, busy = counts
+    assert idle <= 1
+    assert busy >= 4
 
 
 @pytest.mark.looptime

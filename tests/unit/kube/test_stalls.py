@@ -5,8 +5,9 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -14,12 +15,26 @@ from prometheus_client import CollectorRegistry
 from kube.certificates import FollowedPair, follow_secret
 from kube.metrics import Metrics
 from kube.process import Frame, ProcessOptions
+from kube.rounds import Loop, of_running_loop
 from kube.serving import application
 from kube.stalls import StallWatch
 from kube.tls import ServingCertificate
 from tests.fakes.apiserver import FakeApiServer
 
 LONG_S = 0.25
+
+P = ParamSpec("P")
+
+
+def on_our_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Runs a test on a loop whose rounds can be followed, as the processes have it."""
+
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(test(*args, **kwargs))
+
+    return run
 
 
 @pytest.fixture
@@ -83,7 +98,7 @@ def test_a_stall_is_measured_and_says_what_ran(
     block: Callable[[], None],
 ) -> None:
     watch = StallWatch(metrics)
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=Loop) as runner:
         runner.run(watched(watch, block))
     assert watch.longest_s >= LONG_S
     assert stalls(metrics) >= 1
@@ -94,6 +109,7 @@ def test_a_stall_is_measured_and_says_what_ran(
     assert line["seconds"] >= LONG_S
 
 
+@on_our_loop
 async def test_what_our_own_packages_run_is_named_beneath_what_they_call(
     metrics: Metrics, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -107,8 +123,9 @@ async def test_what_our_own_packages_run_is_named_beneath_what_they_call(
     assert running[1] == "core.plan.lift.decides"
 
 
+@on_our_loop
 async def test_the_thread_ends_with_the_block_and_a_stall_at_its_end_counts(metrics: Metrics) -> None:
-    """Before the loop has come to another beat; and the same watch can be started again."""
+    """Before its round has come to an end; and the same watch can be started again."""
     watch, before = StallWatch(metrics), threading.active_count()
     for number in (1, 2):
         with watch.watching():
@@ -118,6 +135,7 @@ async def test_the_thread_ends_with_the_block_and_a_stall_at_its_end_counts(metr
         assert stalls(metrics) >= number
 
 
+@on_our_loop
 async def test_the_longest_pause_can_be_measured_anew(metrics: Metrics) -> None:
     """Of one thing after the other, by whoever measures."""
     watch = StallWatch(metrics)
@@ -131,6 +149,7 @@ async def test_the_longest_pause_can_be_measured_anew(metrics: Metrics) -> None:
         assert watch.longest_s > 0
 
 
+@on_our_loop
 async def test_a_loop_that_stalls_all_the_time_is_told_of_once_and_counted_throughout(
     metrics: Metrics, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +169,7 @@ async def test_a_loop_that_stalls_all_the_time_is_told_of_once_and_counted_throu
     assert told(caplog)[1]["untold"] >= 2
 
 
+@on_our_loop
 async def test_both_processes_are_watched_while_their_ports_are_open(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -171,3 +191,62 @@ async def test_both_processes_are_watched_while_their_ports_are_open(
             sleeps_in_the_loop()
             await asyncio.sleep(0.02)
     assert line_about(sleeps_in_the_loop, caplog)["seconds"] >= LONG_S
+
+
+@on_our_loop
+async def test_while_nothing_happens_nobody_is_woken(
+    metrics: Metrics, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the loop nor the thread beside it; and what happens afterwards is looked at all the same."""
+    rounds, looks = [0], [0]
+    slept_through = StallWatch._slept_through
+
+    def counted(watch: StallWatch) -> bool:
+        looks[0] += 1
+        return slept_through(watch)
+
+    def begins(_timeout_s: float | None, _something_came: bool) -> None:
+        rounds[0] += 1
+
+    monkeypatch.setattr(StallWatch, "_slept_through", counted)
+    followed = of_running_loop()
+    assert followed is not None
+    with StallWatch(metrics).watching(), followed.calling(begins=begins):
+        await asyncio.sleep(0.2)
+        rounds[0] = looks[0] = 0
+        await asyncio.sleep(1.0)
+        # To look every 40 ms would be 25 times; the last sleep ends in a few rounds, and whatever wakes the thread has it look twice.
+        assert rounds[0] <= 5
+        assert looks[0] <= 8
+        sleeps_in_the_loop()
+        await asyncio.sleep(0.02)
+    assert line_about(sleeps_in_the_loop, caplog)["seconds"] >= LONG_S
+
+
+def test_who_is_not_let_run_while_it_sleeps_wakes_up_late(
+    metrics: Metrics, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process that was stopped, or got no processor, was deaf too, though nothing ran in it."""
+    watch = StallWatch(metrics)
+    watch._slept_at = time.monotonic() - 2.5
+    watch._begins(2.0, False)
+    assert stalls(metrics) == 1
+    assert watch.longest_s == pytest.approx(0.5, abs=0.1)
+    assert told(caplog)[0]["running"] == "nothing: the process was not let run"
+
+
+@pytest.mark.parametrize("timeout_s", [None, 1.0])
+def test_to_have_slept_is_no_pause(metrics: Metrics, timeout_s: float | None) -> None:
+    """However long nothing came, and when something came just before it would have woken."""
+    watch = StallWatch(metrics)
+    watch._slept_at = time.monotonic() - 60.0
+    watch._begins(timeout_s, timeout_s is not None)
+    assert stalls(metrics) == 0
+
+
+async def test_a_loop_of_another_make_is_left_alone(metrics: Metrics) -> None:
+    """Under a test runner, for one."""
+    watch, before = StallWatch(metrics), threading.active_count()
+    with watch.watching():
+        assert threading.active_count() == before
+    assert stalls(metrics) == 0
