@@ -49,6 +49,7 @@ class Informer(Generic[V]):
         key: Callable[[V], str],
         scope: Scope = ALL,
         optional: bool = False,
+        dispensable: bool = False,
         timing: Timing | None = None,
         turns: Turns | None = None,
         rng: Random | None = None,
@@ -59,6 +60,7 @@ class Informer(Generic[V]):
             resource,
             scope=scope,
             optional=optional,
+            dispensable=dispensable,
             timing=timing,
             turns=turns,
             rng=rng,
@@ -246,6 +248,7 @@ def informer_of(
         project or kind.project,
         key=kind.key,
         optional=kind.optional,
+        dispensable=kind.dispensable,
         turns=turns,
         metrics=metrics,
     )

@@ -110,7 +110,8 @@ class Reflector:
     """Follows one collection. It keeps of each object no more than its key and uid.
 
     `optional` says that the resource may be missing in this cluster (its CRD is not installed): then it counts as an
-    empty collection, and is looked for again every now and then.
+    empty collection, and is looked for again every now and then. `dispensable` says the same of a resource that may not be
+    read, as long as it never was: what was listed once is kept when the right to it is taken away.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Reflector:
         *,
         scope: Scope = ALL,
         optional: bool = False,
+        dispensable: bool = False,
         timing: Timing | None = None,
         rng: Random | None = None,
         metrics: Metrics = DEFAULT,
@@ -130,6 +132,8 @@ class Reflector:
         self._resource = resource
         self._scope = scope
         self._optional = optional
+        self._dispensable = dispensable
+        """Whether it may be forbidden: until the first complete list."""
         self._timing = timing or Timing()
         self._rng = rng or Random()  # noqa: S311 - spreads waiting times, protects nothing
         self._metrics = metrics
@@ -196,7 +200,7 @@ class Reflector:
         seen: set[str] = set()
         version = ""
         pages = self._source.list(self._resource, self._scope, limit=self._timing.page_size)
-        missing: errors.NotFound | None = None
+        missing: errors.NotFound | errors.Forbidden | None = None
         try:
             async with aclosing(pages):
                 async for page in pages:
@@ -212,6 +216,10 @@ class Reflector:
             if not self._optional:
                 raise
             missing = error
+        except errors.Forbidden as error:
+            if not self._dispensable:
+                raise
+            missing = error
         for count, key in enumerate(tuple(self._uids), 1):
             if key not in seen:
                 del self._uids[key]
@@ -221,7 +229,7 @@ class Reflector:
         yield Listed()
         if missing is not None:
             raise missing
-        self._resource_version = version
+        self._resource_version, self._dispensable = version, False
         self._metrics.lists.labels(str(self._resource)).inc()
 
     async def _watch(self) -> AsyncGenerator[Event]:

@@ -50,6 +50,8 @@ class Kind(Generic[V]):
     namespaced: bool = False
     optional: bool = True
     """Whether there are API servers without it: it is younger than they are, or not installed."""
+    dispensable: bool = False
+    """Whether nobody is let in wrongly where it may not be read, as with the ClusterRole of a release that knew nothing of it."""
 
     @property
     def key(self) -> Callable[[V], str]:
@@ -78,6 +80,8 @@ KUBERNETES_GROUP: Final = Kind(
     Group,
     group.project_kubernetes,
     namespaced=True,
+    # Before a pod that names one is let in, discovery is asked whether there are any: where there are, the pod waits.
+    dispensable=True,
 )
 JOB: Final = Kind("batch.volcano.sh", ("v1alpha1",), "jobs", "Job", "jobs", Job, job.project, namespaced=True)
 DEVICE_CLASS: Final = Kind(

@@ -218,3 +218,31 @@ def test_what_the_pages_show_of_them_is_taken(cluster: Cluster) -> None:
     assert manifests
     for document in manifests:
         assert cluster.try_create(document, dryRun="All").status == 201, document
+
+
+def test_with_the_rights_of_a_release_that_knew_none_the_leader_works_and_members_wait(
+    cluster: Cluster, card: str, installation: Installation
+) -> None:
+    """The new image before the new ClusterRole: all others are let in, and members as soon as their PodGroup can be read."""
+    api = cluster.api
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/cardquota-controller"
+    rules = api.get(role).expect()["rules"]
+    before = [
+        {**rule, "apiGroups": [group for group in rule["apiGroups"] if group != "scheduling.k8s.io"]}
+        for rule in rules
+    ]
+    (leader,) = installation.controller_processes
+    name, _ = queue_of(cluster, card, 8)
+    installation.kill(leader)
+    api.patch(role, {"rules": before}).expect()
+    try:
+        installation.start_again(leader)
+        cluster.create(scheduling_group("upgraded", 2), *members("upgraded", card, name, 2))
+        cluster.create(card_pod("alone", card, name))
+        cluster.wait_running("alone")
+        cluster.wait_said("upgraded-0", reasons.POD_GROUP_NOT_FOUND)
+        assert cluster.gated() == {"upgraded-0", "upgraded-1"}
+        assert f'{{failure="Forbidden",resource="{OF_KUBERNETES}"}}' in installation.metrics("controller")
+    finally:
+        api.patch(role, {"rules": rules}).expect()
+    wait_for("the members run as well", lambda: len(cluster.running()) == 3, 90.0)

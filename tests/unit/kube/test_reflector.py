@@ -1,4 +1,5 @@
 import asyncio
+import logging
 from collections import Counter
 from contextlib import aclosing
 from random import Random
@@ -30,11 +31,18 @@ def words(event: reflector.Event) -> str:
 
 
 async def play(
-    source: ScriptedSource, *, optional: bool = False, seed: int = 1, metrics: Metrics | None = None
+    source: ScriptedSource,
+    *,
+    optional: bool = False,
+    dispensable: bool = False,
+    seed: int = 1,
+    metrics: Metrics | None = None,
 ) -> list[str]:
     """What the reflector says until the script is over and nothing more comes."""
     metrics = metrics or Metrics(CollectorRegistry())
-    following = Reflector(source, PODS, optional=optional, rng=Random(seed), metrics=metrics)
+    following = Reflector(
+        source, PODS, optional=optional, dispensable=dispensable, rng=Random(seed), metrics=metrics
+    )
     said: list[str] = []
 
     async def follow() -> None:
@@ -230,6 +238,33 @@ async def test_a_resource_that_must_exist_is_not_empty_when_missing() -> None:
     """A 404 is then a failure like any other: nothing is removed and nothing is synced."""
     source = ScriptedSource(lists=[[raw("p", 1)], [NotFound(404)], [raw("p", 1)]], watches=[[GONE]])
     assert await play(source) == ["+a/p@1", "Listed", "+a/p@1", "Listed"]
+
+
+async def test_a_dispensable_resource_that_was_never_read_counts_as_empty_while_it_is_forbidden(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody is kept waiting for it; the log says once what is not allowed, and it is there as soon as it may be read."""
+    forbidden = Forbidden(403, "Forbidden", 'cannot list resource "podgroups"')
+    source = ScriptedSource(lists=[[forbidden], [forbidden], [raw("p", 1)]], watches=[[]])
+    metrics = Metrics(CollectorRegistry())
+    said = await play(source, dispensable=True, metrics=metrics)
+    assert said == ["Listed", "Listed", "+a/p@1", "Listed"]
+    warned = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert ['cannot list resource "podgroups"' in record.error for record in warned] == [True]  # type: ignore[attr-defined]
+    assert metrics.watch_failures.labels(str(PODS), "Forbidden")._value.get() == 2
+
+
+async def test_what_was_read_once_is_kept_when_the_right_to_it_is_taken_away() -> None:
+    """A 403 while rights are changed, or while a server that starts does not know them yet, empties nothing."""
+    forbidden = Forbidden(403)
+    source = ScriptedSource(lists=[[raw("p", 1)], [forbidden], [raw("p", 1)]], watches=[[GONE]])
+    assert await play(source, dispensable=True) == ["+a/p@1", "Listed", "+a/p@1", "Listed"]
+
+
+async def test_a_resource_that_decisions_need_is_not_empty_when_it_is_forbidden() -> None:
+    """Also where it may be missing: quota is kept by it."""
+    source = ScriptedSource(lists=[[Forbidden(403)], [raw("p", 1)]], watches=[[]])
+    assert await play(source, optional=True) == ["+a/p@1", "Listed"]
 
 
 async def test_a_burst_gives_way_to_other_tasks() -> None:
