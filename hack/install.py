@@ -202,6 +202,8 @@ class Installation:
         for thing in in_order([namespace, *self.objects]):
             if thing["kind"] == "Deployment":
                 self._inventory.apply(substitution.without_pods(thing))
+            elif thing["kind"] == "Certificate":
+                self._inventory.apply(substitution.for_loopback(thing))
             elif thing["kind"] not in _CONFIGURATIONS:
                 self._inventory.apply(thing)
         for name, config in of_kind(self.objects, "ConfigMap").items():

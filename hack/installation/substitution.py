@@ -138,6 +138,15 @@ def on_loopback(configuration: Object, urls: Mapping[str, str], stored: Object =
     return local
 
 
+def for_loopback(certificate: Object) -> dict[str, Any]:
+    """Return a Certificate of cert-manager that is good for the addresses of the processes as well."""
+    local = copy.deepcopy(dict(certificate))
+    if "dnsNames" in local["spec"]:
+        local["spec"]["dnsNames"] = [*local["spec"]["dnsNames"], _HOST]
+        local["spec"]["ipAddresses"] = [LOOPBACK]
+    return local
+
+
 def url(port: int) -> str:
     """Return the address of a process that serves TLS; its certificate is good for `localhost`."""
     return f"https://{_HOST}:{port}"

@@ -3,8 +3,8 @@
 Standard library only: it runs before the project's dependencies are installed as well as after.
 """
 
-from hack.toolchain.catalogue import BINARIES, ToolchainError
+from hack.toolchain.catalogue import BINARIES, OTHERS, ToolchainError
 from hack.toolchain.progress import Reporter, to_stream
 from hack.toolchain.store import Store
 
-__all__ = ["BINARIES", "Reporter", "Store", "ToolchainError", "to_stream"]
+__all__ = ["BINARIES", "OTHERS", "Reporter", "Store", "ToolchainError", "to_stream"]

@@ -7,7 +7,7 @@ their dependencies to agree.
 import hashlib
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +54,17 @@ BINARIES: dict[str, Binary] = {
     )
 }
 
-_MODULES = {
+OTHERS: dict[str, Binary] = {
+    binary.name: binary
+    for binary in (
+        # The last version whose programs are in the module itself, and not in modules that no proxy has.
+        Binary("cert-manager", "cert-manager", "github.com/cert-manager/cert-manager/cmd/controller"),
+    )
+}
+"""Programs that the control plane does not need: each is built for the tests of what we do beside it, into a folder of its own."""
+
+MODULES = {
+    "cert-manager": "github.com/cert-manager/cert-manager",
     "kubernetes": "k8s.io/kubernetes",
     "etcd": "go.etcd.io/etcd/server/v3",
     "kwok": "sigs.k8s.io/kwok",
@@ -64,10 +74,11 @@ _MODULES = {
 
 def binary(name: str) -> Binary:
     """Return the catalogue's entry; `ToolchainError` names the known ones."""
+    known = {**BINARIES, **OTHERS}
     try:
-        return BINARIES[name]
+        return known[name]
     except KeyError:
-        raise ToolchainError(f"unknown binary {name!r}; known: {', '.join(BINARIES)}") from None
+        raise ToolchainError(f"unknown binary {name!r}; known: {', '.join(known)}") from None
 
 
 def host_platform() -> Platform:
@@ -82,10 +93,10 @@ def version(family: str, tools: Path = TOOLS) -> str:
     """Return the version (`v1.2.3`) that the family's go.mod pins."""
     go_mod = tools / family / "go.mod"
     pinned = re.search(
-        rf"^(?:require)?\s*{re.escape(_MODULES[family])}\s+(v\S+)", go_mod.read_text("utf-8"), re.MULTILINE
+        rf"^(?:require)?\s*{re.escape(MODULES[family])}\s+(v\S+)", go_mod.read_text("utf-8"), re.MULTILINE
     )
     if pinned is None:
-        raise ToolchainError(f"{go_mod} does not require {_MODULES[family]}")
+        raise ToolchainError(f"{go_mod} does not require {MODULES[family]}")
     return pinned[1]
 
 
@@ -118,12 +129,12 @@ def build_arguments(item: Binary, output: Path, tools: Path = TOOLS) -> Sequence
     return ["build", *FLAGS, "-ldflags", ldflags(item.family, tools), "-o", str(output), item.package]
 
 
-def cache_key(target: Platform, tools: Path = TOOLS) -> str:
-    """Return the name of the cache folder: it changes with every pinned version, flag, and with the platform."""
+def cache_key(target: Platform, tools: Path = TOOLS, *, items: Collection[Binary] = BINARIES.values()) -> str:
+    """Return the name of the folder of these programs: it changes with every pinned version, flag, and with the platform."""
     digest = hashlib.sha256(f"{target.os}/{target.arch}\n".encode())
-    for item in BINARIES.values():
+    for item in items:
         digest.update("\0".join([item.name, *build_arguments(item, Path(item.name), tools)]).encode())
-    for family in sorted(_MODULES):
+    for family in sorted({item.family for item in items}):
         for name in ("go.mod", "go.sum"):
             digest.update((tools / family / name).read_bytes())
     return digest.hexdigest()[:16]

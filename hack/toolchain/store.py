@@ -17,6 +17,7 @@ from hack.toolchain.progress import Reporter, duration
 _LOCK_POLL_S = 0.2
 _TAIL_LINES = 30
 _STOP_TIMEOUT_S = 10.0
+_LIST_TIMEOUT_S = 120.0
 
 
 def cache_root(environ: Mapping[str, str]) -> Path:
@@ -41,7 +42,7 @@ class Store:
         item = catalogue.binary(name)
         assets = self._environ.get("KUBEBUILDER_ASSETS", "")
         places = [Path(assets) / item.name] if assets else []
-        places.append(self.folder / item.name)
+        places.append(self._folder_of(item) / item.name)
         return next((place for place in places if place.is_file() and os.access(place, os.X_OK)), None)
 
     def ensure(self, names: Iterable[str], reporter: Reporter) -> dict[str, Path]:
@@ -56,10 +57,35 @@ class Store:
                 self._build([catalogue.binary(name) for name in wanted if self.find(name) is None], reporter)
         return {name: self._path(name) for name in wanted}
 
+    def source_of(self, name: str, reporter: Reporter) -> Path:
+        """Return the folder of the module that a program is built from, with what else it holds; it is downloaded if need be."""
+        family = catalogue.binary(name).family
+        go = golang.find(self._cache, self._environ.get("PATH"), reporter.line)
+        try:
+            asked = subprocess.run(
+                [go, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", catalogue.MODULES[family]],
+                cwd=self._tools / family,
+                env=self._build_environment(),
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=_LIST_TIMEOUT_S,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ToolchainError(f"the module of {name} cannot be found: {error}") from error
+        return Path(asked.stdout.strip())
+
+    def _folder_of(self, item: Binary) -> Path:
+        if item.name in catalogue.BINARIES:
+            return self.folder
+        return self._cache / "bin" / catalogue.cache_key(self._platform, self._tools, items=(item,))
+
     def _path(self, name: str) -> Path:
         found = self.find(name)
         if found is None:
-            raise ToolchainError(f"{name} was built but has vanished from {self.folder}")
+            raise ToolchainError(
+                f"{name} was built but has vanished from {self._folder_of(catalogue.binary(name))}"
+            )
         return found
 
     @contextmanager
@@ -109,7 +135,9 @@ class Store:
                 raise ToolchainError(
                     f"go build of {item.package} failed (exit status {code}):\n{_tail(output)}"
                 )
-        partial.rename(self.folder / item.name)
+        target = self._folder_of(item)
+        target.mkdir(parents=True, exist_ok=True)
+        partial.rename(target / item.name)
         reporter.line(f"{title}: done in {duration(time.monotonic() - started)}")
 
     def _build_environment(self) -> dict[str, str]:

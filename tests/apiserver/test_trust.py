@@ -2,14 +2,10 @@
 
 import hashlib
 import ssl
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPSConnection
-from ssl import CERT_NONE, create_default_context
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,8 +13,17 @@ from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
 from kube import pki
 from tests.apiserver.cluster import Cluster, unique
-from tests.apiserver.manifests import binding, card_pod, pod
-from tests.apiserver.trusting import AUTHORITY, CERTIFICATES, HOOK, Kept, served
+from tests.apiserver.manifests import card_pod, pod
+from tests.apiserver.trusting import (
+    AUTHORITY,
+    CERTIFICATES,
+    Asking,
+    Kept,
+    failed,
+    line,
+    served,
+    webhook_url,
+)
 
 NOBODY = "nobody"
 _RENEWAL_S = 120.0
@@ -37,72 +42,17 @@ def kept(control_plane: ControlPlane, installation: Installation) -> Kept:
     return Kept(control_plane, installation)
 
 
-class Asking:
-    """Binds and pods that ask for cards, one after the other, each over the webhooks; what was answered but yes."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.binds = 0
-        self.creations = 0
-        self.failures: list[tuple[float, str]] = []
-
-    def once(self) -> None:
-        """A dry run of each, of which nothing is stored."""
-        bind = self._cluster.bind(binding("cpu", "nowhere"), dryRun="All")
-        self.binds += 1
-        create = self._cluster.try_create(card_pod(unique("p"), "NVIDIA-X", "default"), dryRun="All")
-        self.creations += 1
-        for answer in (bind, create):
-            if answer.status != 201:
-                self.failures.append((time.monotonic(), str(answer.body.get("message", answer.body))))
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """All the time meanwhile."""
-        ended = threading.Event()
-
-        def ask() -> None:
-            while not ended.is_set():
-                self.once()
-
-        thread = threading.Thread(target=ask)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-
 @pytest.fixture
 def asking(cluster: Cluster) -> Asking:
     cluster.create(pod("cpu", schedulerName=NOBODY))
     found = Asking(cluster)
-    wait_for("the webhooks answer", lambda: not _failed(found))
+    wait_for("the webhooks answer", lambda: not failed(found))
     return found
-
-
-def _failed(asking: Asking) -> bool:
-    asking.failures.clear()
-    asking.once()
-    return bool(asking.failures)
 
 
 def lines(kept: Kept, installation: Installation) -> list[HTTPSConnection]:
     """A way to each process that the API server, or another replica, calls."""
     return [line(url) for url in (*map(installation.controller_url, range(2)), webhook_url(kept))]
-
-
-def line(url: str) -> HTTPSConnection:
-    """A way to a process at that address, whatever certificate it shows."""
-    tls = create_default_context()
-    tls.check_hostname, tls.verify_mode = False, CERT_NONE
-    return HTTPSConnection("localhost", urlsplit(url).port, context=tls, timeout=10.0)
-
-
-def webhook_url(kept: Kept) -> str:
-    """Where the API server asks the webhook."""
-    return str(next(client["url"] for name, client in kept.entries().items() if name != HOOK))
 
 
 def all_serve_others(kept: Kept, installation: Installation, before: list[str]) -> bool:
@@ -184,7 +134,7 @@ def test_trust_that_somebody_takes_away_is_back_at_once(
     for _ in range(3):
         kept.distrust()
         wait_for("all entries trust us again", lambda: kept.trusted() == {trusted}, 60.0)
-    wait_for("the webhooks answer", lambda: not _failed(asking))
+    wait_for("the webhooks answer", lambda: not failed(asking))
 
 
 @pytest.mark.timeout(300)
@@ -250,5 +200,5 @@ def test_a_certificate_that_has_expired_while_nobody_led_is_replaced_by_the_next
     cluster.create(pod("untouched"))
     installation.start_controller()
     webhook.wait_ready()
-    wait_for("the webhooks answer", lambda: not _failed(asking), _RENEWAL_S)
+    wait_for("the webhooks answer", lambda: not failed(asking), _RENEWAL_S)
     assert served(to_webhook) != wanted

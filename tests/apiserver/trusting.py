@@ -3,12 +3,19 @@
 import base64
 import hashlib
 import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPSConnection
+from ssl import CERT_NONE, create_default_context
 from typing import Any
 from urllib.parse import urlsplit
 
 from hack.controlplane import ControlPlane
 from hack.install import Installation
+from tests.apiserver.cluster import Cluster, unique
+from tests.apiserver.manifests import binding, card_pod
 
 CERTIFICATES, AUTHORITY = "cardquota-certificates", "cardquota-controller"
 CONFIGURATIONS = {
@@ -77,3 +84,59 @@ def served(line: HTTPSConnection) -> str:
     certificate = line.sock.getpeercert(binary_form=True) or b""
     line.close()
     return hashlib.sha256(certificate).hexdigest()
+
+
+def line(url: str) -> HTTPSConnection:
+    """A way to a process at that address, whatever certificate it shows."""
+    tls = create_default_context()
+    tls.check_hostname, tls.verify_mode = False, CERT_NONE
+    return HTTPSConnection("localhost", urlsplit(url).port, context=tls, timeout=10.0)
+
+
+def webhook_url(kept: Kept) -> str:
+    """Where the API server asks the webhook."""
+    return str(next(client["url"] for name, client in kept.entries().items() if name != HOOK))
+
+
+class Asking:
+    """Binds and pods that ask for cards, one after the other, each over the webhooks; what was answered but yes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.binds = 0
+        self.creations = 0
+        self.failures: list[tuple[float, str]] = []
+
+    def once(self) -> None:
+        """A dry run of each, of which nothing is stored."""
+        bind = self._cluster.bind(binding("cpu", "nowhere"), dryRun="All")
+        self.binds += 1
+        create = self._cluster.try_create(card_pod(unique("p"), "NVIDIA-X", "default"), dryRun="All")
+        self.creations += 1
+        for answer in (bind, create):
+            if answer.status != 201:
+                self.failures.append((time.monotonic(), str(answer.body.get("message", answer.body))))
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """All the time meanwhile."""
+        ended = threading.Event()
+
+        def ask() -> None:
+            while not ended.is_set():
+                self.once()
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def failed(asking: Asking) -> bool:
+    """Whether anything but yes is answered now."""
+    asking.failures.clear()
+    asking.once()
+    return bool(asking.failures)

@@ -8,7 +8,7 @@ import pytest
 
 from hack.installation import substitution
 from hack.installation.substitution import Surroundings
-from tests.chart.conftest import NAMESPACE, Rendered
+from tests.chart.conftest import NAMESPACE, Render, Rendered
 
 AROUND = Surroundings(
     pod_name="cardquota-controller-0",
@@ -76,3 +76,15 @@ def test_entries_that_nothing_serves_are_left_out(defaults: Rendered) -> None:
     local = substitution.on_loopback(rendered, {"cardquota-controller": "https://localhost:2"})
     assert [entry["name"] for entry in local["webhooks"]] == ["bindings.cardquota.io"]
     assert substitution.on_loopback(rendered, {})["webhooks"] == []
+
+
+def test_a_certificate_is_good_for_the_addresses_of_the_processes_as_well(render: Render) -> None:
+    """That of an authority has no addresses."""
+    certificates = render({"certs": {"mode": "certManager"}}).kind("Certificate")
+    before = copy.deepcopy(certificates)
+    local = {name: substitution.for_loopback(thing)["spec"] for name, thing in certificates.items()}
+    assert certificates == before
+    names = before["cardquota-controller"]["spec"]["dnsNames"]
+    assert local["cardquota-controller"]["dnsNames"] == [*names, "localhost"]
+    assert local["cardquota-controller"]["ipAddresses"] == ["127.0.0.1"]
+    assert local["cardquota-authority"] == before["cardquota-authority"]["spec"]

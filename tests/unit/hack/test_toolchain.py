@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hack.toolchain import BINARIES, Reporter, Store, ToolchainError, catalogue, golang
+from hack.toolchain import BINARIES, OTHERS, Reporter, Store, ToolchainError, catalogue, golang
+from hack.toolchain import __main__ as toolchain
 from hack.toolchain.catalogue import Platform
 from hack.toolchain.progress import duration
 from tests.unit.hack.conftest import FakeGo, executable
@@ -46,6 +47,58 @@ def test_the_cache_key_changes_with_every_pin(tools: Path, file: str, old: str, 
     assert catalogue.cache_key(LINUX, tools) != before
 
 
+def test_a_program_of_others_has_a_folder_that_no_part_of_the_control_plane_moves(tools: Path) -> None:
+    """Nor does it move theirs: to build those anew takes minutes."""
+
+    def keys() -> tuple[str, str]:
+        return catalogue.cache_key(LINUX, tools), catalogue.cache_key(LINUX, tools, items=[*OTHERS.values()])
+
+    ours, others = keys()
+    go_mod = tools / "cert-manager" / "go.mod"
+    go_mod.write_text(go_mod.read_text().replace("cert-manager v1.", "cert-manager v2."))
+    assert keys()[0] == ours
+    moved = keys()[1]
+    assert moved != others
+    go_sum = tools / "etcd" / "go.sum"
+    go_sum.write_text(go_sum.read_text() + "more\n")
+    assert keys()[0] != ours
+    assert keys()[1] == moved
+
+
+def test_a_program_of_others_is_built_into_its_own_folder(fake_go: FakeGo) -> None:
+    store = Store(fake_go.environ)
+    found = store.ensure(["etcd", "cert-manager"], silent())
+    assert found["etcd"].parent == store.folder
+    assert found["cert-manager"].parent.parent == store.folder.parent
+    assert found["cert-manager"].parent != store.folder
+    assert store.find("cert-manager") == found["cert-manager"]
+
+
+@pytest.mark.parametrize(("broken", "status"), [("cert-manager", 0), ("etcd", 1)])
+def test_without_a_program_of_others_the_rest_is_there_all_the_same(
+    broken: str,
+    status: int,
+    fake_go: FakeGo,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Only the tests that need it are skipped, and one line says why."""
+    for name, value in {**fake_go.environ, "BROKEN": broken}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("hack.toolchain.prometheus.fetch", lambda _say: True)
+    assert toolchain.main([]) == status
+    said = "".join(capsys.readouterr())
+    assert ("cert-manager: not to be had, tests that need it are skipped" in said) == (status == 0)
+    assert "undefined: x" in said
+
+
+def test_where_no_module_can_be_had_it_is_said(tmp_path: Path, fake_go: FakeGo) -> None:
+    go = tmp_path / "path" / "go"
+    go.write_text('#!/bin/sh\nif [ "$1" = env ]; then echo "$VERSION"; exit 0; fi\nexit 1\n')
+    with pytest.raises(ToolchainError, match="the module of cert-manager cannot be found"):
+        Store(fake_go.environ).source_of("cert-manager", silent())
+
+
 def test_the_cache_key_changes_with_platform_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [catalogue.cache_key(LINUX), catalogue.cache_key(Platform("linux", "arm64"))]
     monkeypatch.setattr(catalogue, "FLAGS", ("-race",))
@@ -53,11 +106,11 @@ def test_the_cache_key_changes_with_platform_and_flags(monkeypatch: pytest.Monke
     assert len(set(keys)) == 3
 
 
-@pytest.mark.parametrize("family", sorted({item.family for item in BINARIES.values()}))
+@pytest.mark.parametrize("family", sorted(catalogue.MODULES))
 def test_every_family_pins_its_version_and_its_tools(family: str) -> None:
     assert catalogue.version(family).startswith("v")
     go_mod = (catalogue.TOOLS / family / "go.mod").read_text()
-    for item in BINARIES.values():
+    for item in [*BINARIES.values(), *OTHERS.values()]:
         assert item.family != family or item.package in go_mod
     assert (catalogue.TOOLS / family / "go.sum").exists()
 
