@@ -235,3 +235,5 @@ def test_helm_test_says_whether_the_installation_is_whole(cluster: Cluster, rele
     ):
         release.helm("test")
     assert "cardquota-gate is not bound" in jobs.logs[0]
+    left = {name for name in ours(release) if "cardquota-test" in name}
+    assert left == {"jobs/cardquota-test"}, "what it said is kept, and no right"

@@ -1,5 +1,6 @@
 """The hook that runs before an uninstall: what it may do, and that it removes what the chart installs."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,12 @@ def test_helm_test_verifies_and_can_write_nothing(helm: Path) -> None:
             "list",
         }
     assert not any("secrets" in name for name in rules(found, "ClusterRole", "cardquota-test"))
+
+
+def test_what_a_failed_test_said_is_read_as_the_page_tells_and_goes_by_itself(helm: Path) -> None:
+    """`helm test --logs` asks for pods with the names of its objects, and the Job's pod has another: it fails, even if all is well."""
+    told = re.findall(r"`(kubectl [^`]+ logs job/[^`]+)`", (rendering.CHART / "README.md").read_text("utf-8"))
+    assert told == ["kubectl --namespace cardquota-system logs job/cardquota-test"]
+    made = rendering.of_kind(rendering.render(helm, {}, NAMESPACE, hooks=True), "Job")["cardquota-test"]
+    assert "hook-failed" not in made["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+    assert made["spec"]["ttlSecondsAfterFinished"] >= 3600, "helm uninstall leaves what hooks have made"

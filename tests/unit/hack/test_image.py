@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import tomllib
 from importlib import metadata
@@ -17,6 +18,7 @@ from tests.unit.hack.containerfile import Stage, build, stages
 
 BUILD, FINAL = stages((ROOT / "Containerfile").read_text("utf-8"))
 LOCK = ROOT / "hack" / "image" / "requirements.lock"
+_MAKE_IMAGE = re.compile(r"^(?:# )?make image(?= |$)(.*)$", re.MULTILINE)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -151,6 +153,21 @@ def test_the_builder_is_given_base_commit_and_platforms(name: str, target: str) 
     assert "--platform=linux/amd64,linux/arm64" in line
     plain = image.command(name, "c:1", base="", platforms="", commit="", epoch="")
     assert not [word for word in plain if word.startswith(("--build-arg", "--platform"))]
+
+
+def test_the_ways_to_build_it_that_are_told_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    """`make` passes ARGS on and nothing else: whoever set BASE there would get the tag instead of the digest, without a word."""
+    with pytest.raises(SystemExit):
+        image.main(["--help"])
+    known = capsys.readouterr().out
+    pages = ("Containerfile", "CONTRIBUTING.md", "docs/quickstart.md", "docs/zh/quickstart.md")
+    told = [line for page in pages for line in _MAKE_IMAGE.findall((ROOT / page).read_text("utf-8"))]
+    assert len(told) >= len(pages)
+    for line in told:
+        for word in shlex.split(line, comments=True):
+            name, _, arguments = word.partition("=")
+            assert name == "ARGS"
+            assert [flag for flag in shlex.split(arguments) if flag[0] == "-" and flag not in known] == []
 
 
 def test_an_unknown_step_is_not_passed_over(tmp_path: Path) -> None:
