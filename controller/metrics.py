@@ -34,6 +34,9 @@ _LATE_SERIES = {
 _UNFINISHED_SERIES = {
     "cardquota_gangs_unfinished": "Gangs of which fewer members are in than have to start together, so that they cannot.",
 }
+_UNREADABLE_SERIES = {
+    "cardquota_queue_quota_unreadable": "1 for a queue that has no cards, or no devices, because its quota of them cannot be read.",
+}
 
 
 class Metrics:
@@ -162,6 +165,7 @@ class QueueSeries(Collector):
         self._cards = _CardGauges(ledger, lambda: self.leading)
         self._late = _LateGauges(ledger, late, lambda: self.leading)
         self._unfinished = _UnfinishedGauges(ledger, unfinished, lambda: self.leading)
+        self._unreadable = _UnreadableGauges(ledger, lambda: self.leading)
         self.leading = False
 
     def collect(self) -> Iterator[Metric]:
@@ -169,6 +173,7 @@ class QueueSeries(Collector):
         yield from self._cards.families()
         yield from self._late.families()
         yield from self._unfinished.families()
+        yield from self._unreadable.families()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,3 +278,14 @@ class _UnfinishedGauges(_NumberGauges):
     def found(self) -> Iterator[str | None]:
         for gang in unfinished_gangs(self._ledger, self._known()):
             yield gang.queue if gang is not None else None
+
+
+class _UnreadableGauges(_NumberGauges):
+    def __init__(self, ledger: Ledger, leading: Callable[[], bool]) -> None:
+        super().__init__(_UNREADABLE_SERIES, ledger, leading)
+
+    def found(self) -> Iterator[str | None]:
+        for queue in sorted(self._ledger.limits):
+            limits = self._ledger.limits.get(queue)
+            unreadable = limits is not None and (limits.malformed or self._ledger.devices.malformed(queue))
+            yield queue if unreadable else None

@@ -4,11 +4,12 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controller.metrics import QueueSeries
-from core.names import MGPU_CORE
+from core.names import DRA_QUOTA_ANNOTATION, MGPU_CORE
 from core.objects import Pod
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.objects import QueueBuilder
 
 QUEUE = a_queue("q").cards({"A": 4, "B": 1})
 POD = a_pod("p").card("A").in_queue("q")
@@ -84,7 +85,29 @@ def test_the_page_of_a_small_queue() -> None:
         "cannot.\n"
         "# TYPE cardquota_gangs_unfinished gauge\n"
         'cardquota_gangs_unfinished{queue_name="q"} 0.0\n'
+        "# HELP cardquota_queue_quota_unreadable 1 for a queue that has no cards, or no devices, because its quota of them cannot be "
+        "read.\n"
+        "# TYPE cardquota_queue_quota_unreadable gauge\n"
+        'cardquota_queue_quota_unreadable{queue_name="q"} 0.0\n'
     )
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [
+        pytest.param(a_queue("q").cards('{"A": '), id="cards"),
+        pytest.param(a_queue("q").cards({"A": 1}).annotation(DRA_QUOTA_ANNOTATION, "[1"), id="devices"),
+    ],
+)
+def test_a_quota_that_cannot_be_read_is_shown_until_it_is_mended(queue: QueueBuilder) -> None:
+    scraped = Scraped()
+    line = 'cardquota_queue_quota_unreadable{queue_name="q"}'
+    scraped.ledger.put_queue(queue.view())
+    scraped.ledger.put_queue(a_queue("other").cards({"A": 1}).view())
+    assert f"{line} 1.0" in scraped.page()
+    assert 'cardquota_queue_quota_unreadable{queue_name="other"} 0.0' in scraped.page()
+    scraped.ledger.put_queue(QUEUE.view())
+    assert f"{line} 0.0" in scraped.page()
 
 
 def test_a_card_is_counted_by_stage() -> None:

@@ -97,6 +97,7 @@ CASES = {
     "CardquotaQueueOverQuota": gauge(
         'cardquota_queue_card_overused{queue_name="q",card="A"}', "1x90", "1x40 0x50", at="80m"
     ),
+    "CardquotaQuotaUnreadable": gauge('cardquota_queue_quota_unreadable{queue_name="q"}', "1x40", "0x40"),
     "CardquotaMgpuRecordsOff": gauge('cardquota_mgpu_irregularities{kind="missing"}', "1x40", "0x40"),
 }
 
