@@ -7,9 +7,11 @@ its TLS servers, so that a new pair is served everywhere within moments.
 import asyncio
 import base64
 import binascii
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kube import pki
 from kube.client import Json
 from kube.informer import Informer
 from kube.metrics import DEFAULT, Metrics
@@ -18,6 +20,8 @@ from kube.reflector import ListWatch
 from kube.resources import SECRETS
 from kube.scope import Scope
 from kube.tls import ServingCertificate
+
+_LOG = logging.getLogger(__name__)
 
 CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 """The keys of a Secret, as kubernetes.io/tls and cert-manager call them."""
@@ -105,7 +109,8 @@ def follow_secret(
 class FollowedPair:
     """Serves the pair in a Secret from the moment it is stored there.
 
-    A Secret that is emptied, deleted or damaged changes nothing: what was served last goes on. While there is nothing in it
+    A Secret that is emptied, deleted or damaged, or whose pair comes of no authority in its `ca.crt`, changes nothing: what was
+    served last goes on. While there is nothing in it
     yet, the pair of `shared` is served, a Secret of the first release, in which all processes had one pair and its authority.
     """
 
@@ -145,6 +150,11 @@ class FollowedPair:
         if found is None or found == self.credentials:
             return
         leaf = found.leaf
+        if not pki.trusted(leaf.certificate, found.ca_certificates):
+            _LOG.error(
+                "the pair in the Secret is not issued by an authority of its ca.crt, the one before stays"
+            )
+            return
         for place, serving in enumerate(self._serving):
             client_ca = found.ca_certificates if self._verify_clients and place == 0 else None
             if not serving.load(leaf.certificate, leaf.key, client_ca):

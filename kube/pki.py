@@ -136,6 +136,21 @@ def issued(certificate: bytes, ca_certificates: bytes) -> bool:
     return any(_is_issuer(authority, leaf) for authority in authorities)
 
 
+def trusted(chain: bytes, ca_certificates: bytes) -> bool:
+    """Whether who trusts these authorities and is shown this chain finds a way to one of them; periods are not looked at."""
+    try:
+        leaf, *between = x509.load_pem_x509_certificates(chain)
+        authorities = x509.load_pem_x509_certificates(ca_certificates)
+    except ValueError:
+        return False
+    reached = [leaf]
+    for certificate in reached:
+        if certificate in authorities or any(_is_issuer(authority, certificate) for authority in authorities):
+            return True
+        reached += [one for one in between if one not in reached and _is_issuer(one, certificate)]
+    return False
+
+
 def serves_clients(leaf: Pair) -> bool:
     """Whether a server would take the leaf for a client's."""
     try:

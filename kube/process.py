@@ -87,9 +87,9 @@ def run(options: ProcessOptions, serve: Callable[[asyncio.Event], Coroutine[Any,
 
 
 class Frame:
-    """Certificate, probes and ports of one process. Ready once it has a pair to serve.
+    """Certificate, probes and ports of one process. Ready once it has a pair to serve, of an authority in its Secret's `ca.crt`.
 
-    That of the webhook is stored only after the API server was told to trust it.
+    That is what the API server is told to trust; the webhook's pair is stored only afterwards.
     """
 
     def __init__(self, options: ProcessOptions, serving: ServingCertificate, pair: FollowedPair) -> None:
@@ -100,7 +100,8 @@ class Frame:
         self.health.require_ready(
             "certificate",
             condition(
-                lambda: self.serving.loaded, "there is no serving certificate yet; the leader issues it"
+                lambda: self.serving.loaded,
+                "there is no serving certificate yet, or none that its ca.crt vouches for; the leader issues it",
             ),
         )
 

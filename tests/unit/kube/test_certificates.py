@@ -70,6 +70,24 @@ async def test_a_pair_is_served_from_the_moment_it_is_stored_and_as_long_as_no_o
         assert pair.credentials.ca_certificates == second.ca_certificates
 
 
+async def test_a_pair_that_nobody_could_trust_by_its_secret_is_not_served(
+    server: FakeApiServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The API server is told to trust `ca.crt`. Whoever begins with such a pair is not ready; whoever has a good one keeps it."""
+    good, other, serving = a_bundle(), a_bundle(), a_server()
+    put(server, "s", of_bundle(other) | {"ca.crt": good.ca_certificates})
+    pair = FollowedPair(following(client, "s"), [serving])
+    async with background(pair.run()):
+        await server.wait_for(lambda: "is not issued by" in caplog.text)
+        assert not serving.loaded
+        put(server, "s", of_bundle(good))
+        await server.wait_for(lambda: serving.certificate == good.leaf.certificate)
+        caplog.clear()
+        put(server, "s", of_bundle(good) | {"tls.crt": other.leaf.certificate, "tls.key": other.leaf.key})
+        await server.wait_for(lambda: "is not issued by" in caplog.text)
+        assert serving.certificate == good.leaf.certificate
+
+
 async def test_a_secret_of_the_first_release_serves_until_the_own_one_is_filled(
     server: FakeApiServer, client: Client
 ) -> None:

@@ -4,10 +4,16 @@ from ipaddress import ip_address
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from cryptography.x509 import verification
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kube import pki
 from kube.pki import Bundle, Pair
@@ -157,3 +163,44 @@ def test_openssl_reads_the_authority() -> None:
     """As the trust store of a client."""
     context = ssl.create_default_context(cadata=bundle().ca_certificates.decode())
     assert len(context.get_ca_certs()) == 1
+
+
+def test_a_chain_is_trusted_by_its_root_its_issuer_or_itself() -> None:
+    """As somebody else's authority may give it: the leaf, and who stands between it and the root."""
+    root, other = pki.issue_ca(NOW), pki.issue_ca(NOW, common_name="other")
+    leaf = pki.issue_leaf(root, ["a.svc"], NOW)
+    between, issued = _intermediate(root)
+    assert pki.trusted(leaf.certificate, root.certificate)
+    assert pki.trusted(leaf.certificate, other.certificate + root.certificate)
+    assert pki.trusted(leaf.certificate, leaf.certificate)
+    assert pki.trusted(issued + between, root.certificate)
+    assert pki.trusted(issued, between)
+    assert not pki.trusted(issued, root.certificate), "nobody shows who stands between"
+    assert not pki.trusted(leaf.certificate, other.certificate)
+    assert not pki.trusted(leaf.certificate + root.certificate, other.certificate)
+    assert not pki.trusted(leaf.certificate, b"garbage")
+
+
+def _intermediate(root: pki.Pair) -> tuple[bytes, bytes]:
+    """An authority below the root, and a leaf of it. Both have names of their own, as `issue_ca` signs for itself alone."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), NOW
+    above = x509.load_pem_x509_certificate(root.certificate)
+    root_key = load_pem_private_key(root.key, None)
+    assert isinstance(root_key, ec.EllipticCurvePrivateKey)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "between")])
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(above.subject)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(now)
+        .not_valid_after(now + timedelta(days=9))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(root_key, hashes.SHA256())
+    )
+    pair = pki.Pair(
+        built.public_bytes(Encoding.PEM),
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
+    return pair.certificate, pki.issue_leaf(pair, ["a.svc"], now).certificate
