@@ -9,7 +9,7 @@ from aiohttp import web
 
 from core import names
 from core.ungating import gated
-from kube import errors
+from kube import errors, ungating
 from kube.resources import ADMISSION_POLICY_BINDINGS, LEASES, MUTATING_WEBHOOKS, PODS
 from kube.ungating import Limits, UngateError, Ungating
 from tests.fakes import apiserver
@@ -144,6 +144,18 @@ async def test_no_rights_at_all_end_it_before_anything_is_done(server: FakeApiSe
     with pytest.raises(errors.Forbidden):
         await ungate(server)
     assert gates_left(server) == [names.GATE]
+
+
+async def test_it_tells_how_far_it_is_while_it_goes_on(
+    server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ungating, "_TELL_EVERY_S", 0.05)
+    for number in range(20):
+        server.put(PODS, pod(f"p{number}", names.GATE))
+    _, said = await ungate(server, Limits(per_second=50, settle_s=0.0, patience_s=1.0, look_again_s=0.0))
+    told = [int(line.split()[0]) for line in said if line.endswith("gates taken off so far")]
+    assert len(told) > 3
+    assert told == sorted(set(told))
 
 
 async def test_it_goes_no_faster_than_it_may(server: FakeApiServer) -> None:
