@@ -91,7 +91,9 @@ def _placed(panels: Sequence[Panel]) -> Iterator[dict[str, Any]]:
 
 def _drawing(panel: Panel) -> dict[str, Any]:
     if panel.kind in _OF_NOW:
-        return {"color": {"mode": "fixed", "fixedColor": "blue"}}
+        # Without an end of the scale the fullest one would look full.
+        end = {"max": 1} if panel.unit == "percentunit" else {}
+        return {**end, "color": {"mode": "fixed", "fixedColor": "blue"}}
     return {
         "custom": {
             "fillOpacity": 20 if panel.stacked else 0,

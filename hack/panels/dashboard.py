@@ -50,7 +50,9 @@ def _drawn(
     series = [found for target in panel["targets"] for found in _answered(target, api, start, end, queue)]
     defaults = panel["fieldConfig"]["defaults"]
     stacked = defaults.get("custom", {}).get("stacking", {}).get("mode") == "normal"
-    frame = Frame(f"{board}: {panel['title']}", defaults["unit"], start, end, stacked)
+    frame = Frame(
+        f"{board}: {panel['title']}", defaults["unit"], start, end, stacked, defaults.get("max", 0.0)
+    )
     svg = (bars if panel["type"] == "bargauge" else lines)(frame, series)
     return Picture(f"{name}-{_plain(panel['title'])}", panel["title"], not series, svg)
 

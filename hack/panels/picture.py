@@ -48,6 +48,8 @@ class Frame:
     start: float
     end: float
     stacked: bool = False
+    most: float = 0.0
+    """What a whole bar stands for at least."""
 
 
 def lines(frame: Frame, series: Sequence[Named]) -> str:
@@ -64,6 +66,7 @@ def bars(frame: Frame, series: Sequence[Named]) -> str:
     shown = ranked[:_BARS_MOST]
     left = min(WIDTH // 2, 20 + int(_CHARACTER * max((len(name) for _, name in shown), default=0)))
     room, most = WIDTH - left - 110, max((value for value, _ in shown), default=0.0)
+    most = max(most, frame.most)
     full = room / (most or 1.0)
     drawn = [] if shown else [_no_data(_TOP + 40)]
     for place, (value, name) in enumerate(shown):

@@ -1,5 +1,6 @@
 """Panels are drawn as the dashboards describe them: names, units, gaps, what lies on what, and that there is nothing to see."""
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hack.dashboards import DASHBOARDS, FOLDER
+from hack.dashboards.contents import Panel
+from hack.dashboards.rendering import render
 from hack.panels import units
 from hack.panels.dashboard import PanelError, drawn, legend
 from hack.panels.picture import Frame, Named, bars, lines
@@ -113,6 +116,33 @@ def test_nothing_to_see_is_said() -> None:
     frame = Frame("t", "short", 0, 10)
     assert "No data" in texts(lines(frame, []))
     assert "No data" in texts(bars(frame, []))
+
+
+def test_a_part_of_the_whole_fills_that_part_of_its_bar() -> None:
+    """A node that is a quarter full is not drawn as the longest bar that there can be, though no other is fuller."""
+    whole, quarter = (
+        float(re.findall(r'<rect x="\d+" y="\d+" width="([\d.]+)"', svg)[0])
+        for svg in (
+            bars(Frame("t", "percentunit", 0, 60, most=1), [Named("a", [(60, value)])])
+            for value in (1.0, 0.25)
+        )
+    )
+    assert quarter == pytest.approx(whole / 4, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "panel",
+    [panel for board in DASHBOARDS for panel in board.panels if panel.kind == "bargauge"],
+    ids=lambda panel: panel.title,
+)
+def test_bars_of_parts_end_at_the_whole(panel: Panel) -> None:
+    (drawn_as,) = [
+        found["fieldConfig"]["defaults"]
+        for board in DASHBOARDS
+        for found in json.loads(render(board))["panels"]
+        if found["title"] == panel.title
+    ]
+    assert drawn_as.get("max") == (1 if panel.unit == "percentunit" else None)
 
 
 def test_bars_come_with_the_greatest_first() -> None:
