@@ -278,6 +278,24 @@ async def test_replicas_that_race_agree(world: World) -> None:
     assert pki.issued(world.secret("shared").leaf.certificate, world.told())
 
 
+async def test_who_has_read_an_empty_secret_does_not_write_over_what_another_has_filled_meanwhile(
+    world: World,
+) -> None:
+    winner, path = world.another(), SECRETS.path("n", "own")
+
+    async def read_and_filled(_request: web.Request) -> web.Response:
+        before = dict(world.server.objects[path])
+        await winner.reconcile()
+        return web.json_response(before)
+
+    world.server.fail("get", read_and_filled, path=path)
+    await world.passes()
+    stored = [request for request in world.server.seen("update") if request.path == path]
+    assert len(stored) == 2, "the winner's, and one that was refused"
+    (won, _) = (content(request.body).authorities for request in stored)
+    assert world.secret().authorities == won == world.told()
+
+
 async def test_endless_conflicts_are_an_error(world: World) -> None:
     """Somebody who rewrites the Secret all the time is reported, not fought for ever."""
     world.server.fail("update", apiserver.answer_status(409, "Conflict"), times=99)
