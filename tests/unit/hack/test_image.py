@@ -12,7 +12,7 @@ import pytest
 
 from hack.image import __main__ as image
 from hack.image import sbom
-from hack.image.lock import PLATFORMS, fetch
+from hack.image.lock import fetch
 from hack.release.versions import ROOT, project_version
 from tests.unit.hack.containerfile import Stage, build, stages
 
@@ -105,15 +105,17 @@ def test_every_dependency_is_locked_with_hashes_at_a_version_that_is_asked_for()
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_the_lock_has_a_file_for_each_platform_of_the_image(platform: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("platform", "machine"), [("linux/amd64", "x86_64"), ("linux/arm64", "aarch64")])
+def test_the_lock_has_a_file_for_each_platform_of_the_image(
+    platform: str, machine: str, tmp_path: Path
+) -> None:
     """Fetched by their hashes, and none of them run: what is compiled is for the platform's machine."""
     assert fetch("hack/image/requirements.lock", platform, tmp_path) == ""
     files = [file.name for file in tmp_path.iterdir()]
     names = {sbom.canonical(name.partition("-")[0]) for name in files}
     assert names == sbom.pins(LOCK.read_text("utf-8")).keys()
     machines = {machine for name in files for machine in ("x86_64", "aarch64") if machine in name}
-    assert machines == {PLATFORMS[platform]}
+    assert machines == {machine}
 
 
 def test_a_platform_that_has_no_file_is_told(tmp_path: Path) -> None:
