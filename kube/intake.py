@@ -5,12 +5,13 @@ them may come at once.
 """
 
 import asyncio
-from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
+
+from kube.bigjson import Body
 
 IN_FLIGHT: Final = 24 * 1024 * 1024
 """Bytes of all bodies that are being read or worked on."""
@@ -56,7 +57,7 @@ class Intake:
         self._others = others
         self.read_s = read_s
         self._held = 0
-        self._by_address: Counter[str] = Counter()
+        self._by_address: dict[str, int] = {}
         self._arriving: dict[_Share, None] = {}
 
     @property
@@ -64,9 +65,7 @@ class Intake:
         """The bytes that are counted now."""
         return self._held
 
-    def body(
-        self, request: web.Request, limit: int, name: str = ""
-    ) -> AbstractAsyncContextManager[bytearray]:
+    def body(self, request: web.Request, limit: int, name: str = "") -> AbstractAsyncContextManager[Body]:
         """The body of a request, of at most `limit` bytes (`name` is that of the setting); counted while the block goes on.
 
         Raises RefusedError: 413 for a body that is too large, 503 while too many are here already, 408 for a client that
@@ -91,23 +90,25 @@ class Intake:
             self.arrived(oldest)
             oldest.give_way(full)
         self._held += more
-        self._by_address[share.address] += more
+        self._by_address[share.address] = self._by_address.get(share.address, 0) + more
 
     def _full_at(self, more: int, share: "_Share") -> int | None:
         """The limit that so many bytes more would exceed."""
-        theirs = self._by_address[share.address]
+        theirs = self._by_address.get(share.address, 0)
         most = self._most - (self._others if theirs > share.counted else 0)
         return most if self._held > share.counted and self._held + more > most else None
 
     def give_back(self, counted: int, address: str) -> None:
         """Counts so many bytes less."""
         self._held -= counted
-        self._by_address[address] -= counted
-        if self._by_address[address] <= 0:
-            del self._by_address[address]
+        left = self._by_address.get(address, 0) - counted
+        if left > 0:
+            self._by_address[address] = left
+        else:
+            self._by_address.pop(address, None)
 
 
-class _Share(AbstractAsyncContextManager[bytearray]):
+class _Share(AbstractAsyncContextManager[Body]):
     """The part of one body; a class, since a generator would cost every review as much as its parsing."""
 
     def __init__(self, intake: Intake, request: web.Request, limit: int, name: str) -> None:
@@ -120,13 +121,9 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         self._timeout: asyncio.Timeout | None = None
         self._gave_way_at: int | None = None
 
-    async def __aenter__(self) -> bytearray:
-        if (self._request.content_length or 0) > self._limit:
-            raise self._too_large()
+    async def __aenter__(self) -> Body:
         try:
-            if self._request.content.is_eof():
-                return await self._read()
-            return await self._read_in_time()
+            return self._read_at_once() if self._request.content.is_eof() else await self._read_in_time()
         except BaseException:
             self._give_back()
             raise
@@ -146,7 +143,15 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         self._intake.give_back(self.counted, self.address)
         self.counted = 0
 
+    def _read_at_once(self) -> bytes:
+        """The body of a usual review: it has come with its headers, so nothing is waited for, and nothing put together."""
+        body = self._request.content.read_nowait()
+        self._count(len(body))
+        return body
+
     async def _read_in_time(self) -> bytearray:
+        if (self._request.content_length or 0) > self._limit:
+            raise self._too_large()
         try:
             async with asyncio.timeout(self._intake.read_s) as self._timeout:
                 self._intake.arriving(self)
@@ -168,15 +173,17 @@ class _Share(AbstractAsyncContextManager[bytearray]):
         while part := await self._request.content.readany():
             if self._gave_way_at is not None:
                 raise busy(self._gave_way_at)
-            size = len(body) + len(part)
-            if size > self._limit:
-                raise self._too_large()
-            self._intake.take(len(part), self)
-            self.counted = size
+            self._count(len(part))
             body += part
         if self._gave_way_at is not None:
             raise busy(self._gave_way_at)
         return body
+
+    def _count(self, more: int) -> None:
+        if self.counted + more > self._limit:
+            raise self._too_large()
+        self._intake.take(more, self)
+        self.counted += more
 
     def _too_large(self) -> RefusedError:
         limit = f"{self._name}, {self._limit} bytes" if self._name else f"{self._limit} bytes"

@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
+from kube.bigjson import Body
 from kube.intake import DEFAULT, IN_FLIGHT, READ_S, Intake, RefusedError
 from tests.fakes.bodies import Sending, sent
 
@@ -29,11 +30,11 @@ async def test_a_body_is_counted_until_it_is_done_with(announced: bool) -> None:
     assert intake.held == 0
 
 
-def reading(intake: Intake, sending: Sending, address: str = "10.0.0.9") -> asyncio.Task[bytearray]:
+def reading(intake: Intake, sending: Sending, address: str = "10.0.0.9") -> asyncio.Task[Body]:
     """One that takes a body in, and is done with it at once."""
     request = sending.request.clone(remote=address)
 
-    async def read() -> bytearray:
+    async def read() -> Body:
         async with intake.body(request, LIMIT) as body:
             return body
 
