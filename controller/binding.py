@@ -59,6 +59,7 @@ class BindingHook:
         self._binder = Binder(caches.ledger, caches.guests, settings, metrics.searches_cut_short.inc)
         caches.pods.subscribe(self._binder.observe)
         self._metrics = metrics
+        self._nothing_to_decide = metrics.binds.labels("passed", "")
         self._on_refusal = on_refusal
         self._ask_leader = ask_leader or self._leaderless
         self._grants = Grants(
@@ -204,7 +205,8 @@ class BindingHook:
 
     def _passed(self, target: Target, unasked: str = "") -> Decision:
         """Lets a bind through; `unasked` is why nobody could be asked about it."""
-        self._metrics.binds.labels("passed", unasked).inc()
+        passed = self._metrics.binds.labels("passed", unasked) if unasked else self._nothing_to_decide
+        passed.inc()
         return grant(target, {})
 
     def _granted(self, target: Target, records: Mapping[str, str]) -> Decision:

@@ -75,12 +75,14 @@ class Binder:
         they were lifted for: the queue is charged with it whatever else is under way, see `book`. CrossQuota is not asked:
         pods without GPU have to start whether we are there or not.
         """
-        if self._asks_shares(pod) or self._outsider(pod) is not None or self._has_other_claims(pod):
-            return False
         if self._unnamed_on(pod, node_name) is not None:
             return False
+        if not self._asks(pod):
+            return True
+        if self._asks_shares(pod) or self._outsider(pod) is not None or self._has_other_claims(pod):
+            return False
         if not self._asks_cards(pod):
-            return pod.let_in or not self._asks_devices(pod)
+            return pod.let_in
         card, carried = lifted_for(pod), self._ledger.inventory.on_node(node_name)
         return card is not None and (
             card in carried

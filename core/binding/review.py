@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core import names, reasons
-from core.admission.request import Add, AdmissionRequest, Decision, Denial
+from core.admission.request import ALLOWED, Add, AdmissionRequest, Decision, Denial
 from core.objects import Pod
 from core.objects import raw as read
 from core.refusal import Refusal
 from core.violations import Violation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Target:
-    """The pod and the node of a Binding. `uid` is empty when the scheduler does not say which pod it means."""
+    """The pod and the node of a Binding; not frozen, as AdmissionRequest is not. `uid` is empty when the scheduler does not say which pod it means."""
 
     namespace: str
     name: str
@@ -74,8 +74,8 @@ def grant(target: Target, records: Mapping[str, str]) -> Decision:
     """Lets the bind through with exactly these records; what the Binding brought along under our keys is dropped."""
     kept = {key: value for key, value in target.annotations.items() if not names.is_protected(key)}
     wanted = {**kept, **records}
-    if wanted == dict(target.annotations):
-        return Decision()
+    if wanted == target.annotations:
+        return ALLOWED
     return Decision(patch=(Add(("metadata", "annotations"), wanted),))
 
 
