@@ -98,14 +98,15 @@ class Intake:
         most = self._most - (self._others if theirs > share.counted else 0)
         return most if self._held > share.counted and self._held + more > most else None
 
-    def give_back(self, counted: int, address: str) -> None:
-        """Counts so many bytes less."""
-        self._held -= counted
-        left = self._by_address.get(address, 0) - counted
+    def give_back(self, share: "_Share") -> None:
+        """Its bytes are counted no more."""
+        self._held -= share.counted
+        left = self._by_address.get(share.address, 0) - share.counted
         if left > 0:
-            self._by_address[address] = left
+            self._by_address[share.address] = left
         else:
-            self._by_address.pop(address, None)
+            self._by_address.pop(share.address, None)
+        share.counted = 0
 
 
 class _Share(AbstractAsyncContextManager[Body]):
@@ -125,23 +126,19 @@ class _Share(AbstractAsyncContextManager[Body]):
         try:
             return self._read_at_once() if self._request.content.is_eof() else await self._read_in_time()
         except BaseException:
-            self._give_back()
+            self._intake.give_back(self)
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        self._give_back()
+        self._intake.give_back(self)
 
     def give_way(self, most: int) -> None:
         """Gives up a body that is still arriving, for others that find no room within `most` bytes."""
         assert self._timeout is not None, "it is arriving"
         # Not the error itself: that would know the frames that it went through, and so itself and the body, until a collection.
         self._gave_way_at = most
-        self._give_back()
+        self._intake.give_back(self)
         self._timeout.reschedule(asyncio.get_running_loop().time())
-
-    def _give_back(self) -> None:
-        self._intake.give_back(self.counted, self.address)
-        self.counted = 0
 
     def _read_at_once(self) -> bytes:
         """The body of a usual review: it has come with its headers, so nothing is waited for, and nothing put together."""

@@ -5,7 +5,6 @@ about the queue itself. Where parents form a circle, or one is missing, what cou
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
 
 from core.hierarchy import Chain, QueueTree
 from core.names import ROOT_QUEUE
@@ -18,8 +17,6 @@ from core.queues.devices import Devices
 from core.queues.entry import Entry
 from core.queues.limits import Limits
 from core.queues.wakeups import Wakeups
-
-_NO_SHORTAGE: Final[frozenset[str]] = frozenset()
 
 
 class Below(Sums):

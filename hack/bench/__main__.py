@@ -19,6 +19,7 @@ from hack.bench import (
     memory,
     mgpu,
     quota,
+    review,
     scale,
     stalls,
 )
@@ -32,6 +33,7 @@ Benchmark = Callable[[Effort, Progress], list[Row]]
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "webhook": admission.webhook,
     "binding": admission.binding,
+    "review": review.run,
     "quota": lambda effort, progress: [
         row for part in (quota, levels, equivalents) for row in part.run(effort, progress)
     ],

@@ -64,7 +64,7 @@ async def _serve(kind: str, stop: asyncio.Event) -> int:
     return 0
 
 
-async def _bare(_stack: AsyncExitStack) -> web.Application:
+async def bare(_stack: AsyncExitStack) -> web.Application:
     """The floor: reads, parses and sends the same bytes back."""
 
     async def echo(request: web.Request) -> web.Response:
@@ -77,7 +77,7 @@ async def _bare(_stack: AsyncExitStack) -> web.Application:
     return app
 
 
-async def _webhook(_stack: AsyncExitStack) -> web.Application:
+async def webhook(_stack: AsyncExitStack) -> web.Application:
     """The admission endpoints over a cluster of 1,000 nodes and 100 queues."""
     settings = Settings()
     inventory = Inventory(settings.cards.resources)
@@ -95,7 +95,7 @@ async def _webhook(_stack: AsyncExitStack) -> web.Application:
     )
 
 
-async def _binding(stack: AsyncExitStack) -> web.Application:
+async def binding(stack: AsyncExitStack) -> web.Application:
     """The binding hook over informers that hold 2,000 pods that ask for nothing."""
     caches = await _caches(stack, Settings())
     app = application()
@@ -130,9 +130,9 @@ async def _cancelled(task: "asyncio.Task[None]") -> None:
 
 
 _KINDS: Mapping[str, Callable[[AsyncExitStack], Awaitable[web.Application]]] = {
-    BARE: _bare,
-    WEBHOOK: _webhook,
-    BINDING: _binding,
+    BARE: bare,
+    WEBHOOK: webhook,
+    BINDING: binding,
     EXTENDER: _extender,
 }
 
