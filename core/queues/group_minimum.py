@@ -205,8 +205,3 @@ class Tally:
             possible=self.waiting.total() >= missing
             and all(self.waiting[task] >= count for task, count in tasks.items()),
         )
-
-
-def progress_of(group: Group | None, pods: Iterable[Pod], stages: Stages) -> Progress:
-    """How far a group is, from all its pods."""
-    return Tally.of(pods, stages).progress(minimum_of(group))

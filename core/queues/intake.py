@@ -1,12 +1,11 @@
 """Which verb of the ledger takes in, or takes out, the objects of which kind."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from core.objects import kinds
 from core.objects.kinds import View
 from core.queues.ledger import Ledger
-from core.settings import Settings
 
 _VERBS: Final[Mapping[type, tuple[Callable[[Ledger, Any], None], Callable[[Ledger, Any], None]]]] = {
     kinds.NODE.view: (Ledger.put_node, lambda ledger, gone: ledger.drop_node(gone.name)),
@@ -35,11 +34,3 @@ def put(ledger: Ledger, view: View) -> None:
 def drop(ledger: Ledger, gone: View) -> None:
     """Takes out an object that is gone."""
     _VERBS[type(gone)][1](ledger, gone)
-
-
-def books_of(settings: Settings, views: Iterable[View]) -> Ledger:
-    """A ledger that has taken in these objects, in their order, and nothing before."""
-    ledger = Ledger(settings)
-    for view in views:
-        put(ledger, view)
-    return ledger

@@ -27,12 +27,12 @@ from core.extender.cluster import Cluster
 from core.extender.shapes import ShapeError
 from core.objects import Group, Pod, kinds
 from core.plan import offline
-from core.queues import intake
 from core.settings import Settings, SettingsError, parse, render
 from core.steps import finish
 from kube import bigjson
 from kube.admission import wire
 from tests.adversary.jsonpatch import patched
+from tests.builders.books import books_of
 from tests.fuzz import seeds
 from tests.fuzz.choices import Choices
 from tests.fuzz.edits import edited, text_of
@@ -178,7 +178,7 @@ def _planned(objects: Sequence[Mapping[str, Any]], settings: Settings) -> None:
     by_kind = {kind.kind: kind for kind in kinds.KINDS}
     views = {(raw["kind"], raw["metadata"]["name"]): by_kind[raw["kind"]].project(raw) for raw in objects}
     found = offline.plan(
-        intake.books_of(settings, views.values()), [one for one in views.values() if isinstance(one, Pod)]
+        books_of(settings, views.values()), [one for one in views.values() if isinstance(one, Pod)]
     )
     orjson.dumps({key: one.why and one.why.message for key, one in found.pods.items()})
 
@@ -238,7 +238,7 @@ def extender(data: bytes) -> None:
 
 def _cluster() -> Cluster:
     nodes, pods = tuple(map(kinds.NODE.project, seeds.NODES)), tuple(map(kinds.POD.project, seeds.PODS))
-    books = intake.books_of(LIMITED, (*nodes, *map(kinds.QUEUE.project, seeds.QUEUES), *pods))
+    books = books_of(LIMITED, (*nodes, *map(kinds.QUEUE.project, seeds.QUEUES), *pods))
     return Cluster(books, guest_book(nodes, pods, LIMITED))
 
 

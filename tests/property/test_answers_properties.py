@@ -18,11 +18,11 @@ from core.answers.would_run import verdicts
 from core.objects import Claim, Group, Node, Pod, Queue
 from core.objects.taints import Toleration, Tolerations
 from core.plan import offline
-from core.queues.intake import books_of
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.settings.model import CardSettings, PoolSettings
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.books import books_of
 from tests.builders.claims import a_claim
 from tests.builders.objects import NodeBuilder, QueueBuilder
 from tests.builders.pods import GPU, PodBuilder

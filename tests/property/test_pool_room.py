@@ -9,11 +9,11 @@ from core.answers.fitting import fit
 from core.answers.whatif import Change
 from core.answers.would_run import Verdict, verdicts
 from core.objects import Pod
-from core.queues.intake import books_of
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.settings.model import CardSettings, PoolSettings
 from tests.builders import a_node, a_pod, a_queue
+from tests.builders.books import books_of
 from tests.builders.pods import GPU
 
 _POOLED = "C"

@@ -9,9 +9,9 @@ from core.answers.explain import explain
 from core.answers.remedy import Remedy
 from core.objects import Pod, Queue
 from core.plan import offline
-from core.queues.intake import books_of
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
+from tests.builders.books import books_of
 from tests.builders.objects import NodeBuilder
 from tests.builders.pods import PodBuilder
 from tests.unit.cli.conftest import Run

@@ -1,6 +1,6 @@
 """How far a group is from its minimum, and its place among the groups."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.names import GANG_ANNOTATION, GROUP_NAME_ANNOTATION
-from core.objects import Pod
+from core.objects import Group, Pod
 from core.queues.group_book import GroupBook
 from core.queues.group_minimum import (
     Minimum,
+    Progress,
     Tally,
     counts,
     minimum_of,
-    progress_of,
     waits,
 )
 from core.settings import GateSettings, Settings
@@ -28,6 +28,11 @@ GATED = POD.gated()
 GANG = a_group().min_member(3)
 IN = POD.together(3)
 STAGES = Stages(Settings(gates=GateSettings(wait_for_us=("example.com/after",))))
+
+
+def progress_of(group: Group | None, pods: Iterable[Pod], stages: Stages) -> Progress:
+    """How far a group is, from all its pods."""
+    return Tally.of(pods, stages).progress(minimum_of(group))
 
 
 def with_gates(pod: PodBuilder, *gates: str) -> PodBuilder:

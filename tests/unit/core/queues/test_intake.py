@@ -11,10 +11,10 @@ from core.objects import Pod, kinds
 from core.objects.kinds import KINDS, Kind
 from core.objects.owner import Owner
 from core.queues import intake
-from core.queues.intake import books_of
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
+from tests.builders.books import books_of
 
 OF_THE_JOB: Final = Owner("batch.volcano.sh/v1alpha1", "Job", "x", "u")
 ASKING: Final = a_pod("x").gpu(1).card("A").in_queue("q").gated().build()
