@@ -65,6 +65,7 @@ CARD_NAME_MISPRINT: Final = "volcano.sh/card.card"
 NVIDIA_RESOURCE: Final = "nvidia.com/gpu"
 MPS_RESOURCE: Final = "nvidia.com/gpu.shared"
 MIG_RESOURCE_PREFIX: Final = "nvidia.com/mig-"
+MPS_REPLICAS_LABEL: Final = "nvidia.com/gpu.replicas"
 
 # Queues and groups, as Volcano writes them.
 VOLCANO_GROUPS: Final = "scheduling.volcano.sh"

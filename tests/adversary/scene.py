@@ -72,7 +72,7 @@ class Scene:
             self.admin.add_nodes(gpu_node(worker, product="A", cards=MANY, memory_mib=81920))
         elif key == ways.MPS:
             labels = {"nvidia.com/gpu.product": "M", "nvidia.com/gpu.memory": "81920"}
-            labels["nvidia.com/gpu.replicas"] = "8"
+            labels[names.MPS_REPLICAS_LABEL] = "8"
             self.admin.add_nodes(node(worker, labels=labels, allocatable={names.MPS_RESOURCE: MANY}))
         elif key == ways.MIG:
             labels = {"nvidia.com/gpu.product": "G", "nvidia.com/gpu.memory": "81920"}

@@ -123,7 +123,7 @@ class NodeBuilder(Builder):
 
     def mps(self, slices: int, *, replicas: Amount) -> Self:
         """MPS slices of the cards whose product was named."""
-        return self.label("nvidia.com/gpu.replicas", str(replicas)).allocatable(names.MPS_RESOURCE, slices)
+        return self.label(names.MPS_REPLICAS_LABEL, str(replicas)).allocatable(names.MPS_RESOURCE, slices)
 
     def mig(self, profile: str, count: int) -> Self:
         """MIG slices, mixed strategy."""
