@@ -71,6 +71,13 @@ def cpu_s_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
+def machine_cpu_s() -> float:
+    """Processor time that all programs of this machine have used so far."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system, _idle, _waiting, irq, softirq, *_ = map(int, fields)
+    return (user + nice + system + irq + softirq) / _TICKS_PER_S
+
+
 def resident_mib(pid: int | None = None) -> float:
     """The resident memory of this process, or of another one."""
     return int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1]) * _PAGE_BYTES / 2**20

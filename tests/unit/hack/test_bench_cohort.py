@@ -63,6 +63,7 @@ def seen(cpu_s: float) -> Seen:
         wall_s=79.0,
         leader=Spent(cpu_s, 100.0),
         webhook=Spent(0.1, 90.0),
+        machine_cpu_s=3.0,
         read_s=0.01,
         events=150,
         patches=100,
@@ -86,6 +87,8 @@ def test_what_the_leader_spends_on_each_pod_is_judged() -> None:
     assert [what for what, row in rows.items() if row.reached is False] == [
         "leader's processor time for each"
     ]
+    assert rows["processor time of all programs of the machine for each"].figure == pytest.approx(30)
+    assert rows["processor time of all programs of the machine for each"].floor == pytest.approx(7)
     assert all(row.reached is None for row in cohort.rows("cohort", seen(0.6), (60.0, waits), 0.1))
 
 
