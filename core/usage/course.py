@@ -60,6 +60,16 @@ def followed(pieces: Pieces, sight: Sight, now: int, *, split: bool) -> Pieces:
     return (*kept, *_going_on(phase, sight.charge, now, split=split))
 
 
+def goes_on(pieces: Pieces, sight: Sight, charge: Charge) -> bool:
+    """Whether the last piece goes on as it is: what is seen of a pod most of the time, told without making any piece anew.
+
+    `charge` is what the pod is counted for from now on.
+    """
+    last = pieces[-1]
+    began = last.what is What.USED or not sight.scheduled
+    return sight.end is None and last.end is None and began and last.charge == charge
+
+
 def _going_on(phase: Pieces, charge: Charge, now: int, *, split: bool) -> Pieces:
     last = phase[-1]
     if last.charge == charge:

@@ -19,6 +19,7 @@ from core.usage.course import (
     Sight,
     counted,
     followed,
+    goes_on,
     phase_at,
 )
 from core.usage.sums import Series, What
@@ -92,6 +93,8 @@ class Courses:
             if not charge:
                 return
             course = self._courses[uid] = _Course(blake2b(uid.encode(), digest_size=8).digest())
+        elif goes_on(course.pieces, sight, charge):
+            return
         pieces = followed(course.pieces, replace(sight, charge=charge), now, split=self.settled)
         if pieces == course.pieces:
             return

@@ -109,3 +109,24 @@ def test_who_has_no_cards_is_left_out() -> None:
     courses = summing()
     courses.see("p", Sight((), NOW, NOW, None), NOW)
     assert len(courses) == 0
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_pod_that_goes_on_as_it_was_is_seen_without_a_trace(settled: bool) -> None:
+    """Nine of ten states that are written of a pod say nothing new of what it uses."""
+    courses = summing()
+    courses.settled = settled
+    for scheduled in (0, NOW + 30):
+        sight = Sight(charge(Q, 2), NOW + 10, scheduled, None)
+        courses.see("p", sight, NOW + 40)
+        pieces, changes = courses._courses["p"].pieces, courses.changes
+        courses.see("p", sight, NOW + 90)
+        assert courses._courses["p"].pieces is pieces
+        assert courses.changes == changes
+
+
+def test_a_pod_that_is_back_after_its_end_goes_on() -> None:
+    courses = summing()
+    courses.see("p", Sight(charge(Q), NOW, NOW + 10, NOW + 20), NOW + 20)
+    courses.see("p", Sight(charge(Q), NOW, NOW + 10, None), NOW + 30)
+    assert sums(courses, NOW + 40) == {("q", "WAITED"): 10, ("q", "USED"): 30}
