@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from controller.readings import Readings
+from controller.readings import Readings, is_state_of
 from core import names
 from core.crossquota.book import GuestBook
 from core.crossquota.selector import keys
@@ -42,7 +42,7 @@ class Caches:
         self.project_pod = partial(pod.project, labels_kept=labels)
         self._listing = Turns()
         """Of the informers: ten of them, with a slice of each, would keep everybody else waiting for ten."""
-        self.pods = informer_of(client, kinds.POD, project=self.project_pod, turns=self._listing)
+        self.pods = informer_of(client, kinds.POD, project=self._shown_pod, turns=self._listing)
         self.nodes = self._followed(client, kinds.NODE)
         self.queues = self._followed(client, kinds.QUEUE)
         self.groups = self._followed(client, kinds.GROUP, ledger.serve_groups)
@@ -106,11 +106,14 @@ class Caches:
         shown = self.pods.get(key)
         return None if shown is None else self._readings.latest(shown)
 
-    def answered(self, written: Json) -> None:
-        """Takes in the pod that the API server answered a write of ours with, before the watch shows it.
+    def answered(self, pod: Pod, written: Json) -> None:
+        """Takes in the pod that the API server answered a write of ours with, unless the watch has shown it by now.
 
         An answer that cannot be read is left to the watch.
         """
+        shown = self.pods.get(pod.key)
+        if shown is not None and is_state_of(shown, written):
+            return
         try:
             found = self.project_pod(written)
         except GARBAGE:
@@ -219,6 +222,10 @@ class Caches:
             yield from (self.device_classes, self.claims, self.templates)
         yield from (self.namespaces, self.nodes, self.queues, self.groups, self.kubernetes_groups, self.jobs)
         yield self.pods
+
+    def _shown_pod(self, raw: Json) -> Pod:
+        """The pod that the watch shows; what became of a write of ours is known by its answer as a rule."""
+        return self._readings.known(raw) or self.project_pod(raw)
 
     def _put_pod(self, observed: Pod) -> None:
         if self._readings.admit(observed):

@@ -203,7 +203,7 @@ class LiftWriter:
         _LOG.info("lifted", extra=about(lift, None))
         self._done(key, flight, stored=True)
         # The scheduler may see it sooner than we do, and is not to wait at the bind.
-        self._caches.answered(answer)
+        self._caches.answered(lift.pod, answer)
         return None
 
     def _unknown(self, flight: Flight, error: errors.KubeError) -> float:

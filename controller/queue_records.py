@@ -122,7 +122,7 @@ class QueueRecords:
         except errors.KubeError as error:
             return self._failed(key, pod, error)
         _LOG.debug("put on record", extra={"pod": pod.key, "records": records})
-        self._caches.answered(answer)
+        self._caches.answered(pod, answer)
         self._note_try(key)
         return None
 

@@ -1,6 +1,10 @@
 """What is known ahead of the watch, by a read or by the answer to a write: an older state of a pod is not put over it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from core.objects import Pod
+from core.objects import raw as parts
 
 
 class Readings:
@@ -17,6 +21,11 @@ class Readings:
     def latest(self, shown: Pod) -> Pod:
         """The latest state that is known of a pod that the watch shows like this."""
         return self._read.get(shown.uid, shown)
+
+    def known(self, raw: Mapping[str, Any]) -> Pod | None:
+        """The pod that was read in this very state, so that it need not be made of it again."""
+        read = self._read.get(parts.text(parts.mapping(raw, "metadata"), "uid"))
+        return read if read is not None and is_state_of(read, raw) else None
 
     def put(self, found: Pod) -> None:
         """Takes note of a state that was read."""
@@ -42,6 +51,13 @@ class Readings:
         """The watch shows that the pod is gone."""
         self._read.pop(uid, None)
         self._gone.discard(uid)
+
+
+def is_state_of(pod: Pod, raw: Mapping[str, Any]) -> bool:
+    """Whether a pod was made of this state: no two states of an object have the same version."""
+    metadata = parts.mapping(raw, "metadata")
+    version = parts.text(metadata, "resourceVersion")
+    return version != "" and (version, parts.text(metadata, "uid")) == (pod.resource_version, pod.uid)
 
 
 def _version(pod: Pod) -> int:

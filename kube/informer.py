@@ -148,6 +148,7 @@ class Informer(Generic[V]):
         """Follows the collection until cancelled."""
         self._clock = asyncio.get_running_loop().time
         self._staleness.set_function(lambda: self.staleness_s() or 0.0)
+        self._size.set_function(lambda: len(self._views))
         while True:
             self._following = asyncio.create_task(self._follow(), name=f"follow {self._resource}")
             try:
@@ -221,7 +222,6 @@ class Informer(Generic[V]):
         if new is not None:
             self._by_object[object_key] = new
             self._views[self._key(new)] = new
-        self._size.set(len(self._views))
         for handler in self._handlers:
             handler(old, new)
 

@@ -102,3 +102,18 @@ def test_nothing_is_kept_of_what_the_watch_has_caught_up_with() -> None:
         readings.drop(f"u{number}")
         readings.drop(f"g{number}")
     assert (readings._read, readings._gone) == ({}, set())
+
+
+@pytest.mark.parametrize(
+    ("version", "uid", "known"),
+    [("10", "u", True), ("11", "u", False), ("10", "other", False), ("", "u", False)],
+)
+def test_a_state_that_was_read_is_not_made_of_its_text_again(version: str, uid: str, known: bool) -> None:
+    readings = Readings()
+    read = seen("10")
+    readings.put(read)
+    readings.put(seen("", "blank"))
+    shown = {"metadata": {"uid": uid, "resourceVersion": version}}
+    assert readings.known(shown) is (read if known else None)
+    assert readings.known({"metadata": {"uid": "blank", "resourceVersion": ""}}) is None
+    assert readings.known({}) is None
