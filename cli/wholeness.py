@@ -113,8 +113,14 @@ def _webhooks(found: Inspection) -> list[Verdict]:
             _missing(found.configurations),
             f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}",
         ),
-        *verdicts(BUNDLES, _untrusted(entries), "every entry has the authority of its certificate"),
+        *_bundles(entries),
     ]
+
+
+def _bundles(entries: list[tuple[str, Raw]]) -> list[Verdict]:
+    if not entries:
+        return [Verdict(BUNDLES, "unknown", "there is no entry that could have one")]
+    return verdicts(BUNDLES, _untrusted(entries), "every entry has the authority of its certificate")
 
 
 def _missing(configurations: Mapping[str, Raw | None]) -> Iterator[str]:

@@ -183,6 +183,13 @@ def test_each_thing_that_is_wrong_or_cannot_be_seen(
     assert words in found[check][1]
 
 
+def test_where_there_are_no_entries_nothing_is_said_of_their_certificates() -> None:
+    """After an uninstallation that left the rest, for one."""
+    found = told(inspected(configurations={"mutating": None, "validating": {"webhooks": []}}))
+    assert found["webhooks"][0] == "wrong"
+    assert found["certificates"] == ("unknown", "there is no entry that could have one")
+
+
 def test_devices_and_shares_are_compared_by_what_the_leader_answers() -> None:
     own = {("q", "A"): 2000, ("q", "deviceclass/gpu"): 1000}
     answer = {"queues": {"q": {"allocated": {"A": "2", "deviceclass/gpu": "1"}}}, "drift": None}
