@@ -35,7 +35,7 @@ _MILLI_HOURS: Final = 3_600_000
 _COLUMNS: Final = {"queue": ("queue", "card"), "namespace": ("namespace", "card"), "card": ("card",)}
 _AMOUNTS: Final = ("used_card_hours", "waited_card_hours", "quota_card_hours", "quota_share")
 _KEYS: Final = ("usedCardHours", "waitedCardHours", "quotaCardHours", "quotaShare")
-_HEADER: Final = ("USED", "WAITED", "QUOTA", "SHARE")
+_HEADER: Final = ("USED(CARD-H)", "WAITED(CARD-H)", "QUOTA(CARD-H)", "SHARE")
 
 
 def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:

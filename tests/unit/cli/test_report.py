@@ -55,8 +55,8 @@ def test_a_table_of_the_last_days_by_queue(run: Run, state: Path) -> None:
     assert (
         outcome.out
         == """\
-QUEUE      CARD   USED    WAITED   QUOTA    SHARE
-research   H200   72.00   3.00     144.00   50%
+QUEUE      CARD   USED(CARD-H)   WAITED(CARD-H)   QUOTA(CARD-H)   SHARE
+research   H200   72.00          3.00             144.00          50%
 """
     )
 
