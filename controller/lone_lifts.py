@@ -59,9 +59,13 @@ class LoneLifts:
 
     def question(self, lift: Lift) -> str | None:
         """What has to be asked before this lift is written; None where nothing has. Only within a running event loop."""
-        if names.GANG_ANNOTATION in lift.records:
-            return None
         pod, ledger = lift.pod, self._caches.ledger
+        if names.GANG_ANNOTATION in lift.records:
+            # Whom it starts with is known, unless it names a PodGroup of a kind that nobody has seen yet.
+            unseen = pod.gang is not None and any(map(group_key.is_kubernetes, pod.pod_groups))
+            return (
+                names.KUBERNETES_GROUPS if unseen and self._may_be_served(names.KUBERNETES_GROUPS) else None
+            )
         if not (pod.asks or ledger.devices.wanted(pod)):
             return None
         by_groups = pod.scheduler_name in ledger.settings.volcano.scheduler_names

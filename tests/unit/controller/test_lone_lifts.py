@@ -12,7 +12,7 @@ from controller.caches import Caches
 from controller.lifting import Lifter
 from controller.lone_lifts import ABSENT_S
 from controller.metrics import Metrics
-from core import reasons
+from core import names, reasons
 from kube import errors
 from tests.builders import a_group, a_node, a_pod, a_queue, a_scheduling_group
 from tests.builders.objects import GroupBuilder, PodBuilder
@@ -273,6 +273,29 @@ async def test_where_they_are_served_before_the_list_knows_it_their_pods_wait() 
     async with world.running():
         await asyncio.sleep(10)
         assert (world.names(), world.used(), world.writer.discoveries) == ([], 0, 1)
+
+
+@pytest.mark.parametrize(("served", "lifted"), [(True, []), (False, ["a", "b"])])
+async def test_a_gang_whose_members_name_one_that_nobody_has_seen_asks_whether_there_are_any(
+    served: bool, lifted: list[str]
+) -> None:
+    """Else it would be let in smaller than its PodGroup wants it, by a leader that may not read those yet."""
+    world = World(*(of_kubernetes(name).in_gang("t", 2) for name in ("a", "b")))
+    world.writer.served = served
+    async with world.running():
+        await asyncio.sleep(10)
+        assert (world.names(), world.used(), world.writer.discoveries) == (lifted, len(lifted), 1)
+
+
+async def test_the_rest_of_such_a_gang_follows_whom_it_belongs_to() -> None:
+    """One of them is in already: to hold the others back would leave it waiting for them for ever."""
+    waiting = [of_kubernetes(name).in_gang("t", 2) for name in ("a", "b")]
+    ungated = waiting[0].put("spec", "schedulingGates", value=[])
+    records = {names.GANG_OF_ANNOTATION: waiting[0].view().group_key}
+    world = World(ungated.assigned({"A": 1}).recorded(records), waiting[1])
+    async with world.running():
+        await asyncio.sleep(10)
+        assert (world.names(), world.used()) == (["b"], 2)
 
 
 @pytest.mark.parametrize("count", [1, 4])
