@@ -5,6 +5,7 @@ verifiers ask for (key identifiers, key usage, names as subjectAltName), so that
 defaults accept them.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -25,6 +26,7 @@ BACKDATING = timedelta(hours=1)
 """Start of validity before the time of issue, for API servers whose clocks are behind."""
 
 _COMMON_NAME_LIMIT = 64
+_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +140,31 @@ def issued(certificate: bytes, ca_certificates: bytes) -> bool:
 
 def trusted(chain: bytes, ca_certificates: bytes) -> bool:
     """Whether who trusts these authorities and is shown this chain finds a way to one of them; periods are not looked at."""
-    try:
-        leaf, *between = x509.load_pem_x509_certificates(chain)
-        authorities = x509.load_pem_x509_certificates(ca_certificates)
-    except ValueError:
-        return False
-    reached = [leaf]
+    shown, authorities = _readable(chain), _readable(ca_certificates)
+    reached, between = shown[:1], [one for one in shown[1:] if _is_authority(one)]
     for certificate in reached:
         if certificate in authorities or any(_is_issuer(authority, certificate) for authority in authorities):
             return True
         reached += [one for one in between if one not in reached and _is_issuer(one, certificate)]
     return False
+
+
+def _readable(pem: bytes) -> list[x509.Certificate]:
+    """The certificates that can be read; an API server passes over the others as well."""
+    found = []
+    for block in _BLOCK.findall(pem):
+        try:
+            found.append(x509.load_pem_x509_certificate(block))
+        except ValueError:
+            continue
+    return found
+
+
+def _is_authority(certificate: x509.Certificate) -> bool:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (x509.ExtensionNotFound, ValueError):
+        return False
 
 
 def serves_clients(leaf: Pair) -> bool:
@@ -202,7 +218,7 @@ def _names_served(leaf: Pair, ca: Pair) -> set[str]:
 def _is_issuer(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 

@@ -179,9 +179,27 @@ def test_a_chain_is_trusted_by_its_root_its_issuer_or_itself() -> None:
     assert not pki.trusted(leaf.certificate, other.certificate)
     assert not pki.trusted(leaf.certificate + root.certificate, other.certificate)
     assert not pki.trusted(leaf.certificate, b"garbage")
+    assert not pki.trusted(b"garbage", root.certificate)
 
 
-def _intermediate(root: pki.Pair) -> tuple[bytes, bytes]:
+def test_what_cannot_be_read_beside_a_good_authority_is_passed_over() -> None:
+    """As an API server does with what it is told to trust."""
+    root = pki.issue_ca(NOW)
+    leaf = pki.issue_leaf(root, ["a.svc"], NOW)
+    unreadable = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    with_text = b"# company\r\n" + unreadable + root.certificate.replace(b"\n", b"\r\n") + b"the end"
+    assert pki.trusted(leaf.certificate, with_text)
+    assert not pki.trusted(leaf.certificate, unreadable)
+
+
+def test_who_is_no_authority_stands_between_nobody() -> None:
+    """No API server would follow such a chain: with an ordinary pair of the company anybody could issue another."""
+    root = pki.issue_ca(NOW)
+    between, issued = _intermediate(root, authority=False)
+    assert not pki.trusted(issued + between, root.certificate)
+
+
+def _intermediate(root: pki.Pair, *, authority: bool = True) -> tuple[bytes, bytes]:
     """An authority below the root, and a leaf of it. Both have names of their own, as `issue_ca` signs for itself alone."""
     key, now = ec.generate_private_key(ec.SECP256R1()), NOW
     above = x509.load_pem_x509_certificate(root.certificate)
@@ -197,6 +215,7 @@ def _intermediate(root: pki.Pair) -> tuple[bytes, bytes]:
         .not_valid_before(now)
         .not_valid_after(now + timedelta(days=9))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         .sign(root_key, hashes.SHA256())
     )
     pair = pki.Pair(
