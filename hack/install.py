@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, WaitError, wait_for
 from hack.controlplane.credentials import write_private
 from hack.controlplane.ports import free_ports
-from hack.controlplane.processes import Supervisor
+from hack.controlplane.processes import Supervisor, uninterrupted
 from hack.installation import certification, rendering, substitution
 from hack.installation.inventory import Inventory
 from hack.installation.rendering import Object, in_order, of_kind
@@ -87,9 +87,10 @@ class Installation:
         self.audited_from = self.audit_log.stat().st_size
         self.objects = rendering.render(self._plane.binary("helm"), self._values, self.namespace)
         self._deployments = of_kind(self.objects, "Deployment")
-        self._directory = Path(tempfile.mkdtemp(prefix="cardquota-installation-"))
         self._logs = self._plane.log_folder("installation")
-        self._supervisor = Supervisor(self._directory)
+        with uninterrupted():
+            self._directory = Path(tempfile.mkdtemp(prefix="cardquota-installation-"))
+            self._supervisor = Supervisor(self._directory)
         try:
             self._apply_objects()
             self._add(*[name for name, count in self._wanted.items() for _ in range(count)])

@@ -19,7 +19,7 @@ from hack.controlplane.credentials import Credentials
 from hack.controlplane.kubeconfigs import Kubeconfigs
 from hack.controlplane.launcher import Launcher
 from hack.controlplane.ports import free_ports
-from hack.controlplane.processes import ManagedProcess, Supervisor
+from hack.controlplane.processes import ManagedProcess, Supervisor, uninterrupted
 from hack.toolchain import Reporter, Store
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -73,8 +73,10 @@ class ControlPlane:
     def __enter__(self) -> Self:
         self._store.ensure(self._needed(), Reporter(self._progress))
         started = time.monotonic()
-        self.directory = Path(tempfile.mkdtemp(prefix="cardquota-"))
-        self._supervisor = Supervisor(self.directory)
+        # From then on the folder goes with this process, however that ends.
+        with uninterrupted():
+            self.directory = Path(tempfile.mkdtemp(prefix="cardquota-"))
+            self._supervisor = Supervisor(self.directory)
         try:
             self._start()
         except BaseException as error:

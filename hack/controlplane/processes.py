@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -25,6 +26,7 @@ _KILL_TIMEOUT_S = 15.0
 _SUPERVISOR_TIMEOUT_S = 30.0
 _READY_POLL_S = 0.05
 _TAIL_BYTES = 8192
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 class ProcessError(Exception):
@@ -52,6 +54,23 @@ def log_file(folder: Path, name: str) -> Path:
         if not path.exists():
             return path
     raise AssertionError("there are enough numbers")
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """What would end this process by a signal waits for the end of the block: for what has to be known to be cleaned up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    former = {number: signal.signal(number, lambda caught, _: came.append(caught)) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        for got in came:
+            signal.raise_signal(got)
 
 
 class Supervisor:

@@ -6,13 +6,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from hack.controlplane import wait_for
-from hack.controlplane.processes import ManagedProcess, ProcessError, Supervisor, check_processes, log_file
+from hack.controlplane.processes import (
+    ManagedProcess,
+    ProcessError,
+    Supervisor,
+    check_processes,
+    log_file,
+    uninterrupted,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -260,3 +268,30 @@ def test_each_log_has_a_file_of_its_own(tmp_path: Path) -> None:
         path = log_file(tmp_path, "a")
         assert path == tmp_path / name
         path.touch()
+
+
+def test_a_signal_waits_for_what_has_to_be_known_to_be_cleaned_up() -> None:
+    """A folder that nobody knows of yet would stay behind for ever."""
+    order: list[str] = []
+    former = signal.signal(signal.SIGTERM, lambda *_: order.append("told to end"))
+    try:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            order.append("made")
+        order.append("after")
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    assert order == ["made", "told to end", "after", "told to end"]
+
+
+def test_in_another_thread_nothing_has_to_wait() -> None:
+    """Python runs handlers of signals in the main thread alone."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def enter() -> object:
+        with uninterrupted():
+            return signal.getsignal(signal.SIGTERM)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(enter).result() is before
