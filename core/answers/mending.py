@@ -165,7 +165,7 @@ def mend_group(case: Case) -> Found | None:
     entry, ledger = case.obstacle, case.whatif.ledger
     pod = entry.pod
     there = ledger.group_of(pod)
-    missing = next(filter(ledger.lacks_group, pod.pod_groups), None)
+    missing = ledger.missing_group(pod)
     if case.hold.why.code == reasons.POD_GROUP_NOT_FOUND and missing is not None:
         made = _new_group(pod, missing, entry.queue)
         step = Step("group", f"create {made.title}", object=made.title)

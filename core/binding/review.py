@@ -18,7 +18,10 @@ from core.violations import Violation
 
 @dataclass(slots=True)
 class Target:
-    """The pod and the node of a Binding; not frozen, as AdmissionRequest is not. `uid` is empty when the scheduler does not say which pod it means."""
+    """The pod and the node of a Binding; not frozen, as AdmissionRequest is not.
+
+    `uid` is empty when the scheduler does not say which pod it means.
+    """
 
     namespace: str
     name: str

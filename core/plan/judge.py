@@ -132,7 +132,7 @@ class Judge:
     def _apart(self, pod: Pod, queue: str) -> Hold | None:
         """Why it is not known yet to which group the pod belongs, and with it to which queue; None when it is."""
         ledger = self._ledger
-        missing = next(filter(ledger.lacks_group, pod.pod_groups), None)
+        missing = ledger.missing_group(pod)
         if missing is not None:
             text = f"{pod_group_title(missing)} is not there; the pod waits for it"
         elif pod.group_name:

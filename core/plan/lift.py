@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from core import names
-from core.objects import Pod
 from core.plan.begun import others_are_in
 from core.plan.choice import Choice
 from core.plan.course import Courses, Decisions
@@ -83,8 +82,9 @@ class Planner:
     def stands(self, lift: Lift) -> bool:
         """Whether a lift that is not written yet may still be: the queue is the same, takes pods in and is within its quota.
 
-        One that was decided for the pod alone may not once the pod has to wait for its PodGroup, or for other members; nor may those of
-        a gang that turn out to name one that is not there, while none of them is in; nor one beyond what the group's tasks must have, when they do not get that.
+        One that was decided for the pod alone may not once the pod has to wait for its PodGroup, or for other members; nor may
+        those of a gang that turn out to name one that is not there, while none of them is in; nor one beyond what the group's
+        tasks must have, when they do not get that.
 
         What is lifted is counted, so a quota that was cut meanwhile is found here. Never is asked more than when it was
         decided, or the same would be decided and taken back for ever.
@@ -97,7 +97,11 @@ class Planner:
         if names.GANG_ANNOTATION not in lift.records:
             if not self._judge.goes_alone(seen):
                 return False
-        elif seen.gang is not None and self._lacks_group(seen) and not others_are_in(self._ledger, seen):
+        elif (
+            seen.gang is not None
+            and self._ledger.missing_group(seen) is not None
+            and not others_are_in(self._ledger, seen)
+        ):
             return False
         group = self._ledger.group_of(seen) if lift.beyond else None
         if group is not None:
@@ -112,9 +116,6 @@ class Planner:
         return self._judge.closed(entry) is None and not self._choice.breaks_quota(
             balance_of(self._ledger, lift.queue), entry, lift.assigned
         )
-
-    def _lacks_group(self, pod: Pod) -> bool:
-        return any(map(self._ledger.lacks_group, pod.pod_groups))
 
     def _ordered(self, queues: Iterable[str]) -> Steps[list[str]]:
         first = yield from queues_to_finish(self._ledger)

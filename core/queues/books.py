@@ -179,11 +179,17 @@ class Books:
         """The PodGroup of Volcano that a pod names, None while it does not exist."""
         return self._sources.pod_group_of(pod)
 
-    def lacks_group(self, key: str) -> bool:
-        """Whether a PodGroup that pods name is missing. None of Kubernetes is where the API server has no such kind to read."""
-        if self._sources.group(key) is not None:
-            return False
-        return not group_key.is_kubernetes(key) or names.KUBERNETES_GROUPS in self.groups_served
+    def missing_group(self, pod: Pod) -> str | None:
+        """The key of the first PodGroup that a pod names and that is not there; None when all are.
+
+        None of Kubernetes is missed where the API server has no such kind to read.
+        """
+        for key in pod.pod_groups:
+            if self._sources.group(key) is None and (
+                not group_key.is_kubernetes(key) or names.KUBERNETES_GROUPS in self.groups_served
+            ):
+                return key
+        return None
 
     def group(self, key: str) -> Group | None:
         """The PodGroup, or the gang, of this key; None while it does not exist."""
