@@ -110,8 +110,8 @@ class FollowedPair:
     """Serves the pair in a Secret from the moment it is stored there.
 
     A Secret that is emptied, deleted or damaged, or whose pair comes of no authority in its `ca.crt`, changes nothing: what was
-    served last goes on. While there is nothing in it
-    yet, the pair of `shared` is served, a Secret of the first release, in which all processes had one pair and its authority.
+    served last goes on. While there is nothing in it yet, the pair of `shared` is served, a Secret of the first release, in
+    which all processes had one pair and its authority.
     """
 
     def __init__(
@@ -146,14 +146,13 @@ class FollowedPair:
             self._on_change(None, None)
 
     def _on_change(self, _old: Content | None, _new: Content | None) -> None:
-        found = self._first()
+        name, found = self._first()
         if found is None or found == self.credentials:
             return
         leaf = found.leaf
         if not pki.trusted(leaf.certificate, found.ca_certificates):
-            _LOG.error(
-                "the pair in the Secret is not issued by an authority of its ca.crt, the one before stays"
-            )
+            text = "the pair in the Secret is not issued by an authority of its ca.crt, the one before stays"
+            _LOG.error(text, extra={"secret": name})
             return
         for place, serving in enumerate(self._serving):
             client_ca = found.ca_certificates if self._verify_clients and place == 0 else None
@@ -161,16 +160,17 @@ class FollowedPair:
                 return
         self.credentials = found
 
-    def _first(self) -> Credentials | None:
-        held = _only(self._secret)
+    def _first(self) -> tuple[str, Credentials | None]:
+        """What is to be served, and the name of the Secret that holds it."""
+        name, held = _only(self._secret)
         if held is None and self._secret.synced and self._shared is not None:
-            shared = _only(self._shared)
+            name, shared = _only(self._shared)
             held = shared if shared is not None and shared.bundle is not None else None
-        return None if held is None or held.leaf is None else Credentials(held.authorities, held.leaf)
+        return name, None if held is None or held.leaf is None else Credentials(held.authorities, held.leaf)
 
 
-def _only(informer: Informer[Content]) -> Content | None:
-    """The content of the one Secret that is followed, if there is a pair with its authority in it."""
-    for held in informer.values():
-        return held if held.leaf is not None and held.authorities else None
-    return None
+def _only(informer: Informer[Content]) -> tuple[str, Content | None]:
+    """The one Secret that is followed: its name, and its content if there is a pair with its authority in it."""
+    for name, held in informer.views.items():
+        return name, held if held.leaf is not None and held.authorities else None
+    return "", None
