@@ -5,7 +5,9 @@ charged with in the end, how many pods use cards. The queue has quota for one. `
 no other line of the attack names. A line that begins with `cannot` says why there is no such thing.
 """
 
-from typing import Final
+from typing import Any, Final
+
+import pytest
 
 from tests.adversary.attacks import ATTACKS
 from tests.adversary.ways import IMPOSSIBLE, WAYS
@@ -122,3 +124,9 @@ def expected() -> dict[tuple[str, str], str]:
                 found[attack, way] = general[attack]
     assert found.keys() == {(attack, way) for attack in ATTACKS for way in (*WAYS, *IMPOSSIBLE)}
     return found
+
+
+def cell(attack: str, way: str) -> Any:
+    """The parameters of a test that shows this cell of the table."""
+    assert (attack, way) in expected()
+    return pytest.param(way, id=f"{attack}-{way}".replace(" ", "-"))

@@ -177,3 +177,10 @@ def _stored(built: Builder) -> Object:
     raw = built.build()
     kept = {key: raw["metadata"][key] for key in ("name", "annotations", "labels") if key in raw["metadata"]}
     return {**{key: value for key, value in raw.items() if key != "status"}, "metadata": kept}
+
+
+def assert_refused(answer: Answer, *words: str, status: int = 403) -> None:
+    """An answer of this status whose message has all these words."""
+    assert answer.status == status, answer.body
+    for word in words:
+        assert word in answer.body["message"], answer.body["message"]

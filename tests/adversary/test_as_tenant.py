@@ -4,7 +4,7 @@ They show some cells of the table in `cells`, and what CEL and the API server ma
 offline model in `test_matrix`.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -12,8 +12,8 @@ from core import names, reasons
 from hack.controlplane import Answer, ControlPlane, wait_for
 from hack.controlplane.components import DELETE_AFTER
 from hack.install import Installation
-from tests.adversary import cells
-from tests.adversary.scene import NOBODY, Scene
+from tests.adversary.cells import cell
+from tests.adversary.scene import NOBODY, Scene, assert_refused
 from tests.adversary.ways import OTHER, OWN, WAYS
 from tests.apiserver.cluster import Object, charged, gates, unique
 from tests.apiserver.manifests import JOB_OUT_OF_REACH, binding, podgroup
@@ -24,18 +24,6 @@ QUEUE, GROUP = names.QUEUE_NAME_ANNOTATION, names.GROUP_NAME_ANNOTATION
 SCHEDULER: Final = "kube-scheduler"
 YEAR_S: Final = 31_536_000
 CONTAINER: Final = {"name": "late", "image": "none"}
-
-
-def assert_refused(answer: Answer, *words: str, status: int = 403) -> None:
-    assert answer.status == status, answer.body
-    for word in words:
-        assert word in answer.body["message"], answer.body["message"]
-
-
-def cell(attack: str, way: str) -> Any:
-    """The parameters of a test that shows this cell of the table."""
-    assert (attack, way) in cells.expected()
-    return pytest.param(way, id=f"{attack}-{way}".replace(" ", "-"))
 
 
 # -- what a tenant holds, and what cannot be -------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hack.controlplane import wait_for
+from tests.adversary.cells import cell
 from tests.adversary.scene import Scene
-from tests.adversary.test_as_tenant import cell
 from tests.adversary.ways import MANY, OTHER, OWN, WAYS
 from tests.apiserver.cluster import Object
 

@@ -7,8 +7,7 @@ import pytest
 
 from core import names, reasons
 from hack.controlplane import ControlPlane, wait_for
-from tests.adversary.scene import NOBODY, Scene
-from tests.adversary.test_as_tenant import assert_refused
+from tests.adversary.scene import NOBODY, Scene, assert_refused
 from tests.adversary.ways import CLASS
 from tests.apiserver.cluster import Object, charged, gates
 from tests.apiserver.manifests import binding

@@ -14,9 +14,8 @@ from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.ports import free_ports
 from hack.install import Installation
 from hack.toolchain import Reporter, Store
-from hack.toolchain.catalogue import version
 from tests.apiserver.cluster import Cluster, unique
-from tests.apiserver.manifests import card_pod, pod, queue
+from tests.apiserver.manifests import card_pod, queue
 from tests.apiserver.trusting import (
     AUTHORITY,
     CERTIFICATES,
@@ -55,8 +54,8 @@ def definitions(store: Store) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def cert_manager(control_plane: ControlPlane) -> str:
-    """cert-manager, with what of it issues certificates of an authority in the cluster; its version."""
+def cert_manager(control_plane: ControlPlane) -> None:
+    """cert-manager, with what of it issues certificates of an authority in the cluster."""
     store = Store()
     program = store.find(PROGRAM)
     if program is None:
@@ -71,17 +70,15 @@ def cert_manager(control_plane: ControlPlane) -> str:
         "--leader-elect=false",
     ]
     control_plane.start_program(PROGRAM, arguments, ready=lambda: True)
-    return version(PROGRAM)
 
 
 @pytest.fixture(scope="module")
-def installation(control_plane: ControlPlane, cert_manager: str) -> Iterator[Installation]:
+def installation(control_plane: ControlPlane, cert_manager: None) -> Iterator[Installation]:
     """Binds and pods fail where a handshake does."""
     values = {
         "certs": {"mode": "certManager"},
         "controller": {"bindingHook": {"failurePolicy": "Fail"}},
     }
-    assert cert_manager
     with Installation(control_plane, controller=2, values=values) as installed:
         yield installed
 
@@ -108,10 +105,7 @@ def renew(control_plane: ControlPlane, installation: Installation, name: str) ->
 
 @pytest.fixture
 def asking(cluster: Cluster) -> Asking:
-    cluster.create(pod("cpu", schedulerName="nobody"))
-    found = Asking(cluster)
-    wait_for("the webhooks answer", lambda: not failed(found))
-    return found
+    return Asking.answered(cluster)
 
 
 def test_what_it_issues_is_trusted_served_and_renewed_without_a_failed_handshake(

@@ -25,7 +25,6 @@ from tests.apiserver.trusting import (
     webhook_url,
 )
 
-NOBODY = "nobody"
 _RENEWAL_S = 120.0
 
 
@@ -44,10 +43,7 @@ def kept(control_plane: ControlPlane, installation: Installation) -> Kept:
 
 @pytest.fixture
 def asking(cluster: Cluster) -> Asking:
-    cluster.create(pod("cpu", schedulerName=NOBODY))
-    found = Asking(cluster)
-    wait_for("the webhooks answer", lambda: not failed(found))
-    return found
+    return Asking.answered(cluster)
 
 
 def lines(kept: Kept, installation: Installation) -> list[HTTPSConnection]:

@@ -12,10 +12,10 @@ from ssl import CERT_NONE, create_default_context
 from typing import Any
 from urllib.parse import urlsplit
 
-from hack.controlplane import ControlPlane
+from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, unique
-from tests.apiserver.manifests import binding, card_pod
+from tests.apiserver.manifests import binding, card_pod, pod
 
 CERTIFICATES, AUTHORITY = "cardquota-certificates", "cardquota-controller"
 CONFIGURATIONS = {
@@ -23,6 +23,8 @@ CONFIGURATIONS = {
     for kind in ("mutating", "validating")
 }
 HOOK = "bindings.cardquota.io"
+NOBODY, UNBOUND = "nobody", "cpu"
+"""A scheduler that does not exist, and the pod that it never binds."""
 
 Object = dict[str, Any]
 
@@ -107,9 +109,17 @@ class Asking:
         self.creations = 0
         self.failures: list[tuple[float, str]] = []
 
+    @classmethod
+    def answered(cls, cluster: Cluster) -> "Asking":
+        """With a pod that can be bound, once the webhooks answer."""
+        cluster.create(pod(UNBOUND, schedulerName=NOBODY))
+        found = cls(cluster)
+        wait_for("the webhooks answer", lambda: not failed(found))
+        return found
+
     def once(self) -> None:
         """A dry run of each, of which nothing is stored."""
-        bind = self._cluster.bind(binding("cpu", "nowhere"), dryRun="All")
+        bind = self._cluster.bind(binding(UNBOUND, "nowhere"), dryRun="All")
         self.binds += 1
         create = self._cluster.try_create(card_pod(unique("p"), "NVIDIA-X", "default"), dryRun="All")
         self.creations += 1

@@ -13,8 +13,8 @@ from tests.builders.objects import NodeBuilder
 from tests.builders.pods import PodBuilder
 from tests.fakes.apiserver import FakeApiServer
 from tests.unit.cli.conftest import Run
+from tests.unit.cli.live_cluster import forbid_everywhere
 from tests.unit.cli.test_cluster import kubeconfig
-from tests.unit.cli.test_live import forbid_everywhere
 
 KNOWN = a_node("n").card("NVIDIA-H200", 8)
 UNLABELLED = a_node("n").allocatable("nvidia.com/gpu", 8)

@@ -10,10 +10,10 @@ import pytest
 from kube import resources
 from tests.fakes.apiserver import FakeApiServer, answer_status
 from tests.unit.cli.conftest import Run
+from tests.unit.cli.live_cluster import NODE, ask
 from tests.unit.cli.objects import GATED, POD
 from tests.unit.cli.test_cluster import kubeconfig, pod
 from tests.unit.cli.test_creation import TEMPLATE, cluster, decisions, workload
-from tests.unit.cli.test_live import NODE, ask
 
 TITLE = "PodGroup default/train of scheduling.k8s.io"
 ALSO_VOLCANOS = json.dumps(

@@ -9,8 +9,8 @@ import pytest
 from kube import resources
 from tests.fakes.apiserver import FakeApiServer, answer_status
 from tests.unit.cli.conftest import Run
+from tests.unit.cli.live_cluster import NODE
 from tests.unit.cli.test_cluster import kubeconfig, pod
-from tests.unit.cli.test_live import NODE
 
 
 async def test_the_answer_is_given_again_until_somebody_has_seen_enough(
