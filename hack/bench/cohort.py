@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final
@@ -17,20 +16,22 @@ from typing import Any, Final
 import orjson
 
 from core import names
-from hack.bench.clock import cpu_s_of, machine_cpu_s, quotient, resident_mib
+from hack.bench.clock import cpu_s_of, machine_cpu_s, resident_mib
 from hack.bench.effort import Effort
-from hack.bench.peers import BenchError
-from hack.bench.report import Row, Target
+from hack.bench.installed import errors_told, pid_of, spent_s, told
+from hack.bench.report import Row, Sheet, Target
 from hack.bench.shape import CLASSES, COHORTS, QUEUES, QUOTA, Birth, Class, births, ideal
-from hack.controlplane import ApiError, ControlPlane, ManagedProcess, ProcessError, WaitError, audit, wait_for
+from hack.controlplane import ControlPlane, ManagedProcess, audit, wait_for
 from hack.controlplane.components import COMPLETE_AFTER
 from hack.controlplane.nodes import gpu_node
 from hack.install import Installation
 
 CARD: Final = "NVIDIA-H200"
 
-WALL_S: Final = 80.0
-"""What one cohort may take, where its load over its quota takes 66 s."""
+WALL: Final = Target("figure", "<=", 80)
+"""Seconds that one cohort may take, where its load over its quota takes 66 s."""
+_LEADER: Final = Target("figure", "<=", 5)
+_WRITES: Final = Target("figure", "<=", 2)
 
 _NODES: Final = 5
 """For each cohort."""
@@ -60,6 +61,7 @@ class Seen:
     leader: Spent
     webhook: Spent
     machine_cpu_s: float
+    programs_cpu_s: Mapping[str, float]
     read_s: float
     events: int
     patches: int
@@ -79,13 +81,14 @@ def run_all(effort: Effort, progress: Callable[[str], None]) -> list[Row]:
 
 def _run(name: str, cohorts: int, effort: Effort, progress: Callable[[str], None]) -> list[Row]:
     born = births(effort.share, cohorts)
-    try:
-        with ControlPlane(progress=progress) as plane, Installation(plane, progress=progress) as installed:
-            seen = _played(plane, installed, born, cohorts, progress)
-    except (ApiError, WaitError, ProcessError, OSError) as error:
-        raise BenchError(f"{type(error).__name__}: {error}") from error
+    with (
+        errors_told(),
+        ControlPlane(progress=progress) as plane,
+        Installation(plane, progress=progress) as installed,
+    ):
+        seen = _played(plane, installed, born, cohorts, progress)
     progress(f"requests of the controller: {dict(seen.requests)}")
-    return rows(name, seen, ideal(born), effort.share, wall_s=WALL_S if cohorts == 1 else None)
+    return rows(name, seen, ideal(born), effort.share, wall=WALL if cohorts == 1 else None)
 
 
 def rows(
@@ -94,34 +97,19 @@ def rows(
     best: tuple[float, Mapping[str, float]],
     share: float,
     *,
-    wall_s: float | None = WALL_S,
+    wall: Target | None = WALL,
 ) -> list[Row]:
-    """What it took, beside the least that it could have taken. `wall_s` is the target of the whole."""
-    judged = share >= 1
-    size = f"{seen.pods:,} pods"
+    """What it took, beside the least that it could have taken. `wall` is the target of the whole."""
+    row = Sheet(benchmark, share >= 1, f"{seen.pods:,} pods: ").row
     nothing = "were nothing but quota to be waited for"
     read = f"orjson reading each pod {_STORED} times, as often as it is stored at least"
     once = "each pod is lifted by one patch"
 
-    def row(
-        what: str, unit: str, figure: float, floor: float, floor_is: str, target: float | None = None
-    ) -> Row:
-        bound = Target("figure", "<=", target) if judged and target is not None else None
-        return Row(
-            benchmark=benchmark,
-            what=f"{size}: {what}",
-            figure=figure,
-            floor=floor,
-            ratio=quotient(figure, floor),
-            unit=unit,
-            floor_is=floor_is,
-            target=bound,
-        )
-
     end_s, waits = best
     each = 1000 / seen.pods
+    ours_s = seen.leader.cpu_s + seen.webhook.cpu_s
     return [
-        row("from the first to the end of the last", "s", seen.wall_s, end_s, nothing, wall_s),
+        row("from the first to the end of the last", "s", seen.wall_s, end_s, nothing, wall),
         row(
             "lifted in a second, over all that time",
             "/s",
@@ -133,24 +121,35 @@ def rows(
             row(f"{name}: mean time to admission", "s", seen.admitted_s.get(name, 0.0), waits[name], nothing)
             for name in waits
         ),
-        row("leader's processor time for each", "ms", seen.leader.cpu_s * each, seen.read_s * each, read, 5),
+        row(
+            "leader's processor time for each",
+            "ms",
+            seen.leader.cpu_s * each,
+            seen.read_s * each,
+            read,
+            _LEADER,
+        ),
         row("webhook's processor time for each", "ms", seen.webhook.cpu_s * each, seen.read_s * each, read),
         row(
             "processor time of all programs of the machine for each",
             "ms",
             seen.machine_cpu_s * each,
-            (seen.leader.cpu_s + seen.webhook.cpu_s) * each,
+            ours_s * each,
             "what of it is ours",
+        ),
+        *(
+            row(f"processor time of {name} for each", "ms", spent * each, ours_s * each, "what ours use")
+            for name, spent in seen.programs_cpu_s.items()
         ),
         row(
             "part of the machine's processors in use",
             "",
             seen.machine_cpu_s / seen.wall_s / (os.cpu_count() or 1),
-            (seen.leader.cpu_s + seen.webhook.cpu_s) / seen.wall_s / (os.cpu_count() or 1),
+            ours_s / seen.wall_s / (os.cpu_count() or 1),
             "what of it is ours",
         ),
-        row("patches of pods for each", "", seen.patches / seen.pods, 1, once, 2),
-        row("events for each", "", seen.events / seen.pods, 0, "none", 2),
+        row("patches of pods for each", "", seen.patches / seen.pods, 1, once, _WRITES),
+        row("events for each", "", seen.events / seen.pods, 0, "none", _WRITES),
         row("resident memory of the leader", "MiB", seen.leader.memory_mib, 0, "none"),
         row("resident memory of the webhook", "MiB", seen.webhook.memory_mib, 0, "none"),
     ]
@@ -185,12 +184,14 @@ def _played(
         warming.submit(plane.api.create, _pod(Birth(0, 0, 0, -1))).result().expect()
     wait_for("a first pod has run", lambda: _unfinished(plane) == 0, 60)
     offset = plane.audit_log.stat().st_size
-    before, machine_before_s = [_spent(process).cpu_s for process in (leader, webhook)], machine_cpu_s()
+    before = [_spent(process).cpu_s for process in (leader, webhook)]
+    machine_before_s, programs_before_s = machine_cpu_s(), spent_s(plane)
     started = time.time()
     created = _created(plane, born, started)
     progress(f"{len(born)} pods created in {time.time() - started:.0f} s")
     wait_for("all pods have finished", lambda: _unfinished(plane) == 0, cohorts * 600)
-    wall_s, machine_s = time.time() - started, machine_cpu_s() - machine_before_s
+    wall_s = time.time() - started
+    machine_s, programs_s = machine_cpu_s() - machine_before_s, spent_s(plane)
     leading, reviewing = (
         _spent(process, since) for process, since in zip((leader, webhook), before, strict=True)
     )
@@ -204,6 +205,11 @@ def _played(
         leader=leading,
         webhook=reviewing,
         machine_cpu_s=machine_s,
+        programs_cpu_s={
+            name: spent - programs_before_s[name]
+            for name, spent in programs_s.items()
+            if name not in {leader.name, webhook.name}
+        },
         read_s=_reading_s(text, _STORED * len(born)),
         events=requests["create events"] + requests["patch events"],
         patches=requests["patch pods"],
@@ -282,9 +288,8 @@ def _run_profiled(leader: ManagedProcess) -> None:
 
 
 def _spent(process: ManagedProcess, since_cpu_s: float = 0.0) -> Spent:
-    if process.pid is None:
-        raise BenchError(f"{process.name} has ended")
-    return Spent(cpu_s_of(process.pid) - since_cpu_s, resident_mib(process.pid))
+    pid = pid_of(process)
+    return Spent(cpu_s_of(pid) - since_cpu_s, resident_mib(pid))
 
 
 def _requests(plane: ControlPlane, installed: Installation, offset: int) -> Counter[str]:
@@ -306,10 +311,9 @@ def _admitted_s(leader: ManagedProcess, born: list[Birth], created: Mapping[str,
 
 def lifts(log: Path) -> Iterator[tuple[str, float]]:
     """Each pod that was lifted, and when, by a controller's log."""
-    for line in log.read_bytes().splitlines():
-        if b'"lifted"' in line:
-            entry = orjson.loads(line)
-            yield entry["pod"].partition("/")[2], datetime.fromisoformat(entry["time"]).timestamp()
+    for at, entry in told(log):
+        if entry.get("message") == "lifted":
+            yield entry["pod"].partition("/")[2], at
 
 
 def _reading_s(text: bytes, times: int) -> float:

@@ -18,11 +18,11 @@ from controller.caches import Caches
 from core.plan.lift import Planner
 from core.settings import Settings
 from hack.bench import samples
-from hack.bench.clock import Pauses, quotient, resident_mib
+from hack.bench.clock import Pauses, resident_mib
 from hack.bench.effort import FULL, Effort
 from hack.bench.pages import PAGE, Pages, in_pages
 from hack.bench.peers import BenchError
-from hack.bench.report import Row, Target
+from hack.bench.report import Row, Sheet, Target
 from kube import runtime
 from kube.resources import NODES, PODS, QUEUES
 from tests.builders.objects import PodBuilder
@@ -68,17 +68,7 @@ def _child(pods: int, nodes: int, changes: int) -> Start:
 
 
 def _rows(large: Start, floor: Start, effort: Effort, *, judged: bool) -> list[Row]:
-    def row(what: str, unit: str, figure: float, least: float, floor_is: str, target: Target | None) -> Row:
-        return Row(
-            benchmark="memory",
-            what=what,
-            figure=figure,
-            floor=least,
-            ratio=quotient(figure, least),
-            unit=unit,
-            floor_is=floor_is,
-            target=target if judged else None,
-        )
+    row = Sheet("memory", judged).row
 
     def below(bound: float) -> Target:
         return Target("figure", "<", bound)
@@ -96,15 +86,8 @@ def _rows(large: Start, floor: Start, effort: Effort, *, judged: bool) -> list[R
         ),
         row("resident memory", "MiB", large.resident_mib, floor.resident_mib, small, below(700)),
         row(f"longest collection in {after}", "ms", large.pause_ms, floor.pause_ms, small, below(20)),
-        row(
-            f"a full collection after {after}",
-            "ms",
-            large.full_pause_ms,
-            floor.full_pause_ms,
-            small,
-            None,
-        ),
-        row("longest collection while starting", "ms", large.load_pause_ms, floor.load_pause_ms, small, None),
+        row(f"a full collection after {after}", "ms", large.full_pause_ms, floor.full_pause_ms, small),
+        row("longest collection while starting", "ms", large.load_pause_ms, floor.load_pause_ms, small),
     ]
 
 

@@ -6,6 +6,8 @@ from itertools import groupby
 from math import isinf
 from typing import Any, Literal
 
+from hack.bench.clock import quotient
+
 _HEADER = ("what", "figure", "floor", "ratio", "target", "reached")
 _RIGHT = frozenset({1, 2, 3})
 
@@ -50,6 +52,31 @@ class Row:
     def reached(self) -> bool | None:
         """Whether the target is met; None without one."""
         return None if self.target is None else self.target.met_by(self.figure, self.ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Rows of one benchmark, each measured once, as `before`, `what` and `after` say; no target counts unless `judged`."""
+
+    benchmark: str
+    judged: bool
+    before: str = ""
+    after: str = ""
+
+    def row(
+        self, what: str, unit: str, figure: float, floor: float, floor_is: str, target: Target | None = None
+    ) -> Row:
+        """One row, whose ratio is the quotient of figure and floor."""
+        return Row(
+            benchmark=self.benchmark,
+            what=f"{self.before}{what}{self.after}",
+            figure=figure,
+            floor=floor,
+            ratio=quotient(figure, floor),
+            unit=unit,
+            floor_is=floor_is,
+            target=target if self.judged else None,
+        )
 
 
 def as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:

@@ -7,20 +7,18 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-import orjson
-
 from hack.bench import samples
-from hack.bench.clock import cpu_s_of, quotient, resident_mib
+from hack.bench.clock import cpu_s_of, resident_mib
 from hack.bench.effort import FULL, Effort
+from hack.bench.installed import errors_told, pid_of, told
 from hack.bench.pages import PAGE
 from hack.bench.peers import BenchError
-from hack.bench.report import Row, Target
-from hack.controlplane import ApiError, ControlPlane, ManagedProcess, ProcessError, WaitError, wait_for
+from hack.bench.report import Row, Sheet, Target
+from hack.controlplane import ControlPlane, ManagedProcess, wait_for
 from hack.install import Installation
 from tests.builders.objects import PodBuilder
 
@@ -32,6 +30,8 @@ _CREATORS: Final = 8
 _CHANGES: Final = 20
 _IDLE_S: Final = 30.0
 _NAMESPACE: Final = samples.NAMESPACE
+_STARTED: Final = Target("figure", "<", 45)
+_RESIDENT: Final = Target("figure", "<", 700)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,48 +70,33 @@ class Seen:
 def run(effort: Effort, progress: Callable[[str], None]) -> list[Row]:
     """Fills an API server, starts a controller over it, and frees cards one by one."""
     scale = Scale(effort.pods, effort.pod_nodes, max(1, round(_QUEUES * effort.pods / FULL.pods)))
-    try:
-        with ControlPlane(scheduler=False, controller_manager=False, kwok=False, progress=progress) as plane:
-            with Installation(plane, controller=0, webhook=0):
-                pass  # leaves the definition of Queue behind
-            _fill(plane, scale, progress)
-            read_s = _reading_s(plane)
-            with Installation(plane, webhook=0, progress=progress) as installed:
-                seen = _led(plane, installed.controller_processes[0], scale, read_s, progress)
-    except (ApiError, WaitError, ProcessError, OSError) as error:
-        raise BenchError(f"{type(error).__name__}: {error}") from error
+    with (
+        errors_told(),
+        ControlPlane(scheduler=False, controller_manager=False, kwok=False, progress=progress) as plane,
+    ):
+        with Installation(plane, controller=0, webhook=0):
+            pass  # leaves the definition of Queue behind
+        _fill(plane, scale, progress)
+        read_s = _reading_s(plane)
+        with Installation(plane, webhook=0, progress=progress) as installed:
+            seen = _led(plane, installed.controller_processes[0], scale, read_s, progress)
     return rows(scale, seen)
 
 
 def rows(scale: Scale, seen: Seen) -> list[Row]:
     """What it took, beside what nobody can do without."""
-    judged = scale.pods >= FULL.pods
-    size = f"{scale.pods:,} pods, {scale.nodes:,} nodes, {scale.queues} queues"
+    before = f"{scale.pods:,} pods, {scale.nodes:,} nodes, {scale.queues} queues: "
+    row = Sheet("scale", scale.pods >= FULL.pods, before).row
     pages = (
         f"reading the same pages from the same API server, {PAGE} pods each, without making anything of them"
     )
     trip = "reading a pod and writing it, one after the other"
-
-    def row(
-        what: str, unit: str, figure: float, floor: float, floor_is: str, bound: float | None = None
-    ) -> Row:
-        return Row(
-            benchmark="scale",
-            what=f"{size}: {what}",
-            figure=figure,
-            floor=floor,
-            ratio=quotient(figure, floor),
-            unit=unit,
-            floor_is=floor_is,
-            target=Target("figure", "<", bound) if judged and bound is not None else None,
-        )
-
     return [
-        row("from a controller's start until it decides", "s", seen.led_s, seen.read_s, pages, 45),
+        row("from a controller's start until it decides", "s", seen.led_s, seen.read_s, pages, _STARTED),
         row("until each Queue shows its use", "s", seen.shown_s, seen.read_s, pages),
         row("processor time until then", "s", seen.cpu_s, seen.read_s, pages),
         row("a card freed: until the next pod is let in", "ms", seen.lift_s * 1000, seen.trip_s * 1000, trip),
-        row("resident memory", "MiB", seen.memory_mib, 0, "none", 700),
+        row("resident memory", "MiB", seen.memory_mib, 0, "none", _RESIDENT),
         row("processor time in a second when nothing happens", "ms", seen.idle_cpu_s * 1000, 0, "none"),
     ]
 
@@ -194,14 +179,13 @@ def _led(
     read_s: float,
     progress: Callable[[str], None],
 ) -> Seen:
-    pid = leader.pid
-    if pid is None:
-        raise BenchError(f"{leader.name} has ended")
+    pid = pid_of(leader)
     wait_for("the leader decides", lambda: since_start(leader.log, "deciding") is not None, 120)
     led_s = since_start(leader.log, "deciding") or 0.0
     progress(f"decides after {led_s:.1f} s")
     wait_for("each Queue shows its use", lambda: _all_shown(plane, scale), 120)
-    shown_s, cpu_s = time.time() - _first_line(leader.log), cpu_s_of(pid)
+    began, _ = next(told(leader.log))
+    shown_s, cpu_s = time.time() - began, cpu_s_of(pid)
     progress(f"each Queue shows its use after {shown_s:.1f} s")
     before = cpu_s_of(pid)
     time.sleep(_IDLE_S)
@@ -247,19 +231,11 @@ def _trip_s(plane: ControlPlane, number: int) -> float:
     return time.monotonic() - started
 
 
-def _first_line(log: Path) -> float:
-    with log.open("rb") as lines:
-        return _time_of(orjson.loads(next(lines)))
-
-
 def since_start(log: Path, message: str) -> float | None:
     """Seconds from the first line of a log to the first one with this message; None while there is none."""
-    for line in log.read_bytes().splitlines():
-        entry = orjson.loads(line)
+    began: float | None = None
+    for at, entry in told(log):
+        began = at if began is None else began
         if entry.get("message") == message:
-            return _time_of(entry) - _first_line(log)
+            return at - began
     return None
-
-
-def _time_of(entry: dict[str, Any]) -> float:
-    return datetime.fromisoformat(entry["time"]).timestamp()

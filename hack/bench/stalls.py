@@ -9,11 +9,10 @@ from typing import Final
 
 import orjson
 
-from hack.bench.clock import quotient
 from hack.bench.effort import Effort
 from hack.bench.peers import BenchError
 from hack.bench.pulse import Deaf
-from hack.bench.report import Row, Target
+from hack.bench.report import Row, Sheet, Target
 from hack.bench.scenes import SCENES, Scene
 from hack.bench.watched import LIMIT_S, Outcome
 
@@ -65,20 +64,7 @@ def measured(name: str, share: float) -> Outcome:
 
 def rows(outcomes: Sequence[tuple[Scene, Outcome]], share: float) -> list[Row]:
     """One block for each kind of figure; at a smaller size none is judged."""
-    size = "" if share >= 1 else f" ({share:.0%} of it)"
-
-    def row(what: str, unit: str, figure: float, floor: float, floor_is: str, target: Target | None) -> Row:
-        return Row(
-            benchmark="stalls",
-            what=what + size,
-            figure=figure,
-            floor=floor,
-            ratio=quotient(figure, floor),
-            unit=unit,
-            floor_is=floor_is,
-            target=None if size else target,
-        )
-
+    row = Sheet("stalls", share >= 1, after="" if share >= 1 else f" ({share:.0%} of it)").row
     idle = "the same loop beside the same busy core while nothing happens"
     texts = "orjson reading all that the controller is told"
     lost = sum(not outcome.led for _, outcome in outcomes)
@@ -97,10 +83,7 @@ def rows(outcomes: Sequence[tuple[Scene, Outcome]], share: float) -> list[Row]:
             for scene, seen in outcomes
             if scene.hostile
         ),
-        *(
-            row(f"{scene.what}: in all", "s", seen.took_s, seen.read_s, texts, None)
-            for scene, seen in outcomes
-        ),
+        *(row(f"{scene.what}: in all", "s", seen.took_s, seen.read_s, texts) for scene, seen in outcomes),
         row("scenes in which the lease changed hands", "", lost, 0, "none", _NEVER),
         row(f"scenes that were not over after {LIMIT_S:.0f} s", "", unfinished, 0, "none", _NEVER),
     ]

@@ -63,6 +63,8 @@ OTHERS: dict[str, Binary] = {
 }
 """Programs that the control plane does not need: each is built for the tests of what we do beside it, into a folder of its own."""
 
+_ALL = {**BINARIES, **OTHERS}
+
 MODULES = {
     "cert-manager": "github.com/cert-manager/cert-manager",
     "kubernetes": "k8s.io/kubernetes",
@@ -74,11 +76,10 @@ MODULES = {
 
 def binary(name: str) -> Binary:
     """Return the catalogue's entry; `ToolchainError` names the known ones."""
-    known = {**BINARIES, **OTHERS}
     try:
-        return known[name]
+        return _ALL[name]
     except KeyError:
-        raise ToolchainError(f"unknown binary {name!r}; known: {', '.join(known)}") from None
+        raise ToolchainError(f"unknown binary {name!r}; known: {', '.join(_ALL)}") from None
 
 
 def host_platform() -> Platform:

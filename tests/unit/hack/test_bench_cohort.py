@@ -36,7 +36,7 @@ def test_all_cohorts_are_run_only_where_they_are_named() -> None:
 
 def test_the_time_of_all_cohorts_is_not_judged() -> None:
     waits = {"small": 0.0, "medium": 1.0, "large": 2.0}
-    found = cohort.rows("cohorts", seen(0.6), (60.0, waits), 1, wall_s=None)
+    found = cohort.rows("cohorts", seen(0.6), (60.0, waits), 1, wall=None)
     assert found[0].what == "100 pods: from the first to the end of the last"
     assert found[0].reached is None
 
@@ -64,6 +64,7 @@ def seen(cpu_s: float) -> Seen:
         leader=Spent(cpu_s, 100.0),
         webhook=Spent(0.1, 90.0),
         machine_cpu_s=3.0,
+        programs_cpu_s={"etcd": 0.5},
         read_s=0.01,
         events=150,
         patches=100,
@@ -89,6 +90,7 @@ def test_what_the_leader_spends_on_each_pod_is_judged() -> None:
     ]
     assert rows["processor time of all programs of the machine for each"].figure == pytest.approx(30)
     assert rows["processor time of all programs of the machine for each"].floor == pytest.approx(7)
+    assert rows["processor time of etcd for each"].figure == pytest.approx(5)
     assert all(row.reached is None for row in cohort.rows("cohort", seen(0.6), (60.0, waits), 0.1))
 
 
