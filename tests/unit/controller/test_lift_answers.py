@@ -119,6 +119,27 @@ async def test_an_answer_that_comes_after_the_watch_changes_nothing() -> None:
         assert [seen.name for seen in world.caches.ledger.pods_on("n")] == ["a"]
 
 
+async def test_an_answer_that_the_watch_was_faster_with_is_read_and_booked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By its version alone: nothing is made of the answer's text, and nobody is woken for it."""
+    world = World(pod("a", 1))
+    world.writer.answered["a"] = lifted("a").build()
+    world.writer.latency_s = lambda _name: 1.0
+    made: list[object] = []
+    project = world.caches.project_pod
+    monkeypatch.setattr(world.caches, "project_pod", lambda raw: made.append(raw) or project(raw))
+    async with world.running():
+        world.shows(lifted("a"))
+        await asyncio.sleep(0.5)
+        changed = world.caches.signal()
+        await asyncio.sleep(2)
+        assert (made, changed.is_set()) == ([], False)
+        latest = world.caches.latest("ml/a")
+        assert latest is not None
+        assert not latest.gated
+
+
 @pytest.mark.parametrize("answer", [{}, {"metadata": []}, {"metadata": {"name": "a", "namespace": "ml"}}])
 async def test_an_answer_that_is_no_pod_is_left_to_the_watch(answer: dict[str, object]) -> None:
     world = World(pod("a", 1))
