@@ -125,7 +125,7 @@ class Caches:
 
     def group(self, key: str) -> Group | None:
         """The PodGroup of this key as the watch shows it."""
-        return self._groups_of(key).get(key)
+        return self._groups_of(key).get(group_key.object_key(key))
 
     def found_group(self, key: str, found: Group | None) -> None:
         """Takes in a PodGroup that was read just now, None for one that does not exist, before the watch shows it."""

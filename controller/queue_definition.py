@@ -84,7 +84,6 @@ class QueueDefinitionKeeper:
             client,
             CUSTOM_RESOURCE_DEFINITIONS,
             project,
-            key=lambda _: QUEUE_CRD,
             scope=Scope.named(QUEUE_CRD),
         )
         self.informer.subscribe(self._on_change)

@@ -95,12 +95,11 @@ def encoded(data: Mapping[str, bytes]) -> dict[str, str]:
 def follow_secret(
     client: ListWatch, namespace: str, name: str, metrics: Metrics = DEFAULT
 ) -> Informer[Content]:
-    """An informer of one Secret by its name, with no right to any other; its only view has the key `name`."""
+    """An informer of one Secret by its name, with no right to any other."""
     return Informer(
         client,
         SECRETS,
         lambda raw: content(raw) if raw["metadata"]["name"] == name else None,
-        key=lambda _: name,
         scope=Scope.named(name, namespace),
         metrics=metrics,
     )

@@ -37,7 +37,7 @@ class Informer(Generic[V]):
 
     `project` makes the view of a raw object; None means that the object is not of interest, and an object that stops
     being so counts as deleted. A view that cannot be made (GARBAGE) is counted, logged once, and absent.
-    `key` names a view uniquely within the informer. Views must be immutable and comparable.
+    Views are known by the key of their object, `namespace/name` or `name`; they must be immutable and comparable.
     """
 
     def __init__(
@@ -46,7 +46,6 @@ class Informer(Generic[V]):
         resource: Resource,
         project: Callable[[dict[str, Any]], V | None],
         *,
-        key: Callable[[V], str],
         scope: Scope = ALL,
         optional: bool = False,
         dispensable: bool = False,
@@ -68,8 +67,6 @@ class Informer(Generic[V]):
         )
         self._resource = resource
         self._project = project
-        self._key = key
-        self._by_object: dict[str, V] = {}
         self._views: dict[str, V] = {}
         self._unreadable: set[str] = set()
         self._handlers: list[Handler[V]] = []
@@ -111,7 +108,7 @@ class Informer(Generic[V]):
         return None if self._contact is None else self._clock() - self._contact
 
     def get(self, key: str) -> V | None:
-        """The view of that key."""
+        """The view of the object of that key."""
         return self._views.get(key)
 
     def values(self) -> Iterable[V]:
@@ -209,21 +206,15 @@ class Informer(Generic[V]):
 
     def _put(self, object_key: str, new: V | None) -> None:
         """Makes `new` the view of the object, and tells the handlers unless it equals the one before."""
-        old = self._by_object.get(object_key)
-        if old == new:
-            if new is not None:
-                # What is left out of comparisons, its version as a rule, is the latest all the same.
-                self._by_object[object_key] = new
-                self._views[self._key(new)] = new
-            return
-        if old is not None:
-            self._views.pop(self._key(old), None)
-            del self._by_object[object_key]
+        old = self._views.get(object_key)
         if new is not None:
-            self._by_object[object_key] = new
-            self._views[self._key(new)] = new
-        for handler in self._handlers:
-            handler(old, new)
+            # Also in the place of an equal one: what is left out of comparisons, its version as a rule, is the latest all the same.
+            self._views[object_key] = new
+        elif old is not None:
+            del self._views[object_key]
+        if old != new:
+            for handler in self._handlers:
+                handler(old, new)
 
 
 def informer_of(
@@ -246,7 +237,6 @@ def informer_of(
         client,
         resource_of(kind),
         project or kind.project,
-        key=kind.key,
         optional=kind.optional,
         dispensable=kind.dispensable,
         turns=turns,

@@ -66,7 +66,6 @@ def follow(client: ListWatch, configuration: Configuration, metrics: Metrics = D
         client,
         resource,
         lambda raw: project(raw) if raw["metadata"]["name"] == name else None,
-        key=lambda _: name,
         scope=Scope.named(name),
         metrics=metrics,
     )

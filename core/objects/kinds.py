@@ -5,7 +5,6 @@ The informers of both processes, the readers of live clusters and of files, and 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from core import names
@@ -52,11 +51,6 @@ class Kind(Generic[V]):
     """Whether there are API servers without it: it is younger than they are, or not installed."""
     dispensable: bool = False
     """Whether nobody is let in wrongly where it may not be read, as with the ClusterRole of a release that knew nothing of it."""
-
-    @property
-    def key(self) -> Callable[[V], str]:
-        """The name of an object by its view, `namespace/name` of one in a namespace."""
-        return attrgetter("key" if self.namespaced else "name")
 
 
 _VOLCANO: Final = names.VOLCANO_GROUPS

@@ -40,7 +40,6 @@ def informer_of(client: Client, namespace: str, metrics: Metrics, **options: Any
         client,
         LEASES,
         project,
-        key=lambda view: view.name,
         scope=Scope(namespace),
         rng=Random(1),
         metrics=metrics,

@@ -127,8 +127,7 @@ async def test_an_answer_that_the_watch_was_faster_with_is_read_and_booked_once(
     world.writer.answered["a"] = lifted("a").build()
     world.writer.latency_s = lambda _name: 1.0
     made: list[object] = []
-    project = world.caches.project_pod
-    monkeypatch.setattr(world.caches, "project_pod", lambda raw: made.append(raw) or project(raw))
+    monkeypatch.setattr(world.caches, "project_pod", made.append)
     async with world.running():
         world.shows(lifted("a"))
         await asyncio.sleep(0.5)

@@ -33,7 +33,7 @@ class Source:
 
 async def test_what_was_written_before_a_refresh_is_there_after_it() -> None:
     source = Source()
-    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), key=str)
+    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]))
     running = asyncio.create_task(informer.run())
     await informer.wait_synced()
     source.objects = ["b", "c"]
@@ -48,7 +48,7 @@ async def test_what_was_written_before_a_refresh_is_there_after_it() -> None:
 
 async def test_a_refresh_before_the_first_list_waits_for_that_one() -> None:
     source = Source()
-    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), key=str)
+    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]))
     refreshed = asyncio.create_task(informer.refresh())
     await asyncio.sleep(0)
     async with asyncio.timeout(5):
@@ -62,7 +62,7 @@ async def test_a_refresh_before_the_first_list_waits_for_that_one() -> None:
 async def test_a_refresh_that_was_given_up_shows_until_its_list_has_come() -> None:
     """Whoever did not wait any longer can still be told what was missing, and when it is not any more."""
     source = Source()
-    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), key=str)
+    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]))
     pending = [informer.refreshing]
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(informer.refresh(), 0.01)

@@ -42,7 +42,6 @@ def informer_of(source: Any, metrics: Metrics | None = None) -> Informer[View]:
         source,
         PODS,
         project,
-        key=lambda view: view.name,
         timing=Timing(backoff_base_s=0.001, backoff_cap_s=0.02),
         metrics=metrics or Metrics(CollectorRegistry()),
     )
@@ -63,8 +62,8 @@ async def test_views_are_found_by_key() -> None:
     listed = [raw("p", 1, node="x"), raw("q", 2, node="xy"), raw("r", 3)]
     async with playing(ScriptedSource(lists=[listed])) as informer:
         assert informer.synced
-        assert informer.get("p") == View("p", "p", "x")
-        assert informer.get("r") is None
+        assert informer.get("a/p") == View("p", "p", "x")
+        assert informer.get("a/r") is None
         assert len(informer) == len(list(informer.values())) == 2
 
 
@@ -104,14 +103,13 @@ async def test_of_views_that_are_equal_the_latest_is_kept_and_nobody_is_told() -
         source,
         PODS,
         lambda content: Versioned(content["node"], content["metadata"]["resourceVersion"]),
-        key=lambda view: view.node,
         metrics=Metrics(CollectorRegistry()),
     )
     heard: list[Versioned | None] = []
     informer.subscribe(lambda _old, new: heard.append(new))
     async with background(informer.run()):
         await source.exhausted.wait()
-    kept = informer.get("x")
+    kept = informer.get("a/p")
     assert (len(heard), kept is not None and kept.version) == (1, "12")
     assert [view.version for view in informer.values()] == ["12"]
 
@@ -131,7 +129,7 @@ async def test_the_store_is_up_to_date_when_a_handler_is_called() -> None:
     source = ScriptedSource(lists=[[raw("p", 1, node="x")]], watches=[[modified("p", 11, node="y")]])
     informer = informer_of(source)
     found: list[bool] = []
-    informer.subscribe(lambda _old, new: found.append(informer.get("p") is new))
+    informer.subscribe(lambda _old, new: found.append(informer.get("a/p") is new))
     async with background(informer.run()):
         await source.exhausted.wait()
     assert found == [True, True]
@@ -266,5 +264,5 @@ async def test_an_informer_survives_everything_a_server_does() -> None:
             server.end_watches()
             server.remove(PODS, "p1", "a")
             server.compact()
-            await server.wait_for(lambda: informer.get("p1") is None)
+            await server.wait_for(lambda: informer.get("a/p1") is None)
             assert len(informer) == 4

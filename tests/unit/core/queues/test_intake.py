@@ -69,8 +69,3 @@ def test_each_kind_is_taken_in_and_out(kind: Kind[Any]) -> None:
 def test_books_are_those_of_all_objects() -> None:
     ledger = books_of(Settings(), [view_of(kind) for kind in KINDS])
     assert all(seen_of(kind)(ledger) for kind in KINDS)
-
-
-def test_an_object_is_named_as_its_kind_has_it() -> None:
-    assert kinds.NODE.key(view_of(kinds.NODE)) == "x"
-    assert kinds.CLAIM.key(view_of(kinds.CLAIM)) == "ml/x"
