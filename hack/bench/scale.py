@@ -102,18 +102,24 @@ def rows(scale: Scale, seen: Seen) -> list[Row]:
 
 
 def made(scale: Scale) -> Iterator[PodBuilder]:
-    """The pods: for each queue those that use up its quota on the cards of their nodes, those that wait, and all others."""
+    """The pods: for each queue those that were let in and use up its quota, those that wait, and all others."""
     taken = [0] * len(samples.PRODUCTS)
     for number in range(scale.with_cards):
         queue = number % scale.queues
         kind = queue % len(taken)
         node = taken[kind] // samples.CARDS_PER_NODE * len(taken) + kind
         taken[kind] += 1
-        yield _card_pod(f"card-{number}", queue).bound_to(f"n{node}")
+        pod = _card_pod(_numbered("card", number), queue).bound_to(f"n{node}")
+        yield pod.assigned({samples.product(queue): 1}).charged(f"q{queue}")
     for number in range(scale.waiting):
-        yield _card_pod(f"waiting-{number}", number % scale.queues).gated()
+        yield _card_pod(_numbered("waiting", number), number % scale.queues).gated()
     for number in range(scale.pods - scale.with_cards - scale.waiting):
-        yield samples.web_pod(f"web-{number}", f"n{number % scale.nodes}")
+        yield samples.web_pod(_numbered("web", number), f"n{number % scale.nodes}")
+
+
+def _numbered(kind: str, number: int) -> str:
+    """A name; of pods that were created in one second the order of their names is that of their numbers."""
+    return f"{kind}-{number:06}"
 
 
 def _card_pod(name: str, queue: int) -> PodBuilder:
@@ -187,6 +193,7 @@ def _led(
     began, _ = next(told(leader.log))
     shown_s, cpu_s = time.time() - began, cpu_s_of(pid)
     progress(f"each Queue shows its use after {shown_s:.1f} s")
+    wait_for("who waits has been told why", lambda: _told(plane) >= scale.waiting, 600)
     before = cpu_s_of(pid)
     time.sleep(_IDLE_S)
     idle_cpu_s = (cpu_s_of(pid) - before) / _IDLE_S
@@ -210,21 +217,27 @@ def _all_shown(plane: ControlPlane, scale: Scale) -> bool:
     return sum(bool(queue.get("status", {}).get("allocated")) for queue in queues) >= scale.queues
 
 
+def _told(plane: ControlPlane) -> int:
+    """How many events there are."""
+    listed = plane.api.get(plane.api.path("v1", "Event", _NAMESPACE), limit="1").expect()
+    return len(listed["items"]) + int(listed["metadata"].get("remainingItemCount", 0))
+
+
 def _freed_s(plane: ControlPlane, number: int) -> float:
     """From the answer of a pod's deletion until the pod that waits longest in its queue is seen without its gate."""
     gone, next_one = (
-        plane.api.path("v1", "Pod", _NAMESPACE, f"{kind}-{number}") for kind in ("card", "waiting")
+        plane.api.path("v1", "Pod", _NAMESPACE, _numbered(kind, number)) for kind in ("card", "waiting")
     )
     plane.api.delete(gone, gracePeriodSeconds=0).expect()
     started = time.monotonic()
     while plane.api.get(next_one).expect()["spec"].get("schedulingGates"):
         if time.monotonic() - started > 30:
-            raise BenchError(f"waiting-{number} was not let in within 30 s")
+            raise BenchError(f"{_numbered('waiting', number)} was not let in within 30 s")
     return time.monotonic() - started
 
 
 def _trip_s(plane: ControlPlane, number: int) -> float:
-    path = plane.api.path("v1", "Pod", _NAMESPACE, f"web-{number}")
+    path = plane.api.path("v1", "Pod", _NAMESPACE, _numbered("web", number))
     started = time.monotonic()
     plane.api.get(path).expect()
     plane.api.patch(path, {"metadata": {"labels": {"touched": "yes"}}}).expect()
