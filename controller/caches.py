@@ -191,14 +191,14 @@ class Caches:
             if self.ledger.sums_settled:
                 return
 
-    async def refresh(self) -> None:
-        """Lists everything anew; afterwards nothing that was written before the call is missing."""
+    async def catch_up(self) -> None:
+        """Afterwards nothing that was written before the call is missing. Lists anew what is no more than a page, or does not come."""
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers():
-                tasks.create_task(informer.refresh(), name=f"refresh {informer.resource}")
+                tasks.create_task(informer.catch_up(), name=f"catch up with {informer.resource}")
 
     def refreshing(self) -> list[str]:
-        """The collections that `refresh` has not listed anew yet; they are still being tried when nobody waits any more."""
+        """The collections that have not caught up yet, or were not listed anew; they are still being tried when nobody waits any more."""
         return [str(informer.resource) for informer in self._informers() if informer.refreshing]
 
     async def run(self) -> None:

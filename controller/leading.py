@@ -78,15 +78,15 @@ class Leader:
         self._gave_up = False
 
     async def lead(self, term: Term) -> None:
-        """Leads until cancelled. Raises Resigned when the cluster cannot be listed anew in reasonable time."""
+        """Leads until cancelled. Raises Resigned when the cluster cannot be caught up with in reasonable time."""
         self._hook.begin()
         begun = asyncio.get_running_loop().time()
         followed = term.epoch > 0 or _anything_let_in(self._caches.ledger)
         if followed:
             # There was a leader before, even if somebody has deleted its Lease since. Its lifts may not have reached
-            # our watches yet, so everything is listed anew, once no more of them can be stored.
+            # our watches yet, so everything is caught up with, once no more of them can be stored.
             await asyncio.sleep(QUIET_S)
-            await self._list_anew()
+            await self._catch_up()
         try:
             await self._queue_records.begin(term)
             if followed:
@@ -120,11 +120,11 @@ class Leader:
         missing = self._caches.refreshing() if self._gave_up else []
         return f"leadership was given up: {', '.join(missing)} cannot be listed" if missing else None
 
-    async def _list_anew(self) -> None:
+    async def _catch_up(self) -> None:
         limit_s = _REFRESH_S + _REFRESH_POD_S * len(self._caches.pods)
         try:
             async with asyncio.timeout(limit_s):
-                await self._caches.refresh()
+                await self._caches.catch_up()
         except TimeoutError:
             self._gave_up = True
             missing = ", ".join(self._caches.refreshing())

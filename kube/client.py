@@ -4,6 +4,7 @@ Raw JSON on purpose: the generated models cost 25 times the memory and the time 
 would drop fields that this version of the library does not know.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -137,33 +138,43 @@ class Client:
     ) -> AsyncGenerator[Page]:
         """The pages of what is meant, each within `timeout_s`; together one consistent state.
 
-        A page has at most `limit` objects, fewer where they are large.
+        A page has at most `limit` objects, fewer where they are large. The server makes the next one while the caller works on
+        this one. Close the iterator (contextlib.aclosing) to end it early.
 
         Raises Gone when the server has forgotten that state before the last page was read: what came before is then
         of no use for a watch, list again from the start. NotFound means that there is no such resource: it is raised only
         where discovery says so too, for a server or a proxy that starts up answers 404 as well.
         """
-        query, asked = dict(scope.query), limit
-        path = resource.path(scope.namespace)
-        while True:
-            query["limit"] = str(asked)
+        path, asked = resource.path(scope.namespace), limit
+
+        def begin(token: str) -> tuple[Request, asyncio.Task[bytes]]:
+            query = {**scope.query, "limit": str(asked), **({"continue": token} if token else {})}
             request = Request("GET", path, "list", str(resource), within(timeout_s), query=query)
-            try:
-                body = await self._transport.read(request)
-                raw = await self._value(request, body, reading.PAGE_BYTES)
-            except errors.NotFound as error:
-                if await self.serves(resource, timeout_s=timeout_s):
-                    raise errors.ServerError(
-                        503, "ServiceUnavailable", f"{resource} is served, but: {error}"
-                    ) from error
-                raise
-            head = raw.get("metadata") or {}
-            yield Page(raw.get("items") or [], str(head.get("resourceVersion", "")))
-            token = head.get("continue")
-            if not token:
-                return
-            query["continue"] = token
-            asked = reading.page_limit(asked, len(body), limit)
+            return request, asyncio.create_task(self._transport.read(request), name=f"list {resource}")
+
+        request, coming = begin("")
+        try:
+            while True:
+                try:
+                    body = await coming
+                    raw = await self._value(request, body, reading.PAGE_BYTES)
+                except errors.NotFound as error:
+                    if await self.serves(resource, timeout_s=timeout_s):
+                        raise errors.ServerError(
+                            503, "ServiceUnavailable", f"{resource} is served, but: {error}"
+                        ) from error
+                    raise
+                head = raw.get("metadata") or {}
+                token = str(head.get("continue") or "")
+                if token:
+                    asked = reading.page_limit(asked, len(body), limit)
+                    request, coming = begin(token)
+                yield Page(raw.get("items") or [], str(head.get("resourceVersion", "")))
+                if not token:
+                    return
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
 
     async def serves(self, resource: Resource, *, timeout_s: float = 10.0) -> bool:
         """Whether discovery lists the resource in its version. Raises KubeError where that cannot be found out."""

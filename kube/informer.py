@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from core.objects.kinds import Kind
 from core.objects.kinds import V as K
 from kube.metrics import DEFAULT, Metrics
-from kube.reflector import Listed, ListWatch, Reflector, Removed, Timing, Upsert
+from kube.reflector import CaughtUp, Listed, ListWatch, Reflector, Removed, Timing, Upsert
 from kube.resources import Resource
 from kube.resources import of as resource_of
 from kube.scope import ALL, Scope
@@ -27,6 +27,8 @@ _LOG = logging.getLogger(__name__)
 V = TypeVar("V")
 
 Handler = Callable[[V | None, V | None], None]
+
+_CATCH_UP_S = 15.0
 
 GARBAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What a projection may raise on an object with content that it does not expect."""
@@ -93,7 +95,7 @@ class Informer(Generic[V]):
 
     @property
     def refreshing(self) -> bool:
-        """Whether a list that `refresh` asked for has not been taken in yet, whoever still waits for it."""
+        """Whether what `refresh` or `catch_up` asked for has not been taken in yet, whoever still waits for it."""
         return bool(self._refreshed)
 
     async def wait_synced(self) -> None:
@@ -161,12 +163,39 @@ class Informer(Generic[V]):
 
         Handlers hear only of what differs. `run` has to be running.
         """
-        listed = asyncio.Event()
-        self._refreshed.append(listed)
-        self._reflector.relist()
+        await self._begin_anew(None).wait()
+
+    async def catch_up(self) -> None:
+        """Returns when nothing written before the call is missing, as `refresh` does, and asks for no list where it need not.
+
+        What is stored last is asked for by its version, and the watch has to show that it has come so far. A watch that does
+        not within fifteen seconds is not waited for: then everything is listed anew.
+        """
+        version: int | None = None
+        try:
+            version = await self._reflector.newest()
+        finally:
+            # Also where nobody waits any longer: see `refreshing`.
+            reached = self._begin_anew(version)
+        if version is not None:
+            try:
+                async with asyncio.timeout(_CATCH_UP_S):
+                    await reached.wait()
+            except TimeoutError:
+                await self.refresh()
+        await reached.wait()
+
+    def _begin_anew(self, version: int | None) -> asyncio.Event:
+        """Has the next watch come to this version, or for None everything be listed anew; the event is set by either."""
+        reached = asyncio.Event()
+        self._refreshed.append(reached)
+        if version is None:
+            self._reflector.relist()
+        else:
+            self._reflector.catch_up(version)
         if self._following is not None:
             self._following.cancel()
-        await listed.wait()
+        return reached
 
     async def _follow(self) -> None:
         async with aclosing(self._reflector.run()) as events:
@@ -180,6 +209,8 @@ class Informer(Generic[V]):
                         self._put(key, None)
                     case Listed():
                         self._on_listed()
+                    case CaughtUp():
+                        self._on_current()
                     case _:
                         pass
 
@@ -187,8 +218,12 @@ class Informer(Generic[V]):
         if not self._synced.is_set():
             _LOG.info("listed", extra={"resource": str(self._resource), "objects": len(self._views)})
         self._synced.set()
-        for listed in self._refreshed:
-            listed.set()
+        self._on_current()
+
+    def _on_current(self) -> None:
+        """Nothing is missing that was written before the present attempt began."""
+        for reached in self._refreshed:
+            reached.set()
         self._refreshed.clear()
 
     def _view_of(self, key: str, raw: dict[str, Any]) -> V | None:

@@ -48,6 +48,8 @@ class Timing:
     watch_min_s: float = 290.0
     watch_max_s: float = 580.0
     quiet_s: float = 11.0
+    catch_up_s: float = 4.0
+    """How long a watch lasts that is to show soon how far it is: until two seconds before its end, with the bookmark."""
     inactivity_s: float = 11.0
     answer_s: float = 3.5
     backoff_base_s: float = 0.8
@@ -80,7 +82,12 @@ class Bookmark:
     """Nothing new up to now."""
 
 
-Event = Upsert | Removed | Listed | Bookmark
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Everything has been said that was stored when the version was read which `catch_up` was given."""
+
+
+Event = Upsert | Removed | Listed | Bookmark | CaughtUp
 
 
 class ListWatch(Protocol):
@@ -149,12 +156,35 @@ class Reflector:
         """How long the next watch may take to say anything."""
         self._quiet = False
         """Whether the last watch went by without a change."""
+        self._awaited: int | None = None
+        """The version that the watch is to reach, see `catch_up`."""
         self._server_errors = 0
         self._last_failure = ""
 
     def relist(self) -> None:
         """Makes the next attempt begin with a list."""
-        self._resource_version = None
+        self._resource_version = self._awaited = None
+
+    async def newest(self) -> int | None:
+        """The version of the collection as it is stored now; None where to list it anew is as good, or it cannot be told.
+
+        That is so of whatever one page holds, before the first list, and when the answer does not come in time.
+        """
+        if self._resource_version is None or len(self._uids) <= self._timing.page_size:
+            return None
+        try:
+            async with asyncio.timeout(self._timing.catch_up_s):
+                # Without a version that it is asked for, the server answers with what its database has.
+                async with aclosing(self._source.list(self._resource, self._scope, limit=1)) as pages:
+                    async for page in pages:
+                        return int(page.resource_version) if page.resource_version.isdecimal() else None
+        except (errors.KubeError, TimeoutError):
+            return None
+        return None
+
+    def catch_up(self, version: int) -> None:
+        """Makes the watches from the next attempt on short, until one of them has come to this version."""
+        self._awaited = version
 
     async def run(self) -> AsyncGenerator[Event]:
         """The events of all attempts, for ever. Close the generator to stop.
@@ -235,15 +265,17 @@ class Reflector:
     async def _watch(self) -> AsyncGenerator[Event]:
         self._metrics.watches.labels(str(self._resource)).inc()
         timing, quiet, self._quiet = self._timing, self._quiet, True
+        lasts_s = timing.quiet_s if quiet else self._rng.uniform(timing.watch_min_s, timing.watch_max_s)
         answer_s, self._answer_s = self._answer_s, min(_ANSWER_CAP_S, 2 * self._answer_s)
         asked = Watching(
             resource_version=self._resource_version or "",
             scope=self._scope,
-            timeout_s=timing.quiet_s if quiet else self._rng.uniform(timing.watch_min_s, timing.watch_max_s),
+            timeout_s=lasts_s if self._awaited is None else timing.catch_up_s,
             inactivity_s=timing.inactivity_s,
             answer_s=answer_s,
         )
         stream = self._source.watch(self._resource, asked)
+        said = False
         async with aclosing(stream):
             async for event in stream:
                 self._answered, self._answer_s = True, timing.answer_s
@@ -254,6 +286,15 @@ class Reflector:
                 for change in self._changes(event):
                     yield change
                 self._resource_version = version
+                # The first event is none of the server's own, see Client.watch.
+                if said and self._has_come_to(version):
+                    self._awaited = None
+                    yield CaughtUp()
+                said = True
+
+    def _has_come_to(self, version: str) -> bool:
+        """Whether a version is not before the one that is awaited: they are numbers that grow, see controller.readings."""
+        return self._awaited is not None and version.isdecimal() and int(version) >= self._awaited
 
     def _changes(self, event: WatchEvent) -> Iterator[Event]:
         if event.type == "BOOKMARK":

@@ -104,7 +104,7 @@ async def test_a_restarted_api_server_costs_no_event(control_plane: ControlPlane
         async with background(informer.run()):
             await informer.wait_synced()
             assert len(informer) == 4
-            first = informer.get("again")
+            first = informer.get(f"{namespace}/again")
             await asyncio.to_thread(control_plane.stop_process, "kube-apiserver")
             await until(lambda: _failures(metrics) >= 1)
             assert informer.synced
@@ -116,10 +116,45 @@ async def test_a_restarted_api_server_costs_no_event(control_plane: ControlPlane
                 await other.delete(LEASES, "again", namespace)
                 await other.create(LEASES, lease("again"), namespace)
                 await other.create(LEASES, lease("new", "y"), namespace)
-            await until(lambda: informer.get("new") is not None)
-            await until(lambda: informer.get("goes") is None and informer.get("again") != first)
+            await until(lambda: informer.get(f"{namespace}/new") is not None)
+            await until(
+                lambda: (
+                    informer.get(f"{namespace}/goes") is None and informer.get(f"{namespace}/again") != first
+                )
+            )
             assert {view.name for view in informer.values()} == {"stays", "changes", "again", "new"}
             assert [view.name for view in informer.values() if view.holder == "y"] == ["new"]
+
+
+async def test_catching_up_takes_one_version_and_one_short_watch(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """While nothing changes, and right after changes of which the watch in use never hears; nothing is listed again."""
+    metrics = Metrics(CollectorRegistry())
+    async with (
+        await Client.connect(control_plane.admin_kubeconfig) as client,
+        await Client.connect(control_plane.admin_kubeconfig) as other,
+    ):
+        deaf = _Deaf(client)
+        informer = informer_of(deaf, namespace, metrics, timing=Timing(page_size=2))  # type: ignore[arg-type]  # the two calls it makes
+        for name in ("a", "b", "c", "goes"):
+            await other.create(LEASES, lease(name), namespace)
+        async with background(informer.run()):
+            await informer.wait_synced()
+            async with asyncio.timeout(14):
+                await informer.catch_up()
+            await deaf.hears.wait()
+            deaf.hears.clear()
+            await other.delete(LEASES, "goes", namespace)
+            await other.create(LEASES, lease("d"), namespace)
+            known = {view.name for view in informer.values()}
+            deaf.hears.set()
+            async with asyncio.timeout(14):
+                await informer.catch_up()
+            assert {view.name for view in informer.values()} == {"a", "b", "c", "d"}
+    assert known == {"a", "b", "c", "goes"}
+    labels = {"resource": str(LEASES)}
+    assert metrics.registry.get_sample_value("cardquota_informer_lists_total", labels) == 1.0
 
 
 async def test_a_missed_delete_is_found_by_the_next_list(control_plane: ControlPlane, namespace: str) -> None:
@@ -138,7 +173,7 @@ async def test_a_missed_delete_is_found_by_the_next_list(control_plane: ControlP
             await asyncio.to_thread(control_plane.restart, "kube-apiserver")
             blocked.opened.set()
             await until(lambda: len(informer) == 4)
-            assert informer.get("goes") is None
+            assert informer.get(f"{namespace}/goes") is None
         stream = client.watch(LEASES, Watching("1", timeout_s=5, inactivity_s=5))
         assert (await anext(stream)).type == "BOOKMARK"
         with pytest.raises(errors.Gone):
@@ -158,6 +193,21 @@ class _Gate:
     async def watch(self, resource: Resource, asked: Watching) -> Any:
         await self.opened.wait()
         async for event in self._client.watch(resource, asked):
+            yield event
+
+
+class _Deaf(_Gate):
+    """A client whose watches pass nothing on for a while."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self.opened.set()
+        self.hears = asyncio.Event()
+        self.hears.set()
+
+    async def watch(self, resource: Resource, asked: Watching) -> Any:
+        async for event in super().watch(resource, asked):
+            await self.hears.wait()
             yield event
 
 

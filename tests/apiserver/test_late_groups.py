@@ -139,7 +139,7 @@ class World:
         """Returns when in each queue one gang is lifted whole, and the controller has seen all there is to see."""
         for name in self.queues:
             await self.until_lifted(name)
-        await self.caches.refresh()
+        await self.caches.catch_up()
         fence = await self.queue()
         await asyncio.gather(self.group(f"{fence}-1", fence), self.pods(f"{fence}-1", fence))
         await self.until_lifted(fence)
@@ -272,7 +272,7 @@ async def test_podgroups_that_are_shown_as_they_were_when_each_pod_was_one_of_it
     groups = [f"{name}-{gang}" for name in rounds for gang in (1, 2)]
     for gang in groups:
         await world.group(gang, gang.rsplit("-", 1)[0], size=1)
-    await world.caches.refresh()
+    await world.caches.catch_up()
     assert all(world.caches.groups.get(f"{world.namespace}/{gang}") for gang in groups)
     world.source.shown.clear()
     await side_by_side(*(made_anew_unseen(world, name, number) for number, name in enumerate(rounds)))

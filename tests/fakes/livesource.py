@@ -12,6 +12,10 @@ from kube.scope import ALL, Scope
 Json = dict[str, Any]
 
 
+BOOKMARK_S = 2.0
+"""So long before its end a watch gets a bookmark."""
+
+
 class LiveSource:
     """Objects by resource and key. What is stored reaches the watches that live, in the order of the writes."""
 
@@ -22,8 +26,11 @@ class LiveSource:
         self._watches: list[asyncio.Queue[None]] = []
         self.silent = False
         """Whether nobody answers any more: neither lists nor watches nor reads."""
+        self.behind = False
+        """Whether watches are answered and shown nothing: what they are made from has not come so far."""
         self.opened: list[tuple[str, float]] = []
         self.lists = 0
+        """Those of more than one object."""
 
     def put(self, resource: Resource, raw: Json) -> None:
         """Stores an object and tells the watches."""
@@ -46,6 +53,14 @@ class LiveSource:
         """The watches that there are say nothing any more, as when a connection has died without a word."""
         self._watches.clear()
 
+    def restore(self, version: int) -> None:
+        """The database is an older one, without what has been stored since."""
+        self._version = version
+        self._history.clear()
+        for known in self._objects.values():
+            for key in [key for key, raw in known.items() if _version(raw) > version]:
+                del known[key]
+
     async def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, timeout_s: float = 10.0
     ) -> Json:
@@ -57,28 +72,43 @@ class LiveSource:
             raise errors.NotFound(404)
         return found
 
-    async def list(self, resource: Resource, scope: Scope = ALL, **_: Any) -> AsyncGenerator[Page]:
+    async def list(
+        self, resource: Resource, scope: Scope = ALL, *, limit: int = 500, **_: Any
+    ) -> AsyncGenerator[Page]:
         await self._answered(60.0)
         assert scope == ALL
-        self.lists += 1
-        yield Page(list(self._objects.get(str(resource), {}).values()), str(self._version))
+        self.lists += limit > 1
+        found, version = list(self._objects.get(str(resource), {}).values()), str(self._version)
+        for start in range(0, len(found), limit):
+            yield Page(found[start : start + limit], version)
+        if not found:
+            yield Page([], version)
 
     async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
         await self._answered(asked.answer_s)
+        if int(asked.resource_version) > self._version:
+            raise errors.ServerError(504, "Timeout", "Too large resource version")
         loop = asyncio.get_running_loop()
         self.opened.append((str(resource), loop.time()))
         yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": asked.resource_version}})
         ends, last, woken = loop.time() + asked.timeout_s, int(asked.resource_version), asyncio.Queue[None]()
         self._watches.append(woken)
+        marks = ends - BOOKMARK_S
         while loop.time() < ends:
-            for event in self._since(resource, last):
-                last = int(event.object["metadata"]["resourceVersion"])
+            for event in () if self.behind else self._since(resource, last):
+                last = _version(event.object)
                 yield event
+            if marks <= loop.time():
+                marks = ends
+                if not self.behind:
+                    last = self._version
+                    yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": str(last)}})
             try:
-                async with asyncio.timeout(min(asked.inactivity_s, ends - loop.time())):
+                async with asyncio.timeout(min(asked.inactivity_s, marks - loop.time())):
                     await woken.get()
             except TimeoutError:
-                return
+                if loop.time() < marks:
+                    return
 
     async def _answered(self, within_s: float) -> None:
         if self.silent:
@@ -89,13 +119,17 @@ class LiveSource:
         return tuple(
             event
             for kind, event in self._history
-            if kind == str(resource) and int(event.object["metadata"]["resourceVersion"]) > version
+            if kind == str(resource) and _version(event.object) > version
         )
 
     def _tell(self, resource: Resource, event: WatchEvent) -> None:
         self._history.append((str(resource), event))
         for woken in self._watches:
             woken.put_nowait(None)
+
+
+def _version(raw: Json) -> int:
+    return int(raw["metadata"]["resourceVersion"])
 
 
 def _key(head: Json) -> str:

@@ -1,0 +1,154 @@
+"""Catching up: nothing is missing afterwards that was stored before, and what is large is not listed for it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kube.informer import Informer
+from kube.reflector import Timing
+from kube.resources import NODES
+from tests.fakes.apiserver import background
+from tests.fakes.livesource import LiveSource
+
+pytestmark = pytest.mark.looptime
+
+PAGE = 3
+QUICK = Timing(page_size=PAGE, backoff_base_s=0.01, backoff_cap_s=0.1)
+
+
+def store(source: LiveSource, *names: str) -> None:
+    for name in names:
+        source.put(NODES, {"metadata": {"name": name, "uid": name}})
+
+
+@asynccontextmanager
+async def following(source: LiveSource) -> AsyncIterator[Informer[str]]:
+    """An informer that has listed all that there is."""
+    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), timing=QUICK)
+    async with background(informer.run()):
+        await informer.wait_synced()
+        await asyncio.sleep(1)
+        yield informer
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def test_of_many_objects_only_the_version_is_asked_for() -> None:
+    """Within the seconds after which a watch says how far it is, also where nothing has changed at all."""
+    source = LiveSource()
+    store(source, *"abcd")
+    async with following(source) as informer:
+        for _ in range(2):
+            begun = now()
+            await informer.catch_up()
+            assert now() - begun < 5
+        assert (source.lists, sorted(informer.values())) == (1, [*"abcd"])
+
+
+async def test_what_was_stored_before_is_there_afterwards() -> None:
+    """Also where the watch that was open has died without a word."""
+    source = LiveSource()
+    store(source, *"abcd")
+    async with following(source) as informer:
+        source.cut_off()
+        store(source, "e")
+        source.remove(NODES, "a")
+        await informer.catch_up()
+        assert (source.lists, sorted(informer.values())) == (1, [*"bcde"])
+
+
+@pytest.mark.parametrize("count", [0, 1, PAGE])
+async def test_what_one_page_holds_is_listed_anew(count: int) -> None:
+    source = LiveSource()
+    store(source, *"abc"[:count])
+    async with following(source) as informer:
+        source.cut_off()
+        store(source, "z")
+        begun = now()
+        await informer.catch_up()
+        assert (source.lists, sorted(informer.values()), now() - begun < 1) == (
+            2,
+            [*"abc"[:count], "z"],
+            True,
+        )
+
+
+async def test_a_watch_that_does_not_come_so_far_is_not_waited_for() -> None:
+    """After fifteen seconds everything is listed anew, and that has it all."""
+    source = LiveSource()
+    store(source, *"abcd")
+    async with following(source) as informer:
+        source.behind = True
+        store(source, "e")
+        begun = now()
+        await informer.catch_up()
+        assert (source.lists, sorted(informer.values())) == (2, [*"abcde"])
+        assert 14 < now() - begun < 17
+
+
+async def test_a_database_that_was_restored_is_not_taken_for_the_one_before() -> None:
+    """Its version is lower than what is known, and still nothing of what is not there any more is left."""
+    source = LiveSource()
+    store(source, *"abcdefgh")
+    async with following(source) as informer:
+        source.restore(14)
+        await informer.catch_up()
+        assert (source.lists, sorted(informer.values())) == (2, [*"abcd"])
+
+
+async def test_who_asks_later_waits_for_what_was_stored_later() -> None:
+    source = LiveSource()
+    store(source, *"abcd")
+    async with following(source) as informer:
+        source.behind = True
+        first = asyncio.create_task(informer.catch_up())
+        await asyncio.sleep(1)
+        store(source, "e")
+        second = asyncio.create_task(informer.catch_up())
+        await asyncio.sleep(1)
+        assert (first.done(), second.done()) == (False, False)
+        source.behind = False
+        await second
+        assert sorted(informer.values()) == [*"abcde"]
+        await first
+        assert source.lists == 1
+
+
+async def test_before_the_first_list_that_one_is_waited_for() -> None:
+    source = LiveSource()
+    store(source, *"abcd")
+    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), timing=QUICK)
+    caught_up = asyncio.create_task(informer.catch_up())
+    await asyncio.sleep(1)
+    async with background(informer.run()):
+        await caught_up
+        assert (source.lists, sorted(informer.values())) == (1, [*"abcd"])
+
+
+async def test_an_api_server_that_says_nothing_is_still_asked_when_nobody_waits_any_more() -> None:
+    source = LiveSource()
+    store(source, *"abcd")
+    async with following(source) as informer:
+        source.silent = True
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(informer.catch_up(), 1)
+        assert informer.refreshing
+        store(source, "e")
+        source.silent = False
+        await asyncio.sleep(200)
+        assert not informer.refreshing
+        assert sorted(informer.values()) == [*"abcde"]
+
+
+async def test_a_watch_is_not_believed_before_the_server_has_said_anything_in_it() -> None:
+    """That it was opened at a version does not show that the server knows that version."""
+    source = LiveSource()
+    store(source, *"abcd")
+    async with following(source) as informer:
+        source.behind = True
+        await informer.catch_up()
+        assert source.lists == 2
