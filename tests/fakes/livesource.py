@@ -27,7 +27,9 @@ class LiveSource:
         self.silent = False
         """Whether nobody answers any more: neither lists nor watches nor reads."""
         self.behind = False
-        """Whether watches are answered and shown nothing: what they are made from has not come so far."""
+        """Whether watches are shown nothing but how far they are: what they are made from has not come further."""
+        self.mute = False
+        """Whether they are not shown that either."""
         self.opened: list[tuple[str, float]] = []
         self.lists = 0
         """Those of more than one object."""
@@ -100,8 +102,8 @@ class LiveSource:
                 yield event
             if marks <= loop.time():
                 marks = ends
-                if not self.behind:
-                    last = self._version
+                last = last if self.behind else self._version
+                if not self.mute:
                     yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": str(last)}})
             try:
                 async with asyncio.timeout(min(asked.inactivity_s, marks - loop.time())):

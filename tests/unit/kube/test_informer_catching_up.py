@@ -149,6 +149,6 @@ async def test_a_watch_is_not_believed_before_the_server_has_said_anything_in_it
     source = LiveSource()
     store(source, *"abcd")
     async with following(source) as informer:
-        source.behind = True
+        source.mute = True
         await informer.catch_up()
         assert source.lists == 2
