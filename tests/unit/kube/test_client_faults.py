@@ -161,6 +161,24 @@ async def test_a_list_comes_in_pages_of_one_state(server: FakeApiServer, client:
     assert len(versions) == 1
 
 
+async def test_the_next_page_is_on_its_way_while_the_caller_works(
+    server: FakeApiServer, client: Client
+) -> None:
+    """One and no more; of a list that is ended early nothing goes on."""
+    for number in range(5):
+        server.put(PODS, pod(f"p{number}"))
+    async with aclosing(client.list(PODS, limit=1)) as pages:
+        await anext(pages)
+        await server.wait_for(lambda: len(server.seen("list")) == 2)
+        server.fail("list", faults.silence())
+        async with asyncio.timeout(5):
+            await anext(pages)
+            await server.wait_for(lambda: len(server.seen("list")) == 3)
+            await pages.aclose()
+    assert len(server.seen("list")) == 3
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "list pods"]
+
+
 async def test_an_expired_continue_token_is_gone(server: FakeApiServer, client: Client) -> None:
     """The caller has to list again from the start."""
     for number in range(3):
