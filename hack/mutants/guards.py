@@ -123,9 +123,9 @@ GUARDS: Final = (
         ("tests/unit/controller/test_leading.py",),
     ),
     Guard(
-        "a new leader lists everything anew",
+        "a new leader sees all that was written before it decides",
         "controller/leading.py",
-        "            await self._list_anew()\n",
+        "            await self._catch_up()\n",
         "",
         ("tests/unit/controller/test_leading.py",),
     ),

@@ -77,12 +77,12 @@ class Leading:
         monkeypatch.setattr(Ledger, "forget_all", noted)
 
     def lists_within(self, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nobody lists anything in these caches; a refresh only takes its time."""
+        """Nobody lists anything in these caches; to catch up only takes its time."""
 
         async def refreshed() -> None:
             await asyncio.sleep(seconds)
 
-        monkeypatch.setattr(self.world.caches, "refresh", refreshed)
+        monkeypatch.setattr(self.world.caches, "catch_up", refreshed)
 
 
 async def test_nobody_is_granted_cards_while_what_was_assumed_is_taken_back(
