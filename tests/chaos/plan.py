@@ -65,6 +65,12 @@ FAULTS: Final = {
 }
 """The same of faults."""
 
+LEADER, STANDBY, WEBHOOK = "leader", "standby", "webhook"
+CLOCKS: Final = {LEADER: 2, STANDBY: 1, WEBHOOK: 1}
+"""The same of whose clock is set wrong."""
+_WRONG_BY_S: Final = (20.0, 90.0, 600.0, 3600.0, 86_400.0)
+_WRONG_FOR_S: Final = (2.0, 12.0)
+
 _LENGTHS: Final = {"freeze_leader": (20.0, 24.0), "kill_controllers": (2.0, 10.0), "blackhole": (4.0, 12.0)}
 _LENGTH: Final = (1.0, 7.0)
 _AT_ONCE: Final = frozenset({"slow", "stale_reads", "lose_answers", "stop_webhook", "stop_scheduler"})
@@ -91,6 +97,17 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockStep:
+    """A wall clock that is so many seconds ahead, or behind for less than 0, from one second on and for so long."""
+
+    at: float
+    who: str
+    by_s: float
+    length: float
+    choice: float
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that is done in one run."""
 
@@ -98,17 +115,30 @@ class Plan:
     seconds: float
     steps: tuple[Step, ...]
     faults: tuple[Fault, ...]
+    clocks: tuple[ClockStep, ...]
 
 
 def draw(seed: int, seconds: float, kinds: dict[str, int] | None = None) -> Plan:
-    """The plan for a seed: always the same. `kinds` are the faults to draw from, by default all."""
+    """The plan for a seed: always the same. `kinds` are the faults to draw from, by default all; without any, clocks are right too."""
     kinds = FAULTS if kinds is None else kinds
     return Plan(
         seed,
         seconds,
         tuple(_Load(Random(f"load {seed}")).steps(seconds)),
         tuple(_faults(Random(f"faults {seed}"), seconds, kinds)) if kinds else (),
+        tuple(_clocks(Random(f"clocks {seed}"), seconds)) if kinds else (),
     )
+
+
+def _clocks(random: Random, seconds: float) -> Iterator[ClockStep]:
+    """One after the other, whatever else happens at the time."""
+    at = random.uniform(0.0, _FIRST_FAULT_S)
+    while at < seconds - _FIRST_FAULT_S:
+        (who,) = random.choices(list(CLOCKS), list(CLOCKS.values()))
+        by_s = random.choice(_WRONG_BY_S) * random.choice((1, -1))
+        length = random.uniform(*_WRONG_FOR_S)
+        yield ClockStep(at, who, by_s, length, random.random())
+        at += length + random.uniform(1.0, 8.0)
 
 
 def _faults(random: Random, seconds: float, kinds: dict[str, int]) -> Iterator[Fault]:

@@ -21,6 +21,7 @@ from tests.apiserver.proxy import Proxy
 from tests.chaos.checker import Disturbance, Terms, Verdict, judge, parse
 from tests.chaos.checker.history import World
 from tests.chaos.checker.rest import AtRest
+from tests.chaos.clocks import Clocks
 from tests.chaos.faults import ECHO_S, Faults
 from tests.chaos.load import NAMESPACE, Load
 from tests.chaos.plan import Plan
@@ -93,6 +94,7 @@ class Bed:
     plane: ControlPlane
     installation: Installation
     proxy: Proxy
+    clocks: Clocks
 
     @classmethod
     @contextmanager
@@ -116,7 +118,7 @@ class Bed:
             )
             plane.create_namespace(NAMESPACE)
             plane.add_nodes(*Load.nodes())
-            yield cls(plane, installation, proxy)
+            yield cls(plane, installation, proxy, stack.enter_context(Clocks.of(installation)))
 
 
 def carry_out(bed: Bed, plan: Plan, progress: Callable[[str], None]) -> Outcome:
@@ -126,10 +128,11 @@ def carry_out(bed: Bed, plan: Plan, progress: Callable[[str], None]) -> Outcome:
     with closing(bed.plane.client(bed.plane.admin_kubeconfig)) as client:
         load = Load(client, over)
         load.prepare()
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPoolExecutor(3) as pool:
             works = [
                 pool.submit(load.run, plan.steps),
                 pool.submit(faults.run, plan.faults, plan.seconds, over),
+                pool.submit(bed.clocks.run, plan.clocks, plan.seconds, over),
             ]
             try:
                 wait_for(
@@ -153,7 +156,7 @@ def carry_out(bed: Bed, plan: Plan, progress: Callable[[str], None]) -> Outcome:
     wait_for("the last fault has died away", lambda: time.time() > echoes, ECHO_S + _QUIET_S)
     verdict = take_census(bed, faults.seen)
     check_processes()
-    done = load.done + Counter(f"fault: {each.kind}" for each in faults.seen)
+    done = load.done + bed.clocks.done + Counter(f"fault: {each.kind}" for each in faults.seen)
     return Outcome(verdict, done, unrest, time.monotonic() - began, bed.plane.audit_log)
 
 

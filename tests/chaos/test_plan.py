@@ -1,12 +1,13 @@
 """What is drawn from a seed."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
 from tests.chaos.faults import Faults
 from tests.chaos.load import Load
-from tests.chaos.plan import FAULTS, LOAD, draw
+from tests.chaos.plan import CLOCKS, FAULTS, LOAD, draw
 
 SECONDS = 180.0
 
@@ -40,6 +41,17 @@ def test_everything_is_drawn_in_time_and_nothing_happens_to_two_of_a_kind_at_onc
         assert target not in {other for _, other in lasting}
         assert len(lasting) < 2
         lasting.append((fault.at + fault.length, target))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_clock_is_wrong_for_a_while_and_only_one_at_a_time(seed: int) -> None:
+    """Whatever the faults are; without any they are right."""
+    clocks = draw(seed, 600).clocks
+    assert {clock.who for clock in clocks} == set(CLOCKS)
+    assert {clock.by_s > 0 for clock in clocks} == {True, False}
+    assert all(before.at + before.length < after.at for before, after in pairwise(clocks))
+    assert draw(seed, 600, {"kill_leader": 1}).clocks == clocks
+    assert draw(seed, 600, {}).clocks == ()
 
 
 def test_whoever_is_finished_or_deleted_was_made_before_and_only_once() -> None:
