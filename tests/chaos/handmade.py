@@ -41,7 +41,8 @@ class Log:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def create(self, kind: str, name: str, thing: Mapping[str, Any], user: str = SOMEBODY) -> None:
-        metadata = {"name": name, "uid": f"uid-of-{name}", **thing.get("metadata", {})}
+        at = {"creationTimestamp": _text(int(self.now))}
+        metadata = {"name": name, "uid": f"uid-of-{name}", **at, **thing.get("metadata", {})}
         if kind in _NAMESPACED:
             metadata["namespace"] = _NAMESPACE
         made = {**copy.deepcopy(dict(thing)), "metadata": metadata}
@@ -105,9 +106,14 @@ class Log:
     # -- objects -------------------------------------------------------------------------------------------------
 
     def queue(
-        self, name: str, parent: str = "", capability: Mapping[str, str] | None = None, **quota: int
+        self,
+        name: str,
+        parent: str = "",
+        capability: Mapping[str, str] | None = None,
+        strategy: str = "",
+        **quota: int,
     ) -> None:
-        spec = {"parent": parent, "capability": dict(capability or {})}
+        spec = {"parent": parent, "capability": dict(capability or {}), "dequeueStrategy": strategy}
         annotations = {terms.CARD_QUOTA: json.dumps(quota)}
         self.create("queues", name, {"metadata": {"annotations": annotations}, "spec": spec})
 
@@ -150,17 +156,21 @@ class Log:
         count: int = 1,
         group: str = "",
         records: Mapping[str, str] | None = None,
+        priority: int = 0,
     ) -> None:
         annotations = {terms.CARD_NAME: card, terms.QUEUE_NAME: queue, **(records or {})}
         if group:
             annotations[terms.GROUP_NAME] = group
-        self._pod(name, annotations, {terms.GPU: str(count)})
+        self._pod(name, annotations, {terms.GPU: str(count)}, priority)
 
     def share_pod(self, name: str, core: int, memory: str, queue: str = "q") -> None:
         self._pod(name, {terms.QUEUE_NAME: queue}, {terms.CORE: str(core), terms.MEMORY: memory})
 
-    def _pod(self, name: str, annotations: Mapping[str, str], limits: Mapping[str, str]) -> None:
+    def _pod(
+        self, name: str, annotations: Mapping[str, str], limits: Mapping[str, str], priority: int = 0
+    ) -> None:
         spec = {
+            "priority": priority,
             "schedulingGates": [{"name": terms.GATE}],
             "containers": [{"name": "c", "resources": {"limits": dict(limits)}}],
         }

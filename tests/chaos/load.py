@@ -46,6 +46,18 @@ class Load:
             made = manifests.queue(name, json.dumps(quota))
             made["spec"] |= {"parent": plan.PARENTS[name]} if name in plan.PARENTS else {}
             self._api.create(made).expect()
+        line = manifests.queue(plan.LINE, json.dumps(plan.LINE_QUOTA))
+        line["spec"]["dequeueStrategy"] = "fifo"
+        self._api.create(line).expect()
+        for name, value in plan.PRIORITIES.items():
+            self._api.create(
+                {
+                    "apiVersion": "scheduling.k8s.io/v1",
+                    "kind": "PriorityClass",
+                    "metadata": {"name": name},
+                    "value": value,
+                }
+            ).expect()
         shares = manifests.queue(plan.SHARES, "{}")
         shares["spec"]["capability"] = {
             names.MGPU_CORE: "500",
@@ -144,6 +156,18 @@ class Load:
             "index": {"metadata": {"annotations": {index: "7"}}},
         }
         self._merge(_pod_path(name), patches[what])
+
+    def _line_pod(self, name: str, priority: str, card: str, count: int) -> None:
+        self._create(manifests.card_pod(name, card, plan.LINE, count, priorityClassName=priority))
+
+    def _line_finish(self, names: list[str]) -> None:
+        self._finish(names)
+
+    def _line_delete(self, names: list[str]) -> None:
+        self._delete(names)
+
+    def _line_quota(self, quota: Mapping[str, int]) -> None:
+        self._quota(plan.LINE, quota)
 
     # -- requests ------------------------------------------------------------------------------------------------
 

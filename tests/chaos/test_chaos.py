@@ -14,6 +14,7 @@ from tests.chaos.run import Bed, carry_out, take_census
 pytestmark = pytest.mark.apiserver
 
 SEED, SECONDS = 1, 150.0
+LINE_SECONDS = 45.0
 _BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 
 
@@ -42,6 +43,16 @@ def test_the_judge_finds_nothing_in_a_real_log_until_somebody_takes_a_gate_away(
         )
         found = {(violation.rule, violation.about) for violation in take_census(bed).violations}
     assert found >= {("lift", f"{NAMESPACE}/{forced}"), ("quota", f"{NAMESPACE}/{forced}")}
+
+
+@pytest.mark.timeout(600)
+def test_without_faults_nobody_is_passed_by_in_line(progress: Callable[[str], None]) -> None:
+    """While something is disturbed the judge cannot tell who was passed by from whose lift has been lost."""
+    with Bed.made(progress) as bed:
+        outcome = carry_out(bed, draw(SEED, LINE_SECONDS, {}), progress)
+    assert not outcome.unrest, "\n".join(outcome.unrest)
+    assert outcome.verdict.violations == ()
+    assert outcome.verdict.covered["let in by their order"] > 10
 
 
 @pytest.mark.timeout(1200)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tests.chaos.checker import books, rooms, terms
+from tests.chaos.checker import books, line, rooms, terms
 from tests.chaos.checker.history import Change, History, World
 from tests.chaos.checker.log import Object
 from tests.chaos.checker.terms import Terms, Violation
@@ -28,10 +28,18 @@ class AtRest:
         for pod in self._pods:
             if not books.gated(pod) or books.terminating(pod) or len(pod["spec"]["schedulingGates"]) > 1:
                 continue
+            if self._stands_behind(pod):
+                continue
             count = self._to_start_with(pod)
             room = count and self._room(pod, count)
             if room:
                 yield pod, f"waits at the gate, and there is room for {count} like it: {room}"
+
+    def _stands_behind(self, pod: Object) -> bool:
+        """Whether the pod has to wait for others of its queue, whatever there is room for."""
+        default = self._terms.default_queue
+        queue = self._queues.get(books.queue_of(pod, self._world, default))
+        return line.fifo(queue) and any(True for _ in line.ahead(pod, self._world, default))
 
     def halves(self) -> Iterator[tuple[Object, list[Object], str]]:
         """Gangs of which some members were let in and not enough of them, with those members."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tests.chaos.checker import books
 from tests.chaos.checker.history import Change, History, World
 from tests.chaos.checker.lifts import Lifts
+from tests.chaos.checker.line import Line
 from tests.chaos.checker.log import WRITES, Entry
 from tests.chaos.checker.records import Records
 from tests.chaos.checker.rest import Losses, judged_at_rest
@@ -30,15 +31,18 @@ def judge(
     given = given or Terms()
     calm, history, reigns = Calm(disturbances), History(entries), leaders(entries, given)
     lifts, records, losses = Lifts(calm, given), Records(entries, calm, given), Losses(history, calm, given)
+    line = Line(entries, calm, given)
     found: list[Violation] = []
     covered: Counter[str] = Counter()
     world = World()
     for change, world in history.changes():
         covered.update(_steps(change))
         found += lifts.at(change, world)
+        line.at(change, world)
         found += overbooked(change, world)
         found += records.at(change)
         found += losses.at(change)
+    found += line.passed_by()
     found += records.unrepaired(reigns)
     found += judged_at_rest(history, world, calm, reigns, given)
     writes = [entry for entry in entries if entry.verb in WRITES]
@@ -49,6 +53,7 @@ def judge(
             "binds that failed open": records.failed_open,
             "bound without record": records.opened,
             "bound without record, due": records.judged,
+            "let in by their order": line.judged,
             "writes without an answer": sum(entry.uncertain for entry in writes),
             "refused writes": sum(not entry.accepted and not entry.uncertain for entry in writes),
         }
