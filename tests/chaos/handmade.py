@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.chaos.checker import Disturbance, Terms, Verdict, judge, parse, terms
+from tests.chaos.checker.history import KINDS
 
 Object = dict[str, Any]
 
@@ -14,7 +15,7 @@ CONTROLLER = Terms().controller
 SCHEDULER, KUBELET, SOMEBODY = "system:kube-scheduler", "kwok", "somebody"
 _BEGIN = 1_800_000_000.0
 _NAMESPACE = "ns"
-_NAMESPACED = {"pods", "podgroups", "events", "leases"}
+_NAMESPACED = {"pods", "podgroups", "events", "leases", "resourceclaims", "resourceclaimtemplates"}
 
 
 class Log:
@@ -24,9 +25,7 @@ class Log:
         self.lines: list[str] = []
         self.now = _BEGIN
         self._revision = 0
-        self.objects: dict[str, dict[str, Object]] = {
-            kind: {} for kind in ("pods", "nodes", "queues", "podgroups")
-        }
+        self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS}
 
     def verdict(self, *disturbances: Disturbance, **given: Any) -> Verdict:
         return judge(parse(self.lines), disturbances, Terms(**given))
@@ -111,10 +110,15 @@ class Log:
         parent: str = "",
         capability: Mapping[str, str] | None = None,
         strategy: str = "",
+        devices: Mapping[str, int] | None = None,
         **quota: int,
     ) -> None:
         spec = {"parent": parent, "capability": dict(capability or {}), "dequeueStrategy": strategy}
-        annotations = {terms.CARD_QUOTA: json.dumps(quota)}
+        limits = {name: {"count": count} for name, count in (devices or {}).items()}
+        annotations = {
+            terms.CARD_QUOTA: json.dumps(quota),
+            terms.DEVICE_QUOTA: json.dumps({"capability": limits}),
+        }
         self.create("queues", name, {"metadata": {"annotations": annotations}, "spec": spec})
 
     def set_quota(self, name: str, **quota: int) -> None:
@@ -163,14 +167,35 @@ class Log:
             annotations[terms.GROUP_NAME] = group
         self._pod(name, annotations, {terms.GPU: str(count)}, priority)
 
+    def claim(self, name: str, **devices: int) -> None:
+        self.create("resourceclaims", name, {"spec": _asking(devices)})
+
+    def template(self, name: str, **devices: int) -> None:
+        self.create("resourceclaimtemplates", name, {"spec": {"spec": _asking(devices)}})
+
+    def claiming_pod(
+        self, name: str, queue: str = "q", claims: Sequence[str] = (), templates: Sequence[str] = ()
+    ) -> None:
+        entries = [
+            *({"name": claim, "resourceClaimName": claim} for claim in claims),
+            *({"name": template, "resourceClaimTemplateName": template} for template in templates),
+        ]
+        self._pod(name, {terms.QUEUE_NAME: queue}, {}, claims=entries)
+
     def share_pod(self, name: str, core: int, memory: str, queue: str = "q") -> None:
         self._pod(name, {terms.QUEUE_NAME: queue}, {terms.CORE: str(core), terms.MEMORY: memory})
 
     def _pod(
-        self, name: str, annotations: Mapping[str, str], limits: Mapping[str, str], priority: int = 0
+        self,
+        name: str,
+        annotations: Mapping[str, str],
+        limits: Mapping[str, str],
+        priority: int = 0,
+        claims: Sequence[Object] = (),
     ) -> None:
         spec = {
             "priority": priority,
+            "resourceClaims": list(claims),
             "schedulingGates": [{"name": terms.GATE}],
             "containers": [{"name": "c", "resources": {"limits": dict(limits)}}],
         }
@@ -185,6 +210,8 @@ class Log:
             if terms.CARD_NAME in self.annotations(name):
                 count = self.objects["pods"][name]["spec"]["containers"][0]["resources"]["limits"][terms.GPU]
                 records[terms.ASSIGNED] = json.dumps({card: int(count)})
+            if self.objects["pods"][name]["spec"]["resourceClaims"]:
+                records[terms.CLAIMS] = "{}"
 
             def lifted(pod: Object, records: Mapping[str, str] = records) -> None:
                 pod["spec"].pop("schedulingGates")
@@ -261,6 +288,14 @@ class Log:
             items = list(self.objects[kind].values())
             listed = {"metadata": {"resourceVersion": str(self._revision)}, "items": items}
             self.request("list", kind, "", "census", None, listed)
+
+
+def _asking(devices: Mapping[str, int]) -> Object:
+    requests = [
+        {"name": name, "exactly": {"deviceClassName": name, "count": count}}
+        for name, count in devices.items()
+    ]
+    return {"devices": {"requests": requests}}
 
 
 def _text(at: float) -> str:

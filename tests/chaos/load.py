@@ -14,8 +14,8 @@ from hack.controlplane.components import COMPLETE_AFTER
 from hack.controlplane.nodes import gpu_node, made_ready, mgpu_node
 from tests.apiserver import manifests
 from tests.apiserver.manifests import Object
-from tests.chaos import plan
-from tests.chaos.plan import Step
+from tests.chaos import beside, claims, plan
+from tests.chaos.beside import Step
 
 NAMESPACE: Final = "chaos"
 CARD_MIB: Final = 10_000
@@ -46,10 +46,10 @@ class Load:
             made = manifests.queue(name, json.dumps(quota))
             made["spec"] |= {"parent": plan.PARENTS[name]} if name in plan.PARENTS else {}
             self._api.create(made).expect()
-        line = manifests.queue(plan.LINE, json.dumps(plan.LINE_QUOTA))
+        line = manifests.queue(beside.LINE, json.dumps(beside.LINE_QUOTA))
         line["spec"]["dequeueStrategy"] = "fifo"
         self._api.create(line).expect()
-        for name, value in plan.PRIORITIES.items():
+        for name, value in beside.PRIORITIES.items():
             self._api.create(
                 {
                     "apiVersion": "scheduling.k8s.io/v1",
@@ -58,12 +58,23 @@ class Load:
                     "value": value,
                 }
             ).expect()
+        self._prepare_devices()
         shares = manifests.queue(plan.SHARES, "{}")
         shares["spec"]["capability"] = {
             names.MGPU_CORE: "500",
             names.MGPU_MEMORY: "60000",
         }
         self._api.create(shares).expect()
+
+    def _prepare_devices(self) -> None:
+        """A class, nodes that offer devices of it, a queue, and the claims and templates that stay."""
+        made = manifests.queue(beside.DEVICES, "{}")
+        made["metadata"]["annotations"][names.DRA_QUOTA_ANNOTATION] = _device_quota(beside.DEVICE_QUOTA)
+        self._api.create(made).expect()
+        for thing in claims.cluster_objects([f"a{number}" for number in range(2)]):
+            self._api.create(thing).expect()
+        for thing in claims.of_tenants(beside.TEMPLATES, beside.SHARED):
+            self._create(thing)
 
     @staticmethod
     def nodes() -> list[Object]:
@@ -158,7 +169,7 @@ class Load:
         self._merge(_pod_path(name), patches[what])
 
     def _line_pod(self, name: str, priority: str, card: str, count: int) -> None:
-        self._create(manifests.card_pod(name, card, plan.LINE, count, priorityClassName=priority))
+        self._create(manifests.card_pod(name, card, beside.LINE, count, priorityClassName=priority))
 
     def _line_finish(self, names: list[str]) -> None:
         self._finish(names)
@@ -167,7 +178,20 @@ class Load:
         self._delete(names)
 
     def _line_quota(self, quota: Mapping[str, int]) -> None:
-        self._quota(plan.LINE, quota)
+        self._quota(beside.LINE, quota)
+
+    def _claim_pod(self, name: str, templates: list[str], shared: list[str]) -> None:
+        self._create(claims.pod(name, beside.DEVICES, templates, shared))
+
+    def _claim_finish(self, names: list[str]) -> None:
+        self._finish(names)
+
+    def _claim_delete(self, names: list[str]) -> None:
+        self._delete(names)
+
+    def _claim_quota(self, count: int) -> None:
+        annotations = {names.DRA_QUOTA_ANNOTATION: _device_quota(count)}
+        self._merge(f"{_QUEUES}/{beside.DEVICES}", {"metadata": {"annotations": annotations}})
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -203,3 +227,7 @@ class Load:
 
 def _pod_path(name: str) -> str:
     return f"/api/v1/namespaces/{NAMESPACE}/pods/{name}"
+
+
+def _device_quota(count: int) -> str:
+    return json.dumps({"capability": {claims.CLASS: {"count": count}}})

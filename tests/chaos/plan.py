@@ -1,11 +1,13 @@
 """What will be done to the cluster and when: drawn from a seed, and from nothing else."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import merge
-from itertools import count
 from random import Random
 from typing import Any, Final
+
+from tests.chaos import beside
+from tests.chaos.beside import Step
 
 CARDS: Final = {"A": 16, "B": 6}
 """What the nodes have that stay for the whole run."""
@@ -16,10 +18,6 @@ QUEUES: Final = {
     "flat": {"A": 4, "B": 2},
 }
 PARENTS: Final = {"left": "above", "right": "above"}
-LINE: Final = "line"
-LINE_QUOTA: Final = {"A": 4, "B": 2}
-"""A fifo queue beside the others, with pods of its own."""
-PRIORITIES: Final = {"chaos-low": 0, "chaos-high": 1000}
 SHARES: Final = "shares"
 USED: Final = ("left", "right", "flat")
 EXPRESSIONS: Final = ("A", "A", "A", "B", "A|B", "B|A")
@@ -45,10 +43,6 @@ LOAD: Final = {
     "tamper": 1,
 }
 """How often each is drawn, in proportion."""
-
-LINE_LOAD: Final = {"line_pod": 6, "line_finish": 5, "line_delete": 1, "line_quota": 1}
-"""The same for the fifo queue."""
-_MOST_IN_LINE: Final = 12
 
 FAULTS: Final = {
     "kill_leader": 3,
@@ -85,15 +79,6 @@ _LENGTHS: Final = {"freeze_leader": (20.0, 24.0), "kill_controllers": (2.0, 10.0
 _LENGTH: Final = (1.0, 7.0)
 _AT_ONCE: Final = frozenset({"slow", "stale_reads", "lose_answers", "stop_webhook", "stop_scheduler"})
 """What may come while something else is going on: none of them needs an API server that answers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One deed of the load, so many seconds after the beginning."""
-
-    at: float
-    deed: str
-    how: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +122,8 @@ def draw(seed: int, seconds: float, kinds: dict[str, int] | None = None) -> Plan
         tuple(
             merge(
                 _Load(Random(f"load {seed}")).steps(seconds),
-                _line(Random(f"line {seed}"), seconds),
+                beside.line(Random(f"line {seed}"), seconds),
+                beside.claims(Random(f"claims {seed}"), seconds),
                 key=lambda step: step.at,
             )
         ),
@@ -174,26 +160,6 @@ def _faults(random: Random, seconds: float, kinds: dict[str, int]) -> Iterator[F
 def _target(kind: str) -> str:
     """What a fault is about: nothing can be killed and stopped at once."""
     return kind.rpartition("_")[2].rstrip("s")
-
-
-def _line(random: Random, seconds: float) -> Iterator[Step]:
-    """Pods of one card and of all at once, urgent ones and others, in the fifo queue."""
-    at, pods = random.uniform(0.0, 2.0), list[str]()
-    for number in count():
-        if at >= seconds:
-            return
-        (deed,) = random.choices(list(LINE_LOAD), list(LINE_LOAD.values()))
-        if deed == "line_pod" and len(pods) < _MOST_IN_LINE:
-            pods.append(f"l{number:04}")
-            card = random.choice(list(LINE_QUOTA))
-            asked = {"card": card, "count": random.randint(1, LINE_QUOTA[card])}
-            yield Step(at, deed, {"name": pods[-1], "priority": random.choice(list(PRIORITIES)), **asked})
-        elif deed == "line_quota":
-            quota = {card: random.randint(1, most) for card, most in LINE_QUOTA.items()}
-            yield Step(at, deed, {"quota": quota})
-        elif deed in ("line_finish", "line_delete") and pods:
-            yield Step(at, deed, {"names": [pods.pop(random.randrange(min(4, len(pods))))]})
-        at += random.expovariate(0.8)
 
 
 class _Load:

@@ -31,6 +31,8 @@ DISTURBANCES: Final = "disturbances.json"
 """When who was disturbed: beside the audit log, so that a run can be judged again."""
 TERMS: Final = Terms(controller=f"system:serviceaccount:{OURS}:cardquota-controller")
 _VOLCANO: Final = "scheduling.volcano.sh"
+_DEVICES: Final = "resource.k8s.io"
+_CLAIMS: Final = ["resourceclaims", "resourceclaimtemplates"]
 _WRITES: Final = ["create", "update", "patch", "delete"]
 _PODS: Final = ["pods", "pods/status", "pods/binding", "bindings"]
 AUDIT_RULES: Final = (
@@ -46,6 +48,7 @@ AUDIT_RULES: Final = (
         "resources": [
             {"group": "", "resources": [*_PODS, "pods/ephemeralcontainers", "pods/resize", "nodes"]},
             {"group": _VOLCANO, "resources": ["queues", "queues/status", "podgroups"]},
+            {"group": _DEVICES, "resources": _CLAIMS},
         ],
     },
     {
@@ -64,6 +67,7 @@ AUDIT_RULES: Final = (
         "resources": [
             {"group": "", "resources": ["pods", "nodes"]},
             {"group": _VOLCANO, "resources": ["queues", "podgroups"]},
+            {"group": _DEVICES, "resources": _CLAIMS},
         ],
     },
 )
@@ -202,6 +206,7 @@ _PATHS: Final = {
     "nodes": "/api/v1/nodes",
     "queues": f"/apis/{_VOLCANO}/v1beta1/queues",
     "podgroups": f"/apis/{_VOLCANO}/v1beta1/podgroups",
+    **{kind: f"/apis/{_DEVICES}/v1/{kind}" for kind in _CLAIMS},
 }
 
 

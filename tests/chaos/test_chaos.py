@@ -52,7 +52,9 @@ def test_without_faults_nobody_is_passed_by_in_line(progress: Callable[[str], No
         outcome = carry_out(bed, draw(SEED, LINE_SECONDS, {}), progress)
     assert not outcome.unrest, "\n".join(outcome.unrest)
     assert outcome.verdict.violations == ()
-    assert outcome.verdict.covered["let in by their order"] > 10
+    covered = outcome.verdict.covered
+    assert covered["let in by their order"] > 8
+    assert covered["pods: past the gate with claims"] > 4
 
 
 @pytest.mark.timeout(1200)
@@ -65,6 +67,7 @@ def test_no_fault_breaks_a_promise(progress: Callable[[str], None]) -> None:
     covered = outcome.verdict.covered
     assert covered["pods: past the gate"] > 50
     assert covered["pods: gone"] > 20
+    assert covered["pods: past the gate with claims"] > 10
     assert covered["terms of leaders"] > 1
     for what, least in (("fault: ", 10), ("clock: ", 5)):
         assert sum(count for done, count in outcome.done.items() if done.startswith(what)) > least

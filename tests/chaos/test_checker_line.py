@@ -93,3 +93,15 @@ def test_who_was_disturbed_may_follow_once_that_is_over(log: Log) -> None:
     log.lift("large")
     assert log.rules(Disturbance(began, log.now - 1)) == []
     assert log.rules() == ["line"]
+
+
+def test_at_rest_who_stands_behind_is_not_starving_and_the_first_is(log: Log) -> None:
+    """One card is free: the large one does not fit, and keeps the small one waiting."""
+    log.set_quota("q", A=1)
+    log.wait(LONG_S)
+    log.census()
+    assert log.rules() == []
+    log.set_quota("q", A=3)
+    log.wait(LONG_S)
+    log.census()
+    assert log.rules() == ["starving"]

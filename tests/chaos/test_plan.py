@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from tests.chaos.beside import DEVICE_LOAD, LINE_LOAD
 from tests.chaos.faults import Faults
 from tests.chaos.load import Load
-from tests.chaos.plan import CLOCKS, FAULTS, LINE_LOAD, LOAD, draw
+from tests.chaos.plan import CLOCKS, FAULTS, LOAD, draw
 
 SECONDS = 180.0
 
@@ -31,7 +32,7 @@ def test_without_faults_the_load_is_the_same() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_everything_is_drawn_in_time_and_nothing_happens_to_two_of_a_kind_at_once(seed: int) -> None:
     plan = draw(seed, 600)
-    assert {step.deed for step in plan.steps} == {*LOAD, *LINE_LOAD}
+    assert {step.deed for step in plan.steps} == {*LOAD, *LINE_LOAD, *DEVICE_LOAD}
     assert {fault.kind for fault in plan.faults} == set(FAULTS)
     assert all(0 <= step.at < 600 for step in plan.steps)
     lasting: list[tuple[float, str]] = []
@@ -58,10 +59,18 @@ def test_whoever_is_finished_or_deleted_was_made_before_and_only_once() -> None:
     made: set[str] = set()
     ended: Counter[str] = Counter()
     for step in draw(3, 600).steps:
-        if step.deed in ("pod", "share", "line_pod"):
+        if step.deed in ("pod", "share", "line_pod", "claim_pod"):
             made.add(step.how["name"])
         made.update(step.how.get("members", ()), step.how.get("names", ()) if step.deed == "crowd" else ())
-        if step.deed in ("finish", "delete", "delete_gang", "line_finish", "line_delete"):
+        if step.deed in (
+            "finish",
+            "delete",
+            "delete_gang",
+            "line_finish",
+            "line_delete",
+            "claim_finish",
+            "claim_delete",
+        ):
             ended.update(step.how["names"])
     assert set(ended) <= made
     assert set(ended.values()) == {1}
@@ -69,4 +78,4 @@ def test_whoever_is_finished_or_deleted_was_made_before_and_only_once() -> None:
 
 def test_each_fault_and_each_deed_can_be_done() -> None:
     assert [kind for kind in FAULTS if not hasattr(Faults, f"_{kind}")] == []
-    assert [deed for deed in (*LOAD, *LINE_LOAD) if not hasattr(Load, f"_{deed}")] == []
+    assert [deed for deed in (*LOAD, *LINE_LOAD, *DEVICE_LOAD) if not hasattr(Load, f"_{deed}")] == []

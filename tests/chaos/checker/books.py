@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.chaos.checker import terms
+from tests.chaos.checker import devices, terms
 from tests.chaos.checker.history import World
 from tests.chaos.checker.log import Object
 
@@ -66,7 +66,12 @@ def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def is_ours(pod: Object) -> bool:
     """Whether the pod asks for something that is held at the gate."""
-    return bool(alternatives(pod) or shares(pod))
+    return bool(alternatives(pod) or shares(pod) or claiming(pod))
+
+
+def claiming(pod: Object) -> bool:
+    """Whether the pod has claims."""
+    return bool(pod["spec"].get("resourceClaims"))
 
 
 def gated(pod: Object) -> bool:
@@ -141,13 +146,14 @@ def queue_of(pod: Object, world: World, default: str) -> str:
 
 
 def limits(queue: Object | None) -> dict[str, int]:
-    """What a queue allows, by card, and of mGPU by resource."""
+    """What a queue allows, by card, of mGPU by resource, and of devices by class."""
     if queue is None:
         return {}
     quota = json.loads(annotations(queue).get(terms.CARD_QUOTA) or "{}")
     capability = (queue.get("spec") or {}).get("capability") or {}
     own = {card: int(count) for card, count in quota.items()}
-    return own | {key: whole(capability[key]) for key in (terms.CORE, terms.MEMORY) if key in capability}
+    shared = {key: whole(capability[key]) for key in (terms.CORE, terms.MEMORY) if key in capability}
+    return own | shared | devices.limits(queue)
 
 
 def chain(queue: str, queues: Mapping[str, Object]) -> list[str]:
@@ -166,18 +172,22 @@ def usage(
     """What these pods are charged with, by queue, those below each queue included."""
     queues, nodes = world.named("queues"), world.named("nodes") if nodes is None else nodes
     found: dict[str, Counter[str]] = {}
+    claims: dict[str, list[devices.Claims]] = {}
     for pod in pods:
-        charged = charge(pod, nodes)
+        charged, claimed = charge(pod, nodes), devices.claims(pod, world)
         for queue in chain(queue_of(pod, world, default), queues):
             found.setdefault(queue, Counter()).update(charged)
+            claims.setdefault(queue, []).append(claimed)
+    for queue, many in claims.items():
+        found[queue].update(devices.together(many))
     return found
 
 
 def limited(queue: str, key: str, own: bool, allowed: Mapping[str, int]) -> int | None:
-    """How much of a card or of a resource of mGPU a queue allows; None: it does not limit that.
+    """How much of a card, of a resource of mGPU or of a class a queue allows; None: it does not limit that.
 
-    The pod's own queue has to list the card; one above, and one that says nothing of mGPU, limits nothing.
+    The pod's own queue has to list the card; one above, and one that says nothing of mGPU or the class, limits nothing.
     """
     if key in allowed:
         return allowed[key]
-    return 0 if own and key not in (terms.CORE, terms.MEMORY) else None
+    return 0 if own and key not in (terms.CORE, terms.MEMORY) and not key.startswith(devices.PREFIX) else None

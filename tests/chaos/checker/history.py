@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.chaos.checker.log import Entry, Object
 
-KINDS: Final = ("pods", "nodes", "queues", "podgroups")
+KINDS: Final = ("pods", "nodes", "queues", "podgroups", "resourceclaims", "resourceclaimtemplates")
 
 
 @dataclass(frozen=True, slots=True)

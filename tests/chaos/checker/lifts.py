@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.chaos.checker import books, terms
+from tests.chaos.checker import books, devices, terms
 from tests.chaos.checker.history import Change, World
 from tests.chaos.checker.log import Object
 from tests.chaos.checker.terms import Terms, Violation
@@ -47,7 +47,7 @@ class Lifts:
 
     def _quota(self, change: Change, pod: Object, world: World) -> Iterator[Violation]:
         nodes, queues = world.named("nodes"), world.named("queues")
-        charged = books.charge(pod, nodes)
+        charged = books.charge(pod, nodes) + devices.together([devices.claims(pod, world)])
         holding = [each for each in world.all("pods") if books.holds(each)]
         used = books.usage(world, holding, self._terms.default_queue, nodes)
         chain = books.chain(books.queue_of(pod, world, self._terms.default_queue), queues)
@@ -55,7 +55,7 @@ class Lifts:
             for key in charged:
                 allowed = self._most(queue, key, change, own=queue == chain[0])
                 if allowed is not None and used[queue][key] > allowed:
-                    held = [p for p in holding if key in books.charge(p, nodes)]
+                    held = [p for p in holding if key in books.charge(p, nodes) or books.claiming(p)]
                     proof = tuple(sorted(world.shown_by[p["metadata"]["uid"]].number for p in held))
                     text = f"queue {queue} is let use {used[queue][key]} of {key}, its quota is {allowed}"
                     yield Violation("quota", change.entry.ended, change.about, text, proof)

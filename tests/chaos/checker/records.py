@@ -157,6 +157,8 @@ def _lacking(pod: Object) -> list[str]:
     wanted = [terms.CHARGED] + [terms.INDEX_OF + share.container for share in books.shares(pod)]
     if books.alternatives(pod):
         wanted.append(terms.ASSIGNED)
+    if books.claiming(pod):
+        wanted.append(terms.CLAIMS)
     return [key for key in wanted if key not in books.annotations(pod)]
 
 

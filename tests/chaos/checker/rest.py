@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tests.chaos.checker import books, line, rooms, terms
+from tests.chaos.checker import books, devices, line, rooms, terms
 from tests.chaos.checker.history import Change, History, World
 from tests.chaos.checker.log import Object
 from tests.chaos.checker.terms import Terms, Violation
@@ -54,7 +54,7 @@ class AtRest:
 
     def untrue(self) -> Iterator[tuple[Object, str]]:
         """Queues whose status does not show the cards of the pods that are bound."""
-        bound = [pod for pod in self._held if books.node_of(pod) and books.alternatives(pod)]
+        bound = [pod for pod in self._held if books.node_of(pod)]
         truth = books.usage(self._world, bound, self._terms.default_queue, self._nodes)
         cards = {key for used in truth.values() for key in used} | {
             k for each in self._limits.values() for k in each
@@ -64,7 +64,7 @@ class AtRest:
             shown = ((queue.get("status") or {}).get("allocated")) or {}
             for card in sorted(cards):
                 used = truth.get(name, Counter())[card]
-                if int(shown.get(card, 0)) != used:
+                if books.whole(shown.get(card, 0)) != used:
                     yield queue, f"status shows {shown.get(card, 0)} of {card}, in use are {used}"
 
     def orphans(self) -> Iterator[tuple[Object, str]]:
@@ -103,6 +103,8 @@ class AtRest:
         """Where so many pods like this one would have room; "" where it is not certain."""
         if books.shares(pod):
             return self._share_room(pod) if count == 1 else ""
+        if books.claiming(pod):
+            return self._device_room(pod)
         each = books.asked(pod, terms.GPU)
         cards = books.alternatives(pod)
         for card in cards:
@@ -122,6 +124,19 @@ class AtRest:
                 if allowed is not None and self._used.get(queue, Counter())[key] + amount > allowed:
                     return False
         return True
+
+    def _device_room(self, pod: Object) -> str:
+        """What the pod's claims ask for where every queue above it has that left, with those counted that others hold already."""
+        chain = books.chain(books.queue_of(pod, self._world, self._terms.default_queue), self._queues)
+        used = books.usage(self._world, [*self._held, pod], self._terms.default_queue, self._nodes)
+        mine = devices.together([devices.claims(pod, self._world)])
+        for queue in chain:
+            limits = self._limits.get(queue, {})
+            if queue not in self._queues or any(
+                used[queue][key] > limits.get(key, used[queue][key]) for key in mine
+            ):
+                return ""
+        return ", ".join(f"{count} of {key}" for key, count in mine.items())
 
     def _in_stock(self, nodes: Sequence[Object], card: str, each: int, count: int) -> bool:
         """Whether nodes that take pods have so many of a card free, those on their way to them counted."""

@@ -17,6 +17,8 @@ ASSUMED: Final = "vke.volcengine.com/assumed"
 
 CARD_NAME: Final = "volcano.sh/card.name"
 CARD_QUOTA: Final = "volcano.sh/card.quota"
+DEVICE_QUOTA: Final = "volcano.sh/dra.quota"
+CLAIMS: Final = "cardquota.io/claims"
 QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 PRODUCT: Final = "nvidia.com/gpu.product"

@@ -75,6 +75,7 @@ def _steps(change: Change) -> list[str]:
     for name, holds in (
         ("at the gate", books.gated),
         ("past the gate", lambda pod: not books.gated(pod)),
+        ("past the gate with claims", lambda pod: books.claiming(pod) and not books.gated(pod)),
         ("bound", lambda pod: bool(books.node_of(pod))),
         ("deleted", books.terminating),
         ("ended", books.ended),
