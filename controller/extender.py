@@ -46,7 +46,10 @@ _NOT_READY: Final = "cardquota has not listed the cluster yet"
 _JSON: Final = "application/json"
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
+Look = Callable[[Any], Steps[Any]]
+"""What is found out for a question, which comes as it was read; it is read in the same turn, and need not be kept till the next."""
 Answer = Callable[[Any], Awaitable[Any]]
+"""What is answered to that."""
 
 
 class Extender:
@@ -76,44 +79,58 @@ class Extender:
 
     def add_kube_routes(self, app: web.Application) -> None:
         """Serves kube-scheduler's protocol on POST."""
-        self._add(app, KUBE_FILTER, self._filter, not_ready=kube.filter_error(_NOT_READY))
-        self._add(app, KUBE_PRIORITIZE, self._prioritize)
+        self._add(app, KUBE_FILTER, self._verdicts, self._filter, not_ready=kube.filter_error(_NOT_READY))
+        self._add(app, KUBE_PRIORITIZE, self._scores, _as_it_is)
 
     def add_volcano_routes(self, app: web.Application) -> None:
         """Serves the protocol of Volcano's plugin on POST."""
-        self._add(app, VOLCANO_PREDICATE, self._predicate)
-        self._add(app, VOLCANO_PRIORITIZE, self._volcano_prioritize)
-        self._add(app, VOLCANO_JOB_ENQUEUEABLE, self._job_enqueueable)
-        self._add(app, VOLCANO_QUEUE_OVERUSED, self._queue_overused)
+        self._add(app, VOLCANO_PREDICATE, self._against, self._predicate)
+        self._add(app, VOLCANO_PRIORITIZE, self._volcano_scores, _as_it_is)
+        self._add(app, VOLCANO_JOB_ENQUEUEABLE, _as_asked, self._job_enqueueable)
+        self._add(app, VOLCANO_QUEUE_OVERUSED, _as_asked, self._queue_overused)
 
     def _add(
-        self, app: web.Application, path: str, answer: Answer, *, not_ready: Mapping[str, Any] | None = None
+        self,
+        app: web.Application,
+        path: str,
+        look: Look,
+        answer: Answer,
+        *,
+        not_ready: Mapping[str, Any] | None = None,
     ) -> None:
-        endpoint = _Endpoint(path, answer, self._caches, self._metrics, not_ready, self._intake, self._turns)
+        endpoint = _Endpoint(
+            path, look, answer, self._caches, self._metrics, not_ready, self._intake, self._turns
+        )
         app.router.add_post(path, endpoint.handle)
 
-    async def _filter(self, body: Any) -> Any:
+    def _verdicts(self, body: Any) -> Steps[tuple[kube.Request, int, list[kube.Verdict]]]:
+        """With the question, and how much had changed when it was looked at."""
         asked, seen = kube.request_of(body), self._changes.count
-        found = await self._all(kube.verdicts(asked, self._cluster))
+        return asked, seen, (yield from _each(kube.verdicts(asked, self._cluster)))
+
+    async def _filter(self, looked: tuple[kube.Request, int, list[kube.Verdict]]) -> Any:
+        asked, seen, found = looked
         if found and not _fits_somewhere(found):
             async with aclosing(self._patience.looks(seen)) as looks:
                 async for _ in looks:
-                    found = await self._all(kube.verdicts(asked, self._cluster))
+                    found = await self._turns.finish(_each(kube.verdicts(asked, self._cluster)))
                     if _fits_somewhere(found):
                         break
         self._count(refusal for _, against in found for refusal in against)
         return await self._turns.finish(kube.filter_answer(asked, found))
 
-    async def _prioritize(self, body: Any) -> Any:
-        return await self._all(kube.scored(kube.request_of(body), self._cluster))
+    def _scores(self, body: Any) -> Steps[Any]:
+        return (yield from _each(kube.scored(kube.request_of(body), self._cluster)))
 
-    async def _predicate(self, body: Any) -> Any:
-        against = await self._turns.finish(volcano.predicate(body, self._cluster))
+    def _against(self, body: Any) -> Steps[tuple[Refusal, ...]]:
+        return (yield from volcano.predicate(body, self._cluster))
+
+    async def _predicate(self, against: tuple[Refusal, ...]) -> Any:
         self._count(against)
         return volcano.predicate_answer(against)
 
-    async def _volcano_prioritize(self, body: Any) -> Any:
-        return volcano.prioritize_answer(await self._turns.finish(volcano.scored(body, self._cluster)))
+    def _volcano_scores(self, body: Any) -> Steps[Any]:
+        return volcano.prioritize_answer((yield from volcano.scored(body, self._cluster)))
 
     async def _job_enqueueable(self, body: Any) -> Any:
         now_s = asyncio.get_running_loop().time()
@@ -133,10 +150,6 @@ class Extender:
     async def _queue_overused(self, body: Any) -> Any:
         return enqueue.overused_answer(body, self._caches.ledger)
 
-    async def _all(self, items: Iterator[T]) -> list[T]:
-        """All items; others are served in between."""
-        return await self._turns.finish(_each(items))
-
     def _count(self, against: Iterable[Refusal]) -> None:
         for code, number in Counter(refusal.code for refusal in against).items():
             self._metrics.refusals.labels(code).inc(number)
@@ -144,6 +157,15 @@ class Extender:
 
 def _fits_somewhere(found: Sequence[kube.Verdict]) -> bool:
     return any(not against for _, against in found)
+
+
+def _as_asked(body: Any) -> Steps[Any]:
+    yield from ()
+    return body
+
+
+async def _as_it_is(found: Any) -> Any:
+    return found
 
 
 def _each(items: Iterator[T]) -> Steps[list[T]]:
@@ -158,6 +180,7 @@ class _Endpoint:
     def __init__(
         self,
         path: str,
+        look: Look,
         answer: Answer,
         caches: Caches,
         metrics: ExtenderMetrics,
@@ -166,6 +189,7 @@ class _Endpoint:
         turns: Turns,
     ) -> None:
         self._path = path
+        self._look = look
         self._answer = answer
         self._caches = caches
         self._metrics = metrics
@@ -210,14 +234,20 @@ class _Endpoint:
         return content
 
     async def _content(self, body: bigjson.Body) -> Sequence[bytes]:
-        question = await self._turns.finish(bigjson.loads(body))
         if len(body) <= bigjson.WHOLE:
-            return (orjson.dumps(await self._answer(question)),)
+            return (orjson.dumps(await self._answer(await self._turns.finish(self._looked(body)))),)
+        question = await self._turns.finish(bigjson.loads(body))
         try:
             # Unnamed, so that what goes back of the question is held by the question alone when that is taken apart.
-            return await self._turns.finish(bigjson.dumps(await self._answer(question)))
+            return await self._turns.finish(
+                bigjson.dumps(await self._answer(await self._turns.finish(self._look(question))))
+            )
         finally:
             await self._turns.finish(bigjson.let_go(question))
+
+    def _looked(self, body: bigjson.Body) -> Steps[Any]:
+        """Reads a question and looks, so that of many that have come none lies there in pieces until its turn comes again."""
+        return (yield from self._look((yield from bigjson.loads(body))))
 
     def _unready(self) -> web.Response:
         self._metrics.requests.labels(self._path, "not-ready").inc()
