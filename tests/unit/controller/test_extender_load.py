@@ -1,5 +1,6 @@
 """Large questions of schedulers: answered as small ones are, in slices between which others are served."""
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -8,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.extender import Extender
 from controller.extender_metrics import ExtenderMetrics
+from core.extender import volcano
 from kube import bigjson
 from tests.fakes.ticking import Ticking
 from tests.unit.controller.cluster import show
@@ -28,12 +30,14 @@ from tests.unit.core.extender.asking import (
 async def test_others_are_served_while_many_nodes_are_judged() -> None:
     names = [f"n{number}" for number in range(1000)]
     held, clock = filled(), Ticking()
+    turns = clock.turns
     for name in names:
         show(held.nodes, name, gpu_node(name).view())
-    extender = Extender(held, ExtenderMetrics(CollectorRegistry()), turns=clock.turns)
+    extender = Extender(held, ExtenderMetrics(CollectorRegistry()), turns=turns)
     async with clock.beside():
-        answer = await extender._filter(by_name(cpu_pod(cpu=2), *names))
-        assert len(await extender._prioritize(by_name(cpu_pod(cpu=2), *names))) == 1000
+        question = by_name(cpu_pod(cpu=2), *names)
+        answer = await extender._filter(await turns.finish(extender._verdicts(question)))
+        assert len(await turns.finish(extender._scores(question))) == 1000
     assert len(answer["NodeNames"]) == 1000
     assert clock.readings > 3000, "a step for each node that is judged, told and scored"
     assert clock.longest <= 7
@@ -43,10 +47,12 @@ async def test_others_are_served_while_the_tasks_of_a_node_are_counted() -> None
     tasks = [task(cpu_pod(f"p{n}", cpu=1), status=ALLOCATED, amounts=resreq(1)) for n in range(500)]
     body = {**PREDICATE, "node": session_node(gpu_node("gpu").build(), *tasks)}
     clock = Ticking()
-    extender = Extender(filled(), ExtenderMetrics(CollectorRegistry()), turns=clock.turns)
+    turns = clock.turns
+    extender = Extender(filled(), ExtenderMetrics(CollectorRegistry()), turns=turns)
     async with clock.beside():
-        assert (await extender._predicate(body))["code"] == 0
-        await extender._volcano_prioritize({"task": body["task"], "nodes": [body["node"]]})
+        assert await turns.finish(extender._against(body)) == ()
+        question = {"task": body["task"], "nodes": [body["node"]]}
+        await turns.finish(extender._volcano_scores(question))
     assert clock.readings > 1000
     assert clock.longest <= 7
 
@@ -104,3 +110,26 @@ async def test_a_large_body_is_answered_as_a_small_one(monkeypatch: pytest.Monke
         monkeypatch.setattr(bigjson, "WHOLE", 1)
         monkeypatch.setattr(bigjson, "PIECE", 64)
         assert [await asked.post(path, body) for path, body in bodies.items()] == small
+
+
+async def test_of_many_questions_each_is_read_when_its_turn_comes_and_looked_into_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Were all read first, all would lie there in pieces: that is memory, work for the collector, and the last waits twice."""
+    steps: list[str] = []
+    predicate, parsed = volcano.predicate, bigjson._parsed
+
+    def read(*given: Any) -> Any:
+        steps.append("read")
+        return parsed(*given)
+
+    def looked(*given: Any) -> Any:
+        steps.append("looked")
+        return predicate(*given)
+
+    monkeypatch.setattr(bigjson, "_parsed", read)
+    monkeypatch.setattr(volcano, "predicate", looked)
+    async with serving(filled()) as asked:
+        answers = await asyncio.gather(*(asked.post("/volcano/predicate", PREDICATE) for _ in range(10)))
+    assert {status for status, _ in answers} == {200}
+    assert steps == ["read", "looked"] * 10
