@@ -1,9 +1,12 @@
 """The judge counts the devices of claims: each claim once, those of queues below as well, and what status shows of them."""
 
+import json
+from collections.abc import Callable
+
 import pytest
 
 from tests.chaos.checker import terms
-from tests.chaos.handmade import Log
+from tests.chaos.handmade import Log, Object
 
 
 @pytest.fixture
@@ -16,6 +19,16 @@ def log() -> Log:
     made.claim("ours", gpu=2)
     made.template("one", gpu=1)
     return made
+
+
+def cut_to(count: int) -> Callable[[Object], None]:
+    """Queue `q` has so many devices from now on."""
+
+    def cut(queue: Object) -> None:
+        limits = {"capability": {"gpu": {"count": count}}}
+        queue["metadata"]["annotations"][terms.DEVICE_QUOTA] = json.dumps(limits)
+
+    return cut
 
 
 def test_devices_within_the_quota_are_fine_and_one_more_is_found(log: Log) -> None:
@@ -83,3 +96,26 @@ def test_at_rest_nobody_waits_for_devices_that_are_left_and_status_shows_those_i
     log.wait(20)
     log.census()
     assert log.rules() == []
+
+
+def test_whoever_joins_a_claim_that_is_held_takes_nothing_also_beyond_a_quota_that_was_cut(log: Log) -> None:
+    log.claiming_pod("a", claims=["ours"])
+    log.lift("a")
+    log.change("queues", "q", cut_to(1))
+    log.wait(20)
+    log.claiming_pod("b", claims=["ours"])
+    log.claiming_pod("c", claims=["ours"], templates=["one"])
+    log.lift("b")
+    assert log.rules() == []
+    log.lift("c")
+    (found,) = log.verdict().violations
+    assert (found.rule, found.about) == ("quota", "ns/c")
+
+
+def test_what_kubernetes_writes_about_claims_does_not_put_off_the_rest(log: Log) -> None:
+    log.claiming_pod("a", claims=["ours"])
+    log.wait(20)
+    log.change("resourceclaims", "ours", lambda claim: claim.update(status={}), "kube-controller-manager")
+    log.wait(1)
+    log.census()
+    assert log.rules() == ["starving"]

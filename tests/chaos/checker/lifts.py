@@ -49,10 +49,15 @@ class Lifts:
         nodes, queues = world.named("nodes"), world.named("queues")
         charged = books.charge(pod, nodes) + devices.together([devices.claims(pod, world)])
         holding = [each for each in world.all("pods") if books.holds(each)]
+        others = [each for each in holding if each is not pod]
         used = books.usage(world, holding, self._terms.default_queue, nodes)
+        before = books.usage(world, others, self._terms.default_queue, nodes)
         chain = books.chain(books.queue_of(pod, world, self._terms.default_queue), queues)
         for queue in chain:
             for key in charged:
+                if queue in before and used[queue][key] <= before[queue][key]:
+                    # The claim is held already: whoever joins takes nothing, also where the quota was cut meanwhile.
+                    continue
                 allowed = self._most(queue, key, change, own=queue == chain[0])
                 if allowed is not None and used[queue][key] > allowed:
                     held = [p for p in holding if key in books.charge(p, nodes) or books.claiming(p)]

@@ -258,6 +258,9 @@ def _settled_at(history: History, calm: Calm, reigns: Sequence[Term]) -> float:
     """Since when nothing happens that lifts and status would have to follow, and somebody leads."""
     last = max(calm.last, max((reign.began for reign in reigns), default=0.0))
     for change, _ in history.changes():
+        if change.kind in ("resourceclaims", "resourceclaimtemplates"):
+            # Kubernetes goes on writing who uses a claim that is shared; neither lifts nor status follow that.
+            continue
         by_hand = change.kind == "queues" and "status" not in change.entry.resource
         if change.entry.verb != "list" and (change.kind != "queues" or by_hand):
             last = max(last, change.entry.ended)
