@@ -273,4 +273,18 @@ GUARDS: Final = (
         "        if key not in have and key in foreign\n",
         ("tests/unit/core/admission/test_admission_queues.py",),
     ),
+    Guard(
+        "devices in use count",
+        "core/dra/check.py",
+        "            if used(key) + amount > limit:\n",
+        "            if amount > limit:\n",
+        (f"{_PLAN}/test_claims.py",),
+    ),
+    Guard(
+        "the first of a fifo queue holds up the others",
+        "core/plan/turn.py",
+        "            elif self.fifo and self.head is None and _in_line(decision, of_gang=of_gang):\n",
+        "            elif self.fifo and self.head is not None and _in_line(decision, of_gang=of_gang):\n",
+        (f"{_PLAN}/test_lift.py",),
+    ),
 )
