@@ -6,6 +6,7 @@ know: so each serves a path from the moment that it is stored, which is before t
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Final
 
@@ -118,9 +119,10 @@ def former_replicas(client: Client, namespace: str) -> Callable[[], Awaitable[bo
 
     async def run() -> bool:
         now = datetime.now(UTC)
-        async for page in client.list(PODS, Scope(namespace, label_selector=_FORMER)):
-            if any(_serves(raw, now) for raw in page.items):
-                return True
+        async with aclosing(client.list(PODS, Scope(namespace, label_selector=_FORMER))) as pages:
+            async for page in pages:
+                if any(_serves(raw, now) for raw in page.items):
+                    return True
         return False
 
     return run
