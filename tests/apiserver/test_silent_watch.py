@@ -85,8 +85,7 @@ async def change(near: Client, namespace: str, holder: str) -> None:
 
 
 def shows(following: Followed, holder: str) -> bool:
-    view = following.informer.get("l")
-    return view is not None and view.holder == holder
+    return [view.holder for view in following.informer.values()] == [holder]
 
 
 async def test_what_happens_behind_a_dead_connection_is_seen_soon_and_nothing_has_failed(
