@@ -1,6 +1,7 @@
 """A loop whose time is work: what is done between two of its rounds is counted in calls, whatever a machine takes for them."""
 
 import asyncio
+import gc
 import selectors
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -26,13 +27,20 @@ class Calls:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Counts until the end of the block."""
-        before = sys.getprofile()
+        """Counts until the end of the block.
+
+        Garbage is not collected meanwhile: when that is due depends on all that the process has done before, and whoever is
+        told of it, or ends in it, makes calls of his own.
+        """
+        before, collects = sys.getprofile(), gc.isenabled()
+        gc.disable()
         sys.setprofile(self)
         try:
             yield
         finally:
             sys.setprofile(before)
+            if collects:
+                gc.enable()
 
 
 def calls_of(work: Callable[[], object]) -> int:
