@@ -162,10 +162,9 @@ class Caches:
 
     def count_overrun(self, pod: Pod, *, overrun: bool) -> bool:
         """Counts a deleted pod again that runs on, or no more. Returns whether that is new."""
-        counted = self.ledger.stages.overrun
-        if overrun == (pod.uid in counted):
+        stages = self.ledger.stages
+        if not (stages.count_again(pod.uid) if overrun else stages.count_no_more(pod.uid)):
             return False
-        (counted.add if overrun else counted.discard)(pod.uid)
         latest = self.latest(pod.key)
         self._book_pod(latest if latest is not None and latest.uid == pod.uid else pod)
         self.notify()

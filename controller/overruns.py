@@ -120,7 +120,7 @@ class OverrunWatch:
             self._queue.discard(uid)
             self._by_node.put(uid)
             # It has ended or is gone, so it is in no book any more.
-            self._caches.ledger.stages.overrun.discard(uid)
+            self._caches.ledger.stages.count_no_more(uid)
 
 
 def _ready(node: Node | None) -> bool:

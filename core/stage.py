@@ -1,5 +1,6 @@
 """Where a pod stands between creation and its end, as far as quota is concerned."""
 
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Final
 
@@ -36,11 +37,28 @@ class Stages:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.overrun: set[str] = set()
+        self._overrun: set[str] = set()
         self._schedulers = frozenset(settings.scheduler_names)
         self._volcano = frozenset(settings.volcano.scheduler_names)
         self._wait_for_us = frozenset(settings.gates.wait_for_us)
         self._max_free_grace_s = settings.quota.max_free_grace_s
+
+    @property
+    def overrun(self) -> AbstractSet[str]:
+        """The UIDs of the deleted pods that count again."""
+        return self._overrun
+
+    def count_again(self, uid: str) -> bool:
+        """From now on a deleted pod counts that runs on. Returns whether that is new; whoever has it booked books it anew."""
+        new = uid not in self._overrun
+        self._overrun.add(uid)
+        return new
+
+    def count_no_more(self, uid: str) -> bool:
+        """Takes that back. Returns whether it had been so."""
+        counted = uid in self._overrun
+        self._overrun.discard(uid)
+        return counted
 
     def of(self, pod: Pod) -> Stage:
         """Where a pod stands.
@@ -71,7 +89,7 @@ class Stages:
         That is how the Volcano scheduler counts. But how long a pod may run on is what its owner says, and nobody gets
         quota twice by saying a year.
         """
-        return pod.deleting and self._soon_gone(pod) and pod.uid not in self.overrun
+        return pod.deleting and self._soon_gone(pod) and pod.uid not in self._overrun
 
     def may_overrun(self, pod: Pod) -> bool:
         """Whether a pod gave its quota back when it was deleted and has not ended: it has to be looked after."""

@@ -53,7 +53,7 @@ class PodBooking(Books):
         self._sources.unfollow(uid)
         self.naming.drop(uid)
         self._by_card.put(uid)
-        self.stages.overrun.discard(uid)
+        self.stages.count_no_more(uid)
         self._cpu_memory_freed(self._weights.drop(uid))
         self.devices.drop_pod(uid)
         self._left(self.occupants.drop(uid))

@@ -62,7 +62,8 @@ def test_a_deleted_pod_counts_on_when_its_grace_is_long_and_until_it_has_ended(
 @pytest.mark.parametrize(("grace_s", "phase"), list(product(GRACES, PHASES)))
 def test_one_that_runs_on_counts_again_until_it_has_ended(grace_s: int | None, phase: str) -> None:
     stages, pod = Stages(SETTINGS), asking().bound_to("n", phase=phase).terminating(grace_s=grace_s).view()
-    stages.overrun.add(pod.uid)
+    assert stages.count_again(pod.uid)
+    assert not stages.count_again(pod.uid)
     counts = phase in ("Pending", "Running")
     assert stages.of(pod) is (Stage.ALLOCATED if counts else Stage.IGNORED)
     assert stages.holds(pod) is counts
