@@ -4,9 +4,10 @@ Whoever drives one decides when to pause. Between two steps lies about half a mi
 driver that looks at its clock after each of them is never late by more. Meanwhile the books may change: whoever yields leaves everything of its own complete before, and looks again after.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from heapq import merge
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -18,6 +19,32 @@ def batched(items: Sequence[T], count: int) -> Iterator[Sequence[T]]:
     """The items in pieces of so many, for work that may be paused between two of them."""
     for start in range(0, len(items), count):
         yield items[start : start + count]
+
+
+def in_order(items: Sequence[T], key: Callable[[T], Any], at_once: int) -> Steps[list[T]]:
+    """The items as `sorted` has them, so many of them in a step. Pieces that are in order already cost a look at each item."""
+    runs: list[list[T]] = []
+    for piece in batched(items, at_once):
+        if runs:
+            yield
+        run = sorted(piece, key=key)
+        if runs and key(runs[-1][-1]) <= key(run[0]):
+            runs[-1] += run
+        else:
+            runs.append(run)
+    if len(runs) < 2:
+        return runs[0] if runs else []
+    return (yield from merged(runs, key, at_once))
+
+
+def merged(runs: Sequence[Sequence[T]], key: Callable[[T], Any], at_once: int) -> Steps[list[T]]:
+    """The items of all these, each of which is in order, so many of them in a step; of equal ones those of the first come first."""
+    found: list[T] = []
+    for item in merge(*runs, key=key):
+        found.append(item)
+        if len(found) % at_once == 0:
+            yield
+    return found
 
 
 def finish(steps: Steps[T]) -> T:

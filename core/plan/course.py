@@ -6,7 +6,9 @@ It may be paused between any two of its steps, and left for other queues where n
 from collections import deque
 from collections.abc import Container, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush
+from heapq import heappop, heappush, merge
+from itertools import islice, takewhile
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from core.plan.choice import Choice
@@ -24,7 +26,7 @@ from core.queues.access import not_allowed
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.line import Line
-from core.steps import Pace, Steps
+from core.steps import Pace, Steps, in_order
 
 T = TypeVar("T")
 
@@ -131,21 +133,23 @@ class Courses:
         """First what gangs lack that hold something already; members beyond that come when they would if it were whole."""
         units = yield from turn.rests(units_of(self._ledger, turn.queue))
         turn.expect(len(units))
-        line: list[tuple[Unit, set[str] | None]] = []
-        for unit in units:
-            if not unit.comes_first:
-                line.append((unit, None))
-                continue
+        first = list(takewhile(attrgetter("comes_first"), units))
+        again: list[tuple[Unit, set[str] | None]] = []
+        for unit in first:
             decided = yield from self._as_a_whole(unit, turn)
             if turn.undecided_head:
                 return
             if decided is not None:
-                line.append((unit.in_line(), decided))
+                again.append((unit.in_line(), decided))
             yield from turn.rest(None)
         turn.first_decided = True
-        if any(known is not None for _, known in line):
+        if again:
             yield from turn.rest(None)
-        for unit, known in sorted(line, key=lambda each: each[0].rank):
+        again = yield from turn.rests(in_order(again, _rank, _PASSED_IN_A_STEP))
+        others: Iterator[tuple[Unit, set[str] | None]] = (
+            (unit, None) for unit in islice(units, len(first), None)
+        )
+        for unit, known in merge(again, others, key=_rank):
             decided = (
                 (yield from self._as_a_whole(unit, turn))
                 if known is None
@@ -241,7 +245,7 @@ class Courses:
 
     def _together(self, unit: Unit, turn: Turn) -> Steps[Sequence[Decision] | None]:
         """What is decided on a group as a whole; None when that is put off."""
-        known = turn.answers.recall(unit.key, unit.entries) if turn.ration is not None else ()
+        known = (yield from turn.answers.recalled(unit.key, unit.entries)) if turn.ration is not None else ()
         if known:
             return known
         helped = self._ledger.wakeups.helped(turn.queue)
@@ -313,3 +317,7 @@ def _behind(entry: Entry, head: Hold) -> Hold:
     text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.why.message}"
     why = replace(head.why, message=text)
     return Hold(entry.pod, entry.queue, why, announced=False, behind=head.pod)
+
+
+def _rank(unit_and_known: tuple[Unit, set[str] | None]) -> tuple[bool, int, int, str]:
+    return unit_and_known[0].rank

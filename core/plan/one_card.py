@@ -109,8 +109,7 @@ def ask_of(entry: Entry) -> Ask | None:
 def held_cards(ledger: Ledger, unit: Unit) -> Steps[HeldCards]:
     """What the members of a unit's group have got: those that are lifted or bound."""
     held = HeldCards(unit, ledger.settings)
-    choosing = held.uniform or any(ask_of(entry) is not None for entry in unit.entries)
-    if unit.group is None or not held.together or not choosing:
+    if unit.group is None or not held.together or not (held.uniform or (yield from _any_chooses(unit))):
         return held
     for number, uid in enumerate(ledger.members_of(unit.group.key), 1):
         entry = ledger.entry(uid)
@@ -119,6 +118,16 @@ def held_cards(ledger: Ledger, unit: Unit) -> Steps[HeldCards]:
         if number % _IN_ONE_STEP == 0:
             yield
     return held
+
+
+def _any_chooses(unit: Unit) -> Steps[bool]:
+    pace = Pace(_IN_ONE_STEP)
+    for some in batched(unit.entries, _IN_ONE_STEP):
+        if pace.due(len(some)):
+            yield
+        if any(ask_of(entry) is not None for entry in some):
+            return True
+    return False
 
 
 def _bound_together(unit: Unit) -> bool:

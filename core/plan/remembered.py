@@ -5,11 +5,17 @@ So a queue that is looked at again because somebody in it was put off, or is new
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
+from core.objects import Pod
 from core.plan.confinement import Confinement
 from core.plan.decision import Hold
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
+from core.steps import Steps, batched, finish
+
+_RECALLED_IN_A_STEP: Final = 250
+"""Pods of a gang: half a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +70,31 @@ class Answers:
     def recall(
         self, key: Hashable, entries: Sequence[Entry], confined: Confinement | None = None
     ) -> Sequence[Hold]:
-        """What these very pods would be told again; nothing where that is not certain."""
-        answer = self._before.get(key)
-        if answer is None or answer.helped != self._ledger.wakeups.helped(self._queue):
+        """What these very pods would be told again, which are few; nothing where that is not certain."""
+        return finish(self.recalled(key, entries, confined)) if key in self._before else ()
+
+    def recalled(
+        self, key: Hashable, entries: Sequence[Entry], confined: Confinement | None = None
+    ) -> Steps[Sequence[Hold]]:
+        """The same of any number of them."""
+        answer, holds = self._before.get(key), list[Hold]()
+        if answer is None or answer.confined != confined or len(answer.entries) != len(entries):
             return ()
-        same = len(answer.entries) == len(entries) and all(
-            old is new or old.alike(new) for old, new in zip(answer.entries, entries, strict=True)
-        )
-        if not same or answer.confined != confined:
+        newest: dict[str, Pod] = {}
+        for pairs in batched(tuple(zip(answer.entries, entries, strict=True)), _RECALLED_IN_A_STEP):
+            if newest:
+                yield
+            if any(old is not new and not old.alike(new) for old, new in pairs):
+                return ()
+            newest.update((entry.pod.uid, entry.pod) for _, entry in pairs)
+        for some in batched(answer.holds, _RECALLED_IN_A_STEP):
+            if holds:
+                yield
+            holds += [replace(hold, pod=newest[hold.pod.uid]) for hold in some]
+        if answer.helped != self._ledger.wakeups.helped(self._queue):
             return ()
         self._now[key] = answer
-        newest = {entry.pod.uid: entry.pod for entry in entries}
-        return [replace(hold, pod=newest[hold.pod.uid]) for hold in answer.holds]
+        return holds
 
     def keep(
         self,

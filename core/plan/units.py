@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Final
 
 from core import names
@@ -14,10 +15,16 @@ from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
 from core.stage import Stage
-from core.steps import Steps
+from core.steps import Pace, Steps, batched, in_order, merged
 
 _IN_ONE_STEP: Final = 250
-"""Pods that are put into their groups in about half a millisecond."""
+"""Pods that are put into their groups, or put in order, in about half a millisecond."""
+_JUDGED_IN_A_STEP: Final = 100
+"""Members whose limits are looked at in as long."""
+_OF_A_GROUP: Final = 5
+"""What a group costs beside its members."""
+
+_PLACE: Final = attrgetter("place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,8 @@ class Unit:
     rank: tuple[bool, int, int, str]
     group: Group | None = None
     progress: Progress | None = None
+    choice: int = 0
+    """Of one that comes first: among how many cards its members may choose, all together."""
 
     @property
     def queue(self) -> str:
@@ -45,13 +54,13 @@ class Unit:
         return not self.rank[0]
 
     @property
-    def choice(self) -> int:
-        """Among how many cards its members may choose, all together."""
-        return len(frozenset[str]().union(*(entry.demand.cards for entry in self.entries)))
+    def place(self) -> tuple[bool, int, tuple[bool, int, int, str]]:
+        """Where it stands among the units of its queue."""
+        return self.rank[0], self.choice, self.rank
 
     def in_line(self) -> "Unit":
         """The same without precedence."""
-        return replace(self, rank=(True, *self.rank[1:]))
+        return replace(self, rank=(True, *self.rank[1:]), choice=0)
 
     @property
     def starts_with(self) -> int:
@@ -82,11 +91,10 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     those with the least choice of cards come first, so that none takes the only card of another one while it has a second.
     Then by priority, age and name, of the group where there is one. Inside a group, tasks with a minimum come first.
     """
-    waiting = ledger.waiting(queue)
     alone: list[Unit] = []
     grouped: dict[str, list[Entry]] = {}
     groups: dict[str, Group] = {}
-    for number, entry in enumerate(waiting, 1):
+    for number, entry in enumerate((yield from ledger.line_of(queue)), 1):
         group = ledger.group_of(entry.pod)
         if group is None:
             alone.append(Unit((entry,), (True, *entry.order)))
@@ -96,30 +104,33 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
         if number % _IN_ONE_STEP == 0:
             yield
     together: list[Unit] = []
-    for number, (key, entries) in enumerate(grouped.items(), 1):
-        together.append(_unit(ledger, groups[key], entries))
-        if number % (_IN_ONE_STEP // 5) == 0:
+    pace = Pace(_IN_ONE_STEP)
+    for key, entries in grouped.items():
+        if pace.due(_OF_A_GROUP + len(entries)):
             yield
-    return sorted([*alone, *together], key=_place)
-
-
-def _place(unit: Unit) -> tuple[bool, int, tuple[bool, int, int, str]]:
-    return not unit.comes_first, unit.choice if unit.comes_first else 0, unit.rank
+        together.append((yield from _unit(ledger, groups[key], entries)))
+    if not together:
+        return alone
+    together = yield from in_order(together, _PLACE, _IN_ONE_STEP)
+    return (yield from merged((alone, together), _PLACE, _IN_ONE_STEP))
 
 
 def queues_to_finish(ledger: Ledger) -> Steps[dict[str, set[str]]]:
     """The queues in which a group waits that comes before all others, and the cards and resources that it waits for there."""
     found: dict[str, set[str]] = {}
+    pace = Pace(_IN_ONE_STEP)
     for key in tuple(ledger.groups.unfinished):
-        if ledger.queues_with(key) and _may_finish(ledger, key):
+        if ledger.queues_with(key) and (yield from _may_finish(ledger, key)):
             for entry in ledger.entries_of(key):
+                if pace.due():
+                    yield
                 if entry.stage is Stage.WAITING:
                     found.setdefault(entry.queue, set()).update(entry.demand.cards)
         yield
     return found
 
 
-def _may_finish(ledger: Ledger, group: str) -> bool:
+def _may_finish(ledger: Ledger, group: str) -> Steps[bool]:
     """Whether the limits of the queues leave room for what an unfinished group lacks, were all others gone.
 
     They do when enough members fit each by itself, and those that ask for least fit into what is left of all the cards
@@ -127,7 +138,10 @@ def _may_finish(ledger: Ledger, group: str) -> bool:
     """
     held: Counter[tuple[str, str]] = Counter()
     waiting: list[Entry] = []
+    pace = Pace(_JUDGED_IN_A_STEP)
     for entry in ledger.entries_of(group):
+        if pace.due():
+            yield
         if entry.stage is Stage.WAITING:
             waiting.append(entry)
         else:
@@ -135,6 +149,8 @@ def _may_finish(ledger: Ledger, group: str) -> bool:
     free: dict[tuple[str, str], int] = {}
     asked: list[int] = []
     for entry in waiting:
+        if pace.due():
+            yield
         cards = _within_limits(ledger, entry, held)
         if cards is not None:
             free |= cards
@@ -184,18 +200,19 @@ def _most(limits: Limits, above: Sequence[Ceiling], card: str) -> int:
     return min([limits.cards.get(card, 0), *ceilings])
 
 
-def _unit(ledger: Ledger, group: Group, entries: list[Entry]) -> Unit:
+def _unit(ledger: Ledger, group: Group, entries: list[Entry]) -> Steps[Unit]:
     progress = ledger.groups.progress(group)
-    first = progress.unfinished and progress.possible and _may_finish(ledger, group.key)
+    first = progress.unfinished and progress.possible and (yield from _may_finish(ledger, group.key))
     rank = (not first, -ledger.groups.priority(group), group.created, group.key)
-    if progress.minimum.tasks:
-        entries.sort(
-            key=lambda entry: (
-                entry.pod.annotations.get(names.TASK_SPEC_ANNOTATION, "") not in progress.minimum.tasks,
-                entry.pod.created,
-                entry.pod.key,
-            )
-        )
-    else:
-        entries.sort(key=lambda entry: (entry.pod.created, entry.pod.key))
-    return Unit(tuple(entries), rank, group, progress)
+    tasks = progress.minimum.tasks
+
+    def place(entry: Entry) -> tuple[bool, int, str]:
+        of_no_task = bool(tasks) and entry.pod.annotations.get(names.TASK_SPEC_ANNOTATION, "") not in tasks
+        return of_no_task, entry.pod.created, entry.pod.key
+
+    entries = yield from in_order(entries, place, _IN_ONE_STEP)
+    cards: set[str] = set()
+    for some in batched(entries, _IN_ONE_STEP) if first else ():
+        yield
+        cards.update(*(entry.demand.cards for entry in some))
+    return Unit(tuple(entries), rank, group, progress, len(cards))

@@ -6,7 +6,7 @@ from heapq import heappush
 from typing import Final
 
 from core.queues.entry import Entry
-from core.steps import Steps
+from core.steps import Steps, batched
 
 Place = tuple[int, int, str, str]
 """Priority, age and name, as `Entry.order` has them, and the UID."""
@@ -59,6 +59,15 @@ class Line:
     def entries(self) -> list[Entry]:
         """All pods by their place."""
         return [self.pods[place[-1]] for place in self._places]
+
+    def in_steps(self) -> Steps[list[Entry]]:
+        """The same, of those that do not go meanwhile. Who comes meanwhile is left out as well."""
+        found: list[Entry] = []
+        for places in batched(tuple(self._places), _IN_ONE_STEP):
+            if found:
+                yield
+            found += [entry for place in places if (entry := self.pods.get(place[-1])) is not None]
+        return found
 
     def heads(self) -> Steps[list[Head]]:
         """The first place of each wish, in a heap."""
