@@ -105,10 +105,15 @@ class LiveSource:
                 last = last if self.behind else self._version
                 if not self.mute:
                     yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": str(last)}})
+            heard = loop.time()
             try:
-                async with asyncio.timeout(min(asked.inactivity_s, marks - loop.time())):
+                async with asyncio.timeout(min(asked.inactivity_s, marks - heard)):
                     await woken.get()
             except TimeoutError:
+                if woken not in self._watches:
+                    # Nor does its end come through: that it is silent is all that can be noticed.
+                    await asyncio.sleep(heard + asked.inactivity_s - loop.time())
+                    return
                 if loop.time() < marks:
                     return
 
