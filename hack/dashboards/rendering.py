@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hack.dashboards.contents import Dashboard, Panel
+from hack.dashboards.shape import Dashboard, Panel
 
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _COLUMNS = 24

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hack.dashboards import DASHBOARDS, FOLDER
-from hack.dashboards.contents import Panel
 from hack.dashboards.rendering import render
+from hack.dashboards.shape import Panel
 from hack.panels import units
 from hack.panels.dashboard import PanelError, drawn, legend
 from hack.panels.picture import Frame, Named, bars, lines
