@@ -20,15 +20,15 @@ from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
-from urllib.parse import urlsplit
 
-from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, WaitError, wait_for
+from hack.controlplane import ControlPlane, ManagedProcess, ProcessError, wait_for
 from hack.controlplane.credentials import write_private
 from hack.controlplane.ports import free_ports
 from hack.controlplane.processes import Supervisor, uninterrupted
 from hack.installation import certification, rendering, substitution
+from hack.installation.entries import KINDS, Entries
 from hack.installation.inventory import Inventory
-from hack.installation.rendering import Object, in_order, of_kind
+from hack.installation.rendering import in_order, of_kind
 from hack.installation.replica import Replica, replica
 from hack.installation.substitution import Surroundings
 
@@ -37,9 +37,7 @@ WEBHOOK = "cardquota-webhook"
 CONTROLLER = "cardquota-controller"
 CERTIFICATES = "cardquota-certificates"
 
-_CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _ATTEMPTS = 3
-_FREE_TIMEOUT_S = 10.0
 _PORT_TAKEN = "address already in use"
 _DEFAULTS: Mapping[str, Any] = {"crds": {"install": True}}
 
@@ -87,6 +85,7 @@ class Installation:
         self.audited_from = self.audit_log.stat().st_size
         self.objects = rendering.render(self._plane.binary("helm"), self._values, self.namespace)
         self._deployments = of_kind(self.objects, "Deployment")
+        self._entries = Entries(self._plane.api, self.objects, self._inventory)
         self._logs = self._plane.log_folder("installation")
         with uninterrupted():
             self._directory = Path(tempfile.mkdtemp(prefix="cardquota-installation-"))
@@ -94,7 +93,7 @@ class Installation:
         try:
             self._apply_objects()
             self._add(*[name for name, count in self._wanted.items() for _ in range(count)])
-            self._wait_until_enforced()
+            self._entries.wait_until_enforced(webhook=bool(self._replicas[WEBHOOK]))
         except BaseException:
             self._close()
             raise
@@ -187,25 +186,15 @@ class Installation:
                 return name
         raise AssertionError("there are enough numbers")
 
-    def _wait_until_free(self, path: str) -> None:
-        """Return once no other installation has this object; one that is just ending takes a moment."""
-        try:
-            wait_for(
-                f"{path} is free", lambda: self._plane.api.get(path).status != HTTPStatus.OK, _FREE_TIMEOUT_S
-            )
-        except WaitError:
-            raise RuntimeError(f"another installation is in its place: {path} exists") from None
-
     def _apply_objects(self) -> None:
-        for path in self._configurations():
-            self._wait_until_free(path)
+        self._entries.wait_until_free()
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         for thing in in_order([namespace, *self.objects]):
             if thing["kind"] == "Deployment":
                 self._inventory.apply(substitution.without_pods(thing))
             elif thing["kind"] == "Certificate":
                 self._inventory.apply(substitution.for_loopback(thing))
-            elif thing["kind"] not in _CONFIGURATIONS:
+            elif thing["kind"] not in KINDS:
                 self._inventory.apply(thing)
         for name, config in of_kind(self.objects, "ConfigMap").items():
             folder = self._directory / name
@@ -225,21 +214,20 @@ class Installation:
             self._certify()
         ready = [self._settled(item) for item in added]
         if ready:
-            wait_for("the webhook entries trust the processes", self._is_trusted)
+            wait_for("the webhook entries trust the processes", self._entries.trusted)
         for item in ready:
             self._progress(f"{item.process.name} is ready")
         return ready
 
     def _certify(self) -> None:
         """Issue what a leader would, where no controller is wanted."""
-        rendered = [(kind, name) for kind in _CONFIGURATIONS for name in of_kind(self.objects, kind)]
         services = [thing["metadata"]["name"] for thing in self.objects if thing["kind"] == "Service"]
         certification.certify(
             self._plane.admin_kubeconfig,
             self.namespace,
             (CERTIFICATES, CONTROLLER),
             [f"{name}.{self.namespace}.svc" for name in services],
-            rendered,
+            self._entries.rendered,
         )
 
     def _settled(self, item: Replica) -> Replica:
@@ -287,12 +275,7 @@ class Installation:
     # -- webhooks ------------------------------------------------------------------------------------------------
 
     def _point_webhooks(self) -> None:
-        urls = self._urls()
-        for kind in _CONFIGURATIONS:
-            for configuration in of_kind(self.objects, kind).values():
-                stored = self._plane.api.get(self._plane.api.path_of(configuration))
-                told = stored.body if stored.status == HTTPStatus.OK else {}
-                self._inventory.apply(substitution.on_loopback(configuration, urls, told))
+        self._entries.point_at(self._urls())
 
     def _urls(self) -> dict[str, str]:
         """The address behind each Service that has, or once had, a process: the first running one's."""
@@ -309,30 +292,6 @@ class Installation:
                     urls[name] = substitution.url(serving[0].ports[number])
         return urls
 
-    def _is_trusted(self) -> bool:
-        stored = [self._plane.api.get(path).expect() for path in self._configurations()]
-        clients = [w["clientConfig"] for c in stored for w in c.get("webhooks", ())]
-        # The leader adds the path of the binding hook.
-        return all("caBundle" in c and urlsplit(c["url"]).path for c in clients)
-
-    def _configurations(self) -> list[str]:
-        """The paths of the rendered webhook configurations."""
-        rendered = [thing for kind in _CONFIGURATIONS for thing in of_kind(self.objects, kind).values()]
-        return [self._plane.api.path_of(configuration) for configuration in rendered]
-
-    def _wait_until_enforced(self) -> None:
-        """Return once the API server acts on what it was given; its admission plugins notice a moment later."""
-        if of_kind(self.objects, "ValidatingAdmissionPolicy"):
-            probe = _probe({"cardquota.io/probe": ""})
-            wait_for("the policies are in force", lambda: self._try(probe) == HTTPStatus.FORBIDDEN)
-        if self._replicas[WEBHOOK]:
-            probe = _probe({"volcano.sh/card.name": "probe"})
-            wait_for("the webhook is called", lambda: self._try(probe) < HTTPStatus.INTERNAL_SERVER_ERROR)
-
-    def _try(self, pod: Object) -> int:
-        path = self._plane.api.path_of(pod, collection=True)
-        return self._plane.api.request("POST", f"{path}?dryRun=All", pod).status
-
     # -- end -----------------------------------------------------------------------------------------------------
 
     def _close(self) -> None:
@@ -348,12 +307,3 @@ class Installation:
             for item in [*self._replicas[WEBHOOK], *self._replicas[CONTROLLER]]:
                 item.process.release()
             shutil.rmtree(self._directory, ignore_errors=True)
-
-
-def _probe(annotations: Mapping[str, str]) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "cardquota-probe", "namespace": "default", "annotations": dict(annotations)},
-        "spec": {"containers": [{"name": "probe", "image": "probe"}]},
-    }
