@@ -1,17 +1,23 @@
 """Pods that ask for the same: what was found out about the first that is let in is not found out again about the others."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
+from typing import Any
+
+import pytest
 
 from core import reasons
 from core.objects import DeviceClass
 from core.plan.decision import Decision, Hold, Lift
+from core.plan.judge import Judge
 from core.plan.lift import Planner
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.steps import Steps
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import DEFAULT_NAMESPACE, PodBuilder
+from tests.fakes.counted import calls_of
 from tests.unit.core.plan.lifting import books
 
 PODS = 200
@@ -29,21 +35,6 @@ def crowd(count: int = PODS, *, quota: int = PODS, settings: Settings | None = N
     for number in range(count):
         ledger.put_pod(alike(number).view())
     return ledger
-
-
-def calls(work: Callable[[], object]) -> int:
-    counted = 0
-
-    def note(_frame: object, event: str, _: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return counted
 
 
 def run(ledger: Ledger, after_first: Callable[[], object] = lambda: None) -> list[Decision]:
@@ -67,10 +58,29 @@ def why(found: list[Decision]) -> set[str]:
 
 def test_letting_in_one_more_that_asks_for_the_same_costs_its_booking() -> None:
     few, many = crowd(PODS), crowd(2 * PODS, quota=2 * PODS)
-    of_few, of_many = (calls(partial(run, ledger)) for ledger in (few, many))
+    of_few, of_many = (calls_of(partial(run, ledger)) for ledger in (few, many))
     assert few.used("q", "H200") == PODS * 1000
     assert many.used("q", "H200") == 2 * PODS * 1000
     assert (of_many - of_few) / PODS <= MOST_CALLS
+
+
+@pytest.mark.parametrize("members", [0, 2])
+def test_of_those_who_have_no_room_one_is_looked_at_for_all(
+    members: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether or not a gang waits in their queue: each look at a thousand full nodes took five milliseconds."""
+    ledger, looked_at, judge = crowd(quota=0), list[str](), Judge.judge
+    ledger.put_group(a_group("g").in_queue("q").min_member(3).view())
+    for number in range(members):
+        ledger.put_pod(alike(PODS + number).in_group("g").view())
+
+    def noted(self: Judge, entry: Entry, *others: Any) -> Steps[Decision | None]:
+        looked_at.append(entry.pod.name)
+        return judge(self, entry, *others)
+
+    monkeypatch.setattr(Judge, "judge", noted)
+    assert len(run(ledger)) == PODS + members
+    assert looked_at == ["p000"]
 
 
 def test_all_get_the_same_and_each_its_own_annotations() -> None:
