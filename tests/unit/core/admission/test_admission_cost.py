@@ -3,7 +3,6 @@
 Calls are counted, of Python and of built-in functions alike; times would say how busy the machine is.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from core.admission import PATHS, AdmissionRequest, Context, Decision, answer
 from core.objects.node_rules import REQUIRED
 from core.settings import Settings
 from kube.admission import wire
+from tests.fakes.counted import calls_of
 from tests.property.admission_objects import view
 from tests.unit.core.admission.samples import a_card_pod, an_mgpu_pod, codes
 
@@ -112,20 +112,15 @@ def updates(raw: Json) -> list[tuple[str, AdmissionRequest]]:
 
 def calls(path: str, request: AdmissionRequest) -> tuple[int, Decision]:
     """How many calls the answer takes, its encoding included."""
-    counted = 0
-
-    def note(_frame: object, event: str, _: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
     rule = next(r for r in PATHS[path] if (r.group, r.resource) == (request.group, request.resource))
-    sys.setprofile(note)
-    try:
-        decision = answer(request, Context(view(), SETTINGS), rule)
-        wire.encode("u", decision)
-    finally:
-        sys.setprofile(None)
-    return counted, decision
+    decisions: list[Decision] = []
+
+    def answered() -> None:
+        decisions.append(answer(request, Context(view(), SETTINGS), rule))
+        wire.encode("u", decisions[0])
+
+    counted = calls_of(answered)
+    return counted, decisions[0]
 
 
 def fitting(made: Callable[[int], Json]) -> int:
