@@ -18,6 +18,7 @@ from kube import certificates, errors, pki, segments, webhook_entries
 from kube.backoff import Backoff
 from kube.certificates import CA_KEY, Content, content, of_bundle
 from kube.client import Client, Json
+from kube.dispute import Dispute
 from kube.lease import Clock
 from kube.metrics import DEFAULT, Metrics
 from kube.pki import Bundle, Pair
@@ -36,8 +37,7 @@ INTERVAL_S: Final = 3600.0
 FORMER_S: Final = 5.0
 """How often is looked whether replicas of the first release still run."""
 
-_CALM_S = 60.0
-_FIGHT_FIRST_S, _FIGHT_MAX_S = 1.0, 300.0
+_PACE_S = 1.0
 _RACES = 5
 
 
@@ -97,16 +97,15 @@ class Authority:
         self.changed = asyncio.Event()
         self._held: Holding | None = None
         self._since: dict[str, tuple[object, float]] = {}
-        self._corrected = 0
+        self._disputes = {configuration: Dispute(self._rng) for configuration in places.configurations}
 
     async def run(self) -> None:
         """Puts everything right at once, whenever something changes, and as time goes by, until cancelled.
 
-        Whoever writes something else into a configuration again and again is not fought at that pace.
+        Whoever writes something else into a configuration again and again is not fought at that pace; all else goes on as it
+        would without him.
         """
         failures = Backoff(self._rng)
-        fight = Backoff(self._rng, base_s=_FIGHT_FIRST_S, cap_s=_FIGHT_MAX_S)
-        loop, written = asyncio.get_running_loop(), float("-inf")
         while True:
             self.changed.clear()
             try:
@@ -119,13 +118,11 @@ class Authority:
                 await asyncio.sleep(delay_s)
                 continue
             failures.reset()
-            if self._corrected:
-                if loop.time() - written >= _CALM_S:
-                    fight.reset()
-                written = loop.time()
-                await asyncio.sleep(fight.next_delay())
+            rests = self._rests_s()
+            if rests:
+                await asyncio.sleep(_PACE_S)
             with suppress(TimeoutError):
-                async with asyncio.timeout(due_s):
+                async with asyncio.timeout(min([due_s, *rests])):
                     await self.changed.wait()
 
     async def reconcile(self) -> float:
@@ -216,15 +213,17 @@ class Authority:
                 return self._places.plain
             return path if before and path == before and stored_s < SETTLE_S else secret
 
-        self._corrected = 0
-        for configuration in self._places.configurations:
+        said = held.bundle.ca_certificates, secret, former, bool(before) and stored_s < SETTLE_S
+        for configuration, dispute in self._disputes.items():
+            if dispute.rests(said, self._clock()):
+                continue
             count = await webhook_entries.put_right(
                 self._client, configuration, held.bundle.ca_certificates, wanted
             )
             if count:
                 extra = {"configuration": configuration[1], "entries": count}
                 _LOG.info("webhook configuration put right", extra=extra)
-            self._corrected += count
+            dispute.looked(said, self._clock(), corrected=count > 0)
         self._note("trust", held.bundle.ca_certificates)
         if not before or stored_s >= SETTLE_S:
             self._note("path", held.segments.current)
@@ -259,6 +258,11 @@ class Authority:
         if several or held.segments.former:
             waits += [OVERLAP_S - self._for_s(name, value) for name, (value, _) in self._since.items()]
         return min(wait for wait in waits if wait > 0) + 0.1
+
+    def _rests_s(self) -> list[float]:
+        """For how long each configuration is left alone that somebody else keeps changing."""
+        now = self._clock()
+        return [left for dispute in self._disputes.values() if (left := dispute.rests_s(now)) > 0]
 
     def _note(self, name: str, value: object) -> float:
         """Notes that something has this value now; for how many seconds it has had it as far as this process has seen."""
