@@ -5,6 +5,7 @@ from collections.abc import Collection
 from core.objects import Group, Pod
 from core.queues.group_minimum import Minimum, Progress, Standing, Tally, minimum_of
 from core.queues.journal import Journal
+from core.sharded import Sharded
 from core.stage import Stages
 
 
@@ -15,7 +16,7 @@ class GroupBook:
         self._stages = stages
         self._minimums: dict[str, Minimum] = {}
         self._tallies: dict[str, Tally] = {}
-        self._members: dict[str, tuple[str, Standing]] = {}
+        self._members = Sharded[tuple[str, Standing]]()
         self._unfinished: dict[str, None] = {}
         self._short: dict[str, None] = {}
         self.changed = Journal[str]()
@@ -82,7 +83,7 @@ class GroupBook:
 
     def drop_pod(self, uid: str) -> bool:
         """Takes out a pod; unknown UIDs are fine. Returns whether it was a member of a group."""
-        old = self._members.pop(uid, None)
+        old = self._members.pop(uid)
         if old is None:
             return False
         key, standing = old

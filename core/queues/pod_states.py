@@ -6,13 +6,14 @@ from dataclasses import replace
 from core import names
 from core.mgpu.destination import nominated_for
 from core.objects import Pod
+from core.sharded import Sharded
 
 
 class PodStates:
     """Both states by UID."""
 
     def __init__(self) -> None:
-        self.observed: dict[str, Pod] = {}
+        self.observed = Sharded[Pod]()
         self.assumed: dict[str, Pod] = {}
         """Only where the watch has not shown the outcome of the decision."""
         self.moving: dict[str, str] = {}
@@ -40,7 +41,7 @@ class PodStates:
     def drop(self, uid: str) -> Pod | None:
         """Takes out a pod that is gone. Returns it as it counted."""
         pod = self.pod(uid)
-        self.observed.pop(uid, None)
+        self.observed.pop(uid)
         self.assumed.pop(uid, None)
         self.moving.pop(uid, None)
         return pod
