@@ -28,8 +28,7 @@ class Index:
 
         Returns whether the member left a value that it was listed under.
         """
-        listed = self._values.shard(member)
-        had = listed.get(member, ())
+        had = self._values.get(member) or ()
         if values == had:
             # By far most calls, and what is listed holds no None.
             return False
@@ -44,9 +43,9 @@ class Index:
                 roll = self._members[value] = Roll()
             roll.add(member)
         if wanted:
-            listed[member] = wanted
+            self._values[member] = wanted
         else:
-            listed.pop(member, None)
+            self._values.pop(member)
         return any(value not in wanted for value in had)
 
     def _leave(self, member: str, value: str) -> None:
