@@ -134,6 +134,28 @@ def _together(pod: Pod) -> int:
     return int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
 
 
+class _ByTask:
+    """How many members there are, in all and of each task; however many tasks they name, a question costs the same."""
+
+    __slots__ = ("_of", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._of: dict[str, int] = {}
+
+    def __getitem__(self, task: str) -> int:
+        return self._of.get(task, 0)
+
+    def add(self, task: str, sign: int) -> None:
+        """Takes a member in, or out with `sign` -1."""
+        self.total += sign
+        left = self._of.get(task, 0) + sign
+        if left:
+            self._of[task] = left
+        else:
+            del self._of[task]
+
+
 class Tally:
     """The members of one group, counted by what they are to it; brought up to date member by member."""
 
@@ -141,8 +163,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.together: Counter[int] = Counter()
-        self.counted: Counter[str] = Counter()
-        self.waiting: Counter[str] = Counter()
+        self.counted = _ByTask()
+        self.waiting = _ByTask()
         self.live = 0
         self.unbound = 0
         self.priorities: Counter[int | None] = Counter()
@@ -158,9 +180,9 @@ class Tally:
     def add(self, standing: Standing, sign: int) -> None:
         """Takes a member in, or out with `sign` -1."""
         if standing.counted:
-            self.counted[standing.task] += sign
+            self.counted.add(standing.task, sign)
         elif standing.waits:
-            self.waiting[standing.task] += sign
+            self.waiting.add(standing.task, sign)
         self.live += sign * standing.live
         self.unbound += sign * standing.unbound
         if standing.together:
@@ -178,7 +200,7 @@ class Tally:
 
     def progress(self, minimum: Minimum) -> Progress:
         """How far the group is."""
-        counted = 0 if minimum.afresh and not self.live else self.counted.total()
+        counted = 0 if minimum.afresh and not self.live else self.counted.total
         tasks = {
             task: wanted - self.counted[task]
             for task, wanted in minimum.tasks.items()
@@ -202,6 +224,6 @@ class Tally:
             short=cut or (self.unbound > 0 and (below or others_beyond)),
             missing=missing,
             missing_tasks=tasks,
-            possible=self.waiting.total() >= missing
+            possible=self.waiting.total >= missing
             and all(self.waiting[task] >= count for task, count in tasks.items()),
         )

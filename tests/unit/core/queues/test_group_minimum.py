@@ -13,6 +13,7 @@ from core.queues.group_book import GroupBook
 from core.queues.group_minimum import (
     Minimum,
     Progress,
+    Standing,
     Tally,
     counts,
     minimum_of,
@@ -311,3 +312,13 @@ def test_a_tally_kept_member_by_member_is_that_of_all_members(
         book.drop_pod(uid)
     assert not book.unfinished
     assert not book._tallies
+
+
+def test_a_task_of_which_nobody_is_left_leaves_nothing_behind() -> None:
+    tally = Tally()
+    standings = [Standing.of(GATED.in_group("g").task(f"t{number}").view(), STAGES) for number in range(9)]
+    for standing in standings:
+        tally.add(standing, 1)
+    for standing in standings[1:]:
+        tally.add(standing, -1)
+    assert (tally.waiting.total, tally.waiting["t0"], tally.waiting._of) == (1, 1, {"t0": 1})
