@@ -1,6 +1,7 @@
 """A set of names in the order in which they came, that never grows in one piece."""
 
 from collections.abc import Collection, Iterator
+from itertools import chain
 from typing import Final
 
 PIECE: Final = 4096
@@ -22,8 +23,7 @@ class Roll(Collection[str]):
         return sum(map(len, self._pieces))
 
     def __iter__(self) -> Iterator[str]:
-        for piece in self._pieces:
-            yield from piece
+        return chain.from_iterable(self._pieces)
 
     def __contains__(self, name: object) -> bool:
         return any(name in piece for piece in self._pieces)
