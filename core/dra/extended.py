@@ -12,7 +12,6 @@ from core import names
 from core.dra.amounts import DeviceKey, nano
 from core.index import Index
 from core.objects import DeviceClass, Pod
-from core.sharded import Sharded
 from core.stage import Stage
 
 
@@ -90,7 +89,7 @@ class Candidates:
     """The pods whose resources a class may come to serve, and where they were booked last."""
 
     def __init__(self) -> None:
-        self._booked = Sharded[tuple[Pod, Stage, str]]()
+        self._booked: dict[str, tuple[Pod, Stage, str]] = {}
         self._by_resource = Index()
 
     def put(self, pod: Pod, stage: Stage, queue: str) -> bool:
@@ -115,7 +114,7 @@ class Candidates:
 
     def drop(self, uid: str) -> None:
         """Takes out a pod; unknown UIDs are fine."""
-        if self._booked.pop(uid) is not None:
+        if self._booked.pop(uid, None) is not None:
             self._by_resource.put(uid)
 
     def of(self, resources: Iterable[str]) -> list[tuple[Pod, Stage, str]]:

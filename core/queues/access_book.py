@@ -7,7 +7,6 @@ from core.objects import Namespace, Pod, Queue
 from core.queues.access import access_of, may_use, not_allowed
 from core.queues.entry import Entry
 from core.refusal import Refusal
-from core.roll import Roll
 from core.stage import Stage
 
 
@@ -16,7 +15,7 @@ class _Pair:
     """The pods of one namespace that are to be let in by one queue, and whether they may; None to be found out again."""
 
     allowed: bool | None
-    pods: Roll = field(default_factory=Roll)
+    pods: dict[str, None] = field(default_factory=dict)
 
 
 class AccessBook:
@@ -57,7 +56,7 @@ class AccessBook:
         if pair is None:
             pair = in_queue[namespace] = _Pair(entry.allowed)
             self._by_namespace.setdefault(namespace, {})[queue] = pair
-        pair.pods.add(uid)
+        pair.pods[uid] = None
 
     def unbook(self, entry: Entry) -> None:
         """Takes out what `book` took in."""
@@ -68,7 +67,7 @@ class AccessBook:
         """The same of a pod that has been followed so far."""
         queue, namespace = entry.queue, entry.pod.namespace
         pair = self._by_queue[queue][namespace]
-        pair.pods.discard(entry.pod.uid)
+        del pair.pods[entry.pod.uid]
         if not pair.pods:
             _drop(self._by_queue, queue, namespace)
             _drop(self._by_namespace, namespace, queue)

@@ -26,7 +26,7 @@ from core.queues.wakeups import Wakeups
 from core.queues.weights import Weights
 from core.settings import Settings
 from core.stage import Stages
-from core.steps import Steps
+from core.steps import Steps, finish
 
 _NOBODY: Final[Mapping[str, Entry]] = {}
 _NO_TASKS: Final[Mapping[str, Mapping[str, int]]] = {}
@@ -169,13 +169,12 @@ class Books:
 
     def waiting(self, queue: str) -> list[Entry]:
         """The waiting pods of a queue in the order in which they are considered."""
-        account = self.accounts.get(queue)
-        return account.line.entries() if account is not None else []
+        return finish(self.line_of(queue))
 
-    def line_of(self, queue: str) -> Steps[Sequence[Entry]]:
+    def line_of(self, queue: str) -> Steps[list[Entry]]:
         """The same in steps, of those who neither come nor go meanwhile."""
         account = self.accounts.get(queue)
-        return (yield from account.line.in_steps()) if account is not None else ()
+        return (yield from account.line.entries()) if account is not None else []
 
     def group_of(self, pod: Pod) -> Group | None:
         """Those with whom a pod starts: its gang, or the PodGroup that it names; None while that does not exist."""

@@ -56,12 +56,8 @@ class Line:
             self.grouped -= entry.pod.group_key != ""
         self._new.pop(entry.pod.uid, None)
 
-    def entries(self) -> list[Entry]:
-        """All pods by their place."""
-        return [self.pods[place[-1]] for place in self._places]
-
-    def in_steps(self) -> Steps[list[Entry]]:
-        """The same, of those that do not go meanwhile. Who comes meanwhile is left out as well."""
+    def entries(self) -> Steps[list[Entry]]:
+        """All pods by their place, but those that go meanwhile. Who comes meanwhile is left out as well."""
         found: list[Entry] = []
         for places in batched(tuple(self._places), _IN_ONE_STEP):
             if found:

@@ -168,7 +168,7 @@ def figures(ledger: Ledger) -> dict[str, object]:
     }
     found |= {
         f"line of {name}": (
-            [e.pod.uid for e in account.line.entries()],
+            [e.pod.uid for e in finish(account.line.entries())],
             account.line.grouped,
             account.line.by_wish,
         )
@@ -183,8 +183,7 @@ def figures(ledger: Ledger) -> dict[str, object]:
     found |= {f"devices {name}": dict(ledger.devices.book.accounts.used(name)) for name in QUEUES}
     found |= {f"members {key}": ledger.groups.lacks(key) for key in ("ml/g", "other/g")}
     candidates = ledger.devices.book._candidates
-    found["served"] = {entry.pod.uid: candidates._booked.get(entry.pod.uid) for entry in ledger.entries()}
-    found["number served"] = len(candidates._booked)
+    found["served"] = dict(candidates._booked)
     found["shares"] = dict(ledger.reserved_shares)
     found["to be let in"] = {
         (queue, namespace): set(pair.pods)
