@@ -26,7 +26,7 @@ class Dispute:
 
     def rests(self, wanted: object, now: float) -> bool:
         """Whether it is left alone for now, with what is wanted at this moment."""
-        return wanted == self._said and now < self._until
+        return wanted == self._said and self.rests_s(now) > 0
 
     def looked(self, wanted: object, now: float, *, corrected: bool) -> None:
         """Takes note that it says what is wanted, and whether it had to be changed for that."""

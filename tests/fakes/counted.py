@@ -15,6 +15,9 @@ CALL_S: Final = 0.5e-6
 """What a call takes by its clock, about as much as by a real one: a slice of five milliseconds is ten thousand of them."""
 
 
+_ENDED: Final = object()
+
+
 class Calls:
     """Counts the calls that are made, of Python's functions and of others."""
 
@@ -49,6 +52,19 @@ def calls_of(work: Callable[[], object]) -> int:
     with calls.counting():
         work()
     return calls.made
+
+
+def longest_step(steps: Iterator[object]) -> int:
+    """The most calls between two pauses of work that may be paused; a thousand take about half a millisecond."""
+    found, ended = 0, False
+
+    def once() -> None:
+        nonlocal ended
+        ended = next(steps, _ENDED) is _ENDED
+
+    while not ended:
+        found = max(found, calls_of(once))
+    return found
 
 
 class _Selector(selectors.SelectSelector):

@@ -3,116 +3,35 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
 from cryptography import x509
-from prometheus_client import CollectorRegistry
 
 from kube import errors, pki
-from kube.authority import OVERLAP_S, SETTLE_S, Authority, Places
+from kube.authority import OVERLAP_S, SETTLE_S
 from kube.certificates import content, encoded, of_bundle
-from kube.client import Client
-from kube.metrics import Metrics
-from kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from kube.resources import MUTATING_WEBHOOKS, SECRETS
 from kube.segments import held_in
 from tests.fakes import apiserver
-from tests.fakes.apiserver import FakeApiServer, background
-
-Json = dict[str, Any]
-
-START = datetime(2030, 1, 1, tzinfo=UTC)
-PODS, HOOK, FOREIGN = "pods.cardquota.io", "hook.cardquota.io", "other.example.org"
-PLAIN = "/hook"
-PLACES = Places(
-    namespace="n",
-    secret="own",
-    shared="shared",
-    names=("controller.svc",),
-    shared_names=("webhook.svc",),
-    configurations=((MUTATING_WEBHOOKS, "m"), (VALIDATING_WEBHOOKS, "v"), (VALIDATING_WEBHOOKS, "none")),
-    hook=HOOK,
-    plain=PLAIN,
+from tests.fakes.apiserver import background
+from tests.unit.kube.authority_world import (
+    FOREIGN,
+    HOOK,
+    PLAIN,
+    PODS,
+    START,
+    World,
+    a_world,
+    configure,
 )
-
-
-class World:
-    """A fake API server, an authority, and two clocks that the test moves."""
-
-    def __init__(self, server: FakeApiServer, client: Client) -> None:
-        self.server = server
-        self.client = client
-        self.now = START
-        self.seconds = 1000.0
-        self.former = False
-        self.metrics = Metrics(CollectorRegistry())
-        self.authority = self.another()
-
-    def another(self) -> Authority:
-        """That of another replica."""
-        return Authority(
-            self.client,
-            PLACES,
-            self._former,
-            now=lambda: self.now,
-            clock=lambda: self.seconds,
-            metrics=self.metrics,
-        )
-
-    async def _former(self) -> bool:
-        return self.former
-
-    async def passes(self, after_s: float = 0.0) -> None:
-        self.seconds += after_s
-        await self.authority.reconcile()
-
-    def secret(self, name: str = "own") -> Any:
-        return content(self.server.objects.get(SECRETS.path("n", name)))
-
-    def segment(self) -> str:
-        found = held_in(self.secret())
-        assert found is not None
-        return found.current
-
-    def entries(self, kind: Any = MUTATING_WEBHOOKS, name: str = "m") -> dict[str, Json]:
-        raw = self.server.objects[kind.path(None, name)]
-        return {entry["name"]: entry["clientConfig"] for entry in raw["webhooks"]}
-
-    def told(self) -> bytes:
-        """Whom the API server trusts by all of our entries."""
-        bundles = {client["caBundle"] for name, client in self.entries().items() if name != FOREIGN}
-        bundles |= {client["caBundle"] for client in self.entries(VALIDATING_WEBHOOKS, "v").values()}
-        (bundle,) = bundles
-        return base64.b64decode(bundle)
-
-    def path(self) -> str:
-        return str(self.entries()[HOOK]["service"].get("path"))
-
-    def count(self) -> int:
-        return len(x509.load_pem_x509_certificates(self.secret().authorities))
-
-
-def configure(server: FakeApiServer, path: str | None = None) -> None:
-    """Both configurations as the chart has them."""
-
-    def entry(name: str, path: str | None = "/x", **more: str) -> Json:
-        service = {"name": "s", "namespace": "n"} | ({"path": path} if path else {})
-        return {"name": name, "clientConfig": {"service": service, **more}}
-
-    mine = [entry(PODS), entry(FOREIGN, caBundle="Zm9yZWlnbg=="), entry(HOOK, path)]
-    server.put(MUTATING_WEBHOOKS, {"metadata": {"name": "m"}, "webhooks": mine})
-    server.put(VALIDATING_WEBHOOKS, {"metadata": {"name": "v"}, "webhooks": [entry(PODS)]})
 
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with FakeApiServer() as server, server.client() as client:
-        configure(server)
-        for name in ("own", "shared"):
-            server.put(SECRETS, {"metadata": {"name": name, "namespace": "n"}, "type": "Opaque"})
-        yield World(server, client)
+    async with a_world() as made:
+        yield made
 
 
 def common_names(pem: bytes) -> set[str]:
@@ -326,78 +245,9 @@ async def test_an_entry_that_names_an_address_keeps_it_but_for_the_path(world: W
     assert world.entries()[HOOK]["url"] == f"https://localhost:9{PLAIN}/{world.segment()}"
 
 
-async def test_what_is_undone_is_restored_at_once_but_not_at_any_pace(world: World) -> None:
-    await world.passes()
-    world.authority = Authority(world.client, PLACES, world._former, now=lambda: world.now)
-    async with background(world.authority.run()):
-        await world.server.wait_for(lambda: len(world.server.seen("get")) >= 8)
-        configure(world.server)
-        world.authority.changed.set()
-        await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK])
-        patches = len(world.server.seen("patch"))
-        for _ in range(10):
-            configure(world.server)
-            world.authority.changed.set()
-            await asyncio.sleep(0.05)
-        assert len(world.server.seen("patch")) <= patches + 4
-        await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK], 10.0)
-
-
 async def test_a_failed_pass_is_counted_and_tried_again_soon(world: World) -> None:
     """Not an hour later, and without ending the process."""
     world.server.fail("get", apiserver.answer_status(403, "Forbidden"))
     async with background(world.authority.run()):
         await world.server.wait_for(lambda: world.secret().bundle is not None)
     assert world.metrics.registry.get_sample_value("cardquota_certificate_failures_total") == 1.0
-
-
-async def looked_again(world: World) -> None:
-    """Returns when something was read after this."""
-    before = len(world.server.seen("get"))
-    world.authority.changed.set()
-    await world.server.wait_for(lambda: len(world.server.seen("get")) > before)
-
-
-async def test_a_quarrel_over_a_configuration_delays_nothing_else(world: World) -> None:
-    """Somebody took our trust out of it four times in two minutes: a Secret that was lost then stayed empty as long again."""
-    await world.passes()
-    async with background(world.authority.run()):
-        configure(world.server)
-        world.authority.changed.set()
-        await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK])
-        configure(world.server)
-        world.server.put(SECRETS, {"metadata": {"name": "own", "namespace": "n"}, "type": "Opaque"})
-        world.authority.changed.set()
-        await world.server.wait_for(lambda: world.secret().bundle is not None)
-        for _ in range(5):
-            await looked_again(world)
-        assert "caBundle" not in world.entries()[HOOK], "it is not put right at his pace"
-        world.seconds += 2
-        world.authority.changed.set()
-        await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK])
-
-
-async def test_what_we_want_otherwise_is_told_in_the_middle_of_a_quarrel(world: World) -> None:
-    await world.passes()
-    for _ in range(6):
-        configure(world.server)
-        await world.passes()
-    assert "caBundle" not in world.entries()[HOOK]
-    own = dict(world.secret().data) | {"ca.key": pki.issue_ca(START).key}
-    world.server.objects[SECRETS.path("n", "own")]["data"] = encoded(own)
-    await world.passes()
-    assert world.told() == world.secret().authorities
-    assert world.count() == 2
-
-
-async def test_who_leaves_a_configuration_alone_is_corrected_at_once_again(world: World) -> None:
-    await world.passes()
-    for _ in range(6):
-        configure(world.server)
-        await world.passes()
-    assert "caBundle" not in world.entries()[HOOK]
-    await world.passes(after_s=61)
-    assert "caBundle" in world.entries()[HOOK]
-    configure(world.server)
-    await world.passes(after_s=61)
-    assert "caBundle" in world.entries()[HOOK]

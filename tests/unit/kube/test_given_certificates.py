@@ -13,7 +13,7 @@ from kube.pki import Pair
 from kube.resources import SECRETS
 from kube.segments import held_in
 from tests.fakes.apiserver import FakeApiServer
-from tests.unit.kube.test_authority import FOREIGN, PLACES, PLAIN, START, World, configure
+from tests.unit.kube.authority_world import FOREIGN, PLACES, PLAIN, START, World, configure
 
 OLD, NEW = (pki.issue_ca(START, common_name=name) for name in ("old", "new"))
 

@@ -15,28 +15,12 @@ from core.page.view import View
 from core.page.wishes import wish_of
 from core.steps import Steps, finish
 from tests.builders import a_node, a_queue
-from tests.fakes.counted import calls_of
+from tests.fakes.counted import longest_step
 from tests.unit.core.page.test_selection import NOW, Scene, ago, runs, waits
 from tests.unit.core.page.views import filled
 
 IN_ONE_STEP = 5_000
 COUNT = 1_500
-
-
-def longest(steps: Steps[object]) -> int:
-    """The most calls between two pauses."""
-    found, ended = 0, False
-
-    def once() -> None:
-        nonlocal ended
-        try:
-            next(steps)
-        except StopIteration:
-            ended = True
-
-    while not ended:
-        found = max(found, calls_of(once))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +39,13 @@ def large() -> Scene:
 
 
 def test_the_books_are_looked_at_in_steps(large: Scene) -> None:
-    assert longest(board(large.ledger, large.pods, large.holds, None, NOW)) < IN_ONE_STEP
+    assert longest_step(board(large.ledger, large.pods, large.holds, None, NOW)) < IN_ONE_STEP
 
 
 @pytest.mark.parametrize("query", ["", "find=9", "namespace=ml&waiting=20"])
 def test_a_page_is_chosen_in_steps(large: Scene, query: str) -> None:
     made = large.board()
-    assert longest(view_of(made, large.ledger, wish_of(query), EVERYTHING, "books")) < IN_ONE_STEP
+    assert longest_step(view_of(made, large.ledger, wish_of(query), EVERYTHING, "books")) < IN_ONE_STEP
 
 
 def many_keys() -> View:
@@ -75,7 +59,7 @@ def many_keys() -> View:
 
 @pytest.mark.parametrize("view", [lambda: filled(rows=50), many_keys])
 def test_it_is_written_in_steps(view: Callable[[], View]) -> None:
-    assert longest(document(view())) < IN_ONE_STEP
+    assert longest_step(document(view())) < IN_ONE_STEP
 
 
 def test_a_page_is_as_large_however_large_the_cluster_is(large: Scene) -> None:

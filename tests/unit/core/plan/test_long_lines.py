@@ -14,14 +14,13 @@ from core.settings import Settings
 from core.steps import finish, in_order
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.pods import PodBuilder
-from tests.fakes.counted import calls_of
+from tests.fakes.counted import longest_step
 
 Steps = Generator[Any, None, Any]
 
 MARGIN = 1.3
 """The size of the last piece, and what a first one makes for all."""
 FEW, MANY = 1_000, 4_000
-ENDED = object()
 
 
 def asking(name: str) -> PodBuilder:
@@ -43,18 +42,6 @@ def books(*, minimum: int, members: int, alone: int = 0, running: int = 0) -> Le
         ledger.put_pod(asking(f"p{number:05}").view())
     finish(ledger.settle())
     return ledger
-
-
-def longest(steps: Steps) -> int:
-    """The most calls that are made between two pauses."""
-    found, ended = 0, list[bool]()
-
-    def step() -> None:
-        ended.append(next(steps, ENDED) is ENDED)
-
-    while not (ended and ended[-1]):
-        found = max(found, calls_of(step))
-    return found
 
 
 def passing(ledger: Ledger) -> Steps:
@@ -86,7 +73,7 @@ def in_line(ledger: Ledger) -> Steps:
 def test_no_step_is_longer_where_more_pods_wait(
     work: Callable[[Ledger], Steps], sizes: Callable[[int], dict[str, int]]
 ) -> None:
-    few, many = (longest(work(books(**sizes(number)))) for number in (FEW, MANY))
+    few, many = (longest_step(work(books(**sizes(number)))) for number in (FEW, MANY))
     assert many < MARGIN * few
 
 

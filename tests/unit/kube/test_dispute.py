@@ -1,0 +1,88 @@
+"""Somebody who changes what the leader keeps, again and again: he is not fought at his pace, and delays nothing else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kube import pki
+from kube.authority import Authority
+from kube.certificates import encoded
+from kube.resources import SECRETS
+from tests.fakes.apiserver import background
+from tests.unit.kube.authority_world import HOOK, PLACES, START, World, a_world, configure
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with a_world() as made:
+        yield made
+
+
+async def test_what_is_undone_is_restored_at_once_but_not_at_any_pace(world: World) -> None:
+    await world.passes()
+    world.authority = Authority(world.client, PLACES, world._former, now=lambda: world.now)
+    async with background(world.authority.run()):
+        await world.server.wait_for(lambda: len(world.server.seen("get")) >= 8)
+        configure(world.server)
+        world.authority.changed.set()
+        await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK])
+        patches = len(world.server.seen("patch"))
+        for _ in range(10):
+            configure(world.server)
+            world.authority.changed.set()
+            await asyncio.sleep(0.05)
+        assert len(world.server.seen("patch")) <= patches + 4
+        await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK], 10.0)
+
+
+async def looked_again(world: World) -> None:
+    """Returns when something was read after this."""
+    before = len(world.server.seen("get"))
+    world.authority.changed.set()
+    await world.server.wait_for(lambda: len(world.server.seen("get")) > before)
+
+
+async def test_a_quarrel_over_a_configuration_delays_nothing_else(world: World) -> None:
+    """Somebody took our trust out of it four times in two minutes: a Secret that was lost then stayed empty as long again."""
+    await world.passes()
+    async with background(world.authority.run()):
+        configure(world.server)
+        world.authority.changed.set()
+        await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK])
+        configure(world.server)
+        world.server.put(SECRETS, {"metadata": {"name": "own", "namespace": "n"}, "type": "Opaque"})
+        world.authority.changed.set()
+        await world.server.wait_for(lambda: world.secret().bundle is not None)
+        for _ in range(5):
+            await looked_again(world)
+        assert "caBundle" not in world.entries()[HOOK], "it is not put right at his pace"
+        world.seconds += 2
+        world.authority.changed.set()
+        await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK])
+
+
+async def test_what_we_want_otherwise_is_told_in_the_middle_of_a_quarrel(world: World) -> None:
+    await world.passes()
+    for _ in range(6):
+        configure(world.server)
+        await world.passes()
+    assert "caBundle" not in world.entries()[HOOK]
+    own = dict(world.secret().data) | {"ca.key": pki.issue_ca(START).key}
+    world.server.objects[SECRETS.path("n", "own")]["data"] = encoded(own)
+    await world.passes()
+    assert world.told() == world.secret().authorities
+    assert world.count() == 2
+
+
+async def test_who_leaves_a_configuration_alone_is_corrected_at_once_again(world: World) -> None:
+    await world.passes()
+    for _ in range(6):
+        configure(world.server)
+        await world.passes()
+    assert "caBundle" not in world.entries()[HOOK]
+    await world.passes(after_s=61)
+    assert "caBundle" in world.entries()[HOOK]
+    configure(world.server)
+    await world.passes(after_s=61)
+    assert "caBundle" in world.entries()[HOOK]
