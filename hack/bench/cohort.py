@@ -7,7 +7,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -16,29 +15,26 @@ from typing import Any, Final
 import orjson
 
 from core import names
+from hack.bench import unaided
+from hack.bench.arrivals import CARD, Arrivals, in_queue
 from hack.bench.clock import cpu_s_of, machine_cpu_s, resident_mib
 from hack.bench.effort import Effort
 from hack.bench.installed import errors_told, pid_of, spent_s, told
 from hack.bench.report import Row, Sheet, Target
-from hack.bench.shape import CLASSES, COHORTS, QUEUES, QUOTA, Birth, Class, births, ideal
-from hack.controlplane import ControlPlane, ManagedProcess, audit, wait_for
-from hack.controlplane.components import COMPLETE_AFTER
+from hack.bench.shape import COHORTS, QUOTA, Birth, births, ideal
+from hack.controlplane import ControlPlane, ManagedProcess, audit
 from hack.controlplane.nodes import gpu_node
 from hack.install import Installation
-
-CARD: Final = "NVIDIA-H200"
 
 WALL: Final = Target("figure", "<=", 80)
 """Seconds that one cohort may take, where its load over its quota takes 66 s."""
 _LEADER: Final = Target("figure", "<=", 5)
 _WRITES: Final = Target("figure", "<=", 2)
 
-_NODES: Final = 5
+_CARDS: Final = 2 * QUOTA
+"""On each node, of which there are as many as queues: room is never what they wait for."""
+_LIMIT_S: Final = 600.0
 """For each cohort."""
-_CARDS: Final = 40
-"""On each node: 20 cards in one pod, and room is never what they wait for."""
-_NAMESPACE: Final = "cohort"
-_CREATORS: Final = 8
 _PROFILE: Final = os.environ.get("COHORT_PROFILE", "")
 _STORED: Final = 5
 """A pod is stored when it is created, lifted, bound, started and finished: so often it has to be read at least."""
@@ -80,36 +76,38 @@ def run_all(effort: Effort, progress: Callable[[str], None]) -> list[Row]:
 
 
 def _run(name: str, cohorts: int, effort: Effort, progress: Callable[[str], None]) -> list[Row]:
-    born = births(effort.share, cohorts)
-    with (
-        errors_told(),
-        ControlPlane(progress=progress) as plane,
-        Installation(plane, progress=progress) as installed,
-    ):
-        seen = _played(plane, installed, born, cohorts, progress)
-    progress(f"requests of the controller: {dict(seen.requests)}")
-    return rows(name, seen, ideal(born), effort.share, wall=WALL if cohorts == 1 else None)
+    born, limit_s = births(effort.share, cohorts), cohorts * _LIMIT_S
+    with errors_told():
+        with ControlPlane(progress=progress) as plane, Installation(plane, progress=progress) as installed:
+            seen = _played(plane, installed, born, limit_s, progress)
+        progress(f"requests of the controller: {dict(seen.requests)}")
+        progress("the same pods without us")
+        without = unaided.run(born, limit_s, progress)
+    return rows(name, seen, ideal(born), without, effort.share, wall=WALL if cohorts == 1 else None)
 
 
 def rows(
     benchmark: str,
     seen: Seen,
     best: tuple[float, Mapping[str, float]],
+    without: unaided.Unaided,
     share: float,
     *,
     wall: Target | None = WALL,
 ) -> list[Row]:
-    """What it took, beside the least that it could have taken. `wall` is the target of the whole."""
+    """What it took, beside the least that it could have taken. `wall` is the target of the whole; `without` is seen without us."""
     row = Sheet(benchmark, share >= 1, f"{seen.pods:,} pods: ").row
     nothing = "were nothing but quota to be waited for"
     read = f"orjson reading each pod {_STORED} times, as often as it is stored at least"
     once = "each pod is lifted by one patch"
+    alone = "the same control plane without us, one node with a queue's quota of cards for each queue"
 
     end_s, waits = best
     each = 1000 / seen.pods
     ours_s = seen.leader.cpu_s + seen.webhook.cpu_s
     return [
         row("from the first to the end of the last", "s", seen.wall_s, end_s, nothing, wall),
+        row("all that time, beside kube-scheduler alone", "s", seen.wall_s, without.wall_s, alone),
         row(
             "lifted in a second, over all that time",
             "/s",
@@ -130,6 +128,13 @@ def rows(
             _LEADER,
         ),
         row("webhook's processor time for each", "ms", seen.webhook.cpu_s * each, seen.read_s * each, read),
+        row(
+            "processor time of the whole machine for each",
+            "ms",
+            seen.machine_cpu_s * each,
+            without.cpu_s * each,
+            alone,
+        ),
         row(
             "processor time of all programs of the machine for each",
             "ms",
@@ -162,40 +167,32 @@ def _played(
     plane: ControlPlane,
     installed: Installation,
     born: list[Birth],
-    cohorts: int,
+    limit_s: float,
     progress: Callable[[str], None],
 ) -> Seen:
     (leader,), (webhook,) = installed.controller_processes, installed.webhook_processes
+    queues = sorted({birth.queue for birth in born})
     plane.add_nodes(
         *(
             gpu_node(f"n{number}", product=CARD, cards=_CARDS, memory_mib=143771)
-            for number in range(cohorts * _NODES)
+            for number in range(len(queues))
         )
     )
-    plane.create_namespace(_NAMESPACE)
-    for number in range(cohorts * QUEUES):
-        plane.api.create(_queue(number)).expect()
-    for kind in CLASSES:
-        plane.api.create(_priority(kind)).expect()
+    for queue in queues:
+        plane.api.create(_queue(queue)).expect()
     if _PROFILE:
         _run_profiled(leader)
-    with ThreadPoolExecutor(1) as warming:
-        # One pod first, so that starting up and being elected are over.
-        warming.submit(plane.api.create, _pod(Birth(0, 0, 0, -1))).result().expect()
-    wait_for("a first pod has run", lambda: _unfinished(plane) == 0, 60)
+    arrivals = Arrivals(plane, in_queue)
+    arrivals.prepare(preempt=True)
     offset = plane.audit_log.stat().st_size
     before = [_spent(process).cpu_s for process in (leader, webhook)]
     machine_before_s, programs_before_s = machine_cpu_s(), spent_s(plane)
-    started = time.time()
-    created = _created(plane, born, started)
-    progress(f"{len(born)} pods created in {time.time() - started:.0f} s")
-    wait_for("all pods have finished", lambda: _unfinished(plane) == 0, cohorts * 600)
-    wall_s = time.time() - started
+    wall_s, created = arrivals.play(born, limit_s, progress)
     machine_s, programs_s = machine_cpu_s() - machine_before_s, spent_s(plane)
     leading, reviewing = (
         _spent(process, since) for process, since in zip((leader, webhook), before, strict=True)
     )
-    text = orjson.dumps(plane.api.get(_path(plane, born[-1].name)).expect())
+    text = orjson.dumps(arrivals.read(born[-1].name))
     if _PROFILE:
         leader.stop(30.0)
     requests = _requests(plane, installed, offset)
@@ -218,47 +215,6 @@ def _played(
     )
 
 
-def _created(plane: ControlPlane, born: list[Birth], started: float) -> dict[str, float]:
-    """Creates each pod when it is due, or as soon as the API server lets it; when each was there, by name."""
-
-    def create(birth: Birth) -> tuple[str, float]:
-        time.sleep(max(0.0, started + birth.at_s - time.time()))
-        plane.api.create(_pod(birth)).expect(201)
-        return birth.name, time.time()
-
-    with ThreadPoolExecutor(_CREATORS) as creators:
-        return dict(creators.map(create, born))
-
-
-def _pod(birth: Birth) -> dict[str, Any]:
-    kind = birth.kind
-    annotations = {
-        names.CARD_NAME_ANNOTATION: CARD,
-        names.QUEUE_NAME_ANNOTATION: f"cohort-{birth.queue}",
-        COMPLETE_AFTER: f"{kind.runs_s * 1000:.0f}ms",
-    }
-    resources = {"limits": {"nvidia.com/gpu": str(kind.cards)}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": birth.name, "namespace": _NAMESPACE, "annotations": annotations},
-        "spec": {
-            "restartPolicy": "Never",
-            "priorityClassName": kind.name,
-            "containers": [{"name": "main", "image": "none", "resources": resources}],
-        },
-    }
-
-
-def _priority(kind: Class) -> dict[str, Any]:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": kind.name},
-        "value": kind.priority,
-    }
-
-
 def _queue(number: int) -> dict[str, Any]:
     quota = orjson.dumps({CARD: QUOTA}).decode()
     return {
@@ -267,16 +223,6 @@ def _queue(number: int) -> dict[str, Any]:
         "metadata": {"name": f"cohort-{number}", "annotations": {names.CARD_QUOTA_ANNOTATION: quota}},
         "spec": {"weight": 1, "dequeueStrategy": "fifo"},
     }
-
-
-def _path(plane: ControlPlane, name: str | None = None) -> str:
-    return plane.api.path("v1", "Pod", _NAMESPACE, name)
-
-
-def _unfinished(plane: ControlPlane) -> int:
-    """Whether any pod has not come to its end: 0 or 1."""
-    listed = plane.api.get(_path(plane), fieldSelector="status.phase!=Succeeded", limit="1").expect()
-    return len(listed["items"])
 
 
 def _run_profiled(leader: ManagedProcess) -> None:

@@ -201,7 +201,9 @@ class ApiClient:
         wait_for(f"{path} is served", established)
 
 
-def wait_for(what: str, check: Callable[[], T], timeout_s: float = _TIMEOUT_S) -> T:
+def wait_for(
+    what: str, check: Callable[[], T], timeout_s: float = _TIMEOUT_S, *, every_s: float = _POLL_S
+) -> T:
     """Call `check` until it returns something true and return that; `WaitError` names `what` after `timeout_s`.
 
     A program that ends by itself meanwhile ends the waiting at once, see `check_processes`.
@@ -211,7 +213,7 @@ def wait_for(what: str, check: Callable[[], T], timeout_s: float = _TIMEOUT_S) -
         check_processes()
         if time.monotonic() > deadline:
             raise WaitError(f"not within {timeout_s:.0f} s: {what} (last seen: {value!r})")
-        time.sleep(_POLL_S)
+        time.sleep(every_s)
     return value
 
 

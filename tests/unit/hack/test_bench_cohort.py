@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from hack.bench import cohort, shape
+from hack.bench import arrivals, cohort, shape, unaided
 from hack.bench.__main__ import BENCHMARKS, ON_DEMAND
 from hack.bench.cohort import Seen, Spent
 from hack.bench.shape import Birth
+from hack.bench.unaided import Unaided
+
+WITHOUT = Unaided(wall_s=70.0, cpu_s=2.0)
 
 
 def test_the_shape_is_the_published_one() -> None:
@@ -36,7 +39,7 @@ def test_all_cohorts_are_run_only_where_they_are_named() -> None:
 
 def test_the_time_of_all_cohorts_is_not_judged() -> None:
     waits = {"small": 0.0, "medium": 1.0, "large": 2.0}
-    found = cohort.rows("cohorts", seen(0.6), (60.0, waits), 1, wall=None)
+    found = cohort.rows("cohorts", seen(0.6), (60.0, waits), WITHOUT, 1, wall=None)
     assert found[0].what == "100 pods: from the first to the end of the last"
     assert found[0].reached is None
 
@@ -75,9 +78,8 @@ def seen(cpu_s: float) -> Seen:
 
 def test_what_the_leader_spends_on_each_pod_is_judged() -> None:
     waits = {"small": 0.0, "medium": 1.0, "large": 2.0}
-    rows = {
-        row.what.removeprefix("100 pods: "): row for row in cohort.rows("cohort", seen(0.6), (60.0, waits), 1)
-    }
+    found = cohort.rows("cohort", seen(0.6), (60.0, waits), WITHOUT, 1)
+    rows = {row.what.removeprefix("100 pods: "): row for row in found}
     assert rows["leader's processor time for each"].figure == pytest.approx(6)
     assert {what for what, row in rows.items() if row.reached is not None} == {
         "from the first to the end of the last",
@@ -91,7 +93,26 @@ def test_what_the_leader_spends_on_each_pod_is_judged() -> None:
     assert rows["processor time of all programs of the machine for each"].figure == pytest.approx(30)
     assert rows["processor time of all programs of the machine for each"].floor == pytest.approx(7)
     assert rows["processor time of etcd for each"].figure == pytest.approx(5)
-    assert all(row.reached is None for row in cohort.rows("cohort", seen(0.6), (60.0, waits), 0.1))
+    smaller = cohort.rows("cohort", seen(0.6), (60.0, waits), WITHOUT, 0.1)
+    assert all(row.reached is None for row in smaller)
+
+
+def test_what_the_same_pods_take_without_us_stands_beside_time_and_processor_time() -> None:
+    waits = {"small": 0.0, "medium": 1.0, "large": 2.0}
+    found = {row.what: row for row in cohort.rows("cohort", seen(0.6), (60.0, waits), WITHOUT, 1)}
+    time = found["100 pods: all that time, beside kube-scheduler alone"]
+    assert (time.figure, time.floor) == (79.0, 70.0)
+    effort = found["100 pods: processor time of the whole machine for each"]
+    assert effort.figure == pytest.approx(30)
+    assert effort.floor == pytest.approx(20)
+
+
+def test_without_us_a_pod_asks_for_the_same_cards_on_the_node_of_its_queue() -> None:
+    birth = Birth(0.0, 3, 1, 7)
+    ours, theirs = arrivals.in_queue(birth), unaided.on_its_node(birth)
+    assert theirs["spec"].pop("nodeSelector") == {"hack.cardquota.io/queue": "3"}
+    assert theirs["spec"] == ours["spec"]
+    assert set(theirs["metadata"]["annotations"]) < set(ours["metadata"]["annotations"])
 
 
 def test_lifts_are_read_off_the_log(tmp_path: Path) -> None:
