@@ -35,7 +35,8 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
 class Autoscaler:
     """Adds a node to a pool while a pod of this namespace is unschedulable that only its labels admit, and takes idle ones away.
 
-    A new node has the labels of its pool and its resource at first, and what a labeller says of it in the next round.
+    A new node has the labels of its pool and its resource at first, and what a labeller says of it in the next round. An idle one
+    is cordoned and goes in the round after that, if it is idle still: a scheduler may have bound a pod to it at that moment.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -45,6 +46,7 @@ class Autoscaler:
         self.nodes: dict[str, str] = {}
         """Node -> its card."""
         self.made = 0
+        self._cordoned: set[str] = set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -69,9 +71,20 @@ class Autoscaler:
                 if wanted > free:
                     self._add(card, pool)
             used = {pod["spec"].get("nodeName") for pod in pods}
-            for name in [name for name in self.nodes if name not in used and not waiting]:
-                if self.nodes.pop(name):
+            for name in list(self.nodes):
+                if name in used or waiting:
+                    self._cordon(name, cordoned=False)
+                elif name in self._cordoned:
+                    del self.nodes[name]
                     self._cluster.api.delete(f"/api/v1/nodes/{name}").expect(200, 404)
+                else:
+                    self._cordon(name, cordoned=True)
+
+    def _cordon(self, name: str, *, cordoned: bool) -> None:
+        if cordoned != (name in self._cordoned):
+            body = {"spec": {"unschedulable": cordoned}}
+            self._cluster.api.patch(f"/api/v1/nodes/{name}", body, "merge").expect(200)
+            self._cordoned ^= {name}
 
     def _add(self, card: str, pool: str) -> None:
         self.made += 1
