@@ -4,7 +4,7 @@ Whoever drives one decides when to pause. Between two steps lies about half a mi
 driver that looks at its clock after each of them is never late by more. Meanwhile the books may change: whoever yields leaves everything of its own complete before, and looks again after.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from typing import Any, TypeVar
@@ -19,6 +19,27 @@ def batched(items: Sequence[T], count: int) -> Iterator[Sequence[T]]:
     """The items in pieces of so many, for work that may be paused between two of them."""
     for start in range(0, len(items), count):
         yield items[start : start + count]
+
+
+def first_of(items: Iterable[T], wanted: Callable[[T], object], at_once: int) -> Steps[T | None]:
+    """The first item that is wanted, None where none is; so many are looked at in a step."""
+    pace = Pace(at_once)
+    for item in items:
+        if pace.due():
+            yield
+        if wanted(item):
+            return item
+    return None
+
+
+def let_go(items: list[Any] | set[Any] | dict[Any, Any], at_once: int) -> Steps[None]:
+    """Empties what is not needed any more: to free very many items in one piece takes long."""
+    pop: Callable[[], object] = items.popitem if isinstance(items, dict) else items.pop
+    while len(items) > at_once:
+        for _ in range(at_once):
+            pop()
+        yield
+    items.clear()
 
 
 def in_order(items: Sequence[T], key: Callable[[T], Any], at_once: int) -> Steps[list[T]]:

@@ -5,7 +5,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from core.plan.gang import Assignment, Member, assign, one_of_each
+from core.plan.gang import Assignment, assign
+from core.plan.lineup import Member, one_of_each
 from core.plan.scarcity import Means
 from core.plan.task_nodes import TaskNodes
 from core.plan.trial import LedgerTrial
@@ -50,7 +51,7 @@ class Attempt:
     def search(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[Assignment]:
         """What comes of one way; what was chosen stays booked."""
         # Where it is certain that they do not fit, it is only to be told how far they got.
-        budget = one_of_each(members) if self.means.lacking else None
+        budget = (yield from one_of_each(members)) if self.means.lacking else None
         return (yield from assign(members, self.wanted, self.progress.missing_tasks, trial, budget=budget))
 
     def fits(self, members: Sequence[Member], trial: LedgerTrial) -> Steps[bool]:

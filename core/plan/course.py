@@ -5,6 +5,7 @@ It may be paused between any two of its steps, and left for other queues where n
 
 from collections import deque
 from collections.abc import Container, Generator, Hashable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from heapq import heappop, heappush, merge
 from itertools import islice, takewhile
@@ -26,7 +27,7 @@ from core.queues.access import not_allowed
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.line import Line
-from core.steps import Pace, Steps, in_order
+from core.steps import Pace, Steps, batched, in_order, let_go
 
 T = TypeVar("T")
 
@@ -130,9 +131,13 @@ class Courses:
     # -- a queue with groups -----------------------------------------------------------------------------------
 
     def _units(self, turn: Turn) -> Iterator[Decision | None]:
-        """First what gangs lack that hold something already; members beyond that come when they would if it were whole."""
         units = yield from turn.rests(units_of(self._ledger, turn.queue))
         turn.expect(len(units))
+        yield from self._all_of(units, turn)
+        yield from turn.rests(_let_go(units))
+
+    def _all_of(self, units: Sequence[Unit], turn: Turn) -> Iterator[Decision | None]:
+        """First what gangs lack that hold something already; members beyond that come when they would if it were whole."""
         first = list(takewhile(attrgetter("comes_first"), units))
         again: list[tuple[Unit, set[str] | None]] = []
         for unit in first:
@@ -169,10 +174,17 @@ class Courses:
         if together is None:
             # What a gang lacks that holds something already must not go to those behind it.
             turn.waits_for(first=turn.fifo or unit.comes_first)
+            yield from turn.clear_up()
             return None
-        decided = {decision.pod.uid for decision in together}
-        turn.heard(together, of_gang=True)
-        yield from self._handed_out(together)
+        decided: set[str] = set()
+        left = deque(together)
+        together = None
+        with closing(self._handed_out(left)) as decisions:
+            for decision in decisions:
+                decided.add(decision.pod.uid)
+                turn.heard((decision,), of_gang=True)
+                yield decision
+        yield from turn.clear_up()
         return decided
 
     def _rest(
@@ -220,9 +232,8 @@ class Courses:
             elif turn.waits_for(first=turn.fifo):
                 return
 
-    def _handed_out(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
+    def _handed_out(self, left: deque[Decision]) -> Generator[Decision]:
         """These decisions; lifts that the caller does not ask for any more are taken back."""
-        left = deque(decisions)
         try:
             while left:
                 yield left.popleft()
@@ -249,9 +260,16 @@ class Courses:
         if known:
             return known
         helped = self._ledger.wakeups.helped(turn.queue)
-        found, _ = yield from self._limited(unit.key, self._gangs.decide(unit, turn.told_gangs), turn)
-        holds = [decision for decision in found or () if isinstance(decision, Hold)]
-        if found and len(holds) == len(found):
+        found, _ = yield from self._limited(
+            unit.key, self._gangs.decide(unit, turn.told_gangs, turn.leavings), turn
+        )
+        # Who is lifted comes after those who are held, and until it is handed out nothing is to come between.
+        if found and isinstance(found[-1], Hold):
+            holds: list[Hold] = []
+            for some in batched(found, _PASSED_IN_A_STEP):
+                if holds:
+                    yield
+                holds += [decision for decision in some if isinstance(decision, Hold)]
             turn.answers.keep(unit.key, unit.entries, helped, holds)
         return found
 
@@ -317,6 +335,16 @@ def _behind(entry: Entry, head: Hold) -> Hold:
     text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.why.message}"
     why = replace(head.why, message=text)
     return Hold(entry.pod, entry.queue, why, announced=False, behind=head.pod)
+
+
+def _let_go(units: list[Unit]) -> Steps[None]:
+    """Frees what nobody else knows any more: who was let in is another entry in the books."""
+    pace = Pace(_PASSED_IN_A_STEP)
+    while units:
+        entries = [*units.pop().entries]
+        if pace.due(1 + len(entries)):
+            yield
+        yield from let_go(entries, _PASSED_IN_A_STEP)
 
 
 def _rank(unit_and_known: tuple[Unit, set[str] | None]) -> tuple[bool, int, int, str]:

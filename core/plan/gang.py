@@ -5,12 +5,13 @@ needs. Members that cannot be told apart are tried in one order only, so a gang 
 what did not work out is not tried again after another way to the same bookings.
 """
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from core.steps import Steps
+from core.plan.fingerprint import Fingerprint
+from core.plan.lineup import Lineup, Member, line_up, one_of_each
+from core.steps import Steps, let_go
 
 BUDGET: Final = 1_000
 """Bookings that are tried for one gang, beside one of each member with each of its cards: a tenth of a second or two.
@@ -22,20 +23,8 @@ _IN_ONE_STEP: Final = 8
 """Members that are considered, and booked, in about half a millisecond."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A gated member, its task, and the cards that would serve it from left to right.
-
-    One without cards has the one alternative ''. Members of equal `kind` are interchangeable; those of equal `weight`
-    leave the same to all others when they get the same card. Those of one `bond` get the same card.
-    """
-
-    uid: str
-    task: str
-    alternatives: tuple[str, ...]
-    kind: Hashable
-    weight: Hashable
-    bond: Hashable = None
+_FREED_IN_A_STEP: Final = 1000
+"""Members that were considered and are forgotten in as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +67,13 @@ def assign(
     chosen stays booked in the trial; without a choice nothing does. `budget` is how many bookings are tried, by default as
     many as a gang of this size is worth.
     """
-    budget = BUDGET + one_of_each(members) if budget is None else budget
-    search = _Search(
-        sorted(members, key=lambda member: len(member.alternatives) > 1), wanted_tasks, trial, budget
-    )
+    if budget is None:
+        budget = BUDGET + (yield from one_of_each(members))
+    tasks = {task: count for task, count in wanted_tasks.items() if count > 0}
+    search = _Search((yield from line_up(members, tasks)), tasks, trial, budget)
     complete = yield from search.run(wanted)
+    yield from search.let_go()
     return Assignment(tuple(search.chosen) if complete else (), exhausted=search.steps > budget)
-
-
-def one_of_each(members: Sequence[Member]) -> int:
-    """How many bookings it takes to try each member with each of its cards once."""
-    return sum(len(member.alternatives) for member in members)
 
 
 @dataclass(slots=True)
@@ -104,47 +89,46 @@ class _Frame:
     number: int
     state: Hashable
     taken: bool = False
+    passed: int = 0
+    """How many members were passed over from here on."""
 
 
 class _Search:
-    """Depth first, on a stack of its own: a gang may have more members than Python nests calls."""
+    """Depth first, on a stack of its own: a gang may have more members than Python nests calls.
 
-    def __init__(
-        self, members: Sequence[Member], wanted_tasks: Mapping[str, int], trial: Trial, budget: int
-    ) -> None:
+    What a turn costs does not depend on how many members there are, nor on how much they differ.
+    """
+
+    def __init__(self, lineup: Lineup, tasks: dict[str, int], trial: Trial, budget: int) -> None:
         self.chosen: list[Chosen] = []
         self.steps = 0
-        self._members = members
+        self._lineup = lineup
+        self._members = lineup.members
         self._trial = trial
         self._budget = budget
-        self._tasks = {task: count for task, count in wanted_tasks.items() if count > 0}
+        self._tasks = tasks
         """Members still owed of each task; below 0 where more were chosen."""
-        self._behind = self._count_behind()
+        self._owed = sum(tasks.values())
+        """All that are still owed."""
+        self._spare = {task: lineup.of_task[task] - count for task, count in tasks.items()}
+        """How many more members of each task may be passed over."""
         self._frames: list[_Frame] = []
-        self._booked: Counter[tuple[Hashable, str]] = Counter()
+        self._booked = [0] * lineup.places
+        """How often each weight was booked with each card, by its place."""
         self._bonds: dict[Hashable, tuple[str, int]] = {}
         """Which card each bond has come to, and how many members have it."""
-        self._bond_ends = {
-            member.bond: position for position, member in enumerate(members) if member.bond is not None
-        }
+        self._open = Fingerprint(lineup.places)
+        """What was booked, what is owed, and the cards of bonds of which members are still to come."""
+        for task, count in tasks.items():
+            self._open.put(lineup.tasks[task], count)
         self._hopeless: set[Hashable] = set()
-
-    def _count_behind(self) -> list[Mapping[str, int]]:
-        """For each position, how many members of each wanted task stand there or later."""
-        behind: list[Mapping[str, int]] = [dict.fromkeys(self._tasks, 0)]
-        if not self._tasks:
-            return behind * (len(self._members) + 1)
-        for member in reversed(self._members):
-            counts = dict(behind[-1])
-            if member.task in counts:
-                counts[member.task] += 1
-            behind.append(counts)
-        return behind[::-1]
 
     def run(self, wanted: int) -> Steps[bool]:
         """Chooses `wanted` members; what was booked is given back when that is not possible."""
         if self._is_enough(wanted):
             return True
+        if any(spare < 0 for spare in self._spare.values()):
+            return False
         self._consider(_Frame(0, wanted, 0, self._state(0, wanted, 0)))
         turns = 0
         while self._frames:
@@ -157,16 +141,19 @@ class _Search:
                 self._give_back(frame)
             if self.steps > self._budget or frame.number > len(self._members[frame.position].alternatives):
                 self._hopeless.add(frame.state)
-                self._frames.pop()
+                self._leave(frame)
             elif (yield from self._go_on(frame)):
                 return True
         return False
 
-    def _is_enough(self, wanted: int) -> bool:
-        return wanted <= 0 and not self._owed()
+    def let_go(self) -> Steps[None]:
+        """Frees what the search has needed, in steps. What was chosen stays."""
+        yield from let_go(self._frames, _FREED_IN_A_STEP)
+        yield from let_go(self._hopeless, _FREED_IN_A_STEP)
+        yield from self._open.let_go(_FREED_IN_A_STEP)
 
-    def _owed(self) -> int:
-        return sum(count for count in self._tasks.values() if count > 0)
+    def _is_enough(self, wanted: int) -> bool:
+        return wanted <= 0 and not self._owed
 
     def _state(self, position: int, wanted: int, floor: int) -> Hashable:
         """All that decides about what can follow.
@@ -174,54 +161,58 @@ class _Search:
         `floor` is the first alternative allowed: a member like the one before it never goes further left, which would
         be the same choice in another order.
         """
-        owed = tuple(max(0, count) for count in self._tasks.values())
-        bonds = frozenset(
-            (bond, card) for bond, (card, _) in self._bonds.items() if self._bond_ends[bond] >= position
-        )
-        return position, wanted, floor, owed, frozenset(self._booked.items()), bonds
+        return position, wanted, floor, self._open.value
 
     def _is_hopeless(self, frame: _Frame) -> bool:
-        behind, wanted = self._behind[frame.position], max(frame.wanted, self._owed())
-        if len(self._members) - frame.position < wanted:
-            return True
-        return frame.state in self._hopeless or any(
-            behind[task] < count for task, count in self._tasks.items()
-        )
+        wanted = max(frame.wanted, self._owed)
+        return len(self._members) - frame.position < wanted or frame.state in self._hopeless
 
     def _consider(self, frame: _Frame) -> None:
         if not self._is_hopeless(frame):
             self._frames.append(frame)
 
+    def _leave(self, frame: _Frame) -> None:
+        self._frames.pop()
+        if frame.passed:
+            self._pass(frame, -frame.passed)
+
     def _go_on(self, frame: _Frame) -> Steps[bool]:
         """Tries the next alternative of a member, or passes it over. Returns whether the gang is complete."""
         member, number = self._members[frame.position], frame.number
-        following = frame.position + 1
         frame.number += 1
         if number < len(member.alternatives):
             return (yield from self._take(frame, member, number))
         # Passed over; so are those like it, or the same would be tried again under another name.
-        while following < len(self._members) and self._members[following].kind == member.kind:
-            following += 1
-        self._consider(_Frame(following, frame.wanted, 0, self._state(following, frame.wanted, 0)))
+        following = self._lineup.beyond[frame.position]
+        self._pass(frame, following - frame.position)
+        if self._spare.get(member.task, 0) >= 0:
+            self._consider(_Frame(following, frame.wanted, 0, self._state(following, frame.wanted, 0)))
         return False
+
+    def _pass(self, frame: _Frame, count: int) -> None:
+        """Passes so many members over, which are all of a kind; back again where it is less than none."""
+        member = self._members[frame.position]
+        frame.passed += count
+        if member.task in self._spare:
+            self._spare[member.task] -= count
+        self._note_bond(member.bond, frame.position + frame.passed)
 
     def _take(self, frame: _Frame, member: Member, number: int) -> Steps[bool]:
         """Books a member with one of its cards, unless that leads nowhere. Returns whether the gang is complete."""
-        if frame.wanted <= self._owed() and self._tasks.get(member.task, 0) <= 0:
+        if frame.wanted <= self._owed and self._tasks.get(member.task, 0) <= 0:
             return False
         card, position, wanted = member.alternatives[number], frame.position + 1, frame.wanted - 1
         if member.bond in self._bonds and self._bonds[member.bond][0] != card:
             return False
-        alike = position < len(self._members) and self._members[position].kind == member.kind
-        floor = number if alike else 0
-        self._count(member, card, 1)
+        floor = number if self._lineup.beyond[frame.position] > position else 0
+        self._count(member, card, 1, position)
         following = _Frame(position, wanted, floor, self._state(position, wanted, floor))
         complete = self._is_enough(wanted)
         taken = False
         if complete or not self._is_hopeless(following):
             taken = yield from self._book(member, card)
         if not taken:
-            self._count(member, card, -1)
+            self._count(member, card, -1, frame.position)
             return False
         self.chosen.append(Chosen(member, card))
         frame.taken = True
@@ -236,18 +227,29 @@ class _Search:
     def _give_back(self, frame: _Frame) -> None:
         last = self.chosen.pop()
         self._trial.give_back()
-        self._count(last.member, last.card, -1)
+        self._count(last.member, last.card, -1, frame.position)
         frame.taken = False
 
-    def _count(self, member: Member, card: str, sign: int) -> None:
-        booking = member.weight, card
-        self._booked[booking] += sign
-        if not self._booked[booking]:
-            del self._booked[booking]
-        if member.task in self._tasks:
-            self._tasks[member.task] -= sign
+    def _count(self, member: Member, card: str, sign: int, position: int) -> None:
+        """Takes note of a booking, or with -1 of one that is taken back; at `position` it goes on then."""
+        place = self._lineup.bookings[member.weight, card]
+        self._booked[place] += sign
+        self._open.put(place, self._booked[place] or None)
+        owed = self._tasks.get(member.task)
+        if owed is not None:
+            left = self._tasks[member.task] = owed - sign
+            self._owed += max(0, left) - max(0, owed)
+            self._open.put(self._lineup.tasks[member.task], max(0, left))
         if member.bond is not None:
             _, bonded = self._bonds.get(member.bond, (card, 0))
             self._bonds[member.bond] = card, bonded + sign
             if not bonded + sign:
                 del self._bonds[member.bond]
+            self._note_bond(member.bond, position)
+
+    def _note_bond(self, bond: Hashable, position: int) -> None:
+        """Has what follows depend on the card of a bond, as long as members of it are still to come at a position."""
+        if bond is not None:
+            to_come = self._lineup.bond_ends[bond] >= position
+            card, _ = self._bonds.get(bond, (None, 0))
+            self._open.put(self._lineup.bonds[bond], card if to_come else None)

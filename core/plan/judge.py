@@ -11,6 +11,7 @@ from core.cards.spelling import suggestion
 from core.mgpu.affinity import node_requirement
 from core.objects import Gang, Pod
 from core.objects.group import pod_group_title
+from core.plan.awaited import Awaited, note
 from core.plan.choice import Choice
 from core.plan.confinement import Confinement
 from core.plan.decision import Decision, Hold, Lift
@@ -19,7 +20,6 @@ from core.plan.pools import share_pool_requirement
 from core.plan.precedent import Precedent
 from core.plan.room import Destination
 from core.plan.task_nodes import ANYWHERE, TaskNodes, nodes_of_tasks, starts_in_cycles
-from core.plan.together import note
 from core.queues.check import balance_of, chain_problem
 from core.queues.entry import Entry
 from core.queues.group_minimum import minimum_of
@@ -77,7 +77,7 @@ class Judge:
             entry = now
         if not isinstance(card, Refusal):
             return self.lift(entry, card, together, task)
-        note(ledger, (entry,), {card.code})
+        note(ledger, Awaited.by(entry), {card.code})
         return Hold(entry.pod, entry.queue, card)
 
     def prepare(self, card: str) -> Steps[None]:

@@ -18,7 +18,8 @@ from core import reasons
 from core.cards.expression import BAR, split
 from core.plan.confinement import Confinement, named, task_named
 from core.plan.decision import Lift, Spread
-from core.plan.gang import Member
+from core.plan.lineup import Member
+from core.plan.scarcity import least
 from core.plan.trial import NO_CARD
 from core.plan.units import Unit
 from core.queues.attribution import is_job
@@ -28,7 +29,7 @@ from core.queues.ledger import Ledger
 from core.refusal import Refusal
 from core.settings import Settings
 from core.stage import Stage
-from core.steps import Pace, Steps, batched
+from core.steps import Pace, Steps, batched, first_of
 
 _IN_ONE_STEP: Final = 250
 
@@ -121,13 +122,8 @@ def held_cards(ledger: Ledger, unit: Unit) -> Steps[HeldCards]:
 
 
 def _any_chooses(unit: Unit) -> Steps[bool]:
-    pace = Pace(_IN_ONE_STEP)
-    for some in batched(unit.entries, _IN_ONE_STEP):
-        if pace.due(len(some)):
-            yield
-        if any(ask_of(entry) is not None for entry in some):
-            return True
-    return False
+    found = yield from first_of(unit.entries, lambda entry: ask_of(entry) is not None, _IN_ONE_STEP)
+    return found is not None
 
 
 def _bound_together(unit: Unit) -> bool:
@@ -136,9 +132,7 @@ def _bound_together(unit: Unit) -> bool:
     return not unit.progress.minimum.alone or is_job(unit.group.owner)
 
 
-def ways(
-    held: HeldCards, members: Sequence[Member], *, lacking: bool = False
-) -> Steps[list[Sequence[Member]]]:
+def ways(held: HeldCards, members: list[Member], *, lacking: bool = False) -> Steps[list[list[Member]]]:
     """The ways in which the search may look at a gang, best first.
 
     First members that ask for the same get the card that others have already, or else one for all of them; then one for all of
@@ -146,29 +140,48 @@ def ways(
     out, they need not be.
     """
     if held.uniform:
-        usable = dict.fromkeys(card for member in members for card in member.alternatives if card != NO_CARD)
+        usable = yield from cards_of(members)
         common = held.of(None)
         cards = [card for card in usable if not common or card in common]
-        found: list[Sequence[Member]] = []
+        found: list[list[Member]] = []
         for card in cards or [NO_CARD]:
             way = yield from _confined(members, card)
             found.append(way)
         return found
-    if lacking or all(len(member.alternatives) == 1 for member in members):
+    if lacking or (yield from first_of(members, _chooses, _IN_ONE_STEP)) is None:
         return [members]
-    alone = {ask for ask, count in Counter(map(_ask, members)).items() if count == 1}
-    following: list[Member] = []
-    bonded: list[Member] = []
+    asks: Counter[Ask] = Counter()
     pace = Pace(_IN_ONE_STEP)
     for some in batched(members, _IN_ONE_STEP):
         if pace.due(len(some)):
             yield
-        following += [_following(member, held, alone) for member in some]
-        bonded += [_bonded(member, alone) for member in some]
+        asks.update(map(_ask, some))
+    following: list[Member] = []
+    bonded: list[Member] = []
+    any_follows = any_bond = False
+    for some in batched(members, _IN_ONE_STEP):
+        if pace.due(len(some)):
+            yield
+        bound = [_bonded(member, asks) for member in some]
+        led = [_following(*pair, held) for pair in zip(some, bound, strict=True)]
+        any_follows, any_bond = any_follows or led != bound, any_bond or bound != some
+        following += led
+        bonded += bound
     if held.single:
         return [following]
-    either = [following, bonded, members]
-    return [way for number, way in enumerate(either) if number == 0 or way != either[number - 1]]
+    return [following, *([bonded] if any_follows else ()), *([members] if any_bond else ())]
+
+
+def cards_of(members: Sequence[Member]) -> Steps[dict[str, None]]:
+    """The cards that would serve any of them, in the order in which they are named."""
+    cards: dict[str, None] = {}
+    pace = Pace(_IN_ONE_STEP)
+    for member in members:
+        if pace.due(len(member.alternatives)):
+            yield
+        cards.update(dict.fromkeys(member.alternatives))
+    cards.pop(NO_CARD, None)
+    return cards
 
 
 def one_card_missing(
@@ -177,11 +190,15 @@ def one_card_missing(
     wanted: int,
     wanted_tasks: Mapping[str, int],
     balance: Balance | None,
-) -> Refusal:
+) -> Steps[Refusal]:
     """Why `wanted` members wait that several cards would serve: what would have to come free of one, in whole cards."""
     sizes: dict[Ask, list[int]] = {}
-    tasks = Counter(entry.pod.task for entry in entries)
+    tasks: Counter[str] = Counter()
+    pace = Pace(_IN_ONE_STEP)
     for entry in entries:
+        if pace.due():
+            yield
+        tasks[entry.pod.task] += 1
         if (ask := ask_of(entry)) is not None and entry.demand.card is not None:
             sizes.setdefault(ask, []).append(entry.demand.card.milli)
     lacking: list[str] = []
@@ -192,7 +209,7 @@ def one_card_missing(
         )
         cards = held.of(ask) or ask[1]
         if others > (0 if held.of(ask) else 1) or len(sizes) == 1:
-            need = -(-sum(sorted(asked)[: max(1, others)]) // 1000)
+            need = -(-(yield from least(asked, max(1, others))) // 1000)
             either = " or ".join(
                 f"{need} of <{card}> ({_left(balance, card)} left)" for card in cards[:_TOLD]
             )
@@ -215,19 +232,23 @@ def _ask(member: Member) -> Ask:
     return member.task, member.alternatives
 
 
-def _following(member: Member, held: HeldCards, alone: set[Ask]) -> Member:
-    cards = held.of(_ask(member)) if len(member.alternatives) > 1 else ()
+def _chooses(member: Member) -> bool:
+    return len(member.alternatives) > 1
+
+
+def _following(member: Member, bonded: Member, held: HeldCards) -> Member:
+    cards = held.of(_ask(member)) if _chooses(member) else ()
     if not cards:
-        return _bonded(member, alone)
+        return bonded
     return replace(member, alternatives=tuple(card for card in member.alternatives if card in cards))
 
 
-def _bonded(member: Member, alone: set[Ask]) -> Member:
+def _bonded(member: Member, asks: Mapping[Ask, int]) -> Member:
     ask = _ask(member)
-    return member if len(member.alternatives) == 1 or ask in alone else replace(member, bond=ask)
+    return replace(member, bond=ask) if _chooses(member) and asks[ask] > 1 else member
 
 
-def _confined(members: Sequence[Member], card: str) -> Steps[Sequence[Member]]:
+def _confined(members: Sequence[Member], card: str) -> Steps[list[Member]]:
     found: list[Member] = []
     for number, member in enumerate(members, 1):
         if number % _IN_ONE_STEP == 0:

@@ -14,7 +14,7 @@ from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.steps import Steps, batched, finish
 
-_RECALLED_IN_A_STEP: Final = 250
+_RECALLED_IN_A_STEP: Final = 100
 """Pods of a gang: half a millisecond."""
 
 

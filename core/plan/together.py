@@ -1,18 +1,21 @@
 """What is decided on a PodGroup as a whole: its first admission, and the members that it lacks until its minimum."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Final, Protocol
+from operator import attrgetter
+from typing import Any, Final, Protocol
 
 from core import reasons
 from core.objects import Group
 from core.plan.attempt import Attempt
+from core.plan.awaited import Awaited, note
 from core.plan.choice import Choice
 from core.plan.decision import Decision, Hold, Lift
 from core.plan.declared import declared_shortfall
-from core.plan.gang import Assignment, Member
-from core.plan.one_card import HeldCards, held_cards, one_card_missing, ways
+from core.plan.gang import Assignment
+from core.plan.lineup import Member
+from core.plan.one_card import HeldCards, cards_of, held_cards, one_card_missing, ways
 from core.plan.scarcity import Means, means_of
 from core.plan.task_nodes import (
     ANYWHERE,
@@ -21,7 +24,7 @@ from core.plan.task_nodes import (
     nodes_of_tasks,
     starts_in_cycles,
 )
-from core.plan.trial import NO_CARD, LedgerTrial, OvertakenError, member_of
+from core.plan.trial import LedgerTrial, OvertakenError, member_of
 from core.plan.units import Unit
 from core.plan.verdict import Verdict, at_odds, explained, lacking_of_tasks, nothing_common
 from core.queues.check import balance_of
@@ -29,17 +32,18 @@ from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
-from core.steps import CutShortError, Pace, Steps, batched
+from core.steps import CutShortError, Pace, Steps, batched, first_of
 
 _IN_ONE_STEP: Final = 50
+
+_TOLD_IN_A_STEP: Final = 100
+_LIFTED_IN_A_STEP: Final = 8
 
 _OTHER_NODES: Final = 6
 """So often a gang is searched for again with a task on one node."""
 
 _COPIED_IN_A_STEP: Final = 250
 """Members of which nothing is found out any more."""
-
-_FOR_ROOM: Final = {reasons.NO_FREE_CARD, reasons.AFFINITY_EXCLUDES_CARDS, reasons.MIXED_CARDS}
 
 
 class Members(Protocol):
@@ -71,11 +75,14 @@ class Gangs:
         self._choice = choice
         self._judge = judge
 
-    def decide(self, unit: Unit, told: dict[Hashable, Verdict | None]) -> Steps[list[Decision] | None]:
+    def decide(
+        self, unit: Unit, told: dict[Hashable, Verdict | None], leavings: list[list[Any]]
+    ) -> Steps[list[Decision] | None]:
         """What is decided on the group; the members left over are looked at one by one.
 
         None when the group is not any more what it was when this began. `told` is what gangs that ask for the same were
-        told, as long as that holds; None where that was not found out, so that nobody else tries to.
+        told, as long as that holds; None where that was not found out, so that nobody else tries to. `leavings` takes what is not
+        needed any more afterwards, and costs time to be freed.
         """
         group, ledger = unit.group, self._ledger
         assert group is not None
@@ -86,20 +93,25 @@ class Gangs:
             if any(ledger.current(entry) is None for entry in some):
                 return None
         balance = balance_of(ledger, unit.queue)
-        if balance is not None and ledger.queues[unit.queue].open:
+        if group.card_request and balance is not None and ledger.queues[unit.queue].open:
+            awaited = yield from Awaited.by_all(unit.entries)
             shortfall = declared_shortfall(ledger, unit, balance)
             if shortfall is not None:
-                note(ledger, unit.entries, {shortfall.code})
+                note(ledger, awaited, {shortfall.code})
                 return (yield from _hold_all(unit.entries, group, shortfall))
         if not unit.lacks_members:
             return []
         try:
-            return (yield from self._gang(unit, group, told))
+            return (yield from self._gang(unit, group, told, leavings))
         except OvertakenError:
             return None
 
     def _gang(
-        self, unit: Unit, group: Group, told: dict[Hashable, Verdict | None]
+        self,
+        unit: Unit,
+        group: Group,
+        told: dict[Hashable, Verdict | None],
+        leavings: list[list[Any]],
     ) -> Steps[list[Decision] | None]:
         """Lifts as many members as the group lacks, all at once, or holds every one of them.
 
@@ -118,7 +130,7 @@ class Gangs:
             if number % _IN_ONE_STEP == 0:
                 yield
         wanted = max(progress.missing, sum(progress.missing_tasks.values()))
-        of_tasks = lacking_of_tasks(ready, progress)
+        of_tasks = yield from lacking_of_tasks(ready, progress)
         if not progress.possible or len(ready) < wanted or of_tasks:
             only = "only " if len(ready) < wanted else ""
             text = (
@@ -127,10 +139,11 @@ class Gangs:
             )
             all_held = yield from _hold_all(ready, group, Refusal(reasons.GANG_INCOMPLETE, text))
             return [*held, *all_held]
-        found = yield from self._found(unit, ready, wanted, progress, told)
+        awaited = yield from Awaited.by_all(ready)
+        found = yield from self._found(unit, ready, awaited.cards, wanted, progress, told, leavings)
         if not isinstance(found, Verdict):
             return [*held, *found]
-        note(self._ledger, ready, found.obstacles)
+        note(self._ledger, awaited, found.obstacles)
         all_held = yield from _hold_all(ready, group, explained(found, group, wanted))
         return [*held, *all_held]
 
@@ -138,18 +151,22 @@ class Gangs:
         self,
         unit: Unit,
         ready: Sequence[Entry],
+        cards: AbstractSet[str],
         wanted: int,
         progress: Progress,
         told: dict[Hashable, Verdict | None],
+        leavings: list[list[Any]],
     ) -> Steps[list[Lift] | Verdict]:
         """The lifts of the members that fit together, or why they do not, as far as known without another search."""
         means = yield from means_of(balance_of(self._ledger, unit.queue), ready, wanted)
         members = yield from self._members(ready, means)
-        for card in {card for member in members for card in member.alternatives if card != NO_CARD}:
+        leavings.append(members)
+        for card in (yield from cards_of(members)):
             yield from self._judge.prepare(card)
         held = yield from held_cards(self._ledger, unit)
-        nodes = self._nodes(ready, progress.counted + wanted)
+        nodes = yield from self._nodes(ready, progress.counted + wanted)
         looked_at = yield from ways(held, members, lacking=bool(means.lacking))
+        leavings += looked_at
         attempt = Attempt(looked_at, members, wanted, progress, means, nodes)
         wish = yield from attempt.wish()
         if wish in told:
@@ -160,7 +177,8 @@ class Gangs:
         # Unless the search comes to its end, the next one for the same would not either.
         told[wish] = None
         try:
-            found = yield from self._searched(unit, ready, attempt, held)
+            with self._ledger.wakeups.searching(unit.queue, cards):
+                found = yield from self._searched(unit, ready, attempt, held)
         except OvertakenError:
             told.pop(wish, None)
             raise
@@ -170,11 +188,12 @@ class Gangs:
             told.pop(wish, None)
         return found
 
-    def _nodes(self, ready: Sequence[Entry], together: int) -> Mapping[str, TaskNodes]:
-        pods = (entry.pod for entry in ready)
-        concerned = (pod for pod in pods if pod.asks_mgpu and starts_in_cycles(self._ledger, pod, together))
-        first = next(concerned, None)
-        return {} if first is None else nodes_of_tasks(self._ledger, first)
+    def _nodes(self, ready: Sequence[Entry], together: int) -> Steps[Mapping[str, TaskNodes]]:
+        def concerned(entry: Entry) -> bool:
+            return entry.pod.asks_mgpu and starts_in_cycles(self._ledger, entry.pod, together)
+
+        first = yield from first_of(ready, concerned, _COPIED_IN_A_STEP)
+        return {} if first is None else nodes_of_tasks(self._ledger, first.pod)
 
     def _together(
         self,
@@ -190,7 +209,7 @@ class Gangs:
         """
         outcome = yield from attempt.search(members, trial)
         tried = 0
-        for task, found in self._apart(trial, attempt).items():
+        for task, found in (yield from self._apart(trial, attempt)).items():
             before = nodes.get(task, ANYWHERE)
             for node in found:
                 if tried == _OTHER_NODES:
@@ -204,18 +223,35 @@ class Gangs:
                 nodes[task] = before
         if not outcome.chosen and tried:
             outcome = yield from attempt.search(members, trial)
-        apart = self._apart(trial, attempt)
-        # Volcano's scheduler displaces nobody for a gang of which some are nominated for nodes that take them as they are.
-        nominated = not any(lift.displaces for lift in trial.lifts.values())
-        for each in [each for each in trial.lifts.values() if each.pod.task in apart]:
-            trial.lift_again(each, partial(self._judge.lift_apart, nominated=nominated))
+        apart = yield from self._apart(trial, attempt)
+        if apart:
+            yield from self._nominated(trial, apart)
         return outcome
 
-    def _apart(self, trial: LedgerTrial, attempt: Attempt) -> Mapping[str, Sequence[str]]:
-        return led_apart(
-            lift
-            for lift in trial.lifts.values()
-            if lift.pod.asks_mgpu and starts_in_cycles(self._ledger, lift.pod, attempt.together)
+    def _nominated(self, trial: LedgerTrial, tasks: Container[str]) -> Steps[None]:
+        """Has each member of these tasks go to its own node."""
+        lifts = tuple(trial.lifts.values())
+        # Volcano's scheduler displaces nobody for a gang of which some are nominated for nodes that take them as they are.
+        displacing = yield from first_of(lifts, attrgetter("displaces"), _COPIED_IN_A_STEP)
+        anew = partial(self._judge.lift_apart, nominated=displacing is None)
+        pace = Pace(_LIFTED_IN_A_STEP)
+        for lift in lifts:
+            if lift.pod.task in tasks:
+                if pace.due():
+                    yield
+                yield from trial.lift_again(lift, anew)
+
+    def _apart(self, trial: LedgerTrial, attempt: Attempt) -> Steps[Mapping[str, Sequence[str]]]:
+        lifts = tuple(trial.lifts.values())
+        if (yield from first_of(lifts, lambda lift: lift.pod.asks_mgpu, _COPIED_IN_A_STEP)) is None:
+            return {}
+        together = attempt.together
+        return (
+            yield from led_apart(
+                lift
+                for lift in lifts
+                if lift.pod.asks_mgpu and starts_in_cycles(self._ledger, lift.pod, together)
+            )
         )
 
     def _members(self, ready: Sequence[Entry], means: Means) -> Steps[list[Member]]:
@@ -243,22 +279,20 @@ class Gangs:
             task = nodes.get(entry.pod.task, ANYWHERE)
             return self._judge.lift(entry, card or None, attempt.together, task)
 
-        trial = LedgerTrial(ledger, ready, shortfall_of, lift)
-        cards = frozenset[str]().union(*(entry.demand.cards for entry in ready))
+        entries = yield from _by_uid(ready)
+        trial = LedgerTrial(ledger, entries, shortfall_of, lift)
         try:
-            with ledger.wakeups.searching(unit.queue, cards):
-                for members in attempt.ways:
-                    outcome = yield from self._together(members, attempt, trial, nodes)
-                    exhausted = exhausted or outcome.exhausted
-                    if outcome.chosen:
-                        ledger.wakeups.publish(unit.queue)
-                        ledger.devices.tell_again(trial.lifts)
-                        lifts = yield from _lifts(trial, outcome, ready, held)
-                        return lifts
-                most, mixed = trial.most, False
-                if held.single and not (means.lacking or exhausted):
-                    # It is only to be told whether they wait for one card, or for any at all.
-                    mixed = yield from attempt.fits(attempt.members, trial)
+            for members in attempt.ways:
+                outcome = yield from self._together(members, attempt, trial, nodes)
+                exhausted = exhausted or outcome.exhausted
+                if outcome.chosen:
+                    ledger.wakeups.publish(unit.queue)
+                    lifts = yield from self._lifts(trial, outcome, entries, held)
+                    return lifts
+            most, mixed = trial.most, False
+            if held.single and not (means.lacking or exhausted):
+                # It is only to be told whether they wait for one card, or for any at all.
+                mixed = yield from attempt.fits(attempt.members, trial)
         except (CutShortError, OvertakenError):
             yield from trial.give_all_back()
             raise
@@ -272,32 +306,33 @@ class Gangs:
             raise OvertakenError
         if mixed:
             balance = balance_of(ledger, unit.queue)
-            shortfall = one_card_missing(held, ready, wanted, attempt.progress.missing_tasks, balance)
+            tasks = attempt.progress.missing_tasks
+            shortfall = yield from one_card_missing(held, ready, wanted, tasks, balance)
         obstacles = means.lacking | trial.obstacles | {shortfall.code}
         return Verdict(shortfall, most, exhausted and not means.lacking, frozenset(obstacles))
 
+    def _lifts(
+        self, trial: LedgerTrial, outcome: Assignment, entries: Mapping[str, Entry], held: HeldCards
+    ) -> Steps[list[Lift]]:
+        found: list[Lift] = []
+        pace = Pace(_TOLD_IN_A_STEP)
+        for some in batched(outcome.chosen, _TOLD_IN_A_STEP):
+            if pace.due(len(some)):
+                yield
+            uids = [each.member.uid for each in some]
+            self._ledger.devices.tell_again(uids)
+            found += [held.lifted(entries[uid], trial.lifts[uid]) for uid in uids]
+        return found
 
-def _lifts(
-    trial: LedgerTrial, outcome: Assignment, ready: Sequence[Entry], held: HeldCards
-) -> Steps[list[Lift]]:
-    entries = {entry.pod.uid: entry for entry in ready}
-    found: list[Lift] = []
+
+def _by_uid(entries: Sequence[Entry]) -> Steps[dict[str, Entry]]:
+    found: dict[str, Entry] = {}
     pace = Pace(_COPIED_IN_A_STEP)
-    for some in batched(outcome.chosen, _COPIED_IN_A_STEP):
-        if pace.due(len(some)):
+    for entry in entries:
+        if pace.due():
             yield
-        found += [held.lifted(entries[each.member.uid], trial.lifts[each.member.uid]) for each in some]
+        found[entry.pod.uid] = entry
     return found
-
-
-def note(ledger: Ledger, entries: Sequence[Entry], obstacles: AbstractSet[str]) -> None:
-    """Remembers by what, besides quota given back in the queue, these waiting pods of one queue may be helped."""
-    queue, wakeups = entries[0].queue, ledger.wakeups
-    # Whoever has too little quota for the card of one node may have enough for that of another one.
-    if not obstacles.isdisjoint(_FOR_ROOM) or any(entry.demand.share_milli for entry in entries):
-        wakeups.await_room(queue, frozenset().union(*(entry.demand.cards for entry in entries)))
-    if not obstacles.isdisjoint({reasons.INSUFFICIENT_CPU_QUOTA, reasons.INSUFFICIENT_MEMORY_QUOTA}):
-        wakeups.await_cpu_memory(queue)
 
 
 def _hold_all(entries: Sequence[Entry], group: Group, why: Refusal) -> Steps[list[Decision]]:

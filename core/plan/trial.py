@@ -4,11 +4,11 @@ The search may be paused, and the ledger follows the cluster meanwhile. What was
 it; whether the trial still makes sense is looked at when it goes on.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
 from core.plan.decision import Lift
-from core.plan.gang import Member
+from core.plan.lineup import Member
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
@@ -34,13 +34,14 @@ class LedgerTrial:
     def __init__(
         self,
         ledger: Ledger,
-        entries: Sequence[Entry],
+        entries: Mapping[str, Entry],
         shortfall_of: Callable[[Entry, str], Steps[Refusal | None]],
         lift: Callable[[Entry, str], Lift],
     ) -> None:
         self._ledger = ledger
-        self._entries: Mapping[str, Entry] = {entry.pod.uid: entry for entry in entries}
-        self._queue = ledger.queues.get(entries[0].queue) if entries else None
+        self._entries = entries
+        """The members, by UID."""
+        self._queue = ledger.queues.get(next(iter(entries.values())).queue) if entries else None
         self._changes = ledger.changes
         self._touched = ledger.touched.changes
         self._shortfall_of = shortfall_of
@@ -76,8 +77,9 @@ class LedgerTrial:
         self.most = max(self.most, len(self._taken))
         return True
 
-    def lift_again(self, lift: Lift, anew: Callable[[Entry, Lift], Lift]) -> None:
-        """Books a member anew that was taken, as `anew` does it."""
+    def lift_again(self, lift: Lift, anew: Callable[[Entry, Lift], Lift]) -> Steps[None]:
+        """Books a member anew that was taken, as `anew` does it. Raises OvertakenError."""
+        yield from self._check()
         self._retract(lift)
         with self._ledger.wakeups.muted():
             self.lifts[lift.pod.uid] = anew(self._entry(lift.pod.uid), lift)

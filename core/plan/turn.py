@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from core import reasons
 from core.plan.decision import Decision, Hold, Lift
@@ -10,9 +10,12 @@ from core.plan.effort import Ration
 from core.plan.precedent import Precedent
 from core.plan.remembered import Answers
 from core.plan.verdict import Verdict
-from core.steps import Steps
+from core.steps import Pace, Steps, let_go
 
 T = TypeVar("T")
+
+_FREED_IN_A_STEP: Final = 500
+"""Pods of which what was made of them is freed in half a millisecond."""
 
 _OF_ITS_OWN: Final = frozenset({reasons.OTHER_GATES, reasons.POD_GROUP_NOT_FOUND, reasons.QUEUE_NOT_ALLOWED})
 
@@ -43,6 +46,8 @@ class Turn:
     """What the last one that was let in of those who ask for the same was granted; None where that is no precedent."""
     told_gangs: dict[Hashable, Verdict | None] = field(default_factory=dict)
     """The same of gangs."""
+    leavings: list[list[Any]] = field(default_factory=list)
+    """What is not needed any more and is to be let go of in steps."""
 
     def rest(self, item: T) -> Iterator[T]:
         """This item, and a pause at which other queues may come to their turn."""
@@ -59,6 +64,15 @@ class Turn:
                 value: T = end.value
                 return value
             yield from self.rest(None)
+
+    def clear_up(self) -> Steps[None]:
+        """Lets go of what is left."""
+        pace = Pace(_FREED_IN_A_STEP)
+        for items in self.leavings:
+            if pace.due(len(items)):
+                yield
+            yield from let_go(items, _FREED_IN_A_STEP)
+        self.leavings.clear()
 
     def go_on(self, ration: Ration) -> None:
         """Has another ration from now on, for those who are still to be decided on."""

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.plan.decision import Lift
-from core.plan.gang import Member, assign
+from core.plan.gang import assign
 from core.plan.lift import Planner
+from core.plan.lineup import Member
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import Steps, finish

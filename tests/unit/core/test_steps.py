@@ -1,6 +1,8 @@
 """Work that may be paused, and how small its steps are."""
 
-from core.steps import CutShortError, Pace, Steps, cut_short, finish
+import pytest
+
+from core.steps import CutShortError, Pace, Steps, cut_short, finish, first_of, let_go
 
 
 def counting(number: int) -> Steps[int]:
@@ -70,3 +72,28 @@ def test_a_driver_that_gives_up_in_between_still_ends_the_steps() -> None:
     next(cutting)
     cutting.close()
     assert ended == ["tidy"]
+
+
+def test_the_first_item_that_is_wanted_is_looked_for_in_steps() -> None:
+    looked: list[int] = []
+
+    def wanted(item: int) -> object:
+        looked.append(item)
+        return item == 25
+
+    steps = first_of(range(100), wanted, 10)
+    next(steps)
+    assert looked == list(range(10))
+    assert finish(steps) == 25
+    assert looked == list(range(26))
+    nobody: object = finish(first_of([*range(5)], wanted, 10))
+    assert nobody is None
+
+
+@pytest.mark.parametrize("items", [list(range(25)), set(range(25)), dict.fromkeys(range(25))])
+def test_what_is_not_needed_any_more_is_let_go_of_in_steps(
+    items: list[int] | set[int] | dict[int, None],
+) -> None:
+    left = [len(items) for _ in let_go(items, 10)]
+    assert left == [15, 5]
+    assert not items

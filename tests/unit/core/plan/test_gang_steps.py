@@ -46,6 +46,7 @@ def test_no_step_goes_through_more_members_than_a_piece(
     for module, size in (
         (together, "_IN_ONE_STEP"),
         (together, "_COPIED_IN_A_STEP"),
+        (together, "_TOLD_IN_A_STEP"),
         (one_card, "_IN_ONE_STEP"),
     ):
         monkeypatch.setattr(module, size, PIECE)
