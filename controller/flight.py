@@ -48,6 +48,8 @@ class Flight:
     """Until when a try may still be stored that failed, or was not answered."""
     since: float = 0.0
     """When it was decided, or first failed."""
+    not_before: float = float("-inf")
+    """Until when the server wants to be left alone with it."""
     given_up: str = ""
     """Why it is not to be written any more."""
     void: bool = False
@@ -63,14 +65,21 @@ class Flight:
         return self.open_until - now
 
     def failed(self, error: errors.KubeError, now: float, ledger: Ledger) -> float:
-        """Takes in that a request was not answered as it should be. Returns after how many seconds it is to be tried again."""
+        """Takes in that a request was not answered as it should be. Returns after how many seconds it is to be tried again.
+
+        As long as the server asks for is waited, up to the bound of `errors.retry_after_s`. What it puts off for longer than
+        a lift is given is given up at once.
+        """
+        asked_s = errors.retry_after_s(error)
+        self.not_before = max(self.not_before, now + asked_s)
         if self.tries == 1 and not self.given_up:
             self.since = now
-        if (self.tries >= TRIES or now - self.since >= PATIENCE_S) and not self.patient(now, ledger):
+        spent = self.tries >= TRIES or now - self.since >= PATIENCE_S or asked_s > PATIENCE_S
+        if spent and not self.patient(now, ledger):
             self.look, self.given_up = True, self.given_up or errors.describe(error)
         delay_s = self.delay_s
         self.delay_s = min(RETRY_MAX_S, 2 * delay_s)
-        return max(delay_s, min(errors.retry_after_s(error), PATIENCE_S))
+        return max(delay_s, asked_s)
 
     def patient(self, now: float, ledger: Ledger) -> bool:
         """Whether a lift that has failed for long is tried on all the same: others of its gang are in."""

@@ -31,6 +31,9 @@ _LOG = logging.getLogger(__name__)
 SLOTS = 16
 """Requests under way at once; more would only queue up in the API server."""
 PER_NAMESPACE = 8
+FIRST_CONTACTS = 128
+"""Requests besides, one for each namespace of which no lift has been answered yet. So many namespaces may have a webhook that hangs
+before one of them waits for another: everybody else's lifts arrive as if they were not there. More of them take turns."""
 
 _REFUSED_FIRST_S = 30.0
 _REFUSED_MAX_S = 300.0
@@ -55,7 +58,7 @@ class LiftWriter:
         self._refused: dict[Key, float] = {}
         """Pods whose lift is refused for now, and how long the next time lasts."""
         self._queue: WorkQueue[Key] = WorkQueue(
-            self._work, slots=SLOTS, per_lane=PER_NAMESPACE, lane=lambda key: key[0]
+            self._work, slots=SLOTS, per_lane=PER_NAMESPACE, unheard=FIRST_CONTACTS, lane=lambda key: key[0]
         )
         caches.pods.subscribe(self._pod_changed)
         for groups in (caches.groups, caches.kubernetes_groups):
@@ -147,7 +150,9 @@ class LiftWriter:
             self._take_back(key, flight)
             return IDLE
         if flight.look or flight.void:
-            return await self._look(key, flight)
+            again_s = await self._look(key, flight)
+            # That a pod can be read says nothing about writes.
+            return IDLE if again_s is None else again_s
         if not flight.tries and self._order.waits(flight.lift):
             return IDLE
         question = self._lone.question(flight.lift)
@@ -192,7 +197,7 @@ class LiftWriter:
             )
         except (errors.Throttled, errors.Unauthorized) as error:
             # Not taken in at all; as a rule it will be soon.
-            return self._again(flight, error)
+            return self._put_off(key, flight, error)
         except (errors.ServerError, errors.ConnectionFailed) as error:
             return self._unknown(flight, error)
         except errors.ApiError as error:
@@ -206,11 +211,21 @@ class LiftWriter:
         self._caches.answered(lift.pod, answer)
         return None
 
+    def _put_off(self, key: Key, flight: Flight, error: errors.KubeError) -> float:
+        """The patch was not taken in. Quota is not held for longer than a lift is given, if the server wants to be left alone."""
+        delay_s, now = self._again(flight, error), asyncio.get_running_loop().time()
+        if not (flight.given_up and flight.open_s(now) <= 0 and delay_s > PATIENCE_S):
+            return delay_s
+        self._hold(key, flight)
+        return IDLE
+
     def _unknown(self, flight: Flight, error: errors.KubeError) -> float:
         """Nobody knows whether the patch was stored, or still will be."""
-        flight.look = True
-        flight.keep_open(error, asyncio.get_running_loop().time())
-        return self._again(flight, error)
+        flight.look, now = True, asyncio.get_running_loop().time()
+        flight.keep_open(error, now)
+        delay_s = self._again(flight, error)
+        # It is only read any more, as soon as that shows how it ended.
+        return min(delay_s, max(RETRY_MAX_S, flight.open_s(now))) if flight.given_up else delay_s
 
     async def _refuse(self, key: Key, flight: Flight, error: errors.ApiError) -> float | None:
         """The patch was not stored. The pod may be another one than was looked at, perhaps by an earlier try of this lift."""
@@ -321,6 +336,7 @@ class LiftWriter:
         """The pod gives its quota back and waits, with the reason, until it is tried anew."""
         wait_s = self._refused.get(key, _REFUSED_FIRST_S)
         self._refused[key] = min(_REFUSED_MAX_S, 2 * wait_s)
+        wait_s = max(wait_s, flight.not_before - asyncio.get_running_loop().time())
         if self._planner is not None:
             self._planner.refuse(flight.lift.pod.uid, flight.given_up)
         self._take_back(key, flight)

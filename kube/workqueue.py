@@ -2,7 +2,8 @@
 
 The idea is that of controller-runtime's work queue. A slot is held only while the work on a key runs, never while the key
 waits to be tried again. Keys are dealt out in turn over their lanes (namespaces, as a rule). A lane whose last work failed has
-a single slot, and one of a pool of its own, so that what hangs there takes none from the others.
+a single slot, and one of a pool of its own, so that what hangs there takes none from the others. So has, where that is wanted,
+a lane of which nothing has come back yet: nobody knows whether its works hang.
 """
 
 import asyncio
@@ -14,6 +15,9 @@ from itertools import count
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
+
+_ORDERLY, _FAILING, _UNHEARD = range(3)
+"""The pools of slots, see WorkQueue."""
 
 _SLACK = 64
 _TAKEN_AT_ONCE = 1000
@@ -76,6 +80,8 @@ class WorkQueue(Generic[K]):
 
     `slots` works run side by side, at most `per_lane` of them in one lane; lanes that failed last have as many slots again
     for all of them together. `lane` says which lane a key belongs to, by default each to one of its own.
+    With `unheard`, a lane has one of so many further slots until a work of it has come back: as long as no more lanes than that
+    hang from the first, they take nothing from any other one. Without, each is trusted from the first.
     """
 
     def __init__(
@@ -84,22 +90,24 @@ class WorkQueue(Generic[K]):
         *,
         slots: int,
         per_lane: int | None = None,
+        unheard: int | None = None,
         lane: Callable[[K], Hashable] | None = None,
     ) -> None:
         self._work = work
-        self._slots = slots
+        self._slots = (slots, slots, unheard or 0)
+        """How many there are in each pool."""
+        self._trusting = unheard is None
         self._per_lane = per_lane or slots
         self._lane = lane or _itself
         self._ready: dict[Hashable, _Line[K]] = {}
         """Lane -> its keys that may be worked on now."""
-        self._turns: tuple[OrderedDict[Hashable, None], OrderedDict[Hashable, None]] = (
-            OrderedDict(),
-            OrderedDict(),
-        )
-        """The lanes that have ready keys and may have a further slot: those in order, and those that failed last."""
+        self._turns: tuple[OrderedDict[Hashable, None], ...] = (OrderedDict(), OrderedDict(), OrderedDict())
+        """The lanes of each pool that have ready keys and may have a further slot."""
         self._running: Counter[Hashable] = Counter()
-        self._used = [0, 0]
+        self._used = [0, 0, 0]
         self._failing: set[Hashable] = set()
+        self._heard: set[Hashable] = set()
+        """Lanes of which a work has come back."""
         self._retries: set[K] = set()
         self._keys: Counter[Hashable] = Counter()
         """How many keys of each lane are in here, in whatever state."""
@@ -141,12 +149,15 @@ class WorkQueue(Generic[K]):
         """Takes all keys off; what is worked on now goes on. A hundred thousand cost no more than to free them."""
         for key in self._busy:
             self._busy[key] = _Job(discarded=True)
-        for held in (self._ready, self._later, self._timers, *self._turns):
+        for turns in self._turns:
+            turns.clear()
+        for held in (self._ready, self._later, self._timers):
             held.clear()
         self._retries &= self._busy.keys()
         self._keys = Counter(map(self._lane, self._busy))
         self._running = Counter(dict(self._keys))
         self._failing &= self._keys.keys()
+        self._heard &= self._keys.keys()
 
     async def run(self) -> None:
         """Works until cancelled; what is under way then is cancelled too. Keys that wait stay for a further run."""
@@ -200,37 +211,45 @@ class WorkQueue(Generic[K]):
         """Puts a lane where it belongs: in turn while it has ready keys and may have a further slot."""
         if not self._ready.get(lane):
             self._ready.pop(lane, None)
-        failing = lane in self._failing
-        self._turns[not failing].pop(lane, None)
-        if lane in self._ready and self._running[lane] < (1 if failing else self._per_lane):
-            self._turns[failing].setdefault(lane)
-        else:
-            self._turns[failing].pop(lane, None)
+        pool = self._pool(lane)
+        may_begin = lane in self._ready and self._running[lane] < (self._per_lane if pool == _ORDERLY else 1)
+        for number, turns in enumerate(self._turns):
+            if number != pool or not may_begin:
+                turns.pop(lane, None)
+        if may_begin:
+            self._turns[pool].setdefault(lane)
 
-    def _next(self) -> tuple[K, Hashable, bool] | None:
+    def _pool(self, lane: Hashable) -> int:
+        """The pool from which the next work of a lane has its slot."""
+        if lane in self._failing:
+            return _FAILING
+        return _ORDERLY if self._trusting or lane in self._heard else _UNHEARD
+
+    def _next(self) -> tuple[K, Hashable, int] | None:
         """The next key to work on, its lane, and the pool whose slot it takes; None while nothing can be begun."""
-        for failing, turns in enumerate(self._turns):
-            if turns and self._used[failing] < self._slots:
+        for pool, turns in enumerate(self._turns):
+            if turns and self._used[pool] < self._slots[pool]:
                 lane = next(iter(turns))
                 turns.move_to_end(lane)
                 key = self._ready[lane].take()
                 self._busy[key] = _Job()
                 self._running[lane] += 1
-                self._used[failing] += 1
+                self._used[pool] += 1
                 self._settle(lane)
-                return key, lane, bool(failing)
+                return key, lane, pool
         return None
 
-    async def _serve(self, key: K, lane: Hashable, failing: bool) -> None:
+    async def _serve(self, key: K, lane: Hashable, pool: int) -> None:
         again_s: float | None = None
         try:
             again_s = await self._work(key)
         finally:
             job = self._busy.pop(key)
-            self._used[failing] -= 1
+            self._used[pool] -= 1
             self._running[lane] -= 1
             if again_s is None:
                 self._failing.discard(lane)
+                self._heard.add(lane)
                 self._retries.discard(key)
             elif again_s >= 0:
                 self._failing.add(lane)
@@ -250,6 +269,7 @@ class WorkQueue(Generic[K]):
         if not self._keys[lane]:
             del self._keys[lane], self._running[lane]
             self._failing.discard(lane)
+            self._heard.discard(lane)
         self._settle(lane)
 
 

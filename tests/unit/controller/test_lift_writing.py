@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controller.flight import FAILED_S, UNANSWERED_S
+from controller.lift_writing import PER_NAMESPACE
 from core import reasons
 from kube import errors
 from tests.unit.controller.cluster import show
@@ -77,6 +78,48 @@ async def test_the_time_that_the_server_asks_for_is_waited() -> None:
         await asyncio.sleep(30)
     first, second = world.writer.writes
     assert second.at - first.at == pytest.approx(7.0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("said", "waited_s"),
+    [
+        ("0", 0.2),
+        ("1", 1),
+        ("30", 30),
+        ("31", 31),
+        ("60", 60),
+        ("300", 300),
+        ("301", 300),
+        ("soon", 0.2),
+        ("-5", 0.2),
+        ("nan", 0.2),
+        ("inf", 0.2),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 0.2),
+    ],
+)
+async def test_the_server_is_believed_when_it_asks_for_up_to_five_minutes(said: str, waited_s: float) -> None:
+    world = World(pod("a", 1))
+    world.writer.answers.append(errors.from_response(429, {"Retry-After": said}, b"slow down"))
+    async with world.running():
+        await asyncio.sleep(320)
+    first, second = world.writer.writes
+    assert second.at - first.at == pytest.approx(waited_s, abs=0.1)
+
+
+@pytest.mark.parametrize("answer", [429, 503])
+async def test_a_lift_that_is_put_off_for_long_gives_its_quota_to_the_next_meanwhile(answer: int) -> None:
+    """Of a 503 only when it cannot be stored any more, which is long before the server wants to be asked again."""
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.append(errors.from_response(answer, {"Retry-After": "120"}, b"slow down"))
+    async with world.running():
+        await asyncio.sleep(UNANSWERED_S + 3)
+        assert world.names() == ["a", "b"]
+        world.shows(lifted("b"))
+        world.shows_queue(2)
+        await asyncio.sleep(110 - UNANSWERED_S - 3)
+        assert world.names() == ["a", "b"]
+        await asyncio.sleep(20)
+        assert world.names() == ["a", "b", "a"]
 
 
 # -- refusals --------------------------------------------------------------------------------------------------
@@ -278,3 +321,39 @@ async def test_pods_behind_a_broken_webhook_hold_up_nobody_in_another_namespace(
             await asyncio.sleep(1)
             (written,) = [write.at for write in world.writer.writes if write.name == f"good{n}"]
             assert written - created < 0.1
+
+
+@pytest.mark.parametrize("hanging", [1, 2, 16, 100])
+async def test_however_many_namespaces_hang_from_the_first_lifts_elsewhere_arrive_as_if_alone(
+    hanging: int,
+) -> None:
+    """Nobody knows of them yet: two of them had all slots for as long as a request is waited for."""
+    per_namespace, good = 20, 30
+    bad = [
+        pod(f"bad{number}-{each}", 1, namespace=f"broken{number}")
+        for number in range(hanging)
+        for each in range(per_namespace)
+    ]
+    fine = [pod(f"good{each}", 2, namespace="fine") for each in range(good)]
+    alone, beside = World(*fine, quota=10_000), World(*bad, *fine, quota=10_000)
+    took: list[list[float]] = []
+    for world in (alone, beside):
+        world.writer.stuck.update(each.view().name for each in bad)
+        async with world.running():
+            await asyncio.sleep(3)
+            writes = [write.at for write in world.writer.writes if write.name.startswith("good")]
+            began = min(write.at for write in world.writer.writes)
+            took.append([at - began for at in writes])
+    assert len(took[1]) == good
+    assert took[1] == pytest.approx(took[0], abs=0.1)
+
+
+async def test_once_a_lift_of_it_is_answered_a_namespace_has_all_its_slots() -> None:
+    world = World(*(pod(f"p{number:03}", 1) for number in range(1 + 20 * PER_NAMESPACE)), quota=1000)
+    world.writer.latency_s = lambda _name: 1.0
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    async with world.running():
+        await asyncio.sleep(60)
+    assert len(world.writer.writes) == 1 + 20 * PER_NAMESPACE
+    assert world.writer.writes[-1].at - begun == pytest.approx(1 + 19, abs=0.5)

@@ -146,6 +146,36 @@ async def test_a_lane_whose_works_hang_and_fail_takes_no_slot_from_the_others() 
     assert max(waited) < 0.01
 
 
+async def test_a_lane_has_a_single_slot_of_its_own_pool_until_a_work_of_it_has_come_back() -> None:
+    desk = Desk()
+    desk.hang(*(f"bad{number}/{each}" for number in range(3) for each in range(3)))
+    queue = WorkQueue(desk.work, slots=2, per_lane=2, unheard=3, lane=_by_namespace)
+    for number in range(3):
+        for each in range(3):
+            queue.add(f"bad{number}/{each}")
+    queue.add("late/0")
+    async with background(queue.run()):
+        await asyncio.sleep(1)
+        assert desk.begun == ["bad0/0", "bad1/0", "bad2/0"]
+        desk.gates["bad1/0"].set()
+        await asyncio.sleep(1)
+        # The one that has come back has its slots in order now, and the next that nobody has heard of has its place.
+        assert desk.begun[3:] == ["bad1/1", "bad1/2", "late/0"]
+        assert len(desk.running) == 4
+
+
+async def test_a_lane_in_which_nothing_is_left_is_not_remembered() -> None:
+    desk = Desk()
+    queue = WorkQueue(desk.work, slots=4, unheard=1, lane=_by_namespace)
+    queue.add("ml/a")
+    await _during(queue, 1)
+    desk.hang("ml/b", "ml/c")
+    queue.add("ml/b")
+    queue.add("ml/c")
+    await _during(queue, 1)
+    assert desk.begun == ["ml/a", "ml/b"]
+
+
 async def test_work_that_failed_is_tried_again_after_the_time_it_asks_for_and_not_earlier() -> None:
     loop, at = asyncio.get_running_loop(), []
 
