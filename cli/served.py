@@ -5,7 +5,8 @@ from collections.abc import AsyncGenerator
 
 from cli.kinds import ObjectKind
 from cli.state import State
-from kube.client import Json, Page, WatchEvent, Watching
+from kube.client import Json
+from kube.listing import Page, WatchEvent, Watching
 from kube.resources import Resource
 from kube.scope import ALL, Scope
 

@@ -6,7 +6,6 @@ would drop fields that this version of the library does not know.
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +19,7 @@ from core import names
 from kube import connection, errors, queries, reading
 from kube.bigjson import WHOLE, JsonError
 from kube.lines import LineSplitter
+from kube.listing import Page, WatchEvent, Watching, event_of
 from kube.metrics import DEFAULT, Metrics
 from kube.reading import Reader
 from kube.resources import Resource
@@ -39,37 +39,6 @@ class PatchType(Enum):
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
     APPLY = "application/apply-patch+yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of a list. All pages of one list show the state at the same `resource_version`."""
-
-    items: list[Json]
-    resource_version: str
-
-
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
-    """One event of a watch: type ADDED, MODIFIED, DELETED or BOOKMARK, and the object as it was sent."""
-
-    type: str
-    object: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Watching:
-    """What a watch is to show: the changes after a version, of the objects that are meant; and its times in seconds.
-
-    The server is asked to end it after `timeout_s`. It ends as well when nothing at all arrives for `inactivity_s`, and
-    has failed without an answer within `answer_s`.
-    """
-
-    resource_version: str
-    timeout_s: float
-    inactivity_s: float
-    answer_s: float = 10.0
-    scope: Scope = ALL
 
 
 class Client:
@@ -216,7 +185,7 @@ class Client:
             try:
                 while piece := await next_piece(response, asked.inactivity_s):
                     for line in splitter.feed(piece):
-                        yield _watch_event(await self._reader.value(line))
+                        yield event_of(await self._reader.value(line))
             except errors.TRANSPORT_ERRORS as error:
                 raise request.failed(error) from error
             except JsonError as error:
@@ -348,13 +317,3 @@ def _user_agent() -> str:
         return f"{names.FIELD_MANAGER}/{metadata.version('cardquota')}"
     except metadata.PackageNotFoundError:
         return names.FIELD_MANAGER  # run from a source tree
-
-
-def _watch_event(raw: object) -> WatchEvent:
-    """Raises the error that an ERROR event carries, and JsonError for what is no event."""
-    kind, content = (raw.get("type"), raw.get("object")) if isinstance(raw, dict) else (None, None)
-    if not isinstance(kind, str) or not isinstance(content, dict):
-        raise JsonError("not a watch event")
-    if kind == "ERROR":
-        raise errors.from_status(content)
-    return WatchEvent(kind, content)

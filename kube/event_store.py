@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from kube import errors
 from kube.calls import Patcher
-from kube.client import Json, Page, PatchType
+from kube.client import Json, PatchType
 from kube.informer import GARBAGE
+from kube.listing import Page
 from kube.resources import EVENTS, Resource
 from kube.scope import ALL, Scope
 from kube.times import micro_time

@@ -14,8 +14,9 @@ from typing import Any, Generic, TypeVar
 
 from core.objects.kinds import Kind
 from core.objects.kinds import V as K
+from kube.changes import CaughtUp, Listed, Removed, Upsert
 from kube.metrics import DEFAULT, Metrics
-from kube.reflector import CaughtUp, Listed, ListWatch, Reflector, Removed, Timing, Upsert
+from kube.reflector import ListWatch, Reflector, Timing
 from kube.resources import Resource
 from kube.resources import of as resource_of
 from kube.scope import ALL, Scope

@@ -15,7 +15,9 @@ from typing import Protocol
 
 from kube import errors
 from kube.backoff import Backoff
-from kube.client import Json, Page, WatchEvent, Watching
+from kube.changes import Bookmark, CaughtUp, Event, Listed, Removed, Upsert
+from kube.client import Json
+from kube.listing import Page, WatchEvent, Watching
 from kube.metrics import DEFAULT, Metrics
 from kube.resources import Resource
 from kube.scope import ALL, Scope
@@ -55,39 +57,6 @@ class Timing:
     backoff_base_s: float = 0.8
     backoff_cap_s: float = 30.0
     page_size: int = 125
-
-
-@dataclass(frozen=True, slots=True)
-class Upsert:
-    """The object of this key exists, in this state. It may have been said before, in the same state."""
-
-    key: str
-    raw: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """The object of this key is gone; an object that follows under the same key is another one."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Everything that exists has been said: what was not, does not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bookmark:
-    """Nothing new up to now."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """Everything has been said that was stored when the version was read which `catch_up` was given."""
-
-
-Event = Upsert | Removed | Listed | Bookmark | CaughtUp
 
 
 class ListWatch(Protocol):

@@ -16,7 +16,8 @@ from core.ungating import Gated, gated
 from kube import errors
 from kube.backoff import Backoff
 from kube.calls import Deleter, Patcher
-from kube.client import Page, PatchType
+from kube.client import PatchType
+from kube.listing import Page
 from kube.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from kube import errors
-from kube.client import Page, WatchEvent, Watching
+from kube.listing import Page, WatchEvent, Watching
 from kube.reflector import ListWatch
 from kube.resources import Resource
 from kube.scope import ALL, Scope

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
 import orjson
 
-from kube.client import Page, WatchEvent, Watching
+from kube.listing import Page, WatchEvent, Watching
 from kube.resources import Resource
 from kube.scope import ALL, Scope
 

@@ -15,7 +15,8 @@ import orjson
 from core import names
 from hack.bench.pages import in_pages
 from kube import errors
-from kube.client import Json, Page, PatchType, WatchEvent, Watching
+from kube.client import Json, PatchType
+from kube.listing import Page, WatchEvent, Watching
 from kube.reading import PAGE_BYTES, Reader
 from kube.resources import EVENTS, LEASES, PODS, SECRETS, Resource
 from kube.scope import ALL, Scope

@@ -14,10 +14,11 @@ from hack.controlplane import ControlPlane
 from kube import errors, pki
 from kube.authority import Authority, Places
 from kube.certificates import content
-from kube.client import Client, PatchType, Watching
+from kube.client import Client, PatchType
 from kube.election import Elector
 from kube.events import EventRecorder, Past, Reference
 from kube.lease import Durations, Term
+from kube.listing import Watching
 from kube.metrics import Metrics
 from kube.resources import EVENTS, LEASES, MUTATING_WEBHOOKS, NODES, SECRETS, Resource
 from kube.scope import Scope

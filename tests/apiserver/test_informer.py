@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from hack.controlplane import ControlPlane
 from kube import errors
-from kube.client import Client, Watching
+from kube.client import Client
 from kube.informer import Informer
+from kube.listing import Watching
 from kube.metrics import Metrics
 from kube.reflector import Timing
 from kube.resources import LEASES, Resource

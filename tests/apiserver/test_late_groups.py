@@ -27,7 +27,8 @@ from core.settings import Settings
 from hack.controlplane import ControlPlane
 from hack.install import Installation
 from kube import errors
-from kube.client import Client, Page, WatchEvent, Watching
+from kube.client import Client
+from kube.listing import Page, WatchEvent, Watching
 from kube.resources import PODGROUPS, PODS, QUEUES, Resource
 from kube.scope import Scope
 from tests.apiserver.cluster import Cluster, unique

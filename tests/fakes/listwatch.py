@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from kube.client import Page, WatchEvent, Watching
+from kube.listing import Page, WatchEvent, Watching
 from kube.resources import Resource
 from kube.scope import ALL, Scope
 

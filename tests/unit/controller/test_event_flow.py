@@ -14,8 +14,9 @@ from core import reasons
 from core.objects import Pod
 from core.plan.decision import Hold
 from core.refusal import Refusal
-from kube.client import Json, Page
+from kube.client import Json
 from kube.events import EventRecorder
+from kube.listing import Page
 from kube.metrics import Metrics
 from tests.builders import a_pod
 from tests.fakes.apiserver import background

@@ -17,8 +17,9 @@ from core.display.notices import QueueNotice
 from core.extender.enqueue import REJECT, Vote
 from core.plan.decision import Hold
 from core.refusal import Refusal
-from kube.client import Json, Page
+from kube.client import Json
 from kube.events import EventRecorder, Reference
+from kube.listing import Page
 from kube.metrics import Metrics
 from kube.resources import NODES, PODGROUPS, PODS, QUEUES
 from tests.builders import a_group, a_node, a_pod, a_queue

@@ -75,9 +75,9 @@ def test_a_driver_that_gives_up_in_between_still_ends_the_steps() -> None:
 
 
 def test_the_first_item_that_is_wanted_is_looked_for_in_steps() -> None:
-    looked: list[int] = []
+    looked: list[int | None] = []
 
-    def wanted(item: int) -> object:
+    def wanted(item: int | None) -> bool:
         looked.append(item)
         return item == 25
 

@@ -19,7 +19,8 @@ from hack.bench.scenes import SCENES, Scene
 from hack.bench.store import Crowd, Store
 from hack.bench.watched import Outcome
 from kube import errors
-from kube.client import PatchType, Watching
+from kube.client import PatchType
+from kube.listing import Watching
 from kube.resources import LEASES, PODS, QUEUES
 from tests.builders import a_pod, a_queue
 

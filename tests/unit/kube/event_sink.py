@@ -9,8 +9,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from kube import errors
-from kube.client import JsonPatch, Page, PatchType
+from kube.client import JsonPatch, PatchType
 from kube.events import EventRecorder, Reference
+from kube.listing import Page
 from kube.metrics import Metrics
 from kube.resources import PODS, Resource
 from kube.scope import ALL, Scope

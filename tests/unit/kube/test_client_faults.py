@@ -10,7 +10,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from kube import connection, errors
-from kube.client import Client, PatchType, WatchEvent, Watching
+from kube.client import Client, PatchType
+from kube.listing import WatchEvent, Watching
 from kube.metrics import Metrics
 from kube.resources import NODES, PODS, SECRETS
 from tests.fakes import apiserver, faults

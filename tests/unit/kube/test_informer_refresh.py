@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kube.client import Page, WatchEvent, Watching
 from kube.informer import Informer
+from kube.listing import Page, WatchEvent, Watching
 from kube.resources import NODES, Resource
 from kube.scope import ALL, Scope
 

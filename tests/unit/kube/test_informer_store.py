@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from kube.client import WatchEvent
 from kube.errors import Gone
 from kube.informer import Informer
+from kube.listing import WatchEvent
 from kube.metrics import Metrics
 from kube.reflector import Timing
 from kube.resources import PODS

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kube import errors, reflector
+from kube import changes, errors, reflector
 from kube.errors import ConnectionFailed, Forbidden, Gone, NotFound, ServerError, Throttled
 from kube.metrics import Metrics
 from kube.reflector import Reflector
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.looptime
 GONE = Gone(410, "Expired")
 
 
-def words(event: reflector.Event) -> str:
+def words(event: changes.Event) -> str:
     match event:
-        case reflector.Upsert(key, content):
+        case changes.Upsert(key, content):
             return f"+{key}@{content['metadata']['resourceVersion']}"
-        case reflector.Removed(key):
+        case changes.Removed(key):
             return f"-{key}"
         case _:
             return type(event).__name__
@@ -338,7 +338,7 @@ async def test_objects_that_are_gone_are_looked_for_in_slices(monkeypatch: pytes
 
     async def listed() -> None:
         async for event in following.attempt():
-            if isinstance(event, reflector.Removed):
+            if isinstance(event, changes.Removed):
                 gone.append((event.key, turns))  # noqa: PERF401 - each at its time
 
     spinning = asyncio.create_task(others())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kube import errors
-from kube.client import Page, WatchEvent, Watching
+from kube.listing import Page, WatchEvent, Watching
 from kube.resources import RESOURCE_CLAIMS, Resource
 from kube.versions import BestVersion
 
