@@ -32,8 +32,7 @@ SLOTS = 16
 """Requests under way at once; more would only queue up in the API server."""
 PER_NAMESPACE = 8
 FIRST_CONTACTS = 128
-"""Requests besides, one for each namespace of which no lift has been answered yet. So many namespaces may have a webhook that hangs
-before one of them waits for another: everybody else's lifts arrive as if they were not there. More of them take turns."""
+"""Requests besides, one for each namespace of which no lift has been answered yet. So many may hang, and nobody else waits."""
 
 _REFUSED_FIRST_S = 30.0
 _REFUSED_MAX_S = 300.0

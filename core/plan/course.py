@@ -22,12 +22,12 @@ from core.plan.patience import Patience
 from core.plan.remembered import Remembered
 from core.plan.together import Gangs
 from core.plan.turn import Turn
-from core.plan.units import Unit, units_of
+from core.plan.units import Unit, let_go_of, units_of
 from core.queues.access import not_allowed
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.line import Line
-from core.steps import Pace, Steps, batched, in_order, let_go
+from core.steps import Pace, Steps, batched, in_order
 
 T = TypeVar("T")
 
@@ -134,7 +134,7 @@ class Courses:
         units = yield from turn.rests(units_of(self._ledger, turn.queue))
         turn.expect(len(units))
         yield from self._all_of(units, turn)
-        yield from turn.rests(_let_go(units))
+        yield from turn.rests(let_go_of(units))
 
     def _all_of(self, units: Sequence[Unit], turn: Turn) -> Iterator[Decision | None]:
         """First what gangs lack that hold something already; members beyond that come when they would if it were whole."""
@@ -335,16 +335,6 @@ def _behind(entry: Entry, head: Hold) -> Hold:
     text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.why.message}"
     why = replace(head.why, message=text)
     return Hold(entry.pod, entry.queue, why, announced=False, behind=head.pod)
-
-
-def _let_go(units: list[Unit]) -> Steps[None]:
-    """Frees what nobody else knows any more: who was let in is another entry in the books."""
-    pace = Pace(_PASSED_IN_A_STEP)
-    while units:
-        entries = [*units.pop().entries]
-        if pace.due(1 + len(entries)):
-            yield
-        yield from let_go(entries, _PASSED_IN_A_STEP)
 
 
 def _rank(unit_and_known: tuple[Unit, set[str] | None]) -> tuple[bool, int, int, str]:

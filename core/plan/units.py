@@ -15,7 +15,7 @@ from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
 from core.stage import Stage
-from core.steps import Pace, Steps, batched, in_order, merged
+from core.steps import Pace, Steps, batched, in_order, let_go, merged
 
 _IN_ONE_STEP: Final = 250
 """Pods that are put into their groups, or put in order, in about half a millisecond."""
@@ -113,6 +113,16 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
         return alone
     together = yield from in_order(together, _PLACE, _IN_ONE_STEP)
     return (yield from merged((alone, together), _PLACE, _IN_ONE_STEP))
+
+
+def let_go_of(units: list[Unit]) -> Steps[None]:
+    """Frees those that nobody needs any more, in steps: who was let in meanwhile is another entry in the books."""
+    pace = Pace(_IN_ONE_STEP)
+    while units:
+        entries = [*units.pop().entries]
+        if pace.due(1 + len(entries)):
+            yield
+        yield from let_go(entries, _IN_ONE_STEP)
 
 
 def queues_to_finish(ledger: Ledger) -> Steps[dict[str, set[str]]]:
