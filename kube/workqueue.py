@@ -211,19 +211,17 @@ class WorkQueue(Generic[K]):
         """Puts a lane where it belongs: in turn while it has ready keys and may have a further slot."""
         if not self._ready.get(lane):
             self._ready.pop(lane, None)
-        pool = self._pool(lane)
-        may_begin = lane in self._ready and self._running[lane] < (self._per_lane if pool == _ORDERLY else 1)
-        for number, turns in enumerate(self._turns):
-            if number != pool or not may_begin:
-                turns.pop(lane, None)
-        if may_begin:
-            self._turns[pool].setdefault(lane)
-
-    def _pool(self, lane: Hashable) -> int:
-        """The pool from which the next work of a lane has its slot."""
+        pool = _ORDERLY if self._trusting or lane in self._heard else _UNHEARD
         if lane in self._failing:
-            return _FAILING
-        return _ORDERLY if self._trusting or lane in self._heard else _UNHEARD
+            pool = _FAILING
+        may_begin = lane in self._ready and self._running[lane] < (self._per_lane if pool == _ORDERLY else 1)
+        if may_begin and lane in self._turns[pool]:
+            return
+        for turns in self._turns:
+            if lane in turns:
+                del turns[lane]
+        if may_begin:
+            self._turns[pool][lane] = None
 
     def _next(self) -> tuple[K, Hashable, int] | None:
         """The next key to work on, its lane, and the pool whose slot it takes; None while nothing can be begun."""
