@@ -10,8 +10,8 @@ from aiohttp import web
 
 from cli.errors import CommandError
 from core.page.html.document import HEADERS, document
+from core.page.html.links import wish_of
 from core.page.view import View, Wish
-from core.page.wishes import wish_of
 from core.steps import finish
 from kube.serving import Server, application
 

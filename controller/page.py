@@ -10,9 +10,9 @@ from controller.knowledge import Refused
 from core.display.figures import quota_of
 from core.page.board import Board, board
 from core.page.hours import Summed
+from core.page.html.links import wish_of
 from core.page.selection import Sight, view_of
 from core.page.view import View, Wish
-from core.page.wishes import wish_of
 from core.page.witness import Witness
 from core.plan.decision import Hold
 from kube.callers import Caller, Callers, Right

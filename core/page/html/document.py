@@ -4,15 +4,10 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import Final
 
-from core.page.html.changes import changes
-from core.page.html.hours import hours
 from core.page.html.links import address
 from core.page.html.marks import Markup, moment, tag
-from core.page.html.nodes import nodes
-from core.page.html.queues import queues
-from core.page.html.script import SCRIPT
-from core.page.html.style import STYLE
-from core.page.html.waiting import waiting
+from core.page.html.sections import changes, hours, nodes, queues, waiting
+from core.page.html.style import SCRIPT, STYLE
 from core.page.view import View, Wish
 from core.steps import Steps
 

@@ -1,9 +1,9 @@
-"""Links from a page to others of the same view."""
+"""The address of a page: what its query asks for, and links to others of the same view."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Final, Literal
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from core.page.html.marks import Markup, tag
 from core.page.view import Extent, Wish
@@ -16,6 +16,10 @@ _TURNED: Final[Mapping[Paged, Callable[[Wish, int], Wish]]] = {
     "waiting": lambda wish, number: replace(wish, waiting=number),
     "nodes": lambda wish, number: replace(wish, nodes=number),
 }
+_TEXT_MOST: Final = 253
+"""Letters of a text; no name is longer."""
+_PAGES_MOST: Final = 1_000_000
+_FIELDS_MOST: Final = 20
 
 
 def address(wish: Wish, part: str = "") -> str:
@@ -42,3 +46,20 @@ def pager(wish: Wish, part: Paged, what: str, extent: Extent, shown: int, size: 
 def _way(wish: Wish, part: Paged, number: int, word: str, what: str, rel: str) -> Markup:
     there = _TURNED[part](wish, number)
     return tag("a", f"{word} ", tag("span", what, class_="unseen"), href=address(there, part), rel=rel)
+
+
+def wish_of(query: str) -> Wish:
+    """The wish of a query, without `?`. What is not understood counts as not asked for: an address may be typed by hand."""
+    try:
+        given = dict(parse_qsl(query, max_num_fields=_FIELDS_MOST))
+    except ValueError:
+        return Wish()
+    find, namespace, own = (given.get(key, "").strip()[:_TEXT_MOST] for key in ("find", "namespace", "own"))
+    queues, waiting, nodes = (_number(given.get(key, "")) for key in ("queues", "waiting", "nodes"))
+    return Wish(find, namespace, own, queues, waiting, nodes)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_PAGES_MOST))):
+        return 1
+    return min(max(1, int(text)), _PAGES_MOST)

@@ -10,9 +10,9 @@ import pytest
 
 from core.page.board import board
 from core.page.html.document import document
+from core.page.html.links import wish_of
 from core.page.selection import EVERYTHING, KEYS, view_of
 from core.page.view import View
-from core.page.wishes import wish_of
 from core.steps import Steps, finish
 from tests.builders import a_node, a_queue
 from tests.fakes.counted import longest_step

@@ -10,9 +10,9 @@ from core.display.figures import figures_of
 from core.objects import Pod
 from core.page.board import Board, board
 from core.page.hours import Summed
+from core.page.html.links import wish_of
 from core.page.selection import EVERYTHING, KEYS, NODES, QUEUES, WAITING, Sight, view_of
 from core.page.view import View, Wish, read
-from core.page.wishes import wish_of
 from core.page.witness import HOUR_US, Witness
 from core.plan.decision import Hold
 from core.quantity import render_amounts
