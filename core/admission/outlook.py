@@ -12,7 +12,6 @@ from core.admission.view import Context
 from core.cards import expression
 from core.cards.ask import AskError, count_of
 from core.cards.inventory import Inventory
-from core.cards.reach import could_hold, largest
 from core.objects import Queue
 from core.objects.draft import Draft
 from core.quantity import render_milli
@@ -60,8 +59,8 @@ def judge_pod(
 
 def _too_large(draft: Draft, served: Iterable[str], count: int, nodes: Inventory) -> Hint | None:
     """What is said of one pod that asks for more cards than any node has; of cards that no node has something else is said."""
-    have, _ = largest(nodes, served)
-    if not have or any(could_hold(nodes, card, count * 1000) for card in served):
+    have, _ = nodes.largest(served)
+    if not have or any(nodes.could_hold(card, count * 1000) for card in served):
         return None
     text = f"{show(draft.cards)}: {count} are more than any node has ({render_milli(have)}); a pod that asks for that never runs"
     return Hint(reasons.BEYOND_NODES, draft.path_of(names.CARD_NAME_ANNOTATION), text)

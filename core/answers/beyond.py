@@ -7,7 +7,6 @@ from typing import Final
 from core import reasons
 from core.answers.words import amount
 from core.cards.ask import CardAsk
-from core.cards.reach import could_hold, largest
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import NOT_EVEN_IDLE, fits
 from core.mgpu.in_vain import NO_NODE, WAYS
@@ -87,9 +86,9 @@ class Reach:
 
     def _of_cards(self, asked: CardAsk) -> Beyond | None:
         inventory = self._ledger.inventory
-        if any(could_hold(inventory, card, asked.milli) for card in asked.alternatives):
+        if any(inventory.could_hold(card, asked.milli) for card in asked.alternatives):
             return None
-        have, card = largest(inventory, asked.alternatives)
+        have, card = inventory.largest(asked.alternatives)
         wanted, most = amount(card, asked.milli), amount(card, have)
         if not have:
             return Beyond(f"no node has {asked.expression}", f"add a node that has {wanted}")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.cards.expression import is_excessive, split
-from core.cards.passed_over import passed_over
+from core.cards.mended import passed_over
 from core.objects import Pod
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps, finish

@@ -8,8 +8,6 @@ from core.answers.quota import card_quota
 from core.answers.remedy import Case, Found, Step
 from core.answers.words import counted, listed
 from core.cards.expression import is_excessive, split
-from core.cards.reach import could_hold
-from core.cards.spelling import nearest
 from core.objects import Group, Pod, Queue, group, group_key, queue
 from core.queues.access import problem_of
 from core.queues.attribution import Source
@@ -29,7 +27,7 @@ def name_another_card(case: Case) -> Found | None:
     named, least = set(split(pod.card_name)), asked.milli if asked is not None else 0
     others = [] if limits is None else [card for card, milli in sorted(limits.cards.items()) if milli > 0]
     known = ledger.inventory
-    served = [card for card in others if known.nodes_with(card) and could_hold(known, card, least)]
+    served = [card for card in others if known.nodes_with(card) and known.could_hold(card, least)]
     for card in [card for card in served if card not in named][:_CARDS]:
         found = _renamed(case, pod, card)
         if found.hold is None and case.finds_a_node(found.change):
@@ -45,9 +43,9 @@ def correct_card(case: Case) -> Found | None:
         return None
     if any(known.resources_of(card) for card in split(pod.card_name)):
         return None
-    for near in (near for card in split(pod.card_name) if (near := nearest(card, known))):
+    for near in (near for card in split(pod.card_name) if (near := known.nearest(card))):
         wanted = max((pod.limits.get(resource, 0) for resource in known.resources_of(near)), default=0)
-        if could_hold(known, near, wanted):
+        if known.could_hold(near, wanted):
             found = _renamed(case, pod, near)
             if case.finds_a_node(found.change):
                 return found

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from core import names, reasons
 from core.cards.ask import CardAsk, assignment_of
-from core.cards.assigned import render_assigned
-from core.cards.hundredths import NO_CARD, recorded_share, render_share, share_milli
+from core.cards.assigned import NO_CARD, recorded_share, render_assigned, render_share, share_milli
 from core.objects import Pod
 from core.queues.amounts import Amounts
 from core.queues.check import Balance, balance_of, chain_problem

@@ -9,6 +9,8 @@ A product is a label value, since discovery takes it from a node label. The kind
 
 import re
 from collections import Counter
+from collections.abc import Container
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -21,6 +23,9 @@ MAX_LENGTH: Final = 4096
 """Characters; the longest names of 16 cards are far shorter. What is beyond either limit is not taken apart."""
 _SHORT: Final = 256
 """Longest expression that is remembered once it was judged, so that odd ones cannot fill the memory."""
+
+PREFERENCE_MAX: Final = 100
+"""How much the node of the first alternative is preferred."""
 
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _BLANK: Final = re.compile(r"\s")
@@ -132,3 +137,16 @@ def reserved(expression: str) -> list[str]:
         for name in dict.fromkeys(every_alternative(expression))
         if "/" in name and not name_errors(name) and not is_share(name)
     ]
+
+
+def preference(alternatives: tuple[str, ...], on_node: Container[str]) -> tuple[str, Fraction] | None:
+    """The leftmost alternative that the node has, and how much the node is preferred for it; None when it has none.
+
+    100 for the first alternative, half as much for each one further right, exact. Where there is no choice no node is
+    preferred.
+    """
+    for position, card in enumerate(alternatives):
+        if card in on_node:
+            chosen = len(alternatives) > 1
+            return card, Fraction(PREFERENCE_MAX, 2**position) if chosen else Fraction(0)
+    return None

@@ -4,12 +4,14 @@ The cost of a change is that of one node, however many there are.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Self
 
+from core import spelling
 from core.cards.alarms import Alarm
 from core.cards.discovery import CardStock, Labels, NodeCards, discover
-from core.cards.expression import resources_by_name, stands_for_share
+from core.cards.expression import is_excessive, resources_by_name, split, stands_for_share
 from core.cards.product import Product
 from core.cards.vendor import Vendor, generic
 from core.cards.vendors import VENDORS, table_of
@@ -177,6 +179,18 @@ class Inventory:
             self._most[card] = max(self._nodes[name].cards[card].milli for name in self._holders[card])
         return self._most[card]
 
+    def could_hold(self, card: str, milli: int) -> bool:
+        """Whether a node has so many thousandths of a card, or a pool may bring one: else a pod waits for it in vain."""
+        return self.pool_of(card) is not None or self.most_on_a_node(card) >= milli
+
+    def largest(self, cards: Iterable[str]) -> tuple[int, str]:
+        """The most thousandths that a node has of one of these cards, and of which; 0 where no node has any."""
+        return max((self.most_on_a_node(card), card) for card in cards)
+
+    def nearest(self, card: str) -> str:
+        """The known card whose name is most like this one; empty where none is much like it."""
+        return _nearest(card, self.cards())
+
     def totals(self) -> Mapping[str, int]:
         """Card -> thousandths over all nodes, whatever their state."""
         return dict(self._totals)
@@ -245,3 +259,17 @@ class Inventory:
         self._resources[card] = frozenset(
             resource for resource, nodes in self._users[card].items() if nodes > 0
         )
+
+
+def suggestion(cards: str, inventory: Inventory) -> str:
+    """What is added to a message that the first alternative of an expression is not known; empty for one that is."""
+    if not cards or is_excessive(cards):
+        return ""
+    card = split(cards)[0]
+    near = "" if inventory.resources_of(card) else inventory.nearest(card)
+    return f"; did you mean <{near}>?" if near else ""
+
+
+@lru_cache(maxsize=256)
+def _nearest(card: str, known: tuple[str, ...]) -> str:
+    return spelling.nearest(card, known)

@@ -1,7 +1,7 @@
-"""A node that shows the product of a card and does not carry it, as it would be with what it lacks."""
+"""A node that shows the product of a card and does not carry it: what it lacks, and the node as it would be with that."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -55,3 +55,16 @@ def _lacking(row: Vendor, share: str, labels: Mapping[str, str]) -> dict[str, st
     elif share and row.partitions and not any(labels.get(key) for key in row.partitions):
         wanted[row.partitions[0]] = share
     return wanted
+
+
+def passed_over(inventory: Inventory, node: Node, cards: Collection[str]) -> tuple[str, ...]:
+    """What is remarked about a node that carries none of these cards, though a label of it names the product of one.
+
+    Empty for any other node; an administrator who mends what is told gets the card.
+    """
+    notes = inventory.notes(node.name)
+    if not notes or not inventory.on_node(node.name).keys().isdisjoint(cards):
+        return ()
+    products = {card.partition("/")[0] for card in cards}
+    shown = {value.removesuffix(SHARED_SUFFIX) for value in node.labels.values()}
+    return () if products.isdisjoint(shown) else notes

@@ -13,7 +13,6 @@ from core import names, quantity, reasons
 from core.cards import expression
 from core.cards.accelerators import looks_like_accelerator
 from core.cards.inventory import Inventory
-from core.cards.spelling import nearest
 from core.objects.draft import Draft
 from core.violations import Findings, Hint, Violation, child, show
 
@@ -168,7 +167,7 @@ def unknown_cards(cards: Iterable[str], inventory: Inventory, path: str) -> Iter
 
 
 def _did_you_mean(card: str, inventory: Inventory) -> str:
-    near = nearest(card, inventory)
+    near = inventory.nearest(card)
     return f"; did you mean {near}?" if near else ""
 
 

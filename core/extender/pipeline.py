@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Final
 
 from core import reasons
-from core.cards import preference as cards
+from core.cards import expression as cards
 from core.cards.expression import split
 from core.crossquota import score as crossquota
 from core.crossquota.filter import excess

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 from core import names, reasons
 from core.affinity import Expression, NodeRequirement
-from core.cards.assigned import render_assigned
+from core.cards.assigned import recorded_share, render_assigned, render_share
 from core.cards.expression import BAR
-from core.cards.hundredths import recorded_share, render_share
-from core.cards.spelling import suggestion
+from core.cards.inventory import suggestion
 from core.mgpu.affinity import node_requirement
 from core.objects import Gang, Pod
 from core.objects.group import pod_group_title

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from core import reasons
 from core.cards.discovery import CardStock
-from core.cards.expression import is_excessive, split
-from core.cards.passed_over import passed_over
-from core.cards.preference import preference
+from core.cards.expression import is_excessive, preference, split
+from core.cards.mended import passed_over
 from core.crossquota.book import GuestBook
 from core.crossquota.score import node_score as guest_score
 from core.extender.cluster import Cluster

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from core import names
 from core.cards.ask import AskError, CardAsk, card_ask
-from core.cards.hundredths import recorded_share, share_milli
+from core.cards.assigned import recorded_share, share_milli
 from core.cards.inventory import Inventory
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.objects import Pod

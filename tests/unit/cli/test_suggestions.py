@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from core.cards import spelling
 from core.cards.inventory import Inventory
 from tests.builders import a_node, a_pod
 from tests.unit.cli.conftest import Run
@@ -15,7 +14,7 @@ def test_a_card_in_small_letters_is_told_the_same_everywhere(run: Run) -> None:
     node, pod = a_node("n").card("NVIDIA-H200", 8), a_pod("p").gpu(1).card("nvidia-h200").in_queue("q")
     inventory = Inventory({})
     inventory.put(node.view())
-    assert spelling.nearest("nvidia-h200", inventory) == "NVIDIA-H200"
+    assert inventory.nearest("nvidia-h200") == "NVIDIA-H200"
     queue = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",

@@ -3,7 +3,7 @@
 import pytest
 
 from core.cards.inventory import Inventory
-from core.cards.passed_over import passed_over
+from core.cards.mended import passed_over
 from tests.builders import a_node
 from tests.builders.objects import NodeBuilder
 
