@@ -8,8 +8,7 @@ from core import reasons
 from core.answers.words import amount
 from core.cards.ask import CardAsk
 from core.mgpu.ask import MgpuAsk
-from core.mgpu.filter import NOT_EVEN_IDLE, fits
-from core.mgpu.in_vain import NO_NODE, WAYS
+from core.mgpu.filter import NO_NODE, NOT_EVEN_IDLE, WAYS, fits
 from core.mgpu.node import NodeModel, idle_state, model_of
 from core.objects.node_rules import ANYWHERE
 from core.plan.pools import CardPools

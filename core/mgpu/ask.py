@@ -1,12 +1,12 @@
 """What a pod asks of mGPU, computed from the view of the pod."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from core import names, reasons
 from core.mgpu import shares
-from core.mgpu.counts import CardCountsError, parse_counts
 from core.objects.pod import ContainerShare, Pod
 from core.refusal import Refusal
 from core.violations import show
@@ -16,6 +16,9 @@ GUARANTEED_BURST_SHARE: Final = "guaranteed-burst-share"
 NATIVE_BURST_SHARE: Final = "native-burst-share"
 POLICIES: Final = (FIXED_SHARE, GUARANTEED_BURST_SHARE, NATIVE_BURST_SHARE)
 """How a node's driver shares time. For placement they only decide which nodes match; none of them oversells."""
+_ENTRY: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+_CHECKED: Final = 4096
+"""Entries looked at; no pod has that many containers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +149,33 @@ def _part(share: ContainerShare, counts: tuple[int, ...] | None) -> Part:
     if full:
         return Part(share.name, cards, shares.FULL_CARD, None)
     return Part(share.name, cards, -(-core // cards), -(-memory // cards))
+
+
+class CardCountsError(ValueError):
+    """The text is no list of whole numbers; `str()` says why, without repeating the text."""
+
+
+def parse_counts(text: str) -> tuple[int, ...]:
+    """One number per container, in the order of `spec.containers`; a negative one is still a number here.
+
+    Raises CardCountsError for anything but ASCII digits with an optional minus sign between commas: blanks, plus
+    signs, underscores and digits of other scripts, all of which `int()` reads, are mistakes in an annotation.
+    """
+    entries = text.split(",", _CHECKED)
+    if len(entries) > _CHECKED:
+        raise CardCountsError(f"must be comma-separated whole numbers, at most {_CHECKED} of them")
+    for position, entry in enumerate(entries, start=1):
+        if not _ENTRY.fullmatch(entry):
+            raise CardCountsError(
+                "must be comma-separated whole numbers without blanks, one per container, such as 2,1:"
+                f" entry {position} is {_why(entry)}"
+            )
+    return tuple(map(int, entries))
+
+
+def _why(entry: str) -> str:
+    if not entry.strip():
+        return "blank"
+    if re.fullmatch(r"-?[0-9]+", entry, re.ASCII):
+        return "longer than 9 digits"
+    return "not a whole number"

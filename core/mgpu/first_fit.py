@@ -33,7 +33,8 @@ def first_fit(
         return Doubt.NO_ROOM
     taken = set(idle[:whole])
     cards = sorted((card, number) for number, card in enumerate(state.cards) if number not in taken)
-    if not _each_alone(ask, cards, cap):
+    shared = ((part.core, part.memory, part.cards) for part in ask.parts if part.memory is not None)
+    if not all(_places(*part, cards, cap) for part in shared):
         return Doubt.NO_ROOM
     arrangement: dict[int, tuple[int, ...]] = {}
     next_whole = 0
@@ -42,13 +43,8 @@ def first_fit(
             arrangement[position] = tuple(idle[next_whole : next_whole + part.cards])
             next_whole += part.cards
             continue
-        places = []
-        for place, (card, _) in enumerate(cards):
-            if card.core >= part.core and card.memory >= part.memory and card.instances < cap:
-                places.append(place)
-                if len(places) == part.cards:
-                    break
-        else:
+        places = _places(part.core, part.memory, part.cards, cards, cap)
+        if not places:
             return Doubt.UNDECIDED
         arrangement[position] = tuple(sorted(cards[place][1] for place in places))
         for place in places:
@@ -58,20 +54,15 @@ def first_fit(
     return arrangement
 
 
-def _each_alone(ask: MgpuAsk, cards: Sequence[tuple[Card, int]], cap: int) -> bool:
-    """Whether every shared container would find enough cards without the others."""
-    for part in ask.parts:
-        if part.memory is None:
-            continue
-        missing = part.cards
-        for card, _ in cards:
-            if card.core >= part.core and card.memory >= part.memory and card.instances < cap:
-                missing -= 1
-                if missing == 0:
-                    break
-        else:
-            return False
-    return True
+def _places(core: int, memory: int, count: int, cards: Sequence[tuple[Card, int]], cap: int) -> list[int]:
+    """Where the first cards are that take a shared container, as many as it wants; none where there are too few."""
+    places = []
+    for place, (card, _) in enumerate(cards):
+        if card.core >= core and card.memory >= memory and card.instances < cap:
+            places.append(place)
+            if len(places) == count:
+                return places
+    return []
 
 
 def _size(part: Part) -> tuple[int, int, int]:

@@ -1,11 +1,12 @@
-"""A node as mGPU sees it: equal cards, and what is free on each."""
+"""A node as mGPU sees it: equal cards, what is free on each, and the labels by which the scheduler finds it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from core import names
-from core.mgpu.ask import FIXED_SHARE, MgpuAsk, Part
+from core.affinity import Expression, NodeRequirement
+from core.mgpu.ask import FIXED_SHARE, POLICIES, MgpuAsk, Part
 from core.mgpu.shares import FULL_CARD
 from core.objects.node import Node
 
@@ -129,3 +130,24 @@ def after(
             memory = model.memory if part.memory is None else part.memory
             cards[number] = Card(max(card.core - core, 0), max(card.memory - memory, 0), card.instances + 1)
     return NodeState(tuple(cards))
+
+
+def node_requirement(ask: MgpuAsk) -> NodeRequirement:
+    """The labels that a pod requires, so that the scheduler looks only where it can be served.
+
+    The node type always and, unless the pod takes whole cards of any node, the compute policy.
+
+    A node without the policy label serves fixed-share, hence a second alternative there. "None of the other policies"
+    says both in one expression; it lets through labels that nobody defined, which the binding hook then refuses.
+    """
+    kind = Expression(names.MGPU_NODE_TYPE_LABEL, "In", (NODE_TYPE,))
+    if ask.any_policy:
+        return NodeRequirement.all_of(kind)
+    labelled = Expression(names.MGPU_POLICY_KEY, "In", (ask.policy,))
+    if ask.policy != FIXED_SHARE:
+        return NodeRequirement.all_of(kind, labelled)
+    unlabelled = Expression(names.MGPU_POLICY_KEY, "DoesNotExist")
+    others = tuple(policy for policy in POLICIES if policy != ask.policy)
+    return NodeRequirement(
+        ((kind, labelled), (kind, unlabelled)), (kind, Expression(names.MGPU_POLICY_KEY, "NotIn", others))
+    )

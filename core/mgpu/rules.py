@@ -10,7 +10,7 @@ from typing import Any, Final
 from core import names, reasons, violations
 from core.mgpu import ask, shares
 from core.mgpu.amounts import Amount, Container, Flaw, containers
-from core.mgpu.counts import CardCountsError, parse_counts
+from core.mgpu.ask import CardCountsError, parse_counts
 from core.objects.draft import Draft
 from core.settings import MgpuSettings
 from core.violations import Findings, Hint, Violation

@@ -7,7 +7,7 @@ from core.affinity import Expression, NodeRequirement
 from core.cards.assigned import recorded_share, render_assigned, render_share
 from core.cards.expression import BAR
 from core.cards.inventory import suggestion
-from core.mgpu.affinity import node_requirement
+from core.mgpu.node import node_requirement
 from core.objects import Gang, Pod
 from core.objects.group import pod_group_title
 from core.plan.awaited import Awaited, note

@@ -8,7 +8,7 @@ from core.cards.discovery import CardStock
 from core.cards.expression import is_excessive, preference, split
 from core.cards.mended import passed_over
 from core.crossquota.book import GuestBook
-from core.crossquota.score import node_score as guest_score
+from core.crossquota.filter import node_score as guest_score
 from core.extender.cluster import Cluster
 from core.extender.pipeline import Question, Standing, question, refusals
 from core.mgpu import records

@@ -7,8 +7,7 @@ from typing import Final
 
 from core import reasons
 from core.mgpu.ask import MgpuAsk
-from core.mgpu.filter import fits
-from core.mgpu.in_vain import NO_NODE, WAYS
+from core.mgpu.filter import NO_NODE, WAYS, fits
 from core.plan.recent import Recent
 from core.plan.share_nodes import Kind, ShareNodes
 from core.plan.wish import Wish

@@ -11,9 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from core import strictjson
 from core.dra.amounts import DeviceKey, most, nano, render, total
 from core.dra.book import DeviceBook
-from core.dra.carriers import read_carriers
+from core.dra.carriers import device_limits_of, read_carriers
 from core.dra.cost import cost_of
-from core.dra.limits import device_limits_of
 from core.objects import Claim, ClaimTemplate, Pod, Queue
 from core.quantity import parse
 from core.settings import DraSettings

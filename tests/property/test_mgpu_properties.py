@@ -11,9 +11,8 @@ from core import names
 from core.binding.shares import Granted, decide
 from core.mgpu import records
 from core.mgpu.allocation import allocate, feasible
-from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part, mgpu_ask
+from core.mgpu.ask import NATIVE_BURST_SHARE, CardCountsError, MgpuAsk, Part, mgpu_ask, parse_counts
 from core.mgpu.bounds import greatest_loss, least_loss
-from core.mgpu.counts import CardCountsError, parse_counts
 from core.mgpu.filter import fits, preference
 from core.mgpu.node import Card, NodeModel, NodeState, after, idle_card, idle_state
 from core.mgpu.occupancy import occupancy

@@ -4,8 +4,8 @@ import pytest
 
 from core import names
 from core.affinity import Conjunction, Expression
-from core.mgpu.affinity import node_requirement
 from core.mgpu.ask import MgpuAsk
+from core.mgpu.node import node_requirement
 from tests.unit.core.mgpu.cases import a_normal_ask, an_ask
 
 KIND = Expression(names.MGPU_NODE_TYPE_LABEL, "In", ("mgpu",))

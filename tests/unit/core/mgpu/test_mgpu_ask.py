@@ -3,8 +3,7 @@
 import pytest
 
 from core import names, reasons
-from core.mgpu.ask import MgpuAsk, Part, booked_parts, mgpu_ask
-from core.mgpu.counts import CardCountsError, parse_counts
+from core.mgpu.ask import CardCountsError, MgpuAsk, Part, booked_parts, mgpu_ask, parse_counts
 from core.refusal import Refusal
 from tests.builders import a_pod
 from tests.builders.objects import PodBuilder
