@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 def _print(options: argparse.Namespace) -> None:
     from cli import books
     from cli.kinds import QUEUE
-    from core.display.contradiction import contradiction
+    from core.display.twofold import contradiction
     from core.queues.access import access_of
     from core.queues.narrowed import narrowed
 

@@ -12,7 +12,7 @@ from core import reasons
 from core.admission.request import AdmissionRequest, Decision
 from core.binding.binder import Binder
 from core.binding.review import Target, grant, leaderless, obstacle, refuse, target_of, unasked
-from core.crossquota.selector import keys
+from core.crossquota.guest import keys
 from core.names import OWN_PREFIX
 from core.objects import Pod, pod
 from core.refusal import Refusal

@@ -8,7 +8,7 @@ from typing import Any, Final
 from controller.readings import Readings, is_state_of
 from core import names
 from core.crossquota.book import GuestBook
-from core.crossquota.selector import keys
+from core.crossquota.guest import keys
 from core.mgpu.booked import RecordBook
 from core.objects import Group, Pod, group_key, kinds, pod
 from core.objects.kinds import Kind, V

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 from controller.series import BookSeries, Values
 from core.dra.amounts import NANO, Amounts
 from core.dra.book import DeviceBook
-from core.dra.limits import NO_LIMITS
+from core.dra.carriers import NO_LIMITS
 from core.names import ROOT_QUEUE
 
 _OF: Final = "of the queue and those below it; in devices, or in units of the dimension."

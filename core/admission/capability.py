@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from core import reasons
 from core.admission.request import AdmissionRequest
 from core.admission.view import Context
-from core.display.contradiction import contradiction
+from core.display.twofold import contradiction
 from core.objects import queue
 from core.queues.narrowed import narrowed
 from core.violations import Hint, child

@@ -10,7 +10,7 @@ from core.admission.destination import Destination, destination_of
 from core.admission.request import AdmissionRequest
 from core.admission.view import Context
 from core.cards import rules as card_rules
-from core.crossquota import rules as crossquota_rules
+from core.crossquota import quota as crossquota
 from core.mgpu import rules as mgpu_rules
 from core.objects import raw as read
 from core.objects.draft import Draft
@@ -70,7 +70,7 @@ def judge_asked(draft: Draft, context: Context, found: Findings) -> Destination 
     if gated and draft.spec.get("affinity"):
         found.violations += limits.expressions(draft.spec, draft.prefix)
     if features.cross_quota and names.CROSSQUOTA_STRATEGY_ANNOTATION in draft.annotations:
-        found.hints += crossquota_rules.pod_hints(draft)
+        found.hints += crossquota.pod_hints(draft)
     if queues is None or names.MIRROR_POD_ANNOTATION in draft.annotations:
         return None
     destination = destination_of(draft, context)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from core import reasons
-from core.display.contradiction import contradiction
-from core.display.twofold import told, twofold
-from core.dra.limits import NO_LIMITS, pruned
+from core.display.twofold import contradiction, told, twofold
+from core.dra.carriers import NO_LIMITS, pruned
 from core.objects import Queue
 from core.quantity import render_milli
 from core.queues.access import access_of

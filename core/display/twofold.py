@@ -1,17 +1,24 @@
-"""Devices that can be had under two names: by a card's name, and by a claim for a DeviceClass. Neither quota counts the other.
+"""Devices that are limited or can be had in two ways, of which neither knows of the other.
 
-Which devices a class gives out, its expressions decide, and nobody sees that from outside. That it is about the products of
-the vendor whose resource stands for a card can be told from its name, its driver or its extended resource.
+By a card's name, and by a claim for a DeviceClass: neither quota counts the other. Which devices a class gives out, its
+expressions decide, and nobody sees that from outside. That it is about the products of the vendor whose resource stands for a
+card can be told from its name, its driver or its extended resource.
+
+By a card quota, and by the capability of a queue, which counts by resources.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
 
 from core.cards.inventory import Inventory
 from core.dra.amounts import DeviceKey
+from core.dra.carriers import DeviceLimits
 from core.dra.extended import DeviceClasses
-from core.dra.limits import DeviceLimits
 from core.objects import DeviceClass
 from core.quantity import render_milli
+from core.queues.narrowed import Narrowed
+
+_NAMED: Final = 3
 
 
 def twofold(
@@ -44,3 +51,15 @@ def told(device_class: str, limits: DeviceLimits) -> str:
     if bound == 0 or limits.closes(device_class):
         return ""
     return f"DeviceClass {device_class} ({'no limit' if bound is None else f'limit {render_milli(bound // 10**6)}'})"
+
+
+def contradiction(found: Narrowed) -> str:
+    """What both say, and which of them holds."""
+    cards = [f"{card} {count}" for card, count in found.cards.items()]
+    more = f" and {len(cards) - _NAMED} more" if len(cards) > _NAMED else ""
+    promised = f"{found.promised} card{'' if found.promised == 1 else 's'}"
+    return (
+        f"allows {render_milli(found.milli)} of {found.resource}, and the card quota has {promised} of it "
+        f"({', '.join(cards[:_NAMED])}{more}): the smaller holds, so Volcano's quota keeps pods without a node that have their "
+        "card quota"
+    )

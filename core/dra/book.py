@@ -11,11 +11,10 @@ from typing import Final
 
 from core import reasons
 from core.dra.amounts import Amounts, total
-from core.dra.asked import Asked
 from core.dra.booking import NO_EFFECT, Booking, Effect, held
 from core.dra.bookings import Bookings
 from core.dra.extended import Candidates
-from core.dra.links import OF_CARD, Ask, CardQuotas, Links
+from core.dra.links import OF_CARD, Ask, Asked, CardQuotas, Links
 from core.dra.quotas import DeviceQuotas
 from core.dra.wants import ClaimSource, Wants, references
 from core.hierarchy import Chain, QueueTree

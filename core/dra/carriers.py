@@ -1,4 +1,4 @@
-"""The three places where a queue's device quota may stand, read into one form.
+"""The three places where a queue's device quota may stand, read into one form, and the limits that come of them together.
 
 `spec.dra` and the annotation hold the same JSON; resource names such as `deviceclass/C` in `spec.capability` are the third.
 What cannot be read is a violation where it is written. Where it is stored all the same, it closes the classes that it may be
@@ -32,6 +32,7 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IDENTIFIER_LENGTH: Final = 32
 _DOMAIN_LENGTH: Final = 63
 _MILLI: Final = NANO // 1000
+_TOLD: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +228,49 @@ def _keys(capability: Mapping[str, int]) -> Carrier:
         elif milli > 0:
             carrier.bounds[CAPABILITY][key] = Bound(nano(-(-milli // 1000)), path)
     return carrier
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLimits:
+    """Upper limits in nano-units. A class that is not listed is not limited."""
+
+    bounds: Mapping[DeviceKey, int] = field(default_factory=dict)
+    classes: frozenset[str] = frozenset()
+    """The classes that are listed, those that cannot be read among them."""
+    closed: frozenset[str] = frozenset()
+    """Classes of which nothing may be used, since their limit cannot be read."""
+    unreadable: bool = False
+    """Whether that goes for every class."""
+    malformed: str = ""
+    """What cannot be read; empty when everything can."""
+
+    def closes(self, device_class: str) -> bool:
+        """Whether nothing of a class may be used because its limit cannot be read."""
+        return self.unreadable or device_class in self.closed
+
+
+NO_LIMITS: Final = DeviceLimits()
+
+
+def pruned(queue: Queue) -> bool:
+    """Whether a quota was sent that the API server did not store, and nothing stands in its place."""
+    stored = queue.spec_dra is not None or bool(queue.dra_quota or device_keys(queue.capability))
+    return queue.sent_dra and not stored
+
+
+def device_limits_of(queue: Queue) -> DeviceLimits:
+    """The limits of a stored queue; of places that differ the smaller limit counts. Never raises."""
+    carriers = carriers_of(queue)
+    bounds: dict[DeviceKey, int] = {}
+    for carrier in carriers:
+        for key, bound in carrier.bounds[CAPABILITY].items():
+            bounds[key] = min(bounds.get(key, bound.amount), bound.amount)
+    malformed = [violation for carrier in carriers for violation in carrier.malformed]
+    closed = frozenset(name for carrier in carriers for name in carrier.closed)
+    return DeviceLimits(
+        bounds=bounds,
+        classes=closed.union(*(carrier.classes for carrier in carriers)),
+        closed=closed,
+        unreadable=any(carrier.unreadable for carrier in carriers),
+        malformed="; ".join(map(str, malformed[:_TOLD])),
+    )

@@ -19,9 +19,9 @@ from core.dra.carriers import (
     Bound,
     Carrier,
     device_keys,
+    device_limits_of,
     read_carriers,
 )
-from core.dra.limits import device_limits_of
 from core.hierarchy import Chain, chain_of
 from core.objects import Queue
 from core.objects import raw as read

@@ -3,8 +3,8 @@
 from collections.abc import Container, Iterable
 
 from core.crossquota.book import GuestBook
+from core.crossquota.guest import keys
 from core.crossquota.quota import node_quota
-from core.crossquota.selector import keys
 from core.extender.pipeline import Question, Standing
 from core.mgpu.allocation import any_placement
 from core.mgpu.destination import gives_way, together

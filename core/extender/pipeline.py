@@ -12,7 +12,7 @@ from typing import Final
 from core import reasons
 from core.cards import expression as cards
 from core.cards.expression import split
-from core.crossquota import score as crossquota
+from core.crossquota import filter as crossquota
 from core.crossquota.filter import excess
 from core.crossquota.guest import Guest, guest, held_back
 from core.crossquota.quota import Quota

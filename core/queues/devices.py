@@ -7,10 +7,9 @@ from core.cards.inventory import Inventory
 from core.dra.amounts import thousandths, total
 from core.dra.book import DeviceBook
 from core.dra.booking import NO_EFFECT, Effect
-from core.dra.counted import all_counted, unresolved
 from core.dra.links import Ask, Links, is_implicit
 from core.dra.record import render_counted
-from core.dra.wants import late_record_of, record_of, unclaimed
+from core.dra.wants import all_counted, late_record_of, record_of, unclaimed, unresolved
 from core.hierarchy import QueueTree
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
 from core.queues.limits import Limits

@@ -275,7 +275,7 @@ GUARDS: Final = (
     ),
     Guard(
         "devices in use count",
-        "core/dra/check.py",
+        "core/dra/quotas.py",
         "            if used(key) + amount > limit:\n",
         "            if amount > limit:\n",
         (f"{_PLAN}/test_claims.py",),

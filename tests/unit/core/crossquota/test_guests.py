@@ -202,7 +202,7 @@ def test_amounts_are_in_the_order_of_the_checks() -> None:
 )
 def test_only_selected_pods_are_guests(selector: Any, selected: bool) -> None:
     """An unusable selector selects everything, as in Volcano's plugin; the last two are such."""
-    from core.crossquota.selector import keys
+    from core.crossquota.guest import keys
     from core.objects import pod
 
     settings = ruled(labelSelector=selector)

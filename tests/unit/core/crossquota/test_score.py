@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.crossquota.filter import node_score, preference
 from core.crossquota.guest import Guest, Strategy
-from core.crossquota.score import node_score, preference
 from core.settings import Settings
 from tests.unit.core.crossquota.ruling import a_guest, gpu_node, quota_of, ruled, using
 

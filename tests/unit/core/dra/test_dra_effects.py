@@ -91,7 +91,7 @@ def test_a_write_to_a_queue_that_leaves_its_parent_alone_counts_no_pod_anew(
     def counted(*_: object) -> None:
         raise AssertionError("a pod is counted anew")
 
-    monkeypatch.setattr("core.dra.asked.wants_of", counted)
+    monkeypatch.setattr("core.dra.links.wants_of", counted)
     assert book.put_queue(limited("team", 2).allocated({"cpu": "1"}).view()) == NO_EFFECT
     assert book.put_queue(limited("team", 1).view()).dirty == {"left", "right"}
 

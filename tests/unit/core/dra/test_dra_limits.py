@@ -8,8 +8,8 @@ import pytest
 
 from core import names, reasons
 from core.dra.amounts import Amounts, DeviceKey, nano, render, thousandths
-from core.dra.check import device_shortfall
-from core.dra.limits import NO_LIMITS, DeviceLimits, device_limits_of
+from core.dra.carriers import NO_LIMITS, DeviceLimits, device_limits_of
+from core.dra.quotas import device_shortfall
 from core.quantity import parse
 from core.refusal import Refusal
 from tests.builders import a_queue
