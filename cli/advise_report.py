@@ -76,7 +76,7 @@ def _never(
     ledger: "Ledger", wanted: Sequence["Pod"], tolerations: Mapping[str, "Tolerations"]
 ) -> dict[str, "Beyond"]:
     """The pods that no node could ever run, and why: no quota is asked for them."""
-    from core.answers.empty_cluster import EmptyCluster
+    from core.answers.beyond import EmptyCluster
 
     cluster = EmptyCluster(ledger, tolerations)
     entries = [entry for pod in wanted if (entry := ledger.entry(pod.uid)) is not None]
@@ -86,7 +86,7 @@ def _never(
 
 def _waiting(ledger: "Ledger", hold: "Hold") -> dict[str, str]:
     """Why a pod would wait whatever the quota, and the way out."""
-    from core.answers.way_out import way_out
+    from core.answers.explain import way_out
 
     entry = ledger.entry(hold.pod.uid)
     remedy = hold.why.remedy if entry is None else way_out(ledger, entry, hold)

@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from cli.kinds import NODE, POD, QUEUE
     from core.answers.beyond import Reach
     from core.plan.place import place
+    from core.steps import finish
 
     settings, state = cluster.read(options, needs=(NODE, QUEUE, POD))
     cluster.demand_all(state)
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     chosen.tell()
     nodes = chosen.shown
     entry = ledger.entry(pod.uid)
-    beyond = Reach(ledger).beyond(entry) if entry is not None else None
+    beyond = finish(Reach(ledger).beyond(entry)) if entry is not None else None
     gate = _gate(ledger, pod)
     if options.output in {"json", "yaml"}:
         never = {} if beyond is None else {"beyondNodes": beyond.why}

@@ -8,8 +8,7 @@ from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.metrics import Metrics
 from core.answers import report
-from core.answers.explain import Explanation
-from core.answers.observed import MOST, observed
+from core.answers.explain import MOST, Explanation, observed
 from core.display.figures import own_figures
 from core.quantity import render_amounts
 from core.queues.ledger import Ledger

@@ -12,6 +12,7 @@ from core.answers.words import counted, listed
 from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
 from core.queues.ledger import Ledger
+from core.steps import finish
 
 ROOM: Final = frozenset({reasons.NO_FREE_CARD, reasons.MGPU_NO_ROOM, reasons.MIXED_CARDS})
 """What room on the nodes helps against."""
@@ -72,7 +73,7 @@ def _groups(case: Case) -> list[list[Pod]]:
             case _:
                 keys -= {CPU, MEMORY}
         level = shortest_level(entry.queue, [one for one in figures if one.key in keys])
-        return [[one.pod for one in holders_of(ledger, level, keys)]]
+        return [[one.pod for one in finish(holders_of(ledger, level, keys))]]
     if demand.mgpu is not None:
         return _by_node(ledger, names.MGPU_RESOURCES, demand.cards)
     return _by_node(ledger, (), demand.card.alternatives if demand.card is not None else ())
@@ -90,7 +91,7 @@ def _by_node(
         }
         everywhere = [pod for pods in nodes.values() for pod in pods]
     else:
-        everywhere = [one.pod for one in holders_on_nodes(ledger, cards)]
+        everywhere = [one.pod for one in finish(holders_on_nodes(ledger, cards))]
         nodes = {}
         for pod in everywhere:
             nodes.setdefault(pod.node_name, []).append(pod)

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from core import reasons
-from core.answers.beyond import Beyond
-from core.answers.empty_cluster import EmptyCluster
+from core.answers.beyond import Beyond, EmptyCluster, Reach
 from core.answers.ending import ROOM, end_pods, leave_line
 from core.answers.holders import Holder, holders_of, holders_on_nodes
-from core.answers.ill_labelled import IllLabelled, ill_labelled
 from core.answers.line import Place, place_of, unit_of
 from core.answers.mending import (
     correct_card,
@@ -19,13 +17,13 @@ from core.answers.mending import (
     name_another_card,
     take_gates,
 )
-from core.answers.mending_nodes import mend_nodes
+from core.answers.mending_nodes import IllLabelled, ill_labelled, mend_nodes
 from core.answers.raising import QUOTA, raise_quota
 from core.answers.remedy import Case, Finder, Remedy, remedies
 from core.answers.shortage import Figure, counted, shortest_for, shortest_level
 from core.answers.stock import Stock, stock_of
-from core.answers.way_out import besides, way_out
 from core.answers.whatif import Change, WhatIf
+from core.cards.expression import is_excessive, split
 from core.objects.taints import Tolerations
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
@@ -36,7 +34,7 @@ from core.queues.attribution import Source
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.stage import Stage
-from core.steps import finish
+from core.steps import Steps, finish
 
 _MENDS: Final[tuple[Finder, ...]] = (take_gates, mend_queue, mend_group, correct_card)
 
@@ -49,6 +47,16 @@ ROUTES: Final[Mapping[str, tuple[Finder, ...]]] = {
     "line": (leave_line, *_MENDS, raise_quota, end_pods),
 }
 """Ways to a lift: what stands in the way on each is taken away by the first of its means that can."""
+STANDS: Final = {
+    Stage.RESERVED: "reserved",
+    Stage.ALLOCATED: "allocated",
+    Stage.WAITING: "hold",
+    Stage.IGNORED: "ignored",
+}
+"""How a pod stands before anything is decided."""
+MOST: Final = 10
+"""So many of those before it in line, and of those who hold the quota, are told one by one."""
+_NOWHERE: Final = frozenset({reasons.GET_TASK_REQUEST_RESOURCE_FAILED, reasons.NO_FREE_CARD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +89,12 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class _Blame:
     """Keys of the quota of a queue, the pod's own or one above it, or cards on nodes, that others hold."""
 
     queue: str = ""
     keys: frozenset[str] = frozenset()
     cards: frozenset[str] = frozenset()
-
-
-STANDS: Final = {
-    Stage.RESERVED: "reserved",
-    Stage.ALLOCATED: "allocated",
-    Stage.WAITING: "hold",
-    Stage.IGNORED: "ignored",
-}
-"""How a pod stands before anything is decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +145,14 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
             elif one.pod.uid == uid:
                 decision = "lift"
         now = ledger.entry(uid) or entry
-        place = place_of(ledger, now, holds)
-        members = _together(ledger, now)
+        units = finish(units_of(ledger, now.queue))
+        place = place_of(ledger, units, now, holds)
+        members = _together(unit_of(units, now), now)
         there = now.queue in ledger.queues and now.stage is Stage.WAITING
         figures = tuple(shortest_for(ledger, members if there else []))
         hold = holds.get(uid)
-        holders = tuple(_holders(ledger, now, hold, figures))
-        stock = tuple(stock_of(ledger, now))
+        holders = finish(_holders(ledger, _blamed(now, hold, figures)))
+        stock = finish(stock_of(ledger, now))
     beyond = EmptyCluster(ledger, tolerations).beyond(entry)
     found, complete = ([], True) if hold is None else remedies(Case(whatif, entry, hold, tolerations), ROUTES)
     return Explanation(
@@ -164,10 +164,10 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
         place=place,
         together=len(members),
         figures=figures,
-        holders=holders,
-        stock=stock,
+        holders=tuple(holders),
+        stock=tuple(stock),
         beyond_nodes=beyond,
-        ill_labelled=tuple(ill_labelled(ledger, entry.pod)) if hold is not None else (),
+        ill_labelled=tuple(finish(ill_labelled(ledger, entry.pod))) if hold is not None else (),
         way_out=way_out(ledger, entry, hold),
         besides=besides(ledger, entry, hold),
         remedies=tuple(found),
@@ -175,11 +175,7 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
     )
 
 
-def _together(ledger: Ledger, entry: Entry) -> list[Entry]:
-    return together(unit_of(ledger, entry), entry)
-
-
-def together(unit: Unit | None, entry: Entry) -> list[Entry]:
+def _together(unit: Unit | None, entry: Entry) -> list[Entry]:
     """The members of a unit that have to be let in at once, or the pod alone."""
     if unit is None or not unit.lacks_members or unit.progress is None:
         return [entry]
@@ -187,26 +183,100 @@ def together(unit: Unit | None, entry: Entry) -> list[Entry]:
     return list(unit.entries)[:wanted] or [entry]
 
 
-def blamed(entry: Entry, hold: Hold | None, figures: Collection[Figure]) -> Blame:
+def _blamed(entry: Entry, hold: Hold | None, figures: Collection[Figure]) -> _Blame:
     """Who keeps it from the pod: the queue's pods where its quota is short, those of the nodes where they have no room.
 
     For any other reason nobody is to blame.
     """
     if hold is None:
-        return Blame()
+        return _Blame()
     if hold.why.code in QUOTA | {reasons.GANG_INCOMPLETE} and any(figure.missing for figure in figures):
         keys = {figure.key for figure in figures if figure.limit is not None}
         short = {CPU, MEMORY} & {figure.key for figure in figures if figure.missing}
         level = shortest_level(entry.queue, list(figures))
-        return Blame(level, keys=frozenset(short or keys - {CPU, MEMORY}))
+        return _Blame(level, keys=frozenset(short or keys - {CPU, MEMORY}))
     asked = entry.demand.card
     if asked is None or hold.why.code not in ROOM:
-        return Blame()
-    return Blame(cards=frozenset(asked.alternatives))
+        return _Blame()
+    return _Blame(cards=frozenset(asked.alternatives))
 
 
-def _holders(ledger: Ledger, entry: Entry, hold: Hold | None, figures: Collection[Figure]) -> list[Holder]:
-    blame = blamed(entry, hold, figures)
+def _holders(ledger: Ledger, blame: _Blame) -> Steps[list[Holder]]:
     if blame.keys:
-        return holders_of(ledger, blame.queue, blame.keys)
-    return holders_on_nodes(ledger, blame.cards) if blame.cards else []
+        return (yield from holders_of(ledger, blame.queue, blame.keys))
+    return (yield from holders_on_nodes(ledger, blame.cards)) if blame.cards else []
+
+
+def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Explanation | None]:
+    """What the leader itself can say: all about one pod but what would help, from its books as they are; nothing is tried.
+
+    The books are in use meanwhile, so nothing is assumed on them and nothing taken back, and the work gives way to others.
+    None when the pod asks for nothing of ours, or is gone in the end.
+    `holds` is what the last passes said, by UID: that of a pod that was not come to yet is not among them.
+    """
+    entry = ledger.entry(uid)
+    if entry is None:
+        return None
+    units = (yield from units_of(ledger, entry.queue)) if entry.stage is Stage.WAITING else []
+    stock = yield from stock_of(ledger, entry)
+    waiting = entry.stage is Stage.WAITING
+    ill = (yield from ill_labelled(ledger, entry.pod)) if waiting else []
+    beyond = yield from Reach(ledger).beyond(entry)
+    entry = ledger.entry(uid)
+    if entry is None:
+        return None
+    waits = entry.stage is Stage.WAITING
+    hold = holds.get(uid) if waits else None
+    members = _together(unit_of(units, entry), entry)
+    figures = shortest_for(ledger, members) if waits and entry.queue in ledger.queues else []
+    place = place_of(ledger, units, entry, holds, MOST)
+    holders = yield from _holders(ledger, _blamed(entry, hold, figures))
+    return Explanation(
+        entry=entry,
+        source=ledger.queue_source(entry.pod),
+        counted=counted(ledger, entry),
+        decision=STANDS[entry.stage],
+        hold=hold,
+        place=place,
+        together=len(members),
+        figures=tuple(figures),
+        holders=tuple(holders),
+        stock=tuple(stock),
+        beyond_nodes=beyond,
+        ill_labelled=tuple(ill),
+        way_out=way_out(ledger, entry, hold),
+        besides=besides(ledger, entry, hold),
+        remedies=(),
+        all_tried=False,
+    )
+
+
+def way_out(ledger: Ledger, entry: Entry, hold: Hold | None) -> str:
+    """By the catalogue, unless the pod itself tells more than its reason; empty for one that does not wait."""
+    if hold is None:
+        return ""
+    if hold.why.code != reasons.GET_TASK_REQUEST_RESOURCE_FAILED or hold.behind is not None:
+        return hold.why.remedy
+    cards = entry.pod.card_name
+    if not cards or is_excessive(cards):
+        return "make the pod anew, without what the message names"
+    resources = frozenset[str]().union(*map(ledger.inventory.resources_of, split(cards)))
+    if not resources:
+        return f"name a card that the nodes carry (`cardquota cards` lists them), or wait for a node with {cards}"
+    if resources.isdisjoint((*entry.pod.limits, *entry.pod.requests)):
+        return f"make the pod anew, with limits for {min(resources)}"
+    return "make the pod anew, without what the message names"
+
+
+def besides(ledger: Ledger, entry: Entry, hold: Hold | None) -> str:
+    """What else helps who names a card that is nowhere, and has quota for it: that card, which no change of objects makes."""
+    if hold is None or hold.behind is not None or is_excessive(entry.pod.card_name):
+        return ""
+    limits, cards = ledger.limits.get(entry.queue), split(entry.pod.card_name)
+    missing = [card for card in cards if limits is not None and limits.cards.get(card, 0) > 0]
+    if hold.why.code not in _NOWHERE or not missing or any(map(ledger.inventory.nodes_with, cards)):
+        return ""
+    return (
+        f"a node with {missing[0]}, for which queue {entry.queue} has quota; `cardquota cards` lists what the nodes show, and "
+        "with cards.pools pods are let in for nodes that are still to come"
+    )

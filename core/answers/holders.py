@@ -9,7 +9,7 @@ from core.objects import Pod
 from core.queues.amounts import CPU_AND_MEMORY, add, beyond
 from core.queues.ledger import Ledger
 from core.stage import Stage
-from core.steps import Pace, Steps, finish
+from core.steps import Pace, Steps
 
 _STEP: Final = 200
 """Pods that are looked at in half a millisecond."""
@@ -29,16 +29,11 @@ class Holder:
         return not self.pod.bound
 
 
-def holders_of(ledger: Ledger, queue: str, keys: Collection[str]) -> list[Holder]:
-    """The pods that use any of these keys of a queue.
+def holders_of(ledger: Ledger, queue: str, keys: Collection[str]) -> Steps[list[Holder]]:
+    """The pods that use any of these keys of a queue; with pauses, as there may be very many.
 
     Of devices those of the queues below it as well; of all the rest too, where card quotas hold through the tree.
     """
-    return finish(holders_in_steps(ledger, queue, keys))
-
-
-def holders_in_steps(ledger: Ledger, queue: str, keys: Collection[str]) -> Steps[list[Holder]]:
-    """The same, with pauses: in a large cluster it looks at very many pods."""
     found: dict[str, tuple[Pod, dict[str, int]]] = {}
     pace = Pace(_STEP)
     for pod, amounts in _uses(ledger, queue, keys):
@@ -50,13 +45,8 @@ def holders_in_steps(ledger: Ledger, queue: str, keys: Collection[str]) -> Steps
     return _largest_first(found.values())
 
 
-def holders_on_nodes(ledger: Ledger, cards: Collection[str]) -> list[Holder]:
+def holders_on_nodes(ledger: Ledger, cards: Collection[str]) -> Steps[list[Holder]]:
     """The pods on nodes that carry one of these cards, whatever queue they charge, with what they take of its resource there."""
-    return finish(holders_on_nodes_in_steps(ledger, cards))
-
-
-def holders_on_nodes_in_steps(ledger: Ledger, cards: Collection[str]) -> Steps[list[Holder]]:
-    """The same, with pauses."""
     found: dict[str, tuple[Pod, dict[str, int]]] = {}
     pace = Pace(_STEP)
     for card in sorted(cards):

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from core.answers.shortage import asked_of_quota
 from core.plan.decision import Hold
-from core.plan.units import Unit, units_of
+from core.plan.units import Unit
 from core.queues.amounts import total
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.steps import finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +36,13 @@ class Place:
     """Whether the first one blocks the queue; else whoever fits goes."""
 
 
-def place_of(ledger: Ledger, entry: Entry, holds: Mapping[str, Hold]) -> Place | None:
-    """The place of a waiting pod; `holds` is what each pod is told, by UID. None for one that does not wait."""
-    return place_among(ledger, finish(units_of(ledger, entry.queue)), entry, holds)
-
-
-def place_among(
+def place_of(
     ledger: Ledger, units: Sequence[Unit], entry: Entry, holds: Mapping[str, Hold], most: int | None = None
 ) -> Place | None:
-    """The same in a line that is known already; of those before it the first `most` are told."""
+    """The place of a waiting pod in the line of its queue; None for one that does not wait.
+
+    `holds` is what each pod is told, by UID; of those before it the first `most` are told.
+    """
     queue = ledger.queues.get(entry.queue)
     for number, unit in enumerate(units):
         if _has(unit, entry):
@@ -55,13 +52,8 @@ def place_among(
     return None
 
 
-def unit_of(ledger: Ledger, entry: Entry) -> Unit | None:
-    """Those that are looked at together with a waiting pod; None for one that does not wait."""
-    return unit_among(finish(units_of(ledger, entry.queue)), entry)
-
-
-def unit_among(units: Sequence[Unit], entry: Entry) -> Unit | None:
-    """The same in a line that is known already."""
+def unit_of(units: Sequence[Unit], entry: Entry) -> Unit | None:
+    """Those of a line that are looked at together with a waiting pod; None for one that does not wait."""
     return next((unit for unit in units if _has(unit, entry)), None)
 
 

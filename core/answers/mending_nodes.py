@@ -1,23 +1,51 @@
-"""What else would help: a node that shows the product of a card and lacks a label or a resource gets it."""
+"""Nodes that would serve a waiting pod if they did not lack a label or a resource: who they are, and that one gets it."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from core import reasons
 from core.answers.ending import ROOM
-from core.answers.ill_labelled import ill_labelled
 from core.answers.remedy import Case, Found, Step
 from core.answers.words import amount, counted, listed
-from core.cards.expression import split
-from core.cards.mended import mended
+from core.cards.expression import is_excessive, split
+from core.cards.mended import mended, passed_over
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
+from core.steps import Pace, Steps, finish
 
+_STEP: Final = 300
+"""Nodes that are looked at in half a millisecond."""
 _CARDS: Final = ROOM | {reasons.GET_TASK_REQUEST_RESOURCE_FAILED}
 """What another node with the card helps against."""
 _ALIKE: Final = 4
 _SINGLES: Final = 4
 _TOGETHER: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class IllLabelled:
+    """Nodes that show the product of a card that a pod names, and do not carry it, all for one reason."""
+
+    message: str
+    nodes: tuple[str, ...]
+
+
+def ill_labelled(ledger: Ledger, pod: Pod) -> Steps[list[IllLabelled]]:
+    """All of them, those of which there are most first."""
+    if not (ledger.settings.features.cards and pod.card_name) or is_excessive(pod.card_name):
+        return []
+    cards, pace = frozenset(split(pod.card_name)), Pace(_STEP)
+    found: dict[str, list[str]] = {}
+    for name in tuple(ledger.nodes):
+        if pace.due():
+            yield
+        node = ledger.nodes.get(name)
+        notes = passed_over(ledger.inventory, node, cards) if node is not None else ()
+        if notes:
+            found.setdefault("; ".join(notes), []).append(name)
+    alike = [IllLabelled(message, tuple(sorted(nodes))) for message, nodes in found.items()]
+    return sorted(alike, key=lambda one: (-len(one.nodes), one.message))
 
 
 def mend_nodes(case: Case) -> Found | None:
@@ -26,7 +54,7 @@ def mend_nodes(case: Case) -> Found | None:
         return None
     ledger, pod = case.whatif.ledger, case.obstacle.pod
     best: Found | None = None
-    for alike in ill_labelled(ledger, pod)[:_ALIKE]:
+    for alike in finish(ill_labelled(ledger, pod))[:_ALIKE]:
         names = [name for name in alike.nodes if name not in case.change.nodes and _open(ledger.nodes[name])]
         found = _fewest(case, alike.message, list(_carrying(ledger, pod, names[:_TOGETHER])))
         if found is not None and found.hold is None:

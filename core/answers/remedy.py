@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from core.answers.empty_cluster import EmptyCluster
+from core.answers.beyond import EmptyCluster
 from core.answers.whatif import Change, SpentError, WhatIf
 from core.objects import Pod
 from core.objects.taints import Tolerations

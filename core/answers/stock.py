@@ -5,7 +5,7 @@ from typing import Final
 
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.steps import Pace, Steps, finish
+from core.steps import Pace, Steps
 
 _STEP: Final = 100
 """Nodes and pods on them that are looked at in half a millisecond."""
@@ -30,13 +30,8 @@ class Stock:
     """Cards on nodes that are not ready or take no pods; not among the others."""
 
 
-def stock_of(ledger: Ledger, entry: Entry) -> list[Stock]:
+def stock_of(ledger: Ledger, entry: Entry) -> Steps[list[Stock]]:
     """The stock of each card that would do, whatever else the pod asks of its node."""
-    return finish(stock_in_steps(ledger, entry))
-
-
-def stock_in_steps(ledger: Ledger, entry: Entry) -> Steps[list[Stock]]:
-    """The same, with pauses."""
     asked = entry.demand.card
     found = list[Stock]()
     for card in () if asked is None else asked.alternatives:

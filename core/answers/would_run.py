@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.affinity import NodeRequirement
-from core.answers.empty_cluster import EmptyCluster
+from core.answers.beyond import EmptyCluster
 from core.answers.room import Nodes, Seat, Seeker, cards_of, reserved, seats
 from core.answers.whatif import Change, WhatIf
 from core.answers.words import counted

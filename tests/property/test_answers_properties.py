@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from core import names
-from core.answers.empty_cluster import EmptyCluster
+from core.answers.beyond import EmptyCluster
 from core.answers.explain import explain
 from core.answers.fitting import fit
 from core.answers.quota import with_limit

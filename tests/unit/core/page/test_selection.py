@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.answers.observed import observed
+from core.answers.explain import observed
 from core.display.figures import figures_of
 from core.objects import Pod
 from core.page.board import Board, board

@@ -238,7 +238,7 @@ class TestShown:
         decide(ledger, card("a", 1), claiming("b", 2, claim="two"))
         assert figures_of(ledger, "q").reserved == {"A": 3000, "deviceclass/a.dev": 3000}
         assert figures_of(ledger, "q").quota == {"A": 3000, "deviceclass/a.dev": 3000}
-        holders = holders_of(ledger, "q", {"A"})
+        holders = finish(holders_of(ledger, "q", {"A"}))
         assert [(one.pod.name, dict(one.amounts)) for one in holders] == [
             ("b", {"A": 2000}),
             ("a", {"A": 1000}),
