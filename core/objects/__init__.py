@@ -5,8 +5,7 @@ collection stays short. Projection is tolerant: what has the wrong type is read 
 object that cannot be read completely must still be counted as far as it can. Admission judges shapes strictly.
 """
 
-from core.objects.claim import Claim
-from core.objects.claim_template import ClaimTemplate
+from core.objects.claim import Claim, ClaimTemplate
 from core.objects.device_class import DeviceClass
 from core.objects.gang import Gang
 from core.objects.group import Group

@@ -1,4 +1,4 @@
-"""The ResourceClaim: which devices it asks for, whatever version of the API wrote it down.
+"""The ResourceClaim and its template: which devices it asks for, whatever version of the API wrote it down; and a pod's claims.
 
 resource.k8s.io is served as v1, v1beta2 and v1beta1. The first two keep a single request in `exactly`, the last one flat in
 the request itself; a server never stores both forms, so the form tells the version, and behind this file there is one.
@@ -167,3 +167,57 @@ def _allocated(allocation: object) -> dict[str, int] | None:
         return None
     results = read.sequence(allocation, "devices", "results")
     return dict(Counter(read.text(result, "request") for result in results if isinstance(result, dict)))
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTemplate:
+    """A ResourceClaimTemplate and the requests of the claims that are made from it."""
+
+    namespace: str
+    name: str
+    uid: str
+    requests: tuple[DeviceRequest, ...]
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+def project_template(raw: Mapping[str, Any]) -> ClaimTemplate:
+    """The view of a resource.k8s.io ResourceClaimTemplate of any served version."""
+    metadata = read.mapping(raw, "metadata")
+    return ClaimTemplate(
+        namespace=read.text(metadata, "namespace") or "default",
+        name=read.text(metadata, "name"),
+        uid=read.text(metadata, "uid"),
+        requests=requests_of(read.mapping(raw, "spec", "spec")),
+    )
+
+
+def claims_of(spec: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """(entry name, claim name, template name) of `spec.resourceClaims`; one of the last two is empty."""
+    return tuple(
+        (
+            read.text(entry, "name"),
+            read.text(entry, "resourceClaimName"),
+            read.text(entry, "resourceClaimTemplateName"),
+        )
+        for entry in read.sequence(spec, "resourceClaims")
+        if isinstance(entry, dict)
+    )
+
+
+def implicit_claims(status: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """The claim that a scheduler has made for extended resources which a DeviceClass serves; known only at the bind."""
+    name = read.text(read.mapping(status, "extendedResourceClaimStatus"), "resourceClaimName")
+    return (("", name, ""),) if name else ()
+
+
+def generated_claims(status: Mapping[str, Any]) -> dict[str, str | None]:
+    """Entry name -> name of the generated claim, None where no claim was needed."""
+    return {
+        read.text(entry, "name"): read.text(entry, "resourceClaimName") or None
+        for entry in read.sequence(status, "resourceClaimStatuses")
+        if isinstance(entry, dict)
+    }

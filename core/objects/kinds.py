@@ -19,7 +19,6 @@ from core.objects import (
     Pod,
     Queue,
     claim,
-    claim_template,
     device_class,
     group,
     job,
@@ -104,7 +103,7 @@ CLAIM_TEMPLATE: Final = Kind(
     "ResourceClaimTemplate",
     "templates",
     ClaimTemplate,
-    claim_template.project,
+    claim.project_template,
     namespaced=True,
 )
 POD: Final = Kind("", ("v1",), "pods", "Pod", "pods", Pod, pod.project, namespaced=True, optional=False)

@@ -12,15 +12,14 @@ from typing import Any, Final
 from core import names, quantity
 from core.objects import group_key as group_keys
 from core.objects import raw as read
+from core.objects.claim import claims_of, generated_claims, implicit_claims
 from core.objects.gang import Gang, gang_of, starts_with
 from core.objects.group import pod_group_title
-from core.objects.node_rules import ANYWHERE, NodeRules, read_rules
+from core.objects.node_rules import ANYWHERE, NodeRules, read_rules, ruled_elsewhere
 from core.objects.owner import Owner, controlling_owner, without_hash
-from core.objects.pod_claims import claims_of, generated_claims, implicit_claims
 from core.objects.pod_resources import aggregate, extended, granted_by
 from core.objects.pod_times import ended_at, has_started, released_at, scheduled_at
 from core.objects.taints import Tolerations, tolerations_of
-from core.objects.unseen import ruled_elsewhere
 
 _KEPT_ANNOTATIONS: Final = frozenset(
     {

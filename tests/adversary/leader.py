@@ -12,7 +12,6 @@ from core.display.figures import figures_of
 from core.objects import (
     Pod,
     claim,
-    claim_template,
     device_class,
     group,
     job,
@@ -92,7 +91,7 @@ class Led(ApiServer):
                 KUBERNETES_GROUP: lambda: ledger.put_group(group.project_kubernetes(new)),
                 "Job": lambda: ledger.put_job(job.project(new)),
                 "ResourceClaim": lambda: devices.put_claim(claim.project(new)),
-                "ResourceClaimTemplate": lambda: devices.put_template(claim_template.project(new)),
+                "ResourceClaimTemplate": lambda: devices.put_template(claim.project_template(new)),
             }
             put[kind]()
         elif old is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.dra.schema import QUEUE_CRD, extension
-from core.objects import claim, claim_template, queue
+from core.objects import claim, queue
 from hack.controlplane import ControlPlane, wait_for
 from tests.apiserver.cluster import unique
 from tests.builders import a_queue
@@ -102,5 +102,5 @@ def test_every_served_version_is_read_alike(control_plane: ControlPlane, namespa
             continue
         seen = claim.project(api.get(f"{prefix}/resourceclaims/c").expect())
         assert seen.requests == built.view().requests, version
-        from_template = claim_template.project(api.get(f"{prefix}/resourceclaimtemplates/t").expect())
+        from_template = claim.project_template(api.get(f"{prefix}/resourceclaimtemplates/t").expect())
         assert from_template.requests == seen.requests, version

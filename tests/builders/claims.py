@@ -6,7 +6,7 @@ They write the form of resource.k8s.io/v1.
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from core.objects import Claim, ClaimTemplate, claim, claim_template
+from core.objects import Claim, ClaimTemplate, claim
 from tests.builders.raw import Builder, Json, metadata
 
 Amount = int | str
@@ -66,7 +66,7 @@ class TemplateBuilder(_Requesting):
     _SPEC = ("spec", "spec")
 
     def view(self) -> ClaimTemplate:
-        return claim_template.project(self.build())
+        return claim.project_template(self.build())
 
 
 def a_claim(name: str = "claim", *, namespace: str = "ml") -> ClaimBuilder:

@@ -7,7 +7,7 @@ import pytest
 
 from core.dra.amounts import Amounts, DeviceKey, nano
 from core.dra.cost import Cost, cost_of
-from core.objects import Claim, ClaimTemplate, DeviceClass, claim, claim_template, device_class
+from core.objects import Claim, ClaimTemplate, DeviceClass, claim, device_class
 from tests.builders.claims import ClaimBuilder, a_claim, a_template, a_way, in_old_form
 
 GI = 2**30
@@ -123,8 +123,8 @@ def test_every_served_version_means_the_same(built: ClaimBuilder) -> None:
     assert claim.project(in_old_form(raw)) == built.view()
     template = a_template().put("spec", "spec", value=raw["spec"]).build()
     expected = cost(built.put("status", value={}).view())
-    assert cost(claim_template.project(template)) == expected
-    assert cost(claim_template.project(in_old_form(template, "spec"))) == expected
+    assert cost(claim.project_template(template)) == expected
+    assert cost(claim.project_template(in_old_form(template, "spec"))) == expected
 
 
 def test_access_for_administration_is_charged_on_request() -> None:
@@ -199,5 +199,5 @@ def test_owners_and_names_are_kept() -> None:
     view = a_claim("c").made_for("p").view()
     assert (view.key, view.owners, view.allocated) == ("ml/c", ("uid-ml-p",), None)
     assert claim.project({}).key == "default/"
-    assert claim_template.project({"metadata": {"name": "t"}}).key == "default/t"
+    assert claim.project_template({"metadata": {"name": "t"}}).key == "default/t"
     assert device_class.project({"metadata": {"name": "gpu"}}) == DeviceClass("gpu")
