@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from core import names, reasons
-from core.binding.guests import bind_excess, guards_binds, is_limited
 from core.binding.quota import BindQuota, lifted_for
 from core.binding.shares import decide as place_shares
 from core.cards.ask import assignment_of
 from core.cards.assigned import render_assigned
 from core.cards.expression import is_excessive, split
 from core.crossquota.book import GuestBook
+from core.crossquota.filter import bind_excess, guards_binds, is_limited
 from core.mgpu import records
 from core.mgpu.ask import mgpu_ask
 from core.objects import Pod

@@ -1,4 +1,4 @@
-"""Whether a node has room for one more guest, why not, and how much it is preferred."""
+"""Whether a node has room for one more guest, why not, and how much it is preferred; and the same limit as a hard one, at a bind."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -6,11 +6,13 @@ from math import floor
 from typing import Final
 
 from core import reasons
-from core.crossquota.guest import Guest
+from core.crossquota.book import GuestBook
+from core.crossquota.guest import Guest, enabled, guest, held_back
 from core.crossquota.quota import Quota
+from core.objects import Pod
 from core.quantity import render_milli
 from core.refusal import Refusal
-from core.settings import CrossQuotaSettings
+from core.settings import CrossQuotaSettings, Settings
 
 _BINARY: Final = ("Ki", "Mi", "Gi", "Ti", "Pi")
 _IN_BYTES: Final = ("memory", "ephemeral-storage")
@@ -94,3 +96,34 @@ def preference(guest: Guest, quota: Quota, used: Mapping[str, int], weights: Map
 def node_score(guest: Guest, quota: Quota, used: Mapping[str, int], rule: CrossQuotaSettings) -> Fraction:
     """The node's score, exact: the preference times the configured weight; not rounded, not cut."""
     return preference(guest, quota, used, rule.weights) * rule.weight
+
+
+def guards_binds(settings: Settings) -> bool:
+    """Whether any bind is looked at: `crossQuota.guardBind`, and a rule to guard."""
+    return settings.cross_quota.guard_bind and enabled(settings)
+
+
+def is_limited(pod: Pod, node: str, book: GuestBook, settings: Settings) -> bool:
+    """Whether it depends on the others there if a pod may be bound to a node. To be asked only where binds are guarded.
+
+    `pod` has the labels that CrossQuota's selector looks at.
+    """
+    return _limits(pod, node, book, settings) is not None
+
+
+def bind_excess(pod: Pod, node: str, book: GuestBook, settings: Settings) -> Refusal | None:
+    """Why a pod must not be bound to a node: only where `crossQuota.guardBind` says so.
+
+    None for a pod or a node that the rule is not about. `book` must have every bind that was granted before; `pod` as for
+    `is_limited`.
+    """
+    found = _limits(pod, node, book, settings) if guards_binds(settings) else None
+    return None if found is None else excess(*found, book.used(node, but=pod.uid))
+
+
+def _limits(pod: Pod, node: str, book: GuestBook, settings: Settings) -> tuple[Guest, Quota] | None:
+    quota = book.quota(node)
+    if quota is None or not held_back(pod):
+        return None
+    visitor = guest(pod, settings)
+    return None if visitor is None else (visitor, quota)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.binding.guests import bind_excess, guards_binds, is_limited
 from core.crossquota.book import guest_book
+from core.crossquota.filter import bind_excess, guards_binds, is_limited
 from core.settings import Settings, parse
 from tests.builders.objects import a_node, a_pod
 from tests.builders.pods import PodBuilder
