@@ -10,12 +10,10 @@ from typing import Any, Final
 
 from core import reasons
 from core.admission import (
-    gang_sizes,
+    gangs,
     messages,
     nodes,
     pods,
-    queue_crd,
-    queue_status,
     queues,
     shapes,
     workloads,
@@ -67,7 +65,7 @@ def _workload(group: str, resource: str, kind: str, judge: Judge) -> Rule:
     def with_gangs(request: AdmissionRequest, context: Context, found: Findings) -> None:
         judge(request, context, found)
         if not found.violations:
-            gang_sizes.judge(request, context, found)
+            gangs.judge_sizes(request, context, found)
 
     return Rule(VALIDATE_WORKLOADS, group, resource, kind, judge=with_gangs)
 
@@ -85,7 +83,7 @@ OWN_RULES: Final = (
         "Queue",
         subresources=frozenset({"status"}),
         operations=frozenset({UPDATE}),
-        mutate=queue_status.mutate,
+        mutate=queues.mutate_status,
     ),
     Rule(VALIDATE_NODES, "", "nodes", "Node", judge=nodes.judge),
     Rule(
@@ -93,7 +91,7 @@ OWN_RULES: Final = (
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         "CustomResourceDefinition",
-        mutate=queue_crd.mutate,
+        mutate=queues.mutate_definition,
     ),
     Rule(
         VALIDATE_QUEUES,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from core import reasons
 from core.admission.destination import destination_of
-from core.admission.gang_sizes import gang_named
+from core.admission.gangs import gang_named
 from core.admission.levels import cards_within
 from core.admission.view import Context
 from core.cards import expression

@@ -268,7 +268,7 @@ GUARDS: Final = (
     ),
     Guard(
         "keys of ours stay in a Queue's status",
-        "core/admission/queue_status.py",
+        "core/admission/queues.py",
         "        if key not in have and key not in foreign\n",
         "        if key not in have and key in foreign\n",
         ("tests/unit/core/admission/test_admission_queues.py",),
