@@ -2,17 +2,17 @@
 
 import argparse
 import sys
-from typing import Any
 
-from cli import applied, cluster, config, output
+from cli import applied, cluster, output
 
 _REFUSED, _WAITS = 1, 3
-_DESCRIPTION = """\
+HELP = "what quota a queue would need"
+DESCRIPTION = """\
 Says what quota a queue would need for what waits in it now, or with --fits for manifests that are not applied yet: the least
 that lets all of it in, with those before it in line served first. It has been tried. Nothing is written anywhere. What quota
 does not help against is said: a gate of others, a card that no node has, a queue that is closed.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota advise research
   cardquota advise research --fits train.yaml
@@ -24,11 +24,8 @@ exit status:
 """
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "advise", help="what quota a queue would need", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     parser.add_argument("queue", metavar="QUEUE", help="the queue; with --fits it need not exist")
     parser.add_argument(
         "--fits",
@@ -39,8 +36,6 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     applied.add_arguments(parser)
     output.add_argument(parser, "text", "json", "yaml")
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

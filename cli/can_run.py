@@ -2,18 +2,18 @@
 
 import argparse
 import sys
-from typing import Any
 
-from cli import applied, cluster, config, inputs, output
+from cli import applied, cluster, inputs, output
 
 _REFUSED, _WAITS = 1, 3
-_DESCRIPTION = """\
+HELP = "would a manifest be refused, wait or run"
+DESCRIPTION = """\
 Says what would become of manifests if they were applied now: refused, by the rules of the webhook; waiting, in which queue,
 behind whom, for what, and what would help; or running, on which cards. Nothing is written anywhere. Queues, namespaces and PodGroups
 among the manifests count as applied, over those that are there as kubectl apply does it; a pod or workload that is there already is
 taken as deleted before. Devices of claims are counted against the quota; which node has them is left to the scheduler.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota can-run train.yaml
   cardquota can-run train.yaml --queue research       were it sent to that queue
@@ -26,21 +26,13 @@ exit status:
 """
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "can-run",
-        help="would a manifest be refused, wait or run",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     inputs.add_files(parser)
     parser.add_argument("--queue", metavar="QUEUE", help="send everything to this queue")
     applied.add_arguments(parser)
     output.add_argument(parser, "text", "json", "yaml")
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

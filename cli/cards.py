@@ -5,16 +5,17 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cli import card_warnings, cluster, config, output, selection
+from cli import card_warnings, cluster, output, selection
 
 if TYPE_CHECKING:
     from core.cards.inventory import Inventory
 
-_DESCRIPTION = """\
+HELP = "the cards found on the nodes"
+DESCRIPTION = """\
 Shows the cards that the nodes' labels and allocatable resources add up to: the name to write into a card quota or a
 pod's card.name, the resource that the pod has to ask for, and how many there are.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota cards
   cardquota cards -o wide                       one row for each node
@@ -25,16 +26,11 @@ _HEADER = ("CARD", "RESOURCE", "COUNT", "NODES")
 _WIDE_HEADER = ("CARD", "NODE", "RESOURCE", "COUNT")
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "cards", help="the cards found on the nodes", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     output.add_argument(parser, "text", "wide", "json", "yaml", "name")
     selection.add_labelled(parser, "nodes")
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

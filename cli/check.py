@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 _QUEUE = ("scheduling.volcano.sh", "Queue")
 _NAMESPACE = ("", "Namespace")
-_DESCRIPTION = """\
+HELP = "lint manifests as the webhook would judge them"
+DESCRIPTION = """\
 Judges manifests as the webhook would judge their creation: pods, workloads with a pod template, queues, Volcano Jobs
 and PodGroups. Queues and namespaces among the manifests count as applied. Objects of other kinds are skipped. Exits with 1 when there is an error; warnings alone are no failure.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota check deploy.yaml queue.yaml
   cardquota check -R manifests/ -o github       annotations in a GitHub workflow
@@ -33,20 +34,13 @@ examples:
 """
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "check",
-        help="lint manifests as the webhook would judge them",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     inputs.add_files(parser)
     inputs.add_recursive(parser)
     output.add_argument(parser, "text", "json", "github")
     cluster.add_state(parser, "cluster objects; adds what depends on nodes, queues and namespaces")
     config.add_argument(parser, config.OFFLINE)
-    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)

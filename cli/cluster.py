@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `read` goes by: where the objects come from, and `--config FILE`."""
+    add_source(parser)
+    config.add_argument(parser)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
     """`--state FILE`, and the way to a live cluster: `--kubeconfig FILE`, `--context NAME`."""
     add_state(parser, "cluster objects (YAML or JSON), - for standard input; default: the live cluster")
     add_live(parser)

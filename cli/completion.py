@@ -2,12 +2,13 @@
 
 import argparse
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
-_DESCRIPTION = """\
+HELP = "completion for a shell"
+DESCRIPTION = """\
 Prints a script that has a shell complete commands, flags and their values.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   source <(cardquota completion bash)                                        in ~/.bashrc
   source <(cardquota completion zsh)                                         in ~/.zshrc, after compinit
@@ -34,13 +35,9 @@ complete -o default -F _cardquota cardquota
 _ZSH: Final = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "completion", help="completion for a shell", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

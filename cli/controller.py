@@ -3,27 +3,24 @@
 import argparse
 import platform
 import uuid
-from typing import Any
 
 from cli import config, process
 from cli.errors import CommandError
 
-_DESCRIPTION = """\
+HELP = "the decision process"
+DESCRIPTION = """\
 Follows the cluster until SIGTERM. Every replica answers the binding hook and the scheduler extenders; the one that holds
 the Lease lifts gates, writes Queue status, and keeps the certificates and the path of the hook.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota controller --config /etc/cardquota/cardquota.yaml      in a pod of the chart
   cardquota controller --kubeconfig ~/.kube/config --bind-address 127.0.0.1 --port 9444 --metrics-port 8081
 """
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "controller", help="the decision process", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     process.add_arguments(parser, service="cardquota-controller")
     parser.add_argument(
         "--authority-secret",
@@ -88,7 +85,6 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         action="store_true",
         help="show the status page there, too, to each who asks what that one may see",
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

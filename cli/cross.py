@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output, selection
+from cli import cluster, output, selection
 
 if TYPE_CHECKING:
     from cli.state import State
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 _LARGEST = 3
 
-_DESCRIPTION = """\
+HELP = "what pods without GPU use of GPU nodes"
+DESCRIPTION = """\
 Shows for each node with GPUs what pods without GPU may use of it (quota), what they use, and the pods that use most. Only
 nodes that have an amount of a resource that crossQuota.gpuResourceNames finds, and only pods that
 crossQuota.labelSelector selects.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota cross --config cardquota.yaml
   cardquota cross --config cardquota.yaml --state state.json -o json    every such pod, not only the largest
@@ -27,16 +28,11 @@ examples:
 _HEADER = ("NODE", "RESOURCE", "QUOTA", "USED", "LARGEST PODS")
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "cross", help="what pods without GPU use of GPU nodes", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     output.add_argument(parser, "text", "wide", "json", "yaml", "name")
     selection.add_labelled(parser, "nodes")
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

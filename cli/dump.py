@@ -11,13 +11,14 @@ from cli import cluster, leader_books, output
 from cli.errors import CommandError
 from core import names
 
-_DESCRIPTION = """\
+HELP = "all that the other commands read, in one file"
+DESCRIPTION = """\
 Writes every object that decisions look at as one JSON List: nodes, namespaces, queues, pods, PodGroups, Volcano Jobs, and
 DeviceClasses, claims and their templates, as far as the cluster has them, the settings of the installation, and what the
 leader itself says of its books (`verify --state` compares them with the pods). Commands, arguments, environment and volumes of
 containers are left out, and so are the manifests that kubectl keeps in annotations. For --state, and for a bug report.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota dump -o state.json
   cardquota dump | cardquota plan --state -
@@ -29,16 +30,12 @@ _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 _LEFT_OUT: Final = ("volumes", "imagePullSecrets", "hostAliases")
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "dump", help="all that the other commands read, in one file", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="where to write it; default: standard output"
     )
     cluster.add_live(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,16 +3,16 @@
 import argparse
 import time
 from functools import partial
-from typing import Any
 
-from cli import cluster, config, output, targets
+from cli import cluster, output, targets
 
-_DESCRIPTION = """\
+HELP = "why something waits, and what would help"
+DESCRIPTION = """\
 Says of a pod, or of the pods of a PodGroup, a gang or a workload (a Deployment, a Job, a RayCluster, any kind that check knows): the
 queue and what named it, what was counted, the position in line and who is before it, what exactly is short and who holds it, what
 would help, and when it may start. What would help has been tried: with that and nothing else the pod is lifted.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota explain train-5
   cardquota explain ml/train-5
@@ -22,11 +22,8 @@ examples:
 """
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "explain", help="why something waits, and what would help", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     parser.add_argument(
         "target", metavar="[KIND/][NAMESPACE/]NAME", help="what to explain; a pod unless a kind is named"
     )
@@ -35,8 +32,6 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     )
     output.add_argument(parser, "text", "json", "yaml")
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,17 +4,18 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cli import card_warnings, cluster, config, output, selection, watching
+from cli import card_warnings, cluster, output, selection, watching
 
 if TYPE_CHECKING:
     from core.queues.ledger import Ledger
 
-_DESCRIPTION = """\
+HELP = "how full the cards of each node are, and with whom"
+DESCRIPTION = """\
 Shows for each node with cards how much of them is in use, and by which pods: whole cards and their shares by name, mGPU cards one by
 one, in hundredths of a card and MiB. Counted are pods that have the node; `cardquota queues` shows what is promised besides.
 Accelerators that give no card, and labels that cannot be true, are told as warnings, as by `cardquota cards`.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota gpus
   cardquota gpus --watch                      again every five seconds
@@ -28,14 +29,8 @@ _PODS: Final = 4
 """Pods that are named in a row; `wide` and JSON have them all."""
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "gpus",
-        help="how full the cards of each node are, and with whom",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     output.add_argument(parser, "text", "wide", "json", "yaml", "name")
     parser.add_argument(
         "-n", "--namespace", metavar="NAMESPACE", help="only nodes with pods of this namespace"
@@ -43,8 +38,6 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     selection.add_labelled(parser, "nodes")
     watching.add_argument(parser)
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from cli import (
     advise,
@@ -42,7 +42,23 @@ from cli.suggestions import nearest
 
 Run = Callable[[argparse.Namespace], int]
 
-_COMMANDS = (
+
+class Command(Protocol):
+    """A module of this package; the command is called like it."""
+
+    __name__: str
+    HELP: str
+    DESCRIPTION: str
+    EPILOG: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Adds the command's arguments."""
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Does it, and returns the exit status. Raises CommandError."""
+
+
+_COMMANDS: tuple[Command, ...] = (
     check,
     plan,
     explain,
@@ -124,7 +140,14 @@ def parser() -> Parser:
     top.add_argument("--version", action=version.Action)
     subcommands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for command in _COMMANDS:
-        command.add_parser(subcommands)
+        added = subcommands.add_parser(
+            command.__name__.removeprefix("cli.").replace("_", "-"),
+            help=command.HELP,
+            description=command.DESCRIPTION,
+            epilog=command.EPILOG,
+        )
+        command.add_arguments(added)
+        added.set_defaults(run=command.run)
     return top
 
 

@@ -5,15 +5,16 @@ import asyncio
 import sys
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cli import cluster, config, output, process
+from cli import cluster, output, process
 from cli.errors import UnavailableError
 
 if TYPE_CHECKING:
     from cli.page_server import Pages
 
-_DESCRIPTION = """\
+HELP = "the status page in a browser"
+DESCRIPTION = """\
 Serves a read-only page at 127.0.0.1: queues with their quota, who waits and why, how full the cards of each node are, what has changed in
 the last hour, and card-hours of the last days. Its address has a random part, which whoever opens it has to know. It needs nothing from the
 network, and is there until the command ends.
@@ -21,7 +22,7 @@ network, and is there until the command ends.
 The leader is asked by way of the API server, and tells what you may see; that takes controller.answers.page in the chart's values and a
 kubeconfig with a token. Where it does not answer, the cluster is read as by the other commands.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota page
   cardquota page -n ml --port 8088
@@ -29,11 +30,8 @@ examples:
 """
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "page", help="the status page in a browser", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     parser.add_argument(
         "-n",
         "--namespace",
@@ -41,9 +39,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         help="whose pods are shown to you who may not list those of all; default: that of the kubeconfig's context",
     )
     cluster.add_arguments(parser)
-    config.add_argument(parser)
     parser.add_argument("--port", type=process.port, default=0, help="default: any free one")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

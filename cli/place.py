@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output, selection, targets
+from cli import cluster, output, selection, targets
 from cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from core.plan.place import Place
     from core.queues.ledger import Ledger
 
-_DESCRIPTION = """\
+HELP = "per node: fits or why not, cards, scores"
+DESCRIPTION = """\
 Judges a pod on every node as if it were not bound yet: whether it fits as far as cardquota's own rules go (the cards that it
 names and asks for, mGPU shares, CrossQuota), on which GPU cards it would run, and the scores. Of a pod at the gate it says what
 it waits for. CPU, taints, affinity, volumes and the like are the scheduler's business.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota place ml/notebook
   cardquota place notebook --state state.json -o json    a pod of the namespace default
@@ -27,11 +28,8 @@ _HEADER = ("NODE", "FITS", "CARD", "GPUS", "MGPU", "CROSSQUOTA", "CARDS", "REASO
 """The three in the middle are scores."""
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "place", help="per node: fits or why not, cards, scores", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     parser.add_argument(
         "pod",
         metavar="POD",
@@ -40,8 +38,6 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
     output.add_argument(parser, "text", "json", "yaml", "name")
     selection.add_labelled(parser, "nodes")
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

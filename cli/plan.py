@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output, selection
+from cli import cluster, output, selection
 
 if TYPE_CHECKING:
     from cli.state import State
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from core.refusal import Refusal
     from core.settings import Settings
 
-_DESCRIPTION = """\
+HELP = "one quota pass: what would be lifted, held and why"
+DESCRIPTION = """\
 Runs the quota pass until it changes nothing more and shows every pod: lifted by this plan, held and why, reserved or
 allocated already; and every queue as it stands afterwards. Nothing is written anywhere.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota plan
   cardquota plan -o wide                                     also priority, age, node and what pods name
@@ -43,19 +44,11 @@ _UNKNOWN = "whether it is let in rests on pods that you may not list; cardquota 
 _QUEUES = ("QUEUE", "KEY", "QUOTA", "ALLOCATED", "RESERVED", "WAITING")
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "plan",
-        help="one quota pass: what would be lifted, held and why",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     output.add_argument(parser, "text", "wide", "json", "yaml", "name")
     selection.add_pods(parser)
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

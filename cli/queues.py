@@ -6,14 +6,15 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli import cluster, config, output, selection, watching
+from cli import cluster, output, selection, watching
 
 if TYPE_CHECKING:
     from core.display.attributes import Attributes
     from core.objects import Pod, Queue
     from core.queues.ledger import Ledger
 
-_DESCRIPTION = """\
+HELP = "quota and usage of each queue"
+DESCRIPTION = """\
 Shows for each queue and card (or mGPU resource) the quota, what bound pods use (allocated), what pods hold that may be
 bound any moment (reserved), and what gated pods wait for (waiting).
 
@@ -21,7 +22,7 @@ With -o wide it shows CPU and memory too, and everything by which queues are lim
 (capability), is sure of (guarantee), should have (deserved) and could have in this cluster (real capability); what its pods
 use (allocated) and ask for (request); what is promised to PodGroups (inqueue) and used beyond their minimum (elastic).
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota queues
   cardquota queues -o wide
@@ -44,18 +45,13 @@ _WIDE = ("QUEUE", "KEY", *(re.sub("(?=[A-Z])", " ", name).upper() for name in _A
 _HEADER = ("QUEUE", "STATE", "KEY", "QUOTA", "ALLOCATED", "RESERVED", "WAITING")
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "queues", help="quota and usage of each queue", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     output.add_argument(parser, "text", "wide", "json", "yaml", "name")
     selection.add_queue(parser)
     selection.add_labelled(parser, "queues")
     watching.add_argument(parser)
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

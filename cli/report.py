@@ -14,7 +14,8 @@ from cli.errors import CommandError
 if TYPE_CHECKING:
     from core.usage.report import Account, Row
 
-_DESCRIPTION = """\
+HELP = "card-hours used and waited for"
+DESCRIPTION = """\
 Shows the card-hours that pods have used, from when they got their node until they gave their quota back, and those that they have
 waited for, from their creation until they got a node; and of queues and cards how much of the quota was used.
 
@@ -22,7 +23,7 @@ It comes from what the leading controller writes down (ConfigMap cardquota-usage
 from a Prometheus that scrapes the controllers, to the minute and for as long as that keeps it. Shares of mGPU cards are in it as
 vke.volcengine.com/mgpu-core, in cards too, and devices of claims as deviceclass/<class>.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota report                                                  the last 7 days, by queue
   cardquota report --since 30d --by namespace -o csv
@@ -38,11 +39,8 @@ _KEYS: Final = ("usedCardHours", "waitedCardHours", "quotaCardHours", "quotaShar
 _HEADER: Final = ("USED(CARD-H)", "WAITED(CARD-H)", "QUOTA(CARD-H)", "SHARE")
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "report", help="card-hours used and waited for", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     parser.add_argument(
         "--since",
         metavar="TIME",
@@ -57,8 +55,7 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         "--prometheus", metavar="URL", help="ask this Prometheus instead of what is written down"
     )
     output.add_argument(parser, "table", "json", "csv")
-    cluster.add_arguments(parser)
-    parser.set_defaults(run=run)
+    cluster.add_source(parser)
 
 
 def run(options: argparse.Namespace) -> int:

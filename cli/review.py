@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import Any, Final
+from typing import Final
 
 from cli import cluster, config, inputs
 from cli.errors import CommandError, InputError
@@ -10,12 +10,13 @@ from cli.errors import CommandError, InputError
 DEFAULT_CONTROLLER = "system:serviceaccount:cardquota-system:cardquota-controller"
 """The account of the controller where the chart is installed under its usual names."""
 
-_DESCRIPTION = """\
+HELP = "answer one AdmissionReview"
+DESCRIPTION = """\
 Reads one AdmissionReview (JSON) from standard input and prints the AdmissionReview that answers it: the patch of the
 mutating webhooks and the verdict of the validating ones and the policies, combined as the API server would. The
 exit status is 0 whenever an answer is printed, denied or not.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota review < review.json
   cardquota review --state state.json < review.json   knows these nodes and queues
@@ -27,15 +28,11 @@ _REMEDY: Final = (
 )
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "review", help="answer one AdmissionReview", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     cluster.add_state(parser, "cluster objects; adds the rules that depend on nodes and queues")
     config.add_argument(parser, config.OFFLINE)
     add_controller_account(parser)
-    parser.set_defaults(run=run)
 
 
 def add_controller_account(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,9 @@ import argparse
 import asyncio
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cli import cluster, config, process, review
+from cli import cluster, process, review
 from cli.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -18,34 +18,27 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 
-_DESCRIPTION = """\
+HELP = "both processes' endpoints on loopback, plain HTTP"
+DESCRIPTION = """\
 Answers on plain HTTP at 127.0.0.1 what the webhook and the controller answer in a cluster: admission, the binding hook,
 the scheduler extenders, /healthz, /readyz (200 once everything is loaded), /metrics, and the status page at the address that the
 second line of output names. Writes nothing to any cluster; cards that the binding hook
 hands out are taken until no bind of it can be under way any more, a good minute. Ends cleanly on SIGTERM.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota serve --state state.json
   curl -s -H 'Content-Type: application/json' --data @review.json http://127.0.0.1:8080/validate/pods
 """
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "serve",
-        help="both processes' endpoints on loopback, plain HTTP",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     cluster.add_arguments(parser)
-    config.add_argument(parser)
     parser.add_argument(
         "--port", type=process.port, default=8080, help="default %(default)s; 0: any free one"
     )
     review.add_controller_account(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

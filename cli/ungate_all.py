@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cli import cluster, output, process
 from cli.errors import CommandError, UnavailableError
@@ -12,13 +12,14 @@ from cli.errors import CommandError, UnavailableError
 if TYPE_CHECKING:
     from core.ungating import Gated
 
-_DESCRIPTION = """\
+HELP = "out of force: no webhook, no policy, no gate"
+DESCRIPTION = """\
 Puts cardquota out of force and lets every pod go that waits at its gate: removes its webhook configurations and admission
 policies, then the gates, then its Lease. No quota holds from then on, and mGPU pods get no cards from cardquota. Neither webhook nor
 controller need to run. What was interrupted is begun again by calling it once more. `helm uninstall` does the same before it
 removes the rest; `helm upgrade` puts cardquota in force again.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota ungate-all                       shows what there is, and asks
   cardquota ungate-all --yes --rate 20       as fast as a small cluster can start pods
@@ -26,14 +27,8 @@ examples:
 _SHOWN = 5
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "ungate-all",
-        help="out of force: no webhook, no policy, no gate",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument(
         "--namespace",
@@ -49,7 +44,6 @@ def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
         help="gates taken off in a second at most (default %(default)s)",
     )
     cluster.add_live(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,9 +3,9 @@
 import argparse
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from cli import cluster, config, output
+from cli import cluster, output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from cli.state import State
     from cli.verdicts import Verdict
 
-_DESCRIPTION = """\
+HELP = "are the books right, and is the installation whole"
+DESCRIPTION = """\
 Counts anew what the queues use, from the pods, and compares that with the status of the queues, with the records on the pods and
 with the leader's own figures; and looks whether the installation is whole: webhooks and the authorities that the API server is told,
 policies, what becomes of a pod with a card (a dry run: nothing is created), leader, versions. One line for each. Nothing is changed.
@@ -22,7 +23,7 @@ policies, what becomes of a pod with a card (a dry run: nothing is created), lea
 Needs the rights to read what it looks at, and to create pods in your namespace for the dry run; what it may not see it says. With
 --state only status, records and the leader's figures that `cardquota dump` wrote down are compared with the pods.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota verify
   cardquota verify --state state.json      what is in a dump
@@ -37,18 +38,10 @@ _WORDS: Final = {"ok": "ok", "wrong": "WRONG", "unknown": "unknown"}
 _HEADER: Final = ("CHECK", "RESULT", "FOUND")
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "verify",
-        help="are the books right, and is the installation whole",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     output.add_argument(parser, "text", "json", "yaml")
     cluster.add_arguments(parser)
-    config.add_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

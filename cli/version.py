@@ -3,18 +3,17 @@
 import argparse
 import platform
 from collections.abc import Sequence
-from typing import Any
 
 from cli import output
 
+HELP = "the version of this program"
+DESCRIPTION = "Prints the version of this program."
+EPILOG = ""
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "version", help="the version of this program", description="Prints the version of this program."
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     output.add_argument(parser, "text", "json")
-    parser.set_defaults(run=run)
 
 
 class Action(argparse.Action):

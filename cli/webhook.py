@@ -1,29 +1,25 @@
 """`cardquota webhook`: the admission process."""
 
 import argparse
-from typing import Any
 
 from cli import config, process
 from cli.errors import CommandError
 
-_DESCRIPTION = """\
+HELP = "the admission process"
+DESCRIPTION = """\
 Serves the admission webhooks over HTTPS until SIGTERM: gates pods that ask for cards, refuses manifests that can never
 mean anything, keeps the card keys in Queue status. Stateless; run as many replicas as you like.
 """
-_EPILOG = """\
+EPILOG = """\
 examples:
   cardquota webhook --config /etc/cardquota/cardquota.yaml      in a pod of the chart
   cardquota webhook --kubeconfig ~/.kube/config --bind-address 127.0.0.1 --port 9443
 """
 
 
-def add_parser(subcommands: "argparse._SubParsersAction[Any]") -> None:
-    """Adds the command."""
-    parser = subcommands.add_parser(
-        "webhook", help="the admission process", description=_DESCRIPTION, epilog=_EPILOG
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     process.add_arguments(parser, service="cardquota-webhook")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
