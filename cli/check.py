@@ -66,11 +66,11 @@ class Finding:
 
 def run(options: argparse.Namespace) -> int:
     """Prints every finding; 1 when one of them is an error."""
-    from cli import views
+    from cli import books
     from core.admission import Context
 
     settings, state = cluster.offline(options)
-    context = Context(views.offline(state, settings), settings)
+    context = Context(books.offline_view(state, settings), settings)
     names = inputs.manifests(options.files, recursive=options.recursive)
     files = ((inputs.label(name), inputs.read_bytes(name)) for name in names)
     findings, objects = check(files, context, {} if state is None else state.raw)
@@ -130,7 +130,7 @@ class Bundle:
     def judge(self, found: manifests.Found) -> "Findings":
         """Everything that is said of one object."""
         from core import admission
-        from core.admission import near_misses, replicas
+        from core.admission import near_misses, outlook
         from core.violations import Findings
 
         settings = self.cluster.settings
@@ -140,7 +140,7 @@ class Bundle:
             return Findings(hints=guesses)
         context = self._context_of(found)
         findings = admission.judge(request, context)
-        more = (*guesses, *replicas.hints(found.group, found.kind, found.raw, context))
+        more = (*guesses, *outlook.workload_hints(found.group, found.kind, found.raw, context))
         said = {(hint.code, hint.path) for hint in findings.hints} | {
             (violation.code, violation.path) for violation in findings.violations
         }

@@ -17,8 +17,15 @@ from core.admission.dispatch import (
     review,
     rules_of,
 )
-from core.admission.request import Add, AdmissionRequest, Decision, Denial
-from core.admission.view import NOTHING_LISTED, ClusterView, Context
+from core.admission.request import (
+    NOTHING_LISTED,
+    Add,
+    AdmissionRequest,
+    ClusterView,
+    Context,
+    Decision,
+    Denial,
+)
 
 __all__ = [
     "CONSTANT",

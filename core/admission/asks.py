@@ -5,7 +5,7 @@ The API server decides with a CEL expression which pods it sends here at all. Th
 is the meaning below, which is that of `core.objects.Pod`: whatever is gated here must be lifted by the controller.
 """
 
-from core.admission.view import Context
+from core.admission.request import Context
 from core.cards.expression import stands_for_share
 from core.objects.draft import Draft
 from core.objects.pod_resources import extended

@@ -7,8 +7,7 @@ from typing import Any
 from core import names, quantity, reasons
 from core.admission.levels import QUOTA_PATH as _PATH
 from core.admission.levels import Tree
-from core.admission.request import UPDATE, AdmissionRequest
-from core.admission.view import Context
+from core.admission.request import UPDATE, AdmissionRequest, Context
 from core.cards.quota import parse_quota, quota_findings
 from core.cards.rules import unknown_cards
 from core.objects import Queue, queue

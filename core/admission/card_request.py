@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from core import names, reasons
 from core.admission import outlook
-from core.admission.request import CREATE, AdmissionRequest
-from core.admission.view import Context
+from core.admission.request import CREATE, AdmissionRequest, Context
 from core.cards.ask import CardAsk, open_ask
 from core.cards.expression import every_alternative
 from core.cards.inventory import Inventory

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core import names
-from core.admission.view import Context
+from core.admission.request import Context
 from core.objects import Namespace
 from core.objects.draft import Draft
 from core.queues.attribution import attribute, owned_by_job

@@ -18,8 +18,16 @@ from core.admission import (
     shapes,
     workloads,
 )
-from core.admission.request import ALLOWED, CREATE, DELETE, UPDATE, AdmissionRequest, Decision
-from core.admission.view import ClusterView, Context
+from core.admission.request import (
+    ALLOWED,
+    CREATE,
+    DELETE,
+    UPDATE,
+    AdmissionRequest,
+    ClusterView,
+    Context,
+    Decision,
+)
 from core.objects import raw as read
 from core.settings import Settings
 from core.settings.workload import WorkloadRow

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from core import names, reasons
 from core.admission.asks import asks_ours
-from core.admission.request import UPDATE, AdmissionRequest
-from core.admission.view import Context
+from core.admission.request import UPDATE, AdmissionRequest, Context
 from core.objects import raw as read
 from core.objects.draft import Draft
 from core.objects.gang import name_problem, size_problem

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from core import names, reasons
-from core.admission.request import AdmissionRequest
-from core.admission.view import Context
+from core.admission.request import AdmissionRequest, Context
 from core.hierarchy import Chain, chain_of
 from core.objects import Queue, queue
 from core.queues.limits import cards_of, limits_of

@@ -5,8 +5,7 @@ what somebody else has written there before.
 """
 
 from core.admission import shapes
-from core.admission.request import AdmissionRequest
-from core.admission.view import Context
+from core.admission.request import AdmissionRequest, Context
 from core.crossquota.quota import node_findings
 from core.objects import raw as read
 from core.violations import Findings

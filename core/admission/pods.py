@@ -6,9 +6,8 @@ from typing import Final
 from core import names
 from core.admission import protection, shapes, templates
 from core.admission.asks import asks_ours
-from core.admission.request import ALLOWED, CREATE, Add, AdmissionRequest, Decision, Patch
+from core.admission.request import ALLOWED, CREATE, Add, AdmissionRequest, Context, Decision, Patch
 from core.admission.templates import namespace_of
-from core.admission.view import Context
 from core.objects import raw as read
 from core.objects.draft import Draft
 from core.violations import Findings

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from core import names, reasons
-from core.admission.request import AdmissionRequest
-from core.admission.view import Context
+from core.admission.request import AdmissionRequest, Context
 from core.objects import raw as read
 from core.objects.draft import Draft
 from core.violations import Violation, child

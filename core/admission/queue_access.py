@@ -10,8 +10,7 @@ from typing import Any, Final
 from core import names, reasons
 from core.admission.asks import asks_ours
 from core.admission.destination import Destination, home_of, is_certain
-from core.admission.request import UPDATE
-from core.admission.view import Context
+from core.admission.request import UPDATE, Context
 from core.objects import raw as read
 from core.objects.draft import Draft
 from core.queues.access import may_use, problem_of

@@ -9,8 +9,7 @@ from typing import Final
 
 from core import names, quantity, reasons
 from core.admission import card_quota, levels, limits, queue_access, shapes
-from core.admission.request import ALLOWED, DELETE, UPDATE, Add, AdmissionRequest, Decision
-from core.admission.view import Context
+from core.admission.request import ALLOWED, DELETE, UPDATE, Add, AdmissionRequest, Context, Decision
 from core.display.twofold import contradiction
 from core.dra import rules as dra_rules
 from core.dra.schema import SPEC_DRA, missing

@@ -7,8 +7,7 @@ from core import names, reasons
 from core.admission import gangs, limits, outlook, queue_access
 from core.admission.asks import asks_ours
 from core.admission.destination import Destination, destination_of
-from core.admission.request import AdmissionRequest
-from core.admission.view import Context
+from core.admission.request import AdmissionRequest, Context
 from core.cards import rules as card_rules
 from core.crossquota import quota as crossquota
 from core.mgpu import rules as mgpu_rules

@@ -12,10 +12,9 @@ from typing import Any, Final, TypeVar
 from core import names, reasons
 from core.admission import card_request, limits, shapes, templates
 from core.admission.asks import asks_ours
-from core.admission.request import CREATE, AdmissionRequest
+from core.admission.request import CREATE, AdmissionRequest, Context
 from core.admission.shapes import Violations
 from core.admission.templates import namespace_of
-from core.admission.view import Context
 from core.objects import job
 from core.objects import raw as read
 from core.objects.draft import Draft

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from core.admission import ClusterView, Context, creation_of, judge, paths_of, review, rules_of
-from core.admission.replicas import hints
+from core.admission.outlook import workload_hints
 from core.settings import Settings, SettingsError, parse, render
 from core.settings.workload import TAKEN
 from core.violations import Findings
@@ -140,5 +140,5 @@ class TestAdmission:
     def test_all_pods_together_are_compared_with_the_quota_of_that_queue(self) -> None:
         queue = a_queue("research").cards({"NVIDIA-H200": 4}).view()
         context = Context(ClusterView(queues={"research": queue}, namespaces={}), SETTINGS)
-        (hint,) = hints(*KIND, an_object(), context)
+        (hint,) = workload_hints(*KIND, an_object(), context)
         assert "all pods together ask for 5" in hint.text

@@ -7,8 +7,7 @@ import pytest
 
 from core import names, reasons
 from core.admission.dispatch import creation_of, judge
-from core.admission.request import UPDATE, AdmissionRequest
-from core.admission.view import ClusterView, Context
+from core.admission.request import UPDATE, AdmissionRequest, ClusterView, Context
 from core.settings import Settings
 
 NAME, SIZE = names.GANG_KEYS

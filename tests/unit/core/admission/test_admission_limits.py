@@ -8,7 +8,7 @@ import pytest
 from core import names, reasons
 from core.admission import judge
 from core.admission.messages import ADVISED_MAX, WARNINGS_MAX
-from core.admission.view import ClusterView, Context
+from core.admission.request import ClusterView, Context
 from core.cards.inventory import Inventory
 from core.objects import job as volcano_job
 from core.objects.node_rules import REQUIRED

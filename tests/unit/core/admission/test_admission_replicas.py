@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from core import names
-from core.admission import replicas
-from core.admission.view import ClusterView, Context
+from core.admission import outlook
+from core.admission.request import ClusterView, Context
 from core.cards.inventory import Inventory
 from core.settings import Settings
 from tests.builders import a_job, a_node, a_pod, a_queue
@@ -29,7 +29,7 @@ def said(raw: Json) -> list[str]:
     queue = a_queue("q").cards({"A": 4, "B": 100}).view()
     context = Context(ClusterView(inventory=inventory, queues={"q": queue}), Settings(), frozenset())
     group, _, _ = raw["apiVersion"].partition("/")
-    return [hint.detail for hint in replicas.hints(group, raw["kind"], raw, context)]
+    return [hint.detail for hint in outlook.workload_hints(group, raw["kind"], raw, context)]
 
 
 def batch(parallelism: int, size: int | None = None, cards: int = 1) -> Json:
