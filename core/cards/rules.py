@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from core import names, quantity, reasons
 from core.cards import expression
-from core.cards.accelerators import looks_like_accelerator
+from core.cards.alarms import looks_like_accelerator
 from core.cards.inventory import Inventory
 from core.objects.draft import Draft
 from core.violations import Findings, Hint, Violation, child, show

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from core.display.fill import has_cards
 from core.names import ROOT_QUEUE
 from core.objects import Pod
-from core.page.changes import Recent, recent
 from core.page.hours import Summed, hours
 from core.page.view import Hours
-from core.page.witness import Requota, Witness
+from core.page.witness import Recent, Requota, Witness, recent
 from core.plan.decision import Hold
 from core.plan.units import units_of
 from core.queues.entry import Entry

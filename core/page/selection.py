@@ -8,7 +8,6 @@ from core.answers.words import amounts
 from core.display.figures import Figures, figures_of
 from core.display.fill import fill_of
 from core.page.board import Board, Waits
-from core.page.changes import Recent
 from core.page.view import (
     CardRow,
     Change,
@@ -26,7 +25,7 @@ from core.page.view import (
     WaitingRow,
     Wish,
 )
-from core.page.witness import HOUR_US, Gone, Requota
+from core.page.witness import HOUR_US, Gone, Recent, Requota
 from core.quantity import render_milli
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps

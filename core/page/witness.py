@@ -1,19 +1,29 @@
-"""What nobody could read off the objects any more: pods that are gone, and quotas as they were. It is kept for an hour.
+"""The last hour: who came, who got a node, who has ended; and what nobody could read off the objects any more.
+
+The latter are pods that are gone, and quotas as they were. It is kept for an hour.
 
 Only in memory, and of what this process has seen itself: `since` says from when on it knows.
 """
 
-from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappush, heapreplace
+from itertools import count
 from typing import Final, Generic, Protocol, TypeVar
 
 from core.objects import Pod, Queue
+from core.steps import Pace, Steps
 
 HOUR_US: Final = 3_600_000_000
 PODS: Final = 5000
 QUOTAS: Final = 500
 """So many are remembered; where there were more in an hour, what is known begins later."""
+LATEST: Final = 30
+"""So many are kept of each namespace, the latest: a page shows no more."""
+_STEP: Final = 250
+_CHANGED: Final = 6
+"""What a pod that has changed costs, in others."""
 
 
 class _Dated(Protocol):
@@ -112,3 +122,59 @@ class Witness:
             keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
             changed = tuple((key, before.get(key), after.get(key)) for key in keys)
             self.quotas.add(Requota(self._now(), name, changed))
+
+
+Moment = tuple[int, str, str, int, Pod | Gone]
+"""When in microseconds since 1970, what, the key of the pod, a number that no other moment has, the pod."""
+
+
+@dataclass(slots=True)
+class Recent:
+    """How often what happened, and the latest of it (as a heap, the oldest first)."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    latest: list[Moment] = field(default_factory=list)
+
+    def add(self, moment: Moment) -> None:
+        """Counts one, and remembers it if it is among the latest."""
+        self.counts[moment[1]] += 1
+        if len(self.latest) < LATEST:
+            heappush(self.latest, moment)
+        elif moment[0] > self.latest[0][0]:
+            heapreplace(self.latest, moment)
+
+
+def recent(pods: Sequence[Pod], now: int, gone: Sequence[Gone] = ()) -> Steps[dict[str, Recent]]:
+    """By namespace, and under no name of all together, of the pods that ask for something of ours, and of those that are `gone`.
+
+    `now` is in microseconds since 1970.
+    """
+    everybody = Recent()
+    found = {"": everybody}
+    since = now - HOUR_US
+    pace = Pace(_STEP)
+    number = count()
+    everyone: tuple[Pod | Gone, ...] = (*pods, *gone)
+    for pod in everyone:
+        changed = isinstance(pod, Gone) or (max(pod.created, pod.scheduled, pod.ended) >= since and pod.asks)
+        if pace.due(_CHANGED if changed else 1):
+            yield
+        if not changed:
+            continue
+        of = found.get(pod.namespace)
+        if of is None:
+            of = found[pod.namespace] = Recent()
+        for what, at in _moments(pod):
+            if since <= at <= now:
+                moment = (at, what, pod.key, next(number), pod)
+                of.add(moment)
+                everybody.add(moment)
+    return found
+
+
+def _moments(pod: Pod | Gone) -> Iterator[tuple[str, int]]:
+    yield "came", pod.created
+    yield "started", pod.scheduled
+    yield "ended", pod.ended
+    if isinstance(pod, Gone):
+        yield "gone", pod.at

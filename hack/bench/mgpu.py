@@ -6,10 +6,9 @@ from itertools import count, islice
 from random import Random
 from typing import Final
 
-from core.mgpu.allocation import PLACEMENT_BUDGET, allocate
+from core.mgpu.allocation import PLACEMENT_BUDGET, Doubt, allocate, first_fit
 from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
 from core.mgpu.filter import fits
-from core.mgpu.first_fit import Doubt, first_fit
 from core.mgpu.node import NODE_TYPE, Card, NodeModel, NodeState, after, idle_state
 from core.mgpu.score import Policy, combination
 from core.mgpu.search import solve

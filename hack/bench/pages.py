@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 import orjson
 
 from kube.listing import Page, WatchEvent, Watching
-from kube.resources import Resource
-from kube.scope import ALL, Scope
+from kube.resources import ALL, Resource, Scope
 
 PAGE = 500
 

@@ -18,8 +18,7 @@ from kube import errors
 from kube.client import Json, PatchType
 from kube.listing import Page, WatchEvent, Watching
 from kube.reading import PAGE_BYTES, Reader
-from kube.resources import EVENTS, LEASES, PODS, SECRETS, Resource
-from kube.scope import ALL, Scope
+from kube.resources import ALL, EVENTS, LEASES, PODS, SECRETS, Resource, Scope
 
 LATENCY_S: Final = 0.001
 _NOW: Final = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from core.cards.accelerators import UNLABELLED
+from core.cards.alarms import UNLABELLED
 from core.cards.shares import SHARES
 from core.cards.vendor import Example, Vendor
 from core.cards.vendors import VENDORS

@@ -8,7 +8,7 @@ import pytest
 
 from core import names, reasons
 from core.binding.binder import Binder
-from core.cards.accelerators import UNLABELLED
+from core.cards.alarms import UNLABELLED
 from core.cards.inventory import Inventory
 from core.cards.vendor import Example, Vendor
 from core.cards.vendors import VENDORS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.mgpu.first_fit import Doubt, first_fit
+from core.mgpu.allocation import Doubt, first_fit
 from tests.unit.core.mgpu.cases import Wish, a_model, a_state, an_ask
 
 WHOLE = (1, 100, None)
