@@ -213,7 +213,7 @@ def to_cluster(options: argparse.Namespace, files: Sequence[str] | None) -> tupl
 
 def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Outcome:
     """The cluster once these objects are applied, but for those that admission refuses. Raises InputError."""
-    from cli import views
+    from cli import books
     from cli.applying import applied_over
     from cli.check import Bundle
     from cli.creation import as_created
@@ -221,7 +221,7 @@ def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Ou
     from core.admission import Context
     from core.workloads import kinds_with
 
-    context = Context(views.of(state, settings), settings)
+    context = Context(books.view_of(state, settings), settings)
     bundle = Bundle(context, [one.found for one in given], state.raw)
     findings = [(one, bundle.judge(one.found)) for one in given]
     accepted = [one for one, said in findings if not said.violations]

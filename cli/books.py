@@ -1,9 +1,10 @@
-"""The ledger over a state: who uses what, before anything is decided."""
+"""What is computed of a state before anything is decided: the ledger of who uses what, and what admission may know."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cli.state import State
+    from core.admission import ClusterView
     from core.crossquota.book import GuestBook
     from core.objects.taints import Tolerations
     from core.queues.ledger import Ledger
@@ -43,3 +44,36 @@ def guests(state: "State", settings: "Settings") -> "GuestBook":
     from core.crossquota.book import guest_book
 
     return guest_book(state.nodes, state.pods, settings)
+
+
+def view_of(state: "State", settings: "Settings") -> "ClusterView":
+    """The view view_of a state: everything in it is listed completely."""
+    from core.admission import ClusterView
+    from core.cards.inventory import Inventory
+    from core.dra.extended import DeviceClasses
+
+    inventory = Inventory.of(settings)
+    for node in state.nodes:
+        inventory.put(node)
+    classes = DeviceClasses()
+    for device_class in state.device_classes:
+        classes.put(device_class)
+    return ClusterView(
+        inventory=inventory,
+        queues={queue.name: queue for queue in state.queues},
+        namespaces={namespace.name: namespace for namespace in state.namespaces},
+        device_classes=classes,
+        serving=classes,
+        kubernetes_groups_served=state.kubernetes_groups_served,
+    )
+
+
+def offline_view(state: "State | None", settings: "Settings") -> "ClusterView":
+    """The view view_of a state; without one nothing is known, and the rules that would need it are left out.
+
+    No DeviceClass is thought view_of then: a pod with extended resources is what it says.
+    """
+    from core.admission import ClusterView
+    from core.dra.extended import DeviceClasses
+
+    return ClusterView(serving=DeviceClasses()) if state is None else view_of(state, settings)

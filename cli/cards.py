@@ -2,13 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from cli import card_warnings, cluster, output, selection
+from cli import cluster, output, selection
 
 if TYPE_CHECKING:
     from core.cards.inventory import Inventory
+
 
 HELP = "the cards found on the nodes"
 DESCRIPTION = """\
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     chosen.tell()
     for node in chosen.shown.values():
         inventory.put(node)
-    card_warnings.tell(inventory, chosen.shown)
+    warn(inventory, chosen.shown)
     for card, name in twofold(inventory.cards(), inventory, classes, settings.cards.equivalents):
         print(
             f"warning: card {output.printable(card)} and DeviceClass {name} may be the same devices; "
@@ -92,3 +93,12 @@ def summary(inventory: "Inventory") -> dict[str, dict[str, Any]]:
         }
         for card in inventory.cards()
     }
+
+
+def warn(inventory: "Inventory", nodes: Iterable[str]) -> None:
+    """What costs somebody cards, on standard error: a line for each remark: first those about these nodes, then where nodes contradict one another."""
+    for name in nodes:
+        for note in inventory.notes(name):
+            print(f"warning: node {name}: {output.printable(note)}", file=sys.stderr)
+    for note in inventory.conflict_notes():
+        print(f"warning: {output.printable(note)}", file=sys.stderr)

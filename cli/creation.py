@@ -227,12 +227,12 @@ def _group(key: str, row: "Workload", job: Raw, sets: list[Any]) -> Raw:
 
 def _judged(state: "State", new: Mapping[str, Raw], settings: "Settings") -> "State":
     """The state with the new pods as admission stores them, without those that it refuses."""
-    from cli import views
+    from cli import books
     from cli.kinds import POD
     from core.admission import creation_of, review
     from core.refusal import Refusal
 
-    view = views.of(state, settings)
+    view = books.view_of(state, settings)
     stored: dict[str, Raw] = {}
     refused: dict[str, Refusal] = {}
     for raw in state.complete.get(POD, ()):

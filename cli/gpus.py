@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cli import card_warnings, cluster, output, selection, watching
+from cli import cards, cluster, output, selection, watching
 
 if TYPE_CHECKING:
     from core.queues.ledger import Ledger
@@ -61,7 +61,7 @@ def _print(options: argparse.Namespace) -> None:
     }
     chosen = selection.of_nodes(options, state, found)
     chosen.tell()
-    card_warnings.tell(ledger.inventory, _asked_about(options, ledger))
+    cards.warn(ledger.inventory, _asked_about(options, ledger))
     if options.output in {"json", "yaml"}:
         output.print_document(options.output, {"nodes": chosen.shown})
     elif options.output == "name":

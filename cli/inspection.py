@@ -14,8 +14,7 @@ from core.settings import Settings
 from kube import connection, resources
 from kube.client import Client
 from kube.errors import ApiError, ConnectionFailed, Forbidden, KubeError, NotFound
-from kube.resources import Resource
-from kube.scope import Scope
+from kube.resources import Resource, Scope
 
 Raw = Mapping[str, Any]
 

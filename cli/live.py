@@ -17,8 +17,7 @@ from kube import connection, resources
 from kube.client import Client
 from kube.errors import Forbidden, KubeError, NotFound
 from kube.reflector import ListWatch
-from kube.resources import Resource
-from kube.scope import Scope
+from kube.resources import Resource, Scope
 from kube.versions import BestVersion
 
 Raw = dict[str, Any]

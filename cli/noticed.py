@@ -72,11 +72,11 @@ def _shown(said: dict[tuple[str, str], str]) -> dict[str, Any]:
 
 def _context(state: "State", settings: "Settings") -> "Context":
     """The cards of the nodes that may be seen; of queues something else says more."""
-    from cli import views
+    from cli import books
     from cli.kinds import NODE
     from core.admission import ClusterView, Context
 
-    view = views.of(state, settings)
+    view = books.view_of(state, settings)
     inventory = None if NODE.kind in state.unseen else view.inventory
     serving = None if "DeviceClass" in state.unseen else view.serving
     view = ClusterView(

@@ -52,14 +52,14 @@ def controllers(options: argparse.Namespace) -> frozenset[str]:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the answer."""
-    from cli import views
+    from cli import books
     from core import admission
     from kube.admission import wire
 
     if inputs.STDIN in (options.state, options.config):
         raise CommandError("standard input holds the review; name a file for --state and --config")
     settings, state = cluster.offline(options)
-    view = views.offline(state, settings)
+    view = books.offline_view(state, settings)
     try:
         request = wire.decode(inputs.read_bytes(inputs.STDIN))
     except wire.ReviewError as error:

@@ -7,8 +7,7 @@ from cli.kinds import ObjectKind
 from cli.state import State
 from kube.client import Json
 from kube.listing import Page, WatchEvent, Watching
-from kube.resources import Resource
-from kube.scope import ALL, Scope
+from kube.resources import ALL, Resource, Scope
 
 _VERSION = "1"
 

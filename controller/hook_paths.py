@@ -14,8 +14,7 @@ from kube import errors
 from kube.certificates import Content, content
 from kube.client import Client
 from kube.informer import Informer
-from kube.resources import PODS, SECRETS
-from kube.scope import Scope
+from kube.resources import PODS, SECRETS, Scope
 from kube.segments import LENGTH, Segments, held_in
 from kube.webhook_entries import Entries
 

@@ -27,8 +27,7 @@ from kube.events import Reference
 from kube.informer import Informer
 from kube.lease import Term
 from kube.reflector import ListWatch
-from kube.resources import CUSTOM_RESOURCE_DEFINITIONS
-from kube.scope import Scope
+from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, Scope
 
 _LOG = logging.getLogger(__name__)
 

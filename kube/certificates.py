@@ -17,8 +17,7 @@ from kube.informer import Informer
 from kube.metrics import DEFAULT, Metrics
 from kube.pki import Bundle, Pair
 from kube.reflector import ListWatch
-from kube.resources import SECRETS
-from kube.scope import Scope
+from kube.resources import SECRETS, Scope
 from kube.tls import ServingCertificate
 
 _LOG = logging.getLogger(__name__)

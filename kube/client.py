@@ -18,12 +18,10 @@ import orjson
 from core import names
 from kube import connection, errors, queries, reading
 from kube.bigjson import WHOLE, JsonError
-from kube.lines import LineSplitter
 from kube.listing import Page, WatchEvent, Watching, event_of
 from kube.metrics import DEFAULT, Metrics
-from kube.reading import Reader
-from kube.resources import Resource
-from kube.scope import ALL, Scope
+from kube.reading import LineSplitter, Reader
+from kube.resources import ALL, Resource, Scope
 from kube.transport import Request, Transport, next_piece, torn_off, within
 
 Json = dict[str, Any]

@@ -11,8 +11,7 @@ from kube.calls import Patcher
 from kube.client import Json, PatchType
 from kube.informer import GARBAGE
 from kube.listing import Page
-from kube.resources import EVENTS, Resource
-from kube.scope import ALL, Scope
+from kube.resources import ALL, EVENTS, Resource, Scope
 from kube.times import micro_time
 
 NOTE_LIMIT = 1024

@@ -17,9 +17,8 @@ from core.objects.kinds import V as K
 from kube.changes import CaughtUp, Listed, Removed, Upsert
 from kube.metrics import DEFAULT, Metrics
 from kube.reflector import ListWatch, Reflector, Timing
-from kube.resources import Resource
+from kube.resources import ALL, Resource, Scope
 from kube.resources import of as resource_of
-from kube.scope import ALL, Scope
 from kube.turns import Turns
 from kube.versions import BestVersion
 

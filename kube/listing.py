@@ -5,7 +5,7 @@ from typing import Any
 
 from kube import errors
 from kube.bigjson import JsonError
-from kube.scope import ALL, Scope
+from kube.resources import ALL, Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""JSON as an API server sends it, read so that nothing else on the event loop waits long for it.
+"""Lines of JSON as an API server sends them, read so that nothing else on the event loop waits long for it.
 
 A pod may be a megabyte and a half, most of it terms of its affinity, and a page of a list has as many as were asked for.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
@@ -46,3 +47,28 @@ def _in_steps(body: bytes) -> Steps[Any]:
     except bigjson.JsonError:
         # The API server takes in objects that are nested more deeply than that; who is no JSON in one go either says so.
         return _at_once(body)
+
+
+class LineSplitter:
+    """Collects chunks and gives out the complete lines, without their line ends; empty lines are left out.
+
+    Work is linear in the bytes fed: an object of many megabytes arrives in many chunks, and each is looked at once.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that `chunk` completes. Exhaust it before the next call."""
+        head, *tail = chunk.split(b"\n")
+        self._parts.append(head)
+        for following in tail:
+            line = b"".join(self._parts)
+            self._parts = [following]
+            if line:
+                yield line
+
+    @property
+    def rest(self) -> bytes:
+        """What came after the last line end."""
+        return b"".join(self._parts)

@@ -19,8 +19,7 @@ from kube.changes import Bookmark, CaughtUp, Event, Listed, Removed, Upsert
 from kube.client import Json
 from kube.listing import Page, WatchEvent, Watching
 from kube.metrics import DEFAULT, Metrics
-from kube.resources import Resource
-from kube.scope import ALL, Scope
+from kube.resources import ALL, Resource, Scope
 from kube.turns import Turns
 
 _LOG = logging.getLogger(__name__)

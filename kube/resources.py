@@ -5,7 +5,7 @@ against, and a start without discovery calls also works while an aggregated API 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from core.objects import kinds
@@ -127,3 +127,26 @@ SUBJECT_ACCESS_REVIEWS = Resource(
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", False, "CustomResourceDefinition"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Those of a namespace, of a label selector, of a field selector; what is None does not narrow."""
+
+    namespace: str | None = None
+    label_selector: str | None = None
+    field_selector: str | None = None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The selectors, as a request names them; the namespace is part of its path."""
+        given = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {key: value for key, value in given.items() if value}
+
+    @classmethod
+    def named(cls, name: str, namespace: str | None = None) -> "Scope":
+        """The one object of this name."""
+        return cls(namespace, field_selector=f"metadata.name={name}")
+
+
+ALL: Final = Scope()

@@ -21,14 +21,15 @@ from kube.listing import Page
 from kube.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
+    ALL,
     LEASES,
     MUTATING_WEBHOOKS,
     PODS,
     ROLE_BINDINGS,
     VALIDATING_WEBHOOKS,
     Resource,
+    Scope,
 )
-from kube.scope import ALL, Scope
 
 MUTATING, VALIDATING = "cardquota-mutating", "cardquota-validating"
 POLICIES = (

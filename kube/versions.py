@@ -8,8 +8,7 @@ from dataclasses import replace
 from kube import errors
 from kube.listing import Page, WatchEvent, Watching
 from kube.reflector import ListWatch
-from kube.resources import Resource
-from kube.scope import ALL, Scope
+from kube.resources import ALL, Resource, Scope
 
 _LOG = logging.getLogger(__name__)
 

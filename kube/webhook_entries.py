@@ -12,8 +12,7 @@ from kube.client import Client, Json, JsonPatch, PatchType
 from kube.informer import Informer
 from kube.metrics import DEFAULT, Metrics
 from kube.reflector import ListWatch
-from kube.resources import Resource
-from kube.scope import Scope
+from kube.resources import Resource, Scope
 
 _RACES = 5
 

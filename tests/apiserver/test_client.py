@@ -20,8 +20,7 @@ from kube.events import EventRecorder, Past, Reference
 from kube.lease import Durations, Term
 from kube.listing import Watching
 from kube.metrics import Metrics
-from kube.resources import EVENTS, LEASES, MUTATING_WEBHOOKS, NODES, SECRETS, Resource
-from kube.scope import Scope
+from kube.resources import EVENTS, LEASES, MUTATING_WEBHOOKS, NODES, SECRETS, Resource, Scope
 from kube.segments import held_in
 from tests.fakes.apiserver import background
 

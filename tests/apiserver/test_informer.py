@@ -17,8 +17,7 @@ from kube.informer import Informer
 from kube.listing import Watching
 from kube.metrics import Metrics
 from kube.reflector import Timing
-from kube.resources import LEASES, Resource
-from kube.scope import Scope
+from kube.resources import LEASES, Resource, Scope
 from tests.fakes.apiserver import background
 
 Json = dict[str, Any]

@@ -29,8 +29,7 @@ from hack.install import Installation
 from kube import errors
 from kube.client import Client
 from kube.listing import Page, WatchEvent, Watching
-from kube.resources import PODGROUPS, PODS, QUEUES, Resource
-from kube.scope import Scope
+from kube.resources import PODGROUPS, PODS, QUEUES, Resource, Scope
 from tests.apiserver.cluster import Cluster, unique
 from tests.apiserver.manifests import Object, card_pod, in_group, podgroup, queue
 from tests.fakes.apiserver import background

@@ -6,8 +6,7 @@ from typing import Any
 
 from kube import errors
 from kube.listing import Page, WatchEvent, Watching
-from kube.resources import Resource
-from kube.scope import ALL, Scope
+from kube.resources import ALL, Resource, Scope
 
 Json = dict[str, Any]
 

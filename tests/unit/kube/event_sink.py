@@ -13,8 +13,7 @@ from kube.client import JsonPatch, PatchType
 from kube.events import EventRecorder, Reference
 from kube.listing import Page
 from kube.metrics import Metrics
-from kube.resources import PODS, Resource
-from kube.scope import ALL, Scope
+from kube.resources import ALL, PODS, Resource, Scope
 
 Json = dict[str, Any]
 

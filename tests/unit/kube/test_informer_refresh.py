@@ -8,8 +8,7 @@ import pytest
 
 from kube.informer import Informer
 from kube.listing import Page, WatchEvent, Watching
-from kube.resources import NODES, Resource
-from kube.scope import ALL, Scope
+from kube.resources import ALL, NODES, Resource, Scope
 
 
 class Source:

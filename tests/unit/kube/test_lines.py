@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.lines import LineSplitter
+from kube.reading import LineSplitter
 
 
 @given(
