@@ -95,7 +95,7 @@ async def _answer(
     from kube.health import Health, condition
     from kube.lease import Term
     from kube.serving import Server, application
-    from webhook import app as webhook_app
+    from webhook import process as webhook_app
     from webhook.views import LiveViews
 
     caches, views, health = Caches(source, settings), LiveViews(source, settings), Health()

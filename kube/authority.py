@@ -15,10 +15,9 @@ from random import Random
 from typing import Final
 
 from kube import certificates, errors, pki, segments, webhook_entries
-from kube.backoff import Backoff
+from kube.backoff import Backoff, Dispute
 from kube.certificates import CA_KEY, Content, content, of_bundle
 from kube.client import Client, Json
-from kube.dispute import Dispute
 from kube.lease import Clock
 from kube.metrics import DEFAULT, Metrics
 from kube.pki import Bundle, Pair

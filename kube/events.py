@@ -15,10 +15,9 @@ from random import Random
 from typing import NamedTuple
 
 from kube import errors
-from kube.backoff import Backoff
+from kube.backoff import Backoff, Pauses
 from kube.event_store import EventClient, EventStore, EventType, Past, Reference, Words, cut
 from kube.metrics import DEFAULT, Metrics
-from kube.pauses import Pauses
 from kube.workqueue import WorkQueue
 
 __all__ = ["EventRecorder", "EventType", "Past", "Reference"]

@@ -1,9 +1,11 @@
-"""A resource in the best version that the API server serves, whatever release it is of."""
+"""What the API server serves, whatever release it is of: a resource in the best version, or whether a kind is there at all."""
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Final, Protocol
 
 from kube import errors
 from kube.listing import Page, WatchEvent, Watching
@@ -11,6 +13,10 @@ from kube.reflector import ListWatch
 from kube.resources import ALL, Resource, Scope
 
 _LOG = logging.getLogger(__name__)
+ANSWER_S: Final = 10.0
+"""How long an answer is waited for."""
+EVERY_S: Final = 60.0
+"""How often it is asked: a kind comes with a setting of the API server, and as rarely."""
 
 
 class BestVersion:
@@ -77,3 +83,32 @@ class BestVersion:
             )
         self._version = version
         self._on_found(version is not None)
+
+
+class Discovering(Protocol):
+    """What of a client is called."""
+
+    async def serves(self, resource: Resource, *, timeout_s: float) -> bool:
+        """See kube.client.Client.serves."""
+
+
+class Served:
+    """Whether a kind is served of which nothing else is looked at: discovery tells, which everybody may ask.
+
+    Asks while `run` runs. `served` is the last answer, None before the first.
+    """
+
+    def __init__(self, client: Discovering, resource: Resource) -> None:
+        self._client = client
+        self._resource = resource
+        self.served: bool | None = None
+
+    async def run(self) -> None:
+        """Asks every now and then until cancelled."""
+        while True:
+            try:
+                self.served = await self._client.serves(self._resource, timeout_s=ANSWER_S)
+            except errors.KubeError as error:
+                extra = {"resource": str(self._resource), "error": errors.describe(error)}
+                _LOG.info("not known whether it is served", extra=extra)
+            await asyncio.sleep(EVERY_S)

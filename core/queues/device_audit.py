@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
+from core.dra.accounts import DeviceAccount
 from core.dra.amounts import Amounts, render
 from core.dra.book import DeviceBook
 from core.dra.booking import Booking
-from core.dra.charges import DeviceAccount
 from core.queues.drift import Drift
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps

@@ -29,7 +29,7 @@ from kube import pki, runtime
 from kube.admission.metrics import ReviewMetrics
 from kube.serving import Server, application
 from kube.tls import ServingCertificate
-from webhook.app import make_app
+from webhook.process import make_app
 
 HOST = "127.0.0.1"
 BARE, WEBHOOK, BINDING, EXTENDER = "bare", "webhook", "binding", "extender"

@@ -6,7 +6,7 @@ import pytest
 
 from kube import errors
 from kube.resources import KUBERNETES_PODGROUPS, Resource
-from kube.served import EVERY_S, Served
+from kube.versions import EVERY_S, Served
 from tests.fakes.apiserver import background
 
 pytestmark = pytest.mark.looptime

@@ -26,7 +26,7 @@ from kube.serving import Server
 from kube.tls import ServingCertificate, client_context
 from tests.unit.core.admission.samples import CONTROLLER, TENANT, a_card_pod, a_pod, a_queue, a_view, changed
 from tests.unit.webhook.reviews import UID, a_queue_status_review, a_review, body, patch_of
-from webhook.app import make_app
+from webhook.process import make_app
 
 Client = TestClient[Any, Any]
 JSON = {"Content-Type": "application/json"}

@@ -18,7 +18,7 @@ from kube.admission.metrics import ReviewMetrics
 from tests.builders import a_namespace, a_node, a_pod, a_queue
 from tests.fakes.bodies import Sending
 from tests.unit.webhook.reviews import a_review, body
-from webhook.app import make_app
+from webhook.process import make_app
 
 HOUSE = Path(__file__).parents[3]
 PACKAGES = tuple(str(HOUSE / package) for package in ("core", "kube", "webhook"))
