@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from core.names import NODE_NAME_FIELD
 from core.objects import Node, Pod
 from core.objects import raw as read
-from core.objects.node_rules import REQUIRED, NodeRules
+from core.objects.node_rules import REQUIRED
 
 _NODE_AFFINITY: Final = "/spec/affinity/nodeAffinity"
 _PARTS: Final = ("matchExpressions", "matchFields")
@@ -80,11 +80,6 @@ def meets(requirement: NodeRequirement, node: Node) -> bool:
 def _holds(expression: Expression, node: Node) -> bool:
     told = {NODE_NAME_FIELD: node.name} if expression.field else node.labels
     return matches(expression.to_json(), told)
-
-
-def rules_of(pod: Pod) -> NodeRules:
-    """What the pod's own spec says about its node: the same object for all pods that say the same."""
-    return pod.node_rules
 
 
 def admits(pod: Pod, node: Node) -> bool:

@@ -7,7 +7,6 @@ deserved share in one.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from core.hierarchy import QueueTree
 from core.names import ROOT_QUEUE
@@ -25,20 +24,17 @@ class Attributes:
     """One queue, in thousandths; keys as of `Amounts`. A card that is absent equals zero.
 
     `capability` is what checks go by. CPU or memory is absent there only when it is not limited: the queue does not name
-    it, and no node tells how much of it there is. `total_guarantee` is that of all queues together. What is asked for
-    with a choice still open is found under the whole expression.
+    it, and no node tells how much of it there is. What is asked for with a choice still open is found under the whole expression.
     """
 
     capability: Amounts
     guarantee: Amounts
-    total_guarantee: Amounts
     real_capability: Amounts
     deserved: Amounts
     allocated: Amounts
     request: Amounts
     inqueue: Amounts
     elastic: Amounts
-    share: Fraction
 
 
 def overview(ledger: Ledger, pods: Iterable[Pod]) -> Mapping[str, Attributes]:
@@ -87,7 +83,7 @@ def attributes(
     for queue, cards in listed:
         name, own = queue.name, guarantees[queue.name]
         real = levels.real(cluster, name) if levels is not None else real_capability(cluster, guaranteed, own)
-        found[name] = _queue(queue, cards, real, own, guaranteed, groups.get(name, ()), unset)
+        found[name] = _queue(queue, cards, real, own, groups.get(name, ()), unset)
     return found
 
 
@@ -96,29 +92,16 @@ def _queue(
     cards: Amounts,
     real: Amounts,
     guarantee: Amounts,
-    guaranteed: Amounts,
     groups: Sequence[GroupUsage],
     unset: Unset,
 ) -> Attributes:
-    deserved = deserved_of({**cpu_memory(queue.deserved), **cards}, real, guarantee)
-    allocated = total(group.allocated for group in groups)
     return Attributes(
         capability={**cpu_memory_capability(queue, real, unset), **cards},
         guarantee=guarantee,
-        total_guarantee=guaranteed,
         real_capability=real,
-        deserved=deserved,
-        allocated=allocated,
+        deserved=deserved_of({**cpu_memory(queue.deserved), **cards}, real, guarantee),
+        allocated=total(group.allocated for group in groups),
         request=total(group.request for group in groups),
         inqueue=total(group.inqueue for group in groups),
         elastic=total(group.elastic for group in groups),
-        share=greatest_part(allocated, deserved),
-    )
-
-
-def greatest_part(allocated: Amounts, deserved: Amounts) -> Fraction:
-    """The largest part of what is deserved that is in use; above 1 beyond it, 0 where nothing is deserved."""
-    return max(
-        (Fraction(allocated.get(key, 0), milli) for key, milli in deserved.items() if milli > 0),
-        default=Fraction(0),
     )

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.affinity import admits, rules_of
+from core.affinity import admits
 from core.node_match import compiled
 from core.objects import Node, Pod, node, pod
 from core.objects.node_rules import REQUIRED
@@ -59,7 +59,7 @@ def a_labelled_node(draw: st.DrawFn) -> Node:
 @settings(max_examples=300)
 @given(a_ruled_pod(), st.lists(a_labelled_node(), min_size=1, max_size=4), st.integers(1, 5))
 def test_compiled_rules_admit_what_the_reference_admits(ruled: Pod, nodes: list[Node], step: int) -> None:
-    match, pace = finish(compiled(rules_of(ruled))), Pace(step)
+    match, pace = finish(compiled(ruled.node_rules)), Pace(step)
     for each in nodes:
         assert finish(match.admits(each, pace)) is admits(ruled, each)
 
@@ -74,6 +74,6 @@ def exact(term: dict[str, Any]) -> Pod:
 
 @given(st.lists(expressions, min_size=1, max_size=4))
 def test_repetitions_cost_nothing(several: list[Any]) -> None:
-    once = finish(compiled(rules_of(exact({"matchExpressions": several}))))
-    again = finish(compiled(rules_of(exact({"matchExpressions": several * 5}))))
+    once = finish(compiled(exact({"matchExpressions": several}).node_rules))
+    again = finish(compiled(exact({"matchExpressions": several * 5}).node_rules))
     assert once.size == again.size <= len(several)

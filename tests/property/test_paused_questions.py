@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.affinity import admits, rules_of
+from core.affinity import admits
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.filter import fits
 from core.objects import Pod
@@ -130,7 +130,7 @@ def test_admitted_nodes_are_those_of_the_moment(before: list[Change], during: li
     ledger = started(before)
     nodes, left = paused_everywhere(AdmittedNodes(ledger)), iter(during)
     for pod in (*PODS, *PODS):
-        found = answer(ledger, lambda: nodes.admitted(rules_of(pod), NAMES), left, nothing)  # noqa: B023
+        found = answer(ledger, lambda: nodes.admitted(pod.node_rules, NAMES), left, nothing)  # noqa: B023
         assert [name for name in ledger.nodes if name in found] == [
             name for name, node in ledger.nodes.items() if admits(pod, node)
         ]
@@ -143,7 +143,7 @@ def test_stock_is_that_of_the_moment(before: list[Change], during: list[Change])
     stock, left = FreeCards(ledger, nodes), iter(during)
     stock._counted.step = 1
     for pod in (*PODS, *PODS):
-        rules = rules_of(pod)
+        rules = pod.node_rules
         for card in "AB":
             for milli in (1000, 2000, 3000):
                 asked = answer(ledger, lambda: stock.available(rules, card, milli), left, nothing)  # noqa: B023

@@ -7,7 +7,6 @@ from weakref import ref
 
 import pytest
 
-from core.affinity import rules_of
 from core.objects import Pod, pod
 from core.objects.node_rules import ANYWHERE, REQUIRED
 from tests.builders import a_pod
@@ -26,10 +25,10 @@ def view(built: PodBuilder) -> Pod:
 def test_equal_rules_are_one_object_whatever_else_differs() -> None:
     one, other = requiring("a").selects("x", "y").view(), requiring("a").selects("x", "y").priority(5).view()
     assert one is not other
-    assert rules_of(one) is rules_of(other)
+    assert one.node_rules is other.node_rules
     assert one.affinity["nodeAffinity"][REQUIRED] is other.affinity["nodeAffinity"][REQUIRED]
     preferring = requiring("a").selects("x", "y").put("spec", "affinity", "podAffinity", value={"any": 1})
-    assert rules_of(preferring.view()) is rules_of(one)
+    assert preferring.view().node_rules is one.node_rules
     assert preferring.view().affinity["podAffinity"] == {"any": 1}
 
 
@@ -46,7 +45,7 @@ def test_equal_rules_are_one_object_whatever_else_differs() -> None:
 )
 def test_other_rules_are_another_object(other: PodBuilder) -> None:
     one = requiring("a").view()
-    assert rules_of(one) is not rules_of(other.view())
+    assert one.node_rules is not other.view().node_rules
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_other_rules_are_another_object(other: PodBuilder) -> None:
 def test_what_json_cannot_tell_apart_is_not_shared(one: Any, other: Any) -> None:
     """Only a file can hold such values."""
     left, right = view(requiring(one)), view(requiring(other))
-    assert rules_of(left) is not rules_of(right)
+    assert left.node_rules is not right.node_rules
     assert left.affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"][0]["matchExpressions"][0][
         "values"
     ] == [one]
@@ -64,22 +63,22 @@ def test_what_json_cannot_tell_apart_is_not_shared(one: Any, other: Any) -> None
 
 def test_a_pod_without_rules_may_run_anywhere() -> None:
     for free in (a_pod(), a_pod().put("spec", "affinity", value={"nodeAffinity": {REQUIRED: {}}})):
-        assert rules_of(free.view()) is ANYWHERE
+        assert free.view().node_rules is ANYWHERE
     assert ANYWHERE.anywhere
-    assert not rules_of(requiring("a").view()).anywhere
+    assert not requiring("a").view().node_rules.anywhere
 
 
 def test_what_has_a_node_needs_no_rules() -> None:
     bound = requiring("a").selects("x", "y").bound_to("n").view()
-    assert (rules_of(bound), bound.affinity, bound.node_selector) == (ANYWHERE, {}, {})
+    assert (bound.node_rules, bound.affinity, bound.node_selector) == (ANYWHERE, {}, {})
 
 
 def test_rules_go_with_the_last_pod_that_has_them() -> None:
     pods = [requiring("only here").view(), requiring("only here").view()]
-    rules = ref(rules_of(pods[0]))
+    rules = ref(pods[0].node_rules)
     pods.pop()
     gc.collect()
-    assert rules() is rules_of(pods[0])
+    assert rules() is pods[0].node_rules
     pods.clear()
     gc.collect()
     assert rules() is None

@@ -1,13 +1,12 @@
 """The figures of a queue: what it may use, should have, and uses."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.display.attributes import Attributes, attributes, greatest_part
+from core.display.attributes import Attributes, attributes
 from core.queues.amounts import Amounts
 from core.queues.capacity import Unset, deserved_of, real_capability
 from core.queues.usage import GroupUsage, cluster_total
@@ -57,7 +56,6 @@ def test_the_card_quota_is_capability_guarantee_and_deserved_in_one() -> None:
         others=[a_queue("other").cards({"V100": 3}).guarantee(cpu=20)],
     )
     assert found.guarantee == {"cpu": 5000, "memory": 10 * GI, "V100": 2000, "H200": 0}
-    assert found.total_guarantee == {"cpu": 25_000, "memory": 10 * GI, "V100": 5000}
     assert found.real_capability == {"cpu": 80_000, "memory": 200 * GI, "V100": 5000, "H200": 0}
     assert found.capability == {"cpu": 50_000, "memory": 200 * GI, "V100": 2000, "H200": 0}
     assert found.deserved == {"cpu": 10_000, "memory": 10 * GI, "V100": 2000, "H200": 0}
@@ -122,27 +120,6 @@ def test_deserved_is_what_is_wanted_within_what_is_possible_and_guaranteed(
     assert deserved_of(wanted, real, guarantee) == expected
 
 
-@pytest.mark.parametrize(
-    ("allocated", "deserved", "expected"),
-    [
-        ({"cpu": 1000, "memory": 8 * GI}, {"cpu": 10_000, "memory": 16 * GI}, Fraction(1, 2)),
-        (
-            {"cpu": 1000, "memory": 8 * GI, "V100": 3000},
-            {"cpu": 10_000, "memory": 16 * GI, "V100": 4000},
-            Fraction(3, 4),
-        ),
-        ({"cpu": 1000}, {"cpu": 0}, Fraction(0)),
-        ({"cpu": 1000}, {}, Fraction(0)),
-        ({"memory": 24 * GI}, {"cpu": 10_000, "memory": 16 * GI}, Fraction(3, 2)),
-        ({"A": 1000}, {"A": 3000}, Fraction(1, 3)),
-    ],
-)
-def test_the_share_is_the_largest_part_of_what_is_deserved_exactly(
-    allocated: Amounts, deserved: Amounts, expected: Fraction
-) -> None:
-    assert greatest_part(allocated, deserved) == expected
-
-
 def test_the_cluster_counts_every_node_once_whatever_its_state() -> None:
     nodes = [
         a_node("n1").allocatable("cpu", 4).allocatable("memory", "1Gi").allocatable("pods", 110).view(),
@@ -165,7 +142,6 @@ def test_a_running_and_an_inqueue_job_in_one_queue() -> None:
     assert found.request == {"cpu": 15_000, "memory": 30 * GI, "H200": 5000}
     assert found.elastic == {"cpu": 5000, "memory": 10 * GI}
     assert found.inqueue == {"cpu": 6000, "memory": 12 * GI, "H200": 2000}
-    assert found.share == Fraction(3, 8)
 
 
 # -- what always holds -------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.affinity import admits, rules_of
+from core.affinity import admits
 from core.objects import Pod
 from core.objects.node_rules import ANYWHERE, REQUIRED, NodeRules
 from core.plan import admitted as module
@@ -64,7 +64,7 @@ def test_eight_pods_with_four_hundred_terms_over_sixty_nodes_cost_what_one_costs
     ledger = books(60)
     nodes = AdmittedNodes(ledger)
     for number in range(8):
-        assert ask(nodes, ledger, rules_of(hostile(f"p{number}"))) == set()
+        assert ask(nodes, ledger, hostile(f"p{number}").node_rules) == set()
         # One for the selector of a pod, and for each term its keys and its expressions.
         assert nodes.evaluations == 60 * (1 + TERMS * (1 + EXPRESSIONS))
 
@@ -75,7 +75,7 @@ def test_other_rules_cost_each_node_once() -> None:
     pods = [hostile(f"p{number}", size=4, seed=number) for number in range(5)]
     for _ in range(3):
         for pod in pods:
-            assert ask(nodes, ledger, rules_of(pod)) == set()
+            assert ask(nodes, ledger, pod.node_rules) == set()
     assert nodes.evaluations == 5 * 1000 * (1 + 4 * (1 + EXPRESSIONS))
 
 
@@ -85,18 +85,19 @@ def test_work_is_done_in_steps_and_goes_on_where_it_stopped() -> None:
     seen = [0]
     # What comes next is counted already.
     stepped(
-        nodes.admitted(rules_of(pod), ledger.nodes.keys()), lambda: seen.append(max(0, nodes.evaluations - 1))
+        nodes.admitted(pod.node_rules, ledger.nodes.keys()),
+        lambda: seen.append(max(0, nodes.evaluations - 1)),
     )
     total = 20 * (1 + TERMS * (1 + EXPRESSIONS))
     assert max(now - before for before, now in pairwise([*seen, total])) <= EVALUATED_IN_A_STEP
     assert nodes.evaluations == total
 
     given_up = AdmittedNodes(ledger)
-    steps = given_up.admitted(rules_of(pod), ledger.nodes.keys())
+    steps = given_up.admitted(pod.node_rules, ledger.nodes.keys())
     while given_up.evaluations < total // 2:
         next(steps)
     steps.close()
-    assert ask(given_up, ledger, rules_of(pod)) == set()
+    assert ask(given_up, ledger, pod.node_rules) == set()
     assert given_up.evaluations <= total + TERMS * (1 + EXPRESSIONS), (
         "at most the node in hand is asked again"
     )
@@ -108,7 +109,7 @@ def in_zone(zone: str) -> PodBuilder:
 
 def test_only_the_node_whose_labels_change_is_asked_again() -> None:
     ledger = books(100)
-    nodes, rules = AdmittedNodes(ledger), rules_of(in_zone("a").view())
+    nodes, rules = AdmittedNodes(ledger), in_zone("a").view().node_rules
     before = ask(nodes, ledger, rules)
     assert nodes.evaluations == 100
     ledger.put_node(a_zoned(4).allocatable("cpu", 5).cordoned().view())
@@ -140,7 +141,7 @@ def test_a_node_relabelled_while_it_is_asked_about_is_asked_again() -> None:
         if nodes.evaluations and relabelled:
             ledger.put_node(relabelled.pop(0).view())
 
-    found = stepped(nodes.admitted(rules_of(pod), ledger.nodes.keys()), relabel)
+    found = stepped(nodes.admitted(pod.node_rules, ledger.nodes.keys()), relabel)
     assert not relabelled
     assert [name in found for name in ledger.nodes] == [admits(pod, node) for node in ledger.nodes.values()]
 
@@ -149,7 +150,7 @@ def test_rules_that_nobody_asks_about_any_more_give_way(monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "_KEPT", 100)
     ledger = books(10)
     nodes = AdmittedNodes(ledger)
-    rules: list[Any] = [rules_of(a_pod().selects("zone", f"{number}").view()) for number in range(30)]
+    rules: list[Any] = [a_pod().selects("zone", f"{number}").view().node_rules for number in range(30)]
     for each in rules:
         ask(nodes, ledger, each)
         ask(nodes, ledger, rules[0])

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from core.affinity import rules_of
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.stock import FreeCards
@@ -44,7 +43,7 @@ def taken_back(ledger: Ledger) -> None:
 def free(stock: FreeCards) -> int:
     """The cards that a pod which may run anywhere finds free."""
     found = (
-        cards for cards in range(1, 9) if finish(stock.available(rules_of(ANYWHERE), "A100", cards * 1000))
+        cards for cards in range(1, 9) if finish(stock.available(ANYWHERE.node_rules, "A100", cards * 1000))
     )
     return max(found, default=0)
 
@@ -100,7 +99,7 @@ def test_what_one_pod_may_use_says_nothing_about_another() -> None:
     stock = FreeCards(ledger, AdmittedNodes(ledger))
 
     def available(pod: Pod) -> bool:
-        return finish(stock.available(rules_of(pod), "A100", 3000))
+        return finish(stock.available(pod.node_rules, "A100", 3000))
 
     nowhere = OTHER.selects("zone", "a").view()
     assert [available(pod) for pod in (ANYWHERE, nowhere, ANYWHERE)] == [True, False, True]
@@ -136,7 +135,7 @@ class Asked:
     def found(self) -> set[tuple[bool, ...]]:
         """What all pods are told: whether there is room on A, and on B."""
         return {
-            tuple(finish(self.stock.available(rules_of(pod), card, 1000)) for card in "AB")
+            tuple(finish(self.stock.available(pod.node_rules, card, 1000)) for card in "AB")
             for pod in self.pods
         }
 
@@ -162,7 +161,7 @@ def test_pods_alike_look_at_each_node_once_and_then_at_what_changes() -> None:
 def test_nodes_are_counted_in_steps() -> None:
     asked, seen = Asked(), [0]
     stepped(
-        asked.stock.available(rules_of(asked.pods[0]), "A", 1000),
+        asked.stock.available(asked.pods[0].node_rules, "A", 1000),
         lambda: seen.append(asked.stock.counted - 1),
     )
     assert max(now - before for before, now in pairwise([*seen, NODES // 2])) <= 100
@@ -171,7 +170,7 @@ def test_nodes_are_counted_in_steps() -> None:
 def test_whether_any_node_is_admitted_does_not_depend_on_its_state() -> None:
     ledger = started()
     stock = FreeCards(ledger, AdmittedNodes(ledger))
-    elsewhere = rules_of(OTHER.selects("zone", "a").view())
+    elsewhere = OTHER.selects("zone", "a").view().node_rules
     assert not finish(stock.admits_any(elsewhere, "A100"))
     ledger.put_node(NODE.label("zone", "a").cordoned().view())
     assert finish(stock.admits_any(elsewhere, "A100"))
