@@ -11,7 +11,7 @@ from core.admission.asks import asks_ours
 from core.admission.request import UPDATE, AdmissionRequest, Context
 from core.objects import raw as read
 from core.objects.draft import Draft
-from core.objects.gang import name_problem, size_problem
+from core.objects.group import name_problem, size_problem
 from core.objects.owner import controlling_owner
 from core.pod_sets import PodSet
 from core.violations import Findings, Hint, Violation

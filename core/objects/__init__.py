@@ -7,8 +7,7 @@ object that cannot be read completely must still be counted as far as it can. Ad
 
 from core.objects.claim import Claim, ClaimTemplate
 from core.objects.device_class import DeviceClass
-from core.objects.gang import Gang
-from core.objects.group import Group
+from core.objects.group import Gang, Group
 from core.objects.job import Job
 from core.objects.namespace import Namespace
 from core.objects.node import Node

@@ -13,8 +13,7 @@ from core import names, quantity
 from core.objects import group_key as group_keys
 from core.objects import raw as read
 from core.objects.claim import claims_of, generated_claims, implicit_claims
-from core.objects.gang import Gang, gang_of, starts_with
-from core.objects.group import pod_group_title
+from core.objects.group import Gang, gang_of, pod_group_title, starts_with
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules, ruled_elsewhere
 from core.objects.owner import Owner, controlling_owner, without_hash
 from core.objects.pod_resources import aggregate, extended, granted_by

@@ -3,7 +3,7 @@
 import pytest
 
 from core.names import GANG_OF_ANNOTATION
-from core.objects.gang import MOST_MEMBERS, name_problem, size_problem
+from core.objects.group import MOST_MEMBERS, name_problem, size_problem
 from tests.builders import a_pod
 from tests.builders.pods import PodBuilder
 
