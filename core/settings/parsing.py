@@ -1,13 +1,14 @@
 """From what a person wrote to `Settings`: aliases, environment, forgiving values, then the strict model."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from core import strictjson
 from core.settings import aliases, crossquota
-from core.settings import environment as variables
 from core.settings.model import Settings
 from core.settings.values import WRITTEN
 from core.spelling import nearest
@@ -23,6 +24,9 @@ _MESSAGES: Final = {
     "too_short": "must not be empty",
     "invalid_key": "must be text",
 }
+_PREFIX: Final = "CARDQUOTA_"
+_BETWEEN: Final = "__"
+_Path = tuple[str, ...]
 
 
 class SettingsError(ValueError):
@@ -41,7 +45,7 @@ def parse(document: object, environment: Mapping[str, str] | None = None) -> tup
     """
     if document is not None and not isinstance(document, dict):
         raise SettingsError([f"must be a mapping of sections, not {show(document)}"])
-    overlay, problems = variables.read(environment or {})
+    overlay, problems = _overlay(environment or {})
     own, flat = aliases.split(document or {})
     problems += _contradictions(own, flat)
     merged = own
@@ -123,3 +127,59 @@ def _suggestion(path: tuple[str, ...]) -> str:
     known = [field.serialization_alias or "" for field in model.model_fields.values()]
     near = nearest(path[-1], known)
     return f"; did you mean {near}?" if near else ""
+
+
+def _keys() -> Iterator[tuple[_Path, FieldInfo]]:
+    for section in Settings.model_fields.values():
+        key = _key(section)
+        inner = section.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            for field in inner.model_fields.values():
+                yield (key, _key(field)), field
+        else:
+            yield (key,), section
+
+
+def _key(field: FieldInfo) -> str:
+    return field.serialization_alias or field.alias or ""
+
+
+def _squashed(path: _Path) -> _Path:
+    return tuple(part.replace("_", "").lower() for part in path)
+
+
+_PATHS: Final[Mapping[_Path, tuple[_Path, FieldInfo]]] = {
+    _squashed(path): (path, field) for path, field in _keys()
+}
+
+
+def _overlay(environment: Mapping[str, str]) -> tuple[dict[_Path, Any], list[str]]:
+    """The values of `CARDQUOTA_<SECTION>__<KEY>` by path, and one line for each variable that names no setting.
+
+    Section and key are written in capitals with or without underscores between words: `CARDQUOTA_CROSS_QUOTA__GUARD_BIND`.
+    A variable without `__` that is no setting is not ours to judge: in a namespace with a Service called `cardquota`
+    Kubernetes itself sets CARDQUOTA_SERVICE_HOST, CARDQUOTA_PORT and more.
+    """
+    values: dict[_Path, Any] = {}
+    errors: list[str] = []
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith(_PREFIX):
+            continue
+        parts = tuple(variable.removeprefix(_PREFIX).split(_BETWEEN))
+        known = _PATHS.get(_squashed(parts))
+        if known is not None:
+            path, field = known
+            values[path] = _value(text, field)
+        elif len(parts) > 1:
+            errors.append(f"{variable}: names no setting")
+    return values, errors
+
+
+def _value(text: str, field: FieldInfo) -> Any:
+    """The text itself where the field holds text, else the JSON value where the text is one."""
+    if field.annotation is str:
+        return text
+    try:
+        return strictjson.loads(text)
+    except strictjson.StrictJsonError:
+        return text
