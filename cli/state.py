@@ -1,7 +1,7 @@
 """A cluster from a file: what `--state` reads.
 
 The stream is what `kubectl get ... -o yaml` prints, or manifests as people write them. What the API server would
-have filled in may be missing and gets a stand-in (cli.stand_ins), so that the same file always gives the same answer.
+have filled in may be missing and gets a stand-in (cli.items), so that the same file always gives the same answer.
 
 The raw objects are kept as they stood, without stand-ins: patches are made against those.
 """
@@ -16,9 +16,8 @@ import orjson
 from cli import documents, inputs, manifests
 from cli.documents import LEAF, Document
 from cli.errors import InputError
-from cli.items import Item, Raw, Unread, item_of, items_of
+from cli.items import Item, Raw, StandIns, Unread, item_of, items_of
 from cli.kinds import NODE, POD, QUEUE, ObjectKind, added, in_namespaces
-from cli.stand_ins import StandIns
 from core import names
 from core.objects import (
     Claim,

@@ -9,10 +9,10 @@ from prometheus_client.registry import Collector
 from controller.series import BookSeries, Values, escaped
 from core.crossquota.book import GuestBook
 from core.crossquota.quota import Quota
-from core.display.node_use import FILLS, NodeUse, use_of
+from core.display.fill import FILLS, NodeUse, use_of
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps, finish
-from kube.exposition import LongFamily
+from kube.metrics import LongFamily
 
 _UNACCOUNTED: Final = "cardquota_cards_unaccounted"
 _FILL: Final = "cardquota_mgpu_cards"

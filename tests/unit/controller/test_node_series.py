@@ -11,13 +11,13 @@ from controller.node_series import NodeSeries
 from controller.series import BookSeries
 from core import names
 from core.crossquota.book import GuestBook
-from core.display.node_use import FILLS
+from core.display.fill import FILLS
 from core.objects import Pod
 from core.objects.device_class import DeviceClass
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
-from kube.exposition import LongFamily, Page
+from kube.metrics import LongFamily, Page
 from tests.builders import a_node, a_pod
 from tests.fakes.ticking import Ticking
 from tests.unit.core.crossquota.ruling import gpu_node, ruled
