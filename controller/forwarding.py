@@ -10,7 +10,7 @@ import aiohttp
 from core.admission.request import AdmissionRequest, Decision
 from core.binding.review import leaderless
 from core.names import OWN_PREFIX
-from kube.admission.relay import AnswerError, decode_answer, encode_request
+from kube.admission.wire import AnswerError, decode_answer, encode_request
 from kube.pki import Pair
 from kube.tls import client_context
 

@@ -10,7 +10,7 @@ from prometheus_client.core import Sample
 from prometheus_client.utils import floatToGoString
 
 from core.steps import Steps, finish
-from kube.exposition import LongFamily
+from kube.metrics import LongFamily
 
 Labels = tuple[str, ...]
 Values = Mapping[Labels, float]

@@ -12,7 +12,7 @@ from controller.series import escaped
 from core.steps import Steps, finish
 from core.usage.courses import Courses
 from core.usage.sums import Series, What
-from kube.exposition import LongFamily
+from kube.metrics import LongFamily
 
 LABELS: Final = ("queue", "card", "namespace", "kind")
 """In the order of the fields of a Series."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from kube import rounds
+from kube import stalls
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]]) -> int:
     """
     faulthandler.enable()
     gc.set_threshold(*_GC_THRESHOLDS)
-    loop = rounds.Loop()
+    loop = stalls.Loop()
     with (
         loop.rounds.calling(ends=_Collector().between_rounds),
         asyncio.Runner(loop_factory=lambda: loop) as runner,

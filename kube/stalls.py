@@ -1,41 +1,86 @@
-"""A watch over the event loop: while one round of it goes on nothing else is heard, so each long one is counted and named.
+"""The rounds of an event loop, and a watch over them: while one goes on nothing else is heard, so each long one is counted and named.
+
+A round is all that the loop runs between two looks at what has come. Who has to know how long rounds take, or has something to do
+between them, is called when they begin and end: that costs nothing while nothing happens, where a timer would wake the process for ever.
 
 The loop notes when a round begins and ends. A thread beside it sleeps until a round takes long, and then looks at what the
 loop's thread is running; so finding out costs something only while there is something to find out, and nothing while the
 loop sleeps.
 """
 
+import asyncio
 import logging
+import selectors
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from kube import rounds
 from kube.metrics import DEFAULT, Metrics
 
-_LOG = logging.getLogger(__name__)
+Begins = Callable[[float | None, bool], None]
+"""Called when a round begins: for how long the loop would have slept (None: until something comes), and whether something came."""
+Ends = Callable[[], None]
 
+_LOG = logging.getLogger(__name__)
 STALL_S = 0.05
 """A pause that counts as a stall."""
-
 _SAMPLE_S = 0.04
 """A round that has gone on for so long is looked at, and each time this has passed again: soon enough for every stall."""
-
 _TELL_EVERY_S = 5.0
 _FRAMES = 4
 """So many calls are named, looked for among so many: a recursion may be deep."""
 _DEEP = 200
-
 _OURS = frozenset({"core", "kube", "webhook", "controller", "cli"})
 """The packages whose frames say why something runs; what others they call says only what."""
-
-
 _ASLEEP = 0.0
 """In place of the time at which a round began, while the loop waits for something to come."""
+
+
+class Rounds(selectors.DefaultSelector):
+    """What an event loop looks with: it is asked once in each round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begins: tuple[Begins, ...] = ()
+        self._ends: tuple[Ends, ...] = ()
+
+    @contextmanager
+    def calling(self, *, begins: Begins | None = None, ends: Ends | None = None) -> Iterator[None]:
+        """Calls both in each round until the end of the block; what they do belongs to the round."""
+        self._begins += (begins,) if begins else ()
+        self._ends += (ends,) if ends else ()
+        try:
+            yield
+        finally:
+            self._begins = tuple(each for each in self._begins if each != begins)
+            self._ends = tuple(each for each in self._ends if each != ends)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """As the selector of the platform does."""
+        for ends in self._ends:
+            ends()
+        found = super().select(timeout)
+        for begins in self._begins:
+            begins(timeout, bool(found))
+        return found
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """Python's own event loop, whose rounds can be followed."""
+
+    def __init__(self) -> None:
+        self.rounds = Rounds()
+        super().__init__(self.rounds)
+
+
+def of_running_loop() -> Rounds | None:
+    """Those of the loop that runs; None where that is of another make."""
+    loop = asyncio.get_running_loop()
+    return loop.rounds if isinstance(loop, Loop) else None
 
 
 class StallWatch:
@@ -68,9 +113,9 @@ class StallWatch:
     def watching(self) -> Iterator[None]:
         """Watches the running event loop until the end of the block; to be entered in the loop's own thread.
 
-        A loop whose rounds cannot be followed is not watched: see `kube.rounds`.
+        A loop whose rounds cannot be followed is not watched: see `kube.stalls`.
         """
-        followed = rounds.of_running_loop()
+        followed = of_running_loop()
         if followed is None:
             yield
             return

@@ -1,19 +1,22 @@
-"""AdmissionReviews on the wire: bytes to a request value, a decision to bytes.
+"""AdmissionReviews on the wire: bytes to a request value, a decision to bytes; and one passed on to another replica.
 
 The envelope is checked by hand and the objects stay plain dictionaries: models would cost more than everything else
 that is done with a request.
 """
 
 import base64
+import binascii
 from collections.abc import Iterator, Mapping
 from types import NoneType
 from typing import Any, Final
 
 import orjson
 
-from core.admission import CONSTANT, AdmissionRequest, Decision, Denial, resource_of
+from core import jsonpointer
+from core.admission import CONSTANT, Add, AdmissionRequest, Decision, Denial, resource_of
 from core.objects import raw as read
 from core.steps import Steps
+from core.violations import Violation
 from kube import bigjson
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -56,6 +59,7 @@ _SHOWN: Final = 80
 _HEAD: Final = orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": ""}}).removesuffix(
     b'""}}'
 )
+_EMPTY: Final[dict[str, Any]] = {}
 
 
 class ReviewError(ValueError):
@@ -209,3 +213,53 @@ def _status(denial: Denial) -> dict[str, Any]:
 
 _ENCODED: Final = {id(decision): _response(decision) for decision in CONSTANT}
 """What is answered to nearly every request, encoded beforehand; known by identity, as these live as long as the process."""
+
+
+class AnswerError(ValueError):
+    """The bytes are no answer to an admission request."""
+
+
+def encode_request(request: AdmissionRequest) -> bytes:
+    """The AdmissionReview that makes this request: what another replica sees is what the API server sent here."""
+    return orjson.dumps(
+        {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "request": {
+                "uid": request.uid,
+                "kind": {"group": request.group, "version": "v1", "kind": request.kind},
+                "resource": {"group": request.group, "version": "v1", "resource": request.resource},
+                "subResource": request.subresource,
+                "operation": request.operation,
+                "namespace": request.namespace,
+                "name": request.name,
+                "userInfo": {"username": request.username},
+                "dryRun": request.dry_run,
+                "object": dict(request.object),
+            },
+        }
+    )
+
+
+def decode_answer(body: bytes) -> Decision:
+    """The decision in the answer that `wire.encode` made. Raises AnswerError."""
+    try:
+        response = orjson.loads(body)["response"]
+        if response["allowed"]:
+            patch = orjson.loads(base64.b64decode(response["patch"])) if "patch" in response else []
+            operations = tuple(
+                Add(jsonpointer.parse(operation["path"]), operation["value"]) for operation in patch
+            )
+            return Decision(patch=operations, warnings=tuple(response.get("warnings", ())))
+        status = response["status"]
+        return Decision(denial=_denial(status))
+    except (orjson.JSONDecodeError, binascii.Error, LookupError, TypeError, AttributeError) as error:
+        raise AnswerError(f"no answer to an admission request: {type(error).__name__}") from error
+
+
+def _denial(status: dict[str, Any]) -> Denial:
+    causes = status.get("details", _EMPTY).get("causes", ())
+    violations = tuple(
+        Violation(cause["reason"], cause["field"], cause["message"], "Forbidden") for cause in causes
+    )
+    return Denial(int(status["code"]), status["reason"], status["message"], violations)

@@ -5,7 +5,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as open_met
 
 from controller.decision_series import DecisionSeries
 from controller.metrics import Metrics
-from kube.exposition import Page
+from kube.metrics import Page
 from tests.builders import a_queue
 
 A, B = (a_queue(name).view() for name in ("a", "b"))

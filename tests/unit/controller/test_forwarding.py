@@ -16,7 +16,7 @@ from controller.forwarding import ADDRESS_ANNOTATION, LEADER_PATH, LeaderLink
 from core import reasons
 from core.admission.request import Decision
 from kube.admission.metrics import ReviewMetrics
-from kube.admission.relay import encode_request
+from kube.admission.wire import encode_request
 from kube.pki import Bundle, renewed
 from kube.serving import Server, application
 from kube.tls import ServingCertificate, client_context

@@ -19,7 +19,7 @@ from core.objects import Pod
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from kube import metrics
-from kube.exposition import Encoder, Page
+from kube.metrics import Encoder, Page
 from kube.serving import application
 from tests.builders import a_node, a_pod, a_queue
 from tests.fakes.ticking import Ticking

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kube.rounds import Loop, of_running_loop
+from kube.stalls import Loop, of_running_loop
 
 
 def test_a_round_begins_with_what_came_and_ends_before_the_next_sleep() -> None:

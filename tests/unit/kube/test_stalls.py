@@ -15,9 +15,8 @@ from prometheus_client import CollectorRegistry
 from kube.certificates import FollowedPair, follow_secret
 from kube.metrics import Metrics
 from kube.process import Frame, ProcessOptions
-from kube.rounds import Loop, of_running_loop
 from kube.serving import application
-from kube.stalls import StallWatch
+from kube.stalls import Loop, StallWatch, of_running_loop
 from kube.tls import ServingCertificate
 from tests.fakes.apiserver import FakeApiServer
 
