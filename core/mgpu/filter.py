@@ -5,10 +5,9 @@ from functools import lru_cache
 from typing import Final
 
 from core import names, reasons
-from core.mgpu.allocation import SCORE_BUDGET, allocate, feasible
+from core.mgpu.allocation import SCORE_BUDGET, Policy, allocate, feasible, node_score
 from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
 from core.mgpu.node import NODE_TYPE, NodeModel, NodeState, canonical, idle_state
-from core.mgpu.score import Policy, node_score
 from core.refusal import Refusal
 from core.settings import Settings
 from core.violations import show

@@ -12,9 +12,8 @@ from core.crossquota.filter import node_score as guest_score
 from core.extender.cluster import Cluster
 from core.extender.pipeline import Question, Standing, question, refusals
 from core.mgpu import records
-from core.mgpu.allocation import preferred
+from core.mgpu.allocation import node_score, preferred
 from core.mgpu.ask import MgpuAsk
-from core.mgpu.score import node_score
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
 from core.refusal import Refusal

@@ -6,11 +6,10 @@ from itertools import count, islice
 from random import Random
 from typing import Final
 
-from core.mgpu.allocation import PLACEMENT_BUDGET, Doubt, allocate, first_fit
+from core.mgpu.allocation import PLACEMENT_BUDGET, Doubt, Policy, allocate, combination, first_fit
 from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
 from core.mgpu.filter import fits
 from core.mgpu.node import NODE_TYPE, Card, NodeModel, NodeState, after, idle_state
-from core.mgpu.score import Policy, combination
 from core.mgpu.search import solve
 from core.settings import Settings
 from hack.bench.clock import cpu_ms, in_turns, settled

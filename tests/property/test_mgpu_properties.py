@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from core import names
 from core.binding.shares import Granted, decide
 from core.mgpu import records
-from core.mgpu.allocation import allocate, feasible
+from core.mgpu.allocation import Policy, allocate, combination, feasible, node_score
 from core.mgpu.ask import NATIVE_BURST_SHARE, CardCountsError, MgpuAsk, Part, mgpu_ask, parse_counts
 from core.mgpu.bounds import greatest_loss, least_loss
 from core.mgpu.filter import fits, preference
 from core.mgpu.node import Card, NodeModel, NodeState, after, idle_card, idle_state
 from core.mgpu.occupancy import occupancy
 from core.mgpu.rules import judge
-from core.mgpu.score import Policy, combination, node_score
 from core.objects import pod as pods
 from core.objects.draft import Draft
 from core.refusal import Refusal

@@ -4,10 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from core.mgpu.allocation import Placement, allocate, feasible
+from core.mgpu.allocation import Placement, Policy, allocate, feasible
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.node import NodeModel, NodeState, idle_state
-from core.mgpu.score import Policy
 from tests.unit.core.mgpu.cases import Wish, a_model, a_state, an_ask
 
 M = 10_000

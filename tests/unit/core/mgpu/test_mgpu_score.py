@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
+from core.mgpu.allocation import combination, node_score
 from core.mgpu.filter import preference
 from core.mgpu.node import idle_state
-from core.mgpu.score import combination, node_score
 from core.settings import MgpuSettings, Settings
 from tests.unit.core.mgpu.cases import a_model, a_state, an_ask
 
