@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from cli import documents, inputs, manifests
+from cli import documents, inputs
 from cli.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Manifest:
     """One object, and where it stands."""
 
     source: str
-    found: manifests.Found
+    found: documents.Found
 
     @property
     def name(self) -> str:
@@ -104,20 +104,20 @@ def placed(
     return [replace(one, found=_placed(one.found, namespace, queue, settings, kinds)) for one in given]
 
 
-def _read(names: Iterator[str]) -> Iterator[tuple[str, manifests.Found]]:
+def _read(names: Iterator[str]) -> Iterator[tuple[str, documents.Found]]:
     for name in names:
         source = inputs.label(name)
         for document in documents.read(source, inputs.read_text(name)):
             for duplicate in document.duplicates:
                 problem = f"{duplicate.path} is given twice; take one away"
                 raise InputError(source, problem, duplicate.line)
-            for found in manifests.objects(document):
+            for found in documents.objects(document):
                 if found.problem:
                     raise InputError(source, found.problem, found.place.line)
                 yield source, found
 
 
-def _given(source: str, found: manifests.Found) -> manifests.Found:
+def _given(source: str, found: documents.Found) -> documents.Found:
     """The object as it is created. Raises InputError for one without name, or whose parts have the wrong type."""
     raw = found.raw
     for part in ("metadata", "spec"):
@@ -133,8 +133,8 @@ def _given(source: str, found: manifests.Found) -> manifests.Found:
 
 
 def _placed(
-    found: manifests.Found, namespace: str, queue: str | None, settings: "Settings", kinds: "Kinds"
-) -> manifests.Found:
+    found: documents.Found, namespace: str, queue: str | None, settings: "Settings", kinds: "Kinds"
+) -> documents.Found:
     from cli.kinds import ObjectKind, is_namespaced
 
     raw = found.raw
@@ -143,7 +143,7 @@ def _placed(
     return found._replace(raw=raw if queue is None else _charging(found, raw, queue, kinds))
 
 
-def _charging(found: manifests.Found, raw: Raw, queue: str, kinds: "Kinds") -> dict[str, Any]:
+def _charging(found: documents.Found, raw: Raw, queue: str, kinds: "Kinds") -> dict[str, Any]:
     """The object with another queue, wherever objects of its kind name theirs."""
     from core import names
     from core.objects import raw as read
@@ -218,7 +218,7 @@ def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Ou
     from cli.check import Bundle
     from cli.creation import as_created
     from cli.kinds import POD, is_known
-    from core.admission import Context
+    from core.admission.request import Context
     from core.workloads import kinds_with
 
     context = Context(books.view_of(state, settings), settings)

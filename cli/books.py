@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cli.state import State
-    from core.admission import ClusterView
+    from core.admission.request import ClusterView
     from core.crossquota.book import GuestBook
     from core.objects.taints import Tolerations
     from core.queues.ledger import Ledger
@@ -48,7 +48,7 @@ def guests(state: "State", settings: "Settings") -> "GuestBook":
 
 def view_of(state: "State", settings: "Settings") -> "ClusterView":
     """The view view_of a state: everything in it is listed completely."""
-    from core.admission import ClusterView
+    from core.admission.request import ClusterView
     from core.cards.inventory import Inventory
     from core.dra.extended import DeviceClasses
 
@@ -73,7 +73,7 @@ def offline_view(state: "State | None", settings: "Settings") -> "ClusterView":
 
     No DeviceClass is thought view_of then: a pod with extended resources is what it says.
     """
-    from core.admission import ClusterView
+    from core.admission.request import ClusterView
     from core.dra.extended import DeviceClasses
 
     return ClusterView(serving=DeviceClasses()) if state is None else view_of(state, settings)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from cli import cluster, config, documents, inputs, manifests, output
+from cli import cluster, config, documents, inputs, output
 from cli.errors import InputError
 
 if TYPE_CHECKING:
     from cli.kinds import ObjectKind
-    from core.admission import Context
+    from core.admission.request import Context
     from core.settings import Settings
     from core.violations import Findings, Hint
 
@@ -67,7 +67,7 @@ class Finding:
 def run(options: argparse.Namespace) -> int:
     """Prints every finding; 1 when one of them is an error."""
     from cli import books
-    from core.admission import Context
+    from core.admission.request import Context
 
     settings, state = cluster.offline(options)
     context = Context(books.offline_view(state, settings), settings)
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 
 def check(
     files: Iterable[tuple[str, bytes]], context: "Context", stored: "Stored"
-) -> tuple[list[Finding], list[manifests.Found]]:
+) -> tuple[list[Finding], list[documents.Found]]:
     """The findings in files, given with what to call them, in their order, and the objects in them; `stored` are those of the cluster."""
     read = [each for source, content in files for each in _read(source, content)]
     objects = [each[1] for each in read if not isinstance(each, Finding)]
@@ -101,10 +101,10 @@ def check(
 class Bundle:
     """What is known of the cluster, and of the queues and namespaces that are to be applied together with what uses them."""
 
-    def __init__(self, context: "Context", objects: Iterable[manifests.Found], stored: "Stored") -> None:
+    def __init__(self, context: "Context", objects: Iterable[documents.Found], stored: "Stored") -> None:
         from cli.applying import applied_over
         from cli.kinds import ObjectKind
-        from core.admission import rules_of
+        from core.admission.dispatch import rules_of
         from core.objects import Queue, namespace, queue
         from core.objects import raw as read
 
@@ -127,19 +127,18 @@ class Bundle:
         self._spaces = spaces
         self._context = replace(context, view=replace(context.view, queues=queues)) if queues else context
 
-    def judge(self, found: manifests.Found) -> "Findings":
+    def judge(self, found: documents.Found) -> "Findings":
         """Everything that is said of one object."""
-        from core import admission
-        from core.admission import near_misses, outlook
+        from core.admission import dispatch, near_misses, outlook
         from core.violations import Findings
 
         settings = self.cluster.settings
         guesses = near_misses.hints(found.group, found.kind, found.raw, settings)
-        request = admission.creation_of(found.raw, self.rules)
+        request = dispatch.creation_of(found.raw, self.rules)
         if request is None:
             return Findings(hints=guesses)
         context = self._context_of(found)
-        findings = admission.judge(request, context)
+        findings = dispatch.judge(request, context)
         more = (*guesses, *outlook.workload_hints(found.group, found.kind, found.raw, context))
         said = {(hint.code, hint.path) for hint in findings.hints} | {
             (violation.code, violation.path) for violation in findings.violations
@@ -148,7 +147,7 @@ class Bundle:
         hints += [hint for hint in more if (hint.code, hint.path) not in said]
         return Findings(findings.violations, hints)
 
-    def _context_of(self, found: manifests.Found) -> "Context":
+    def _context_of(self, found: documents.Found) -> "Context":
         """What is known for one object: of namespaces that nobody has shown nothing is said."""
         from core.objects import raw as read
 
@@ -165,7 +164,7 @@ class Bundle:
         return self.offline and hint.code == reasons.QUEUE_NOT_FOUND
 
 
-def _read(source: str, content: bytes) -> Iterator[Finding | tuple[str, manifests.Found]]:
+def _read(source: str, content: bytes) -> Iterator[Finding | tuple[str, documents.Found]]:
     """The objects in one file, in its order; what cannot be read is a finding, and ends the file."""
     from core import reasons
 
@@ -176,29 +175,29 @@ def _read(source: str, content: bytes) -> Iterator[Finding | tuple[str, manifest
         yield Finding(source, error.line or 1, "error", reasons.MANIFEST_MALFORMED, "", error.problem)
 
 
-def _in_document(document: documents.Document) -> Iterator[Finding | tuple[str, manifests.Found]]:
+def _in_document(document: documents.Document) -> Iterator[Finding | tuple[str, documents.Found]]:
     from core import reasons
 
     code = reasons.MANIFEST_MALFORMED
     for duplicate in document.duplicates:
         problem = "Duplicate value: the key is given twice"
         yield Finding(document.source, duplicate.line, "error", code, duplicate.path, problem)
-    for found in manifests.objects(document):
+    for found in documents.objects(document):
         if found.problem:
             yield Finding(document.source, found.place.line, "error", code, found.path, found.problem)
         else:
             yield document.source, found
 
 
-def _summary(objects: Sequence[manifests.Found], settings: "Settings", *, known: bool) -> str:
+def _summary(objects: Sequence[documents.Found], settings: "Settings", *, known: bool) -> str:
     """What was looked at, what was not, and how to have it judged too."""
-    from core import admission
+    from core.admission import dispatch
 
-    rules = admission.rules_of(settings)
+    rules = dispatch.rules_of(settings)
     kinds = Counter(
         found.kind
         for found in objects
-        if (found.group, found.kind) != _NAMESPACE and admission.creation_of(found.raw, rules) is None
+        if (found.group, found.kind) != _NAMESPACE and dispatch.creation_of(found.raw, rules) is None
     )
     skipped = ", ".join(f"{count} {output.printable(kind)}" for kind, count in sorted(kinds.items()))
     judged = len(objects) - sum(kinds.values())
@@ -210,10 +209,10 @@ def _summary(objects: Sequence[manifests.Found], settings: "Settings", *, known:
     )
 
 
-def _in_object(source: str, found: manifests.Found, bundle: Bundle) -> Iterator[Finding]:
-    from core import admission
+def _in_object(source: str, found: documents.Found, bundle: Bundle) -> Iterator[Finding]:
+    from core.admission import dispatch
 
-    request = admission.creation_of(found.raw, bundle.rules)
+    request = dispatch.creation_of(found.raw, bundle.rules)
     display = "" if request is None else request.display
     findings = bundle.judge(found)
     for violation in findings.violations:

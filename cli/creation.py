@@ -229,7 +229,7 @@ def _judged(state: "State", new: Mapping[str, Raw], settings: "Settings") -> "St
     """The state with the new pods as admission stores them, without those that it refuses."""
     from cli import books
     from cli.kinds import POD
-    from core.admission import creation_of, review
+    from core.admission.dispatch import creation_of, review
     from core.refusal import Refusal
 
     view = books.view_of(state, settings)

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from cli import manifests
-from cli.documents import Document, place_of
+from cli.documents import Document, Found, objects, place_of
 from cli.errors import InputError
 from cli.kinds import POD, ObjectKind, in_namespaces, is_built_in
-from cli.manifests import Found
 from core import workloads
 from core.objects import raw as read
 from core.objects.owner import controlling_owner
@@ -45,7 +43,7 @@ def items_of(documents: Iterable[Document], unread: list[Unread]) -> Iterator[It
     for document in documents:
         for duplicate in document.duplicates:
             raise InputError(document.source, f"{duplicate.path} is given twice", duplicate.line)
-        for found in manifests.objects(document):
+        for found in objects(document):
             if found.problem:
                 raise InputError(document.source, found.problem, found.place.line)
             kind = ObjectKind(found.group, found.kind)

@@ -7,7 +7,7 @@ from core import reasons
 if TYPE_CHECKING:
     from cli.state import State
     from cli.targets import Target
-    from core.admission import Context
+    from core.admission.request import Context
     from core.objects import Pod
     from core.settings import Settings
 
@@ -28,14 +28,13 @@ _BEFORE: Final = _ALWAYS | {reasons.CARD_UNKNOWN}
 def of_pod(state: "State", settings: "Settings", pod: "Pod", decision: str) -> dict[str, Any]:
     """The findings about the card of a pod that has not ended; nothing where there are none."""
     from cli.kinds import POD
-    from core import admission
-    from core.admission import near_misses
+    from core.admission import dispatch, near_misses
 
     raw = state.raw.get(POD, {}).get(pod.key)
     if raw is None or pod.terminal:
         return {}
-    request = admission.creation_of({**raw, "apiVersion": "v1", "kind": "Pod"})
-    found = admission.judge(request, _context(state, settings)) if request is not None else None
+    request = dispatch.creation_of({**raw, "apiVersion": "v1", "kind": "Pod"})
+    found = dispatch.judge(request, _context(state, settings)) if request is not None else None
     told = _ALWAYS if decision in ("reserved", "allocated") else _BEFORE
     said: dict[tuple[str, str], str] = {}
     for violation in found.violations if found is not None else ():
@@ -74,7 +73,7 @@ def _context(state: "State", settings: "Settings") -> "Context":
     """The cards of the nodes that may be seen; of queues something else says more."""
     from cli import books
     from cli.kinds import NODE
-    from core.admission import ClusterView, Context
+    from core.admission.request import ClusterView, Context
 
     view = books.view_of(state, settings)
     inventory = None if NODE.kind in state.unseen else view.inventory

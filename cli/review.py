@@ -53,7 +53,7 @@ def controllers(options: argparse.Namespace) -> frozenset[str]:
 def run(options: argparse.Namespace) -> int:
     """Prints the answer."""
     from cli import books
-    from core import admission
+    from core.admission import dispatch
     from kube.admission import wire
 
     if inputs.STDIN in (options.state, options.config):
@@ -66,6 +66,6 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(
             inputs.label(inputs.STDIN), f"no AdmissionReview: {error}", remedy=_REMEDY
         ) from error
-    decision = admission.review(request, view, settings, controllers=controllers(options))
+    decision = dispatch.review(request, view, settings, controllers=controllers(options))
     sys.stdout.write(wire.encode(request.uid, decision).decode() + "\n")
     return 0

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from cli import documents, inputs, manifests
+from cli import documents, inputs
 from cli.documents import LEAF, Document
 from cli.errors import InputError
 from cli.items import Item, Raw, StandIns, Unread, item_of, items_of
@@ -169,7 +169,7 @@ def load(name: str) -> State:
 
 def _nothing_in(source: str, content: bytes) -> InputError:
     every = documents.read(source, inputs.decode(source, content))
-    skipped = sorted({found.kind for document in every for found in manifests.objects(document)})
+    skipped = sorted({found.kind for document in every for found in documents.objects(document)})
     others = f" of the kinds that are read, only {', '.join(skipped)}" if skipped else ""
     return InputError(source, f"there is no object in it{others}", remedy=TO_WRITE_ONE)
 

@@ -10,7 +10,8 @@ from functools import partial
 
 from aiohttp import web
 
-from core.admission import AdmissionRequest, ClusterView, Context, Decision, Rule, answer, paths_of
+from core.admission.dispatch import Rule, answer, paths_of
+from core.admission.request import AdmissionRequest, ClusterView, Context, Decision
 from core.settings import Settings
 from kube import process, runtime, serving
 from kube.admission.endpoint import add_review_route

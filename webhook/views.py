@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from core.admission import ClusterView
+from core.admission.request import ClusterView
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
 from core.objects import DeviceClass, Node, kinds

@@ -9,15 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from core import reasons
-from core.admission import (
-    gangs,
-    messages,
-    nodes,
-    pods,
-    queues,
-    shapes,
-    workloads,
-)
+from core.admission import gangs, messages, nodes, pods, queues, shapes, workloads
 from core.admission.request import (
     ALLOWED,
     CREATE,

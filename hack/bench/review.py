@@ -15,9 +15,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from controller.app import BINDINGS_PATH
-from core.admission import AdmissionRequest, Decision
 from core.admission.dispatch import MUTATE_PODS, VALIDATE_PODS
-from core.admission.request import ALLOWED
+from core.admission.request import ALLOWED, AdmissionRequest, Decision
 from core.objects.draft import Draft
 from hack.bench import samples, servers
 from hack.bench.clock import bounded, pair, settled

@@ -20,7 +20,7 @@ from controller.caches import Caches
 from controller.extender import Extender
 from controller.extender_metrics import ExtenderMetrics
 from controller.metrics import Metrics
-from core.admission import ClusterView
+from core.admission.request import ClusterView
 from core.cards.inventory import Inventory
 from core.settings import Settings, parse
 from hack.bench import samples

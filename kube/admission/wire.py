@@ -13,7 +13,8 @@ from typing import Any, Final
 import orjson
 
 from core import jsonpointer
-from core.admission import CONSTANT, Add, AdmissionRequest, Decision, Denial, resource_of
+from core.admission.dispatch import CONSTANT, resource_of
+from core.admission.request import Add, AdmissionRequest, Decision, Denial
 from core.objects import raw as read
 from core.steps import Steps
 from core.violations import Violation

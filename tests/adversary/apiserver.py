@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from core import names, reasons
-from core.admission import ClusterView, Context, protection, review
 from core.admission import pods as pod_rules
-from core.admission.dispatch import creation_of, resource_of
-from core.admission.request import UPDATE, AdmissionRequest
+from core.admission import protection
+from core.admission.dispatch import creation_of, resource_of, review
+from core.admission.request import UPDATE, AdmissionRequest, ClusterView, Context
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
 from core.objects import device_class, namespace, node, queue

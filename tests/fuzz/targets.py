@@ -18,8 +18,10 @@ import orjson
 import yaml
 
 from cli.main import main
-from core import admission, names, quantity
-from core.admission import RULES
+from core import names, quantity
+from core.admission import request
+from core.admission.dispatch import RULES, review
+from core.admission.request import NOTHING_LISTED
 from core.cards.quota import CardJsonError, parse_quota, parse_request, quota_findings, request_findings
 from core.crossquota.book import guest_book
 from core.extender import enqueue, kube, volcano
@@ -42,7 +44,7 @@ from tests.unit.core.extender.asking import DATA, LIMITED
 Target = Callable[[bytes], None]
 
 _SETTINGS: Final = Settings()
-_VIEWS: Final = (view(), closed_view(), admission.NOTHING_LISTED)
+_VIEWS: Final = (view(), closed_view(), NOTHING_LISTED)
 _USERS: Final = ("ml-user", CONTROLLER, AGENT, "system:node:n1", "")
 _OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 
@@ -70,7 +72,7 @@ def reviews(data: bytes) -> None:
         assert str(error)
         return
     known = choices.of(_VIEWS)
-    decision = admission.review(request, known, _SETTINGS, controllers=frozenset({CONTROLLER}))
+    decision = review(request, known, _SETTINGS, controllers=frozenset({CONTROLLER}))
     answer = orjson.loads(wire.encode(request.uid, decision))
     assert answer["response"]["uid"] == request.uid
     assert answer["response"]["allowed"] == (decision.denial is None)
@@ -79,10 +81,10 @@ def reviews(data: bytes) -> None:
     if decision.patch:
         stored = patched(request.object, [operation.as_json() for operation in decision.patch])
         again = _with_object(request, stored)
-        assert not admission.review(again, known, _SETTINGS, controllers=frozenset({CONTROLLER})).patch
+        assert not review(again, known, _SETTINGS, controllers=frozenset({CONTROLLER})).patch
 
 
-def _with_object(request: admission.AdmissionRequest, stored: Any) -> admission.AdmissionRequest:
+def _with_object(request: request.AdmissionRequest, stored: Any) -> request.AdmissionRequest:
     fields = {name: getattr(request, name) for name in request.__slots__}
     return type(request)(**{**fields, "object": stored})
 

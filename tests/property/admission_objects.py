@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from core import names
-from core.admission import RULES, AdmissionRequest, ClusterView, Rule
+from core.admission.dispatch import RULES, Rule
+from core.admission.request import AdmissionRequest, ClusterView
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
 from tests.builders import a_namespace, a_node, a_queue

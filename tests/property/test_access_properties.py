@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core import label_selector, names, namespace_patterns, reasons
-from core.admission import ClusterView, review
+from core.admission.dispatch import review
+from core.admission.request import ClusterView
 from core.binding.binder import Binder
 from core.cards.inventory import Inventory
 from core.crossquota.book import guest_book

@@ -7,9 +7,11 @@ import orjson
 from hypothesis import given
 
 from cli.check import Finding, check
-from core import admission, reasons
-from core.admission import PATHS, Context, Decision
+from core import reasons
+from core.admission import dispatch
+from core.admission.dispatch import PATHS, creation_of
 from core.admission.messages import WARNING_MAX, WARNINGS_MAX, one_line
+from core.admission.request import Context, Decision
 from core.settings import Settings
 from kube.admission import wire
 from tests.property.admission_objects import objects, view
@@ -22,7 +24,7 @@ VIEW = view()
 
 def reviewed(raw: dict[str, Any]) -> dict[str, Any]:
     """What `review` answers to the creation of an object, from bytes to bytes."""
-    request = admission.creation_of(raw)
+    request = creation_of(raw)
     assert request is not None
     review = {
         "apiVersion": wire.API_VERSION,
@@ -38,17 +40,17 @@ def reviewed(raw: dict[str, Any]) -> dict[str, Any]:
         },
     }
     decoded = wire.decode(orjson.dumps(review))
-    answer: dict[str, Any] = orjson.loads(wire.encode("u", admission.review(decoded, VIEW, SETTINGS)))
+    answer: dict[str, Any] = orjson.loads(wire.encode("u", dispatch.review(decoded, VIEW, SETTINGS)))
     response: dict[str, Any] = answer["response"]
     return response
 
 
 def by_paths(raw: dict[str, Any]) -> list[Decision]:
     """What the webhook answers at each of its paths that a cluster would ask."""
-    request = admission.creation_of(raw)
+    request = creation_of(raw)
     assert request is not None
     asked = {PATHS[path] for path in PATHS if any(rule.applies(request) for rule in PATHS[path])}
-    return [admission.review(request, VIEW, SETTINGS, rules=rules) for rules in asked]
+    return [dispatch.review(request, VIEW, SETTINGS, rules=rules) for rules in asked]
 
 
 def warnings_of(findings: list[Finding]) -> list[str]:
@@ -77,9 +79,9 @@ def test_check_and_review_find_the_same(raw: dict[str, Any]) -> None:
 
 @given(objects)
 def test_the_paths_of_the_webhook_together_say_what_review_says(raw: dict[str, Any]) -> None:
-    request = admission.creation_of(raw)
+    request = creation_of(raw)
     assert request is not None
-    whole, parts = admission.review(request, VIEW, SETTINGS), by_paths(raw)
+    whole, parts = dispatch.review(request, VIEW, SETTINGS), by_paths(raw)
     assert whole.allowed == all(part.allowed for part in parts)
     denials = [part.denial for part in parts if part.denial is not None]
     assert bool(denials) == (whole.denial is not None)

@@ -7,7 +7,9 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.admission import PATHS, AdmissionRequest, Context, answer, review, shapes
+from core.admission import shapes
+from core.admission.dispatch import PATHS, answer, review
+from core.admission.request import AdmissionRequest, Context
 from core.objects.draft import Draft
 from core.objects.pod_resources import aggregate
 from core.settings import Settings

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from core.admission import ClusterView, Context, creation_of, judge, paths_of, review, rules_of
+from core.admission.dispatch import creation_of, judge, paths_of, review, rules_of
 from core.admission.outlook import workload_hints
+from core.admission.request import ClusterView, Context
 from core.settings import Settings, SettingsError, parse, render
 from core.settings.workload import TAKEN
 from core.violations import Findings

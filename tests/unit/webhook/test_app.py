@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from core import names, reasons
-from core.admission import NOTHING_LISTED, PATHS, ClusterView
+from core.admission.dispatch import PATHS
+from core.admission.request import NOTHING_LISTED, ClusterView
 from core.settings import Settings
 from kube import pki
 from kube.admission.metrics import ReviewMetrics

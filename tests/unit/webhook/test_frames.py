@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from core import names
-from core.admission import ClusterView
+from core.admission.request import ClusterView
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
 from core.settings import Settings

@@ -3,7 +3,8 @@
 from typing import Any
 
 from core import names, reasons
-from core.admission import ClusterView, Context, judge
+from core.admission.dispatch import judge
+from core.admission.request import ClusterView, Context
 from core.cards.inventory import Inventory
 from core.violations import Hint
 from tests.builders import a_node, a_queue

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from core import names
-from core.admission import Add, AdmissionRequest, ClusterView, Decision, creation_of, review
+from core.admission.dispatch import creation_of, review
+from core.admission.request import Add, AdmissionRequest, ClusterView, Decision
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
 from core.objects import node

@@ -1,7 +1,8 @@
 """`spec.capability` for a card's resource beside the card quota: the smaller holds, and whoever writes both is told."""
 
 from core import reasons
-from core.admission import ClusterView, Context, judge
+from core.admission.dispatch import judge
+from core.admission.request import ClusterView, Context
 from core.cards.inventory import Inventory
 from core.display.notices import queue_notices
 from core.queues.ledger import Ledger

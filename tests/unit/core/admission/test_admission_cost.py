@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from core import names, reasons
-from core.admission import PATHS, AdmissionRequest, Context, Decision, answer
+from core.admission.dispatch import PATHS, answer
+from core.admission.request import AdmissionRequest, Context, Decision
 from core.objects.node_rules import REQUIRED
 from core.settings import Settings
 from kube.admission import wire

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from core import reasons
-from core.admission import NOTHING_LISTED, PATHS, RULES, Add, AdmissionRequest, resource_of, review
+from core.admission.dispatch import PATHS, RULES, resource_of, review
+from core.admission.request import NOTHING_LISTED, Add, AdmissionRequest
 from core.settings import Settings
 from tests.unit.core.admission.samples import (
     a_card_pod,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import ClusterView
+from core.admission.request import ClusterView
 from tests.unit.core.admission.samples import (
     CONTROLLER,
     a_card_pod,

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from core import names, reasons
-from core.admission import ClusterView, Context, judge
+from core.admission.dispatch import judge
+from core.admission.request import ClusterView, Context
 from core.cards.inventory import Inventory
 from core.settings import Settings
 from tests.builders import a_node, a_queue

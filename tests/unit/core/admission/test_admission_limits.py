@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import judge
+from core.admission.dispatch import judge
 from core.admission.messages import ADVISED_MAX, WARNINGS_MAX
 from core.admission.request import ClusterView, Context
 from core.cards.inventory import Inventory

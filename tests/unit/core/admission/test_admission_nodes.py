@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import AdmissionRequest, Decision
+from core.admission.request import AdmissionRequest, Decision
 from tests.unit.core.admission.samples import (
     a_card_pod,
     a_pod,

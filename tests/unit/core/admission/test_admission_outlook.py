@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import NOTHING_LISTED, ClusterView
+from core.admission.request import NOTHING_LISTED, ClusterView
 from core.cards.inventory import Inventory
 from tests.builders import a_namespace, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder

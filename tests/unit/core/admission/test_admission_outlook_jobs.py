@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import NOTHING_LISTED, Context, judge
+from core.admission.dispatch import judge
+from core.admission.request import NOTHING_LISTED, Context
 from core.settings import Settings
 from tests.builders import a_group, a_job, a_pod, a_queue
 from tests.builders.objects import GroupBuilder, JobBuilder

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import NOTHING_LISTED, Add, ClusterView
 from core.admission.dispatch import MUTATE_PODS
+from core.admission.request import NOTHING_LISTED, Add, ClusterView
 from core.dra.extended import DeviceClasses
 from core.objects import DeviceClass
 from tests.unit.core.admission.samples import (
@@ -218,7 +218,7 @@ def test_an_unknown_card_is_admitted_gated_and_warned_about() -> None:
 
 def test_mutation_alone_never_denies() -> None:
     """The mutating configuration asks at its own path; what is wrong is said by the validating one."""
-    from core.admission import PATHS, review
+    from core.admission.dispatch import PATHS, review
     from core.settings import Settings
 
     pod = a_card_pod("A|")

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import names
-from core.admission import RULES, Add, AdmissionRequest
+from core.admission.dispatch import RULES
+from core.admission.request import Add, AdmissionRequest
 from core.objects import pod as pods
 from core.objects import queue
 from tests.unit.core.admission.samples import a_queue, a_view, answer, creation, patched, update, with_fields

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import NOTHING_LISTED, ClusterView
+from core.admission.request import NOTHING_LISTED, ClusterView
 from core.cards.inventory import Inventory
 from core.dra.extended import DeviceClasses
 from core.namespace_patterns import MAX_ITEMS

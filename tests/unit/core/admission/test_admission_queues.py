@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import Add
+from core.admission.request import Add
 from tests.unit.core.admission.samples import (
     a_queue,
     annotated,

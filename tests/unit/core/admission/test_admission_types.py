@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import RULES, Context, Rule, answer, judge
+from core.admission.dispatch import RULES, Rule, answer, judge
+from core.admission.request import Context
 from core.objects.node_rules import REQUIRED
 from core.settings import Settings
 from kube.admission import wire

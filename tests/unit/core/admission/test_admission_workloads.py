@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import creation_of
+from core.admission.dispatch import creation_of
 from tests.unit.core.admission.samples import (
     CONTROLLER,
     H200,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from core.admission import ClusterView, Decision, review
-from core.admission.dispatch import MUTATE_QUEUE_CRD, PATHS
+from core.admission.dispatch import MUTATE_QUEUE_CRD, PATHS, review
+from core.admission.request import ClusterView, Decision
 from core.dra.schema import QUEUE_CRD, SPEC_DRA, extension
 from tests.unit.core.admission.samples import answer, creation, patched, settings, update
 

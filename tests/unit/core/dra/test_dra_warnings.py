@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core import names, reasons
-from core.admission import ClusterView, Decision
+from core.admission.request import ClusterView, Decision
 from core.dra.carriers import ANNOTATION_PATH
 from tests.builders import a_queue
 from tests.builders.objects import QueueBuilder

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from core import names
-from core.admission import ClusterView, Decision
+from core.admission.request import ClusterView, Decision
 from tests.builders import a_queue
 from tests.builders.objects import QueueBuilder
 from tests.unit.core.admission.samples import answer, creation, settings

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import reasons
-from core.admission import Add, Decision, Denial
+from core.admission.request import Add, Decision, Denial
 from core.violations import Violation
 from kube.admission import wire
 from tests.unit.core.admission.samples import TENANT, a_pod
