@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output != "text":
         output.print_document(options.output, report)
     else:
-        for line in (*can_run_text.warnings(outcome), *can_run_text.notes(outcome)):
+        for line in can_run_text.remarks(outcome):
             print(output.printable(line), file=sys.stderr)
         print(advise_report.render(report))
     waits = report["never"] or report["waits"] or report["noNode"]

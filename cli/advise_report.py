@@ -1,7 +1,6 @@
 """What `advise` says, as JSON and for people."""
 
 import json
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from core.queues.ledger import Ledger
     from core.settings import Settings
 
-_WIDTH: Final = 110
 _MOST: Final = 5
 
 
@@ -209,10 +207,8 @@ def _pods(what: str, found: Sequence[Mapping[str, str]]) -> Iterator[str]:
         alike.setdefault((reason + one["message"], one.get("remedy", "")), []).append(one["pod"])
     for (text, remedy), pods in list(alike.items())[:_MOST]:
         who = pods[0] if len(pods) == 1 else f"{pods[0]} and {len(pods) - 1} more"
-        yield from textwrap.wrap(f"{who}: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ")
+        yield from output.wrapped("  ", f"{who}: {text}", "    ")
         if remedy:
-            yield from textwrap.wrap(
-                f"-> {remedy}", _WIDTH, initial_indent="    ", subsequent_indent="       "
-            )
+            yield from output.wrapped("    ", f"-> {remedy}", " " * 7)
     if len(alike) > _MOST:
         yield f"  and {sum(map(len, list(alike.values())[_MOST:]))} more"

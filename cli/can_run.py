@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output != "text":
         output.print_document(options.output, report)
     else:
-        for line in (*can_run_text.warnings(outcome), *can_run_text.notes(outcome)):
+        for line in can_run_text.remarks(outcome):
             print(output.printable(line), file=sys.stderr)
         print(can_run_text.render(report))
     return {"refused": _REFUSED, "waits": _WAITS}.get(report["verdict"], 0)

@@ -1,27 +1,20 @@
 """What `can-run` says, for people: the verdict first, then each object, then what the first one waits for."""
 
-import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cli import documents, explain_text, output
 
 if TYPE_CHECKING:
     from cli.applied import Outcome
 
-_WIDTH: Final = 110
 
-
-def warnings(outcome: "Outcome") -> Iterator[str]:
-    """What admission warns of."""
+def remarks(outcome: "Outcome") -> Iterator[str]:
+    """What admission warns of, and how the manifests were taken."""
     for one, said in outcome.findings:
         for hint in said.hints:
             line = documents.line_of(one.found.place, hint.path)
             yield f"warning: {one.source}:{line}: {hint.path}: {hint.text}"
-
-
-def notes(outcome: "Outcome") -> Iterator[str]:
-    """How the manifests were taken."""
     for display in outcome.replaced:
         yield f"note: {display} is there already; judged as if it were deleted and created anew"
     if outcome.skipped:
@@ -43,7 +36,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield "runs: no pods come of these manifests now"
     if not report["ever"] and report["verdict"] == "waits":
         yield ""
-        yield from _indented("Not all of these would run even if everybody else were gone.", "")
+        yield from output.wrapped("", "Not all of these would run even if everybody else were gone.")
     if "waits" in report:
         yield ""
         yield from explain_text.of_pod(report["waits"])
@@ -62,8 +55,8 @@ def refusals(refused: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _refusal(one: Mapping[str, Any]) -> Iterator[str]:
     place = f"{one['file']}:{one['line']}: " if "file" in one else ""
     path = f"{one['path']}: " if one["path"] else ""
-    yield from _indented(f"{place}{one['code']} {path}{one['message']}")
-    yield from _indented(f"-> {one['remedy']}", "    ")
+    yield from output.wrapped("  ", f"{place}{one['code']} {path}{one['message']}")
+    yield from output.wrapped("    ", f"-> {one['remedy']}")
 
 
 def _object(one: Mapping[str, Any], told: Collection[str]) -> Iterator[str]:
@@ -80,13 +73,9 @@ def _object(one: Mapping[str, Any], told: Collection[str]) -> Iterator[str]:
     part = f"{waits} of {runs + waits} pods wait: " if runs + waits > 1 else ""
     yield f"waits: {one['object']}{queue}: {part}{one['reason']}"
     if runs:
-        yield from _indented(f"{runs} would run{place}")
+        yield from output.wrapped("  ", f"{runs} would run{place}")
     never = one.get("never", "")
     if never and never != one["message"] and never not in told:
-        yield from _indented(f"not even if everybody else were gone: {never}")
+        yield from output.wrapped("  ", f"not even if everybody else were gone: {never}")
     elif one["message"] not in told:
-        yield from _indented(one["message"])
-
-
-def _indented(text: str, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)
+        yield from output.wrapped("  ", one["message"])

@@ -115,12 +115,12 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     if "leader" in report:
         yield from explain_text.of_pod(report)
         yield explain_text.row("Answered by", report["leader"])
-        yield from explain_text.wrapped("Left out".ljust(14), _left_out(report))
+        yield from output.wrapped("Left out".ljust(14), _left_out(report))
         return
     yield f"Pod {report['pod']} {_TOLD[report['decision']]}"
     said = report.get("said")
     if said:
-        yield from explain_text.wrapped("  ", f"{said['reason']}: {said['message']}")
+        yield from output.wrapped("  ", f"{said['reason']}: {said['message']}")
     elif report["decision"] == "hold":
         yield "  No event says why, or none that you may read."
     yield ""
@@ -133,7 +133,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield explain_text.row("Said", said["at"])
     for key, one in report.get("quota", {}).items():
         yield explain_text.row("Quota", f"{key}: {one['used']} of {one['limit']} in use, as the queue shows")
-    yield from explain_text.wrapped(
+    yield from output.wrapped(
         "Left out".ljust(14),
         f"the place in line, who holds the quota and what would help: that takes the right to list {report['leftOut']}",
     )

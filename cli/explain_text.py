@@ -11,7 +11,6 @@ from core.quantity import milli
 from core.queues.attribution import Source
 
 _MOST: Final = 5
-_LINE: Final = 110
 _WIDTH: Final = 14
 _FROM: Final = {
     Source.RECORD: "on record since it was let in",
@@ -72,12 +71,12 @@ def of_pod(report: Mapping[str, Any]) -> Iterator[str]:
     elif "beyondNodes" in report:
         how = f"waits in queue {report['queue']}" if decision == "hold" else _LET_IN[decision]
         told = f"Pod {report['pod']} {how} and can never run: {report['beyondNodes']}"
-        yield from textwrap.wrap(told, _LINE, subsequent_indent="  ")
+        yield from output.wrapped("", told, "  ")
         if decision == "hold":
-            yield from _indented(f"{report['reason']}: {report['message']}")
+            yield from output.wrapped("  ", f"{report['reason']}: {report['message']}")
     elif decision == "hold":
         yield f"Pod {report['pod']} waits in queue {report['queue']}: {report['reason']}"
-        yield from _indented(report["message"])
+        yield from output.wrapped("  ", report["message"])
     elif "gates" in report:
         gates = ", ".join(report["gates"])
         yield f"Pod {report['pod']} has its quota and no node yet: no scheduler looks at it before its gates are gone: {gates}"
@@ -257,7 +256,7 @@ _UNTRIED: Final = "that is told for the reason; whether it lifts the pod was not
 def _help(report: Mapping[str, Any]) -> Iterator[str]:
     found = report.get("help")
     if not found:
-        yield from wrapped("What would help: ", report["remedy"])
+        yield from output.wrapped("What would help: ", report["remedy"])
         if "beyondNodes" not in report:
             yield f"  ({_VAIN if report.get('allTried') else _UNTRIED})"
         yield from _besides(report)
@@ -268,7 +267,7 @@ def _help(report: Mapping[str, Any]) -> Iterator[str]:
             begin = f"  {f'{number}.' if not place else '  '} {'and ' if place else ''}"
             yield from textwrap.wrap(
                 step["text"],
-                _LINE,
+                output.LINE,
                 initial_indent=begin,
                 subsequent_indent=" " * 5,
                 break_long_words=False,
@@ -283,7 +282,7 @@ def _help(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _besides(report: Mapping[str, Any]) -> Iterator[str]:
     if "besides" in report:
-        yield from wrapped("  Or: ", report["besides"])
+        yield from output.wrapped("  Or: ", report["besides"])
 
 
 def row(name: str, text: str) -> str:
@@ -302,17 +301,8 @@ def since_row(report: Mapping[str, Any]) -> str:
     return row("Waits since", f"{report['since']}{waited}")
 
 
-def wrapped(first: str, text: str) -> list[str]:
-    """A long text behind its first words, the lines below it as far to the right."""
-    return textwrap.wrap(text, _LINE, initial_indent=first, subsequent_indent=" " * len(first))
-
-
-def _indented(text: str) -> list[str]:
-    return textwrap.wrap(text, _LINE, initial_indent="  ", subsequent_indent="  ")
-
-
 def _wrapped(name: str, text: str) -> list[str]:
-    return wrapped(name.ljust(_WIDTH), text)
+    return output.wrapped(name.ljust(_WIDTH), text)
 
 
 def _amounts(of: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 _GAP = 3
 _MARKS = frozenset({"Mn", "Me"})
 _WIDE = frozenset({"W", "F"})
+LINE = 110
+"""The columns of a long text."""
 EMPTY = "<none>"
 """What a cell without content shows."""
 
@@ -97,6 +100,12 @@ def _columns(letter: str) -> int:
 
 def _cell(text: str) -> str:
     return printable(text) or EMPTY
+
+
+def wrapped(first: str, text: str, below: str | None = None) -> list[str]:
+    """A long text behind its first words; the lines below it begin with `below`, or are as far to the right."""
+    rest = " " * len(first) if below is None else below
+    return textwrap.wrap(text, LINE, initial_indent=first, subsequent_indent=rest)
 
 
 def printable(text: str) -> str:

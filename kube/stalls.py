@@ -84,7 +84,7 @@ def of_running_loop() -> Rounds | None:
 
 
 class StallWatch:
-    """Measures the pauses of the event loop that it is started on. `longest_s` is the longest one since `reset`.
+    """Measures the pauses of the event loop that it is started on. `longest_s` is the longest one so far.
 
     A pause is a round of the loop, or the time by which it woke up too late.
     """
@@ -104,10 +104,6 @@ class StallWatch:
         self._wake = threading.Event()
         self._told_at = float("-inf")
         self._untold = 0
-
-    def reset(self) -> None:
-        """Looks for the longest pause anew."""
-        self.longest_s = 0.0
 
     @contextmanager
     def watching(self) -> Iterator[None]:

@@ -25,9 +25,7 @@ from core.answers.stock import Stock, stock_of
 from core.answers.whatif import Change, WhatIf
 from core.cards.expression import is_excessive, split
 from core.objects.taints import Tolerations
-from core.plan.decision import Hold, Lift
-from core.plan.lift import Planner
-from core.plan.offline import decisions
+from core.plan.decision import Hold
 from core.plan.units import Unit, units_of
 from core.queues.amounts import CPU, MEMORY
 from core.queues.attribution import Source
@@ -109,8 +107,9 @@ def standings(ledger: Ledger, uids: Collection[str]) -> dict[str, Standing]:
     """How each of these pods stands once everybody is lifted who can be. The books are as they were afterwards."""
     whatif = WhatIf(ledger)
     with whatif.made(Change.none()):
-        lifted = {one.pod.uid for one in decisions(ledger, Planner(ledger)) if isinstance(one, Lift)}
-        queues = {entry.queue for uid in uids if (entry := ledger.entry(uid)) is not None}
+        whatif.decide()
+        after = {uid: ledger.entry(uid) for uid in uids}
+        queues = {entry.queue for entry in after.values() if entry is not None}
         line = [
             one
             for queue in sorted(queues)
@@ -118,12 +117,18 @@ def standings(ledger: Ledger, uids: Collection[str]) -> dict[str, Standing]:
             for one in unit.entries
         ]
         places = {one.pod.uid: number for number, one in enumerate(line)}
-    found = {}
-    for uid in uids:
-        entry = ledger.entry(uid)
-        stage = STANDS[entry.stage] if entry is not None else "ignored"
-        found[uid] = Standing("lift" if uid in lifted else stage, (places.get(uid, -1), uid))
-    return found
+    return {
+        uid: Standing(_decision(ledger.entry(uid), now), (places.get(uid, -1), uid))
+        for uid, now in after.items()
+    }
+
+
+def _decision(before: Entry | None, after: Entry | None) -> str:
+    """How a pod stands, or that it is lifted, by what the books have of it before and after a pass."""
+    if before is None:
+        return "ignored"
+    lifted = before.stage is Stage.WAITING and after is not None and after.stage is not Stage.WAITING
+    return "lift" if lifted else STANDS[before.stage]
 
 
 def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) -> Explanation | None:
@@ -135,15 +140,8 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
     entry = ledger.entry(uid)
     if entry is None:
         return None
-    decision = STANDS[entry.stage]
-    holds: dict[str, Hold] = {}
     with whatif.made(Change.none()):
-        for one in decisions(ledger, Planner(ledger)):
-            holds.pop(one.pod.uid, None)
-            if isinstance(one, Hold):
-                holds[one.pod.uid] = one
-            elif one.pod.uid == uid:
-                decision = "lift"
+        holds = whatif.decide()
         now = ledger.entry(uid) or entry
         units = finish(units_of(ledger, now.queue))
         place = place_of(ledger, units, now, holds)
@@ -159,7 +157,7 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
         entry=entry,
         source=ledger.queue_source(entry.pod),
         counted=counted(ledger, entry),
-        decision=decision,
+        decision=_decision(entry, now),
         hold=hold,
         place=place,
         together=len(members),
