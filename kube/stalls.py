@@ -109,7 +109,7 @@ class StallWatch:
     def watching(self) -> Iterator[None]:
         """Watches the running event loop until the end of the block; to be entered in the loop's own thread.
 
-        A loop whose rounds cannot be followed is not watched: see `kube.stalls`.
+        A loop whose rounds cannot be followed is not watched: see `Loop`.
         """
         followed = of_running_loop()
         if followed is None:

@@ -81,8 +81,8 @@ class Explanation:
     """What is told with the reason, for whom nothing that was tried would help; empty for one that does not wait."""
     besides: str
     """What would help besides and cannot be tried; empty where there is no such thing."""
-    remedies: tuple[Remedy, ...]
-    all_tried: bool
+    remedies: tuple[Remedy, ...] = ()
+    all_tried: bool = False
     """Whether everything was tried that might help."""
 
 
@@ -244,8 +244,6 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
         ill_labelled=tuple(ill),
         way_out=way_out(ledger, entry, hold),
         besides=besides(ledger, entry, hold),
-        remedies=(),
-        all_tried=False,
     )
 
 

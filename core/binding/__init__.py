@@ -1,5 +1,5 @@
 """A bind: what it asks for, whether it may be stored, and the records that it is stored with.
 
 `review` reads a Binding and writes the answer, `binder` decides by the books: `quota` for cards and queue, `shares` for mGPU
-cards, `guests` for CrossQuota.
+cards, `core.crossquota.filter` for CrossQuota.
 """

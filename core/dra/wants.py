@@ -1,6 +1,6 @@
 """Which claims a pod holds or will hold, what each of them costs, and whether they are those that were counted as it was let in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -272,10 +272,7 @@ def unresolved(pod: Pod, source: ClaimSource) -> str:
     counted = record_on(pod)
     if counted is None:
         return ""
-    for entry, claim, _ in pod.claims:
-        if not entry or _needs_none(pod, entry):
-            continue
-        name = claim or pod.generated_claims.get(entry)
+    for entry, claim, name in _named(pod):
         if not name:
             return f"the ResourceClaim of the entry {entry} is not known yet; the scheduler tries again"
         found = source.claim(f"{pod.namespace}/{name}")
@@ -293,15 +290,15 @@ def all_counted(pod: Pod, source: ClaimSource) -> bool:
     counted = record_on(pod)
     if counted is None:
         return True
-    for entry, claim, _ in pod.claims:
-        if not entry or _needs_none(pod, entry):
-            continue
-        name = claim or pod.generated_claims.get(entry)
+    for entry, _, name in _named(pod):
         found = source.claim(f"{pod.namespace}/{name}") if name else None
         if found is None or entry not in counted or counted[entry].uid != found[0].uid:
             return False
     return True
 
 
-def _needs_none(pod: Pod, entry: str) -> bool:
-    return entry in pod.generated_claims and pod.generated_claims[entry] is None
+def _named(pod: Pod) -> Iterator[tuple[str, str, str]]:
+    """Each entry that needs a claim, the claim that it names itself, and what its claim is called; empty while nobody knows."""
+    for entry, claim, _ in pod.claims:
+        if entry and pod.generated_claims.get(entry, "") is not None:
+            yield entry, claim, claim or pod.generated_claims.get(entry) or ""

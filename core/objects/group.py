@@ -1,7 +1,7 @@
 """Pods that start together: PodGroups of Volcano, with the queue they charge, and of Kubernetes, and gangs that members alone name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from core import names
@@ -135,12 +135,12 @@ class Group:
     uid: str
     created: int
     owner: Owner | None
-    queue: str
     min_member: int
-    min_task_member: Mapping[str, int]
-    min_resources: Mapping[str, int] | None
-    card_request: str
-    phase: str
+    queue: str = ""
+    min_task_member: Mapping[str, int] = field(default_factory=dict)
+    min_resources: Mapping[str, int] | None = None
+    card_request: str = ""
+    phase: str = ""
     gang: str = ""
     """The key of a gang without PodGroup; empty of a PodGroup."""
     kubernetes: bool = False
@@ -195,12 +195,7 @@ def annotated(namespace: str, member: Gang, sizes: tuple[int, int], created: int
         uid=f"gang/{member.key}",
         created=created,
         owner=member.owner,
-        queue="",
         min_member=sizes[1],
-        min_task_member={},
-        min_resources=None,
-        card_request="",
-        phase="",
         gang=member.key,
         sizes=sizes if sizes[0] < sizes[1] else None,
     )
@@ -243,11 +238,6 @@ def project_kubernetes(raw: Mapping[str, Any]) -> Group:
         uid=read.text(metadata, "uid"),
         created=read.timestamp(metadata.get("creationTimestamp")),
         owner=controlling_owner(metadata),
-        queue="",
         min_member=max(1, read.integer(read.mapping(raw, "spec", "schedulingPolicy", "gang"), "minCount")),
-        min_task_member={},
-        min_resources=None,
-        card_request="",
-        phase="",
         kubernetes=True,
     )
