@@ -1,7 +1,6 @@
 """`cardquota advise`: the quota that would let in what waits in a queue, or what manifests ask for."""
 
 import argparse
-import sys
 
 from cli import applied, cluster, output
 
@@ -44,11 +43,6 @@ def run(options: argparse.Namespace) -> int:
 
     settings, outcome = applied.to_cluster(options, options.fits)
     report = advise_report.advised(outcome, settings, options.queue, of_manifests=options.fits is not None)
-    if options.output != "text":
-        output.print_document(options.output, report)
-    else:
-        for line in can_run_text.remarks(outcome):
-            print(output.printable(line), file=sys.stderr)
-        print(advise_report.render(report))
+    can_run_text.show(options.output, report, outcome, advise_report.render)
     waits = report["never"] or report["waits"] or report["noNode"]
     return _REFUSED if report["refused"] else _WAITS if waits else 0

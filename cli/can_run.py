@@ -1,7 +1,6 @@
 """`cardquota can-run`: whether manifests would be refused, wait or run, were they applied now."""
 
 import argparse
-import sys
 
 from cli import applied, cluster, inputs, output
 
@@ -42,10 +41,5 @@ def run(options: argparse.Namespace) -> int:
 
     settings, outcome = applied.to_cluster(options, options.files)
     report = judged(outcome, settings)
-    if options.output != "text":
-        output.print_document(options.output, report)
-    else:
-        for line in can_run_text.remarks(outcome):
-            print(output.printable(line), file=sys.stderr)
-        print(can_run_text.render(report))
+    can_run_text.show(options.output, report, outcome, can_run_text.render)
     return {"refused": _REFUSED, "waits": _WAITS}.get(report["verdict"], 0)

@@ -1,6 +1,7 @@
 """What `can-run` says, for people: the verdict first, then each object, then what the first one waits for."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cli import documents, explain_text, output
@@ -9,7 +10,19 @@ if TYPE_CHECKING:
     from cli.applied import Outcome
 
 
-def remarks(outcome: "Outcome") -> Iterator[str]:
+def show(
+    form: str, report: Mapping[str, Any], outcome: "Outcome", text: Callable[[Mapping[str, Any]], str]
+) -> None:
+    """Prints a report in a format; as the text that is made of it with what there is to remark on standard error."""
+    if form != "text":
+        output.print_document(form, report)
+        return
+    for line in _remarks(outcome):
+        print(output.printable(line), file=sys.stderr)
+    print(text(report))
+
+
+def _remarks(outcome: "Outcome") -> Iterator[str]:
     """What admission warns of, and how the manifests were taken."""
     for one, said in outcome.findings:
         for hint in said.hints:

@@ -5,7 +5,6 @@ import platform
 import uuid
 
 from cli import config, process
-from cli.errors import CommandError
 
 HELP = "the decision process"
 DESCRIPTION = """\
@@ -93,7 +92,6 @@ def run(options: argparse.Namespace) -> int:
     from controller.options import Options
 
     settings, warnings = config.read(options.config)
-    process.check_client_ca(settings)
     chosen = Options(
         **process.shared(options, warnings),
         lease=options.lease,
@@ -109,8 +107,5 @@ def run(options: argparse.Namespace) -> int:
         given_certificates=options.certificates == "given",
         webhook_names=tuple(options.webhook_name) or (f"cardquota-webhook.{options.namespace}.svc",),
     )
-    try:
-        _ = chosen.configurations
-    except ValueError as error:
-        raise CommandError(str(error)) from error
+    process.check(settings, chosen)
     return controller_process.run(settings, chosen)

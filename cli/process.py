@@ -9,6 +9,7 @@ from cli.errors import CommandError
 
 if TYPE_CHECKING:
     from core.settings import Settings
+    from kube.process import ProcessOptions
 
 NAMESPACE = "cardquota-system"
 _LEVELS = ("debug", "info", "warning", "error")
@@ -70,16 +71,19 @@ def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
     parser.set_defaults(default_service=service)
 
 
-def check_client_ca(settings: "Settings") -> None:
-    """Raises CommandError where `webhook.clientCA` holds what only looks like certificates."""
+def check(settings: "Settings", options: "ProcessOptions") -> None:
+    """Raises CommandError where `webhook.clientCA` holds what only looks like certificates, or configurations are named wrongly."""
     from kube import tls
 
-    if settings.webhook.required_ca is None:
-        return
     try:
-        tls.check_authorities(settings.webhook.required_ca)
+        if settings.webhook.required_ca is not None:
+            tls.check_authorities(settings.webhook.required_ca)
     except ValueError as error:
         raise CommandError(f"webhook.clientCA: {error}") from error
+    try:
+        _ = options.configurations
+    except ValueError as error:
+        raise CommandError(str(error)) from error
 
 
 def add_kubeconfig(parser: argparse.ArgumentParser) -> None:

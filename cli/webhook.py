@@ -3,7 +3,6 @@
 import argparse
 
 from cli import config, process
-from cli.errors import CommandError
 
 HELP = "the admission process"
 DESCRIPTION = """\
@@ -28,10 +27,6 @@ def run(options: argparse.Namespace) -> int:
     from webhook import process as webhook_process
 
     settings, warnings = config.read(options.config)
-    process.check_client_ca(settings)
     chosen = ProcessOptions(**process.shared(options, warnings))
-    try:
-        _ = chosen.configurations
-    except ValueError as error:
-        raise CommandError(str(error)) from error
+    process.check(settings, chosen)
     return webhook_process.run(settings, chosen)
