@@ -12,6 +12,7 @@ from typing import Final
 
 from kube import errors
 
+# Of a dispute.
 FIRST_S: Final = 1.0
 MOST_S: Final = 300.0
 CALM_S: Final = 60.0
