@@ -14,7 +14,7 @@ from hack.controlplane import ControlPlane, ManagedProcess
 from hack.install import Installation
 from tests.apiserver.leaders import leading
 from tests.apiserver.proxy import News, Proxy
-from tests.chaos.checker import Disturbance
+from tests.chaos.checker import Disturbance, Terms
 from tests.chaos.load import NAMESPACE
 from tests.chaos.plan import Fault
 
@@ -22,6 +22,8 @@ API_SERVER, ETCD, SCHEDULER = "kube-apiserver", "etcd", "kube-scheduler"
 _BLIND: Final = frozenset({"kill_api", "stop_api", "kill_etcd", "stop_etcd"})
 ECHO_S: Final = 20.0
 """So long after a fault its effects are not over: watches are taken up again, and answers are waited for."""
+_FREED: Final = 0.75
+"""How often the Lease is freed and not deleted: then another one leads at once, beside whoever does not know yet."""
 _LOSE_EVERY_S: Final = 0.3
 _SLOW_S: Final = (0.2, 1.2)
 _FLOW: Final = "chaos-throttle"
@@ -101,6 +103,18 @@ class Faults:
     def _freeze_leader(self, choice: float) -> Any:
         """Longer than its Lease: another one leads when it wakes."""
         return _stopped(self._leader(choice))
+
+    @contextmanager
+    def _free_lease(self, choice: float) -> Iterator[None]:
+        """Somebody writes into the Lease that nobody holds it, or deletes it: whoever leads goes on until it looks again."""
+        path = self._plane.api.path(
+            "coordination.k8s.io/v1", "Lease", self._installation.namespace, Terms().lease
+        )
+        if choice < _FREED:
+            self._plane.api.patch(path, {"spec": {"holderIdentity": ""}}).expect()
+        else:
+            self._plane.api.delete(path).expect(HTTPStatus.OK, HTTPStatus.NOT_FOUND)
+        yield
 
     def _stop_standby(self, choice: float) -> Any:
         return _stopped(self._standby(choice))

@@ -161,11 +161,12 @@ class Log:
         group: str = "",
         records: Mapping[str, str] | None = None,
         priority: int = 0,
+        gated: bool = True,
     ) -> None:
         annotations = {terms.CARD_NAME: card, terms.QUEUE_NAME: queue, **(records or {})}
         if group:
             annotations[terms.GROUP_NAME] = group
-        self._pod(name, annotations, {terms.GPU: str(count)}, priority)
+        self._pod(name, annotations, {terms.GPU: str(count)}, priority, gated=gated)
 
     def claim(self, name: str, **devices: int) -> None:
         self.create("resourceclaims", name, {"spec": _asking(devices)})
@@ -192,11 +193,13 @@ class Log:
         limits: Mapping[str, str],
         priority: int = 0,
         claims: Sequence[Object] = (),
+        *,
+        gated: bool = True,
     ) -> None:
         spec = {
             "priority": priority,
             "resourceClaims": list(claims),
-            "schedulingGates": [{"name": terms.GATE}],
+            "schedulingGates": [{"name": terms.GATE}] if gated else [],
             "containers": [{"name": "c", "resources": {"limits": dict(limits)}}],
         }
         thing = {"metadata": {"annotations": dict(annotations)}, "spec": spec, "status": {"phase": "Pending"}}

@@ -50,6 +50,7 @@ FAULTS: Final = {
     "kill_controllers": 2,
     "stop_leader": 2,
     "freeze_leader": 2,
+    "free_lease": 2,
     "stop_standby": 1,
     "kill_webhook": 2,
     "kill_webhooks": 1,

@@ -82,6 +82,23 @@ def test_a_cut_that_the_leader_could_not_know_of_is_forgiven_for_a_moment_only(l
     assert log.rules(Disturbance(log.now - 12, log.now, "stopped")) == []
 
 
+@pytest.mark.parametrize(("after_s", "broken"), [(5, []), (14, ["quota"])])
+def test_a_new_leader_knows_of_a_cut_that_was_made_before_it_led_whatever_is_disturbed(
+    log: Log, after_s: float, broken: list[str]
+) -> None:
+    """What is stored soon after it begins may be the former one's."""
+    began = log.now
+    for name in ("p0", "p1"):
+        log.pod(name)
+    log.lift("p0")
+    log.set_quota("q", A=1)
+    log.lead("next", seconds=after_s)
+    log.lift("p1")
+    assert log.rules(Disturbance(began, log.now, "stopped")) == broken
+    forgiven = log.verdict(Disturbance(began, log.now, "stopped")).covered
+    assert forgiven["let in, judged by an earlier quota"] == (0 if broken else 1)
+
+
 def test_a_quota_that_was_cut_below_use_is_no_fault_and_nobody_may_follow(log: Log) -> None:
     for name in ("p0", "p1", "p2"):
         log.pod(name)
@@ -115,6 +132,11 @@ def test_a_lift_without_record_is_found(log: Log) -> None:
     assert log.rules() == ["lift"]
 
 
+def test_a_pod_that_is_created_past_the_gate_is_found(log: Log) -> None:
+    log.pod("p", gated=False)
+    assert log.rules() == ["lift"]
+
+
 def test_more_whole_cards_than_a_node_has_are_found(log: Log) -> None:
     log.queue("wide", A=20)
     for number in range(3):
@@ -139,6 +161,45 @@ def test_a_card_that_is_given_away_twice_is_found(
         log.share_pod(name, core, memory)
         log.through(name, node="m", c="1")
     assert log.rules() == broken
+
+
+@pytest.mark.parametrize(("count", "broken"), [(16, []), (17, ["card"])])
+def test_a_card_takes_sixteen_containers(log: Log, count: int, broken: list[str]) -> None:
+    log.mgpu_node("m")
+    for number in range(count):
+        log.share_pod(f"s{number}", 5, "50")
+        log.through(f"s{number}", node="m", c="0")
+    assert log.rules() == broken
+
+
+def test_a_container_on_two_cards_takes_half_of_what_it_asks_for_of_each(log: Log) -> None:
+    log.mgpu_node("m", cards=2, memory=1000)
+    log.share_pod("wide", 100, "1000")
+    log.through("wide", node="m", c="0,1")
+    log.share_pod("half", 50, "500")
+    log.through("half", node="m", c="1")
+    assert log.rules() == []
+    log.share_pod("more", 51, "100")
+    log.through("more", node="m", c="0")
+    assert log.rules() == ["card"]
+
+
+def test_a_repair_that_gives_a_card_away_twice_is_found(log: Log) -> None:
+    log.mgpu_node("m", cards=2)
+    for name in ("s0", "s1"):
+        log.share_pod(name, 60, "500")
+        log.lift(name)
+        log.bind(name, "m", failed_open=name == "s1", **({"c": "0"} if name == "s0" else {}))
+        log.phase(name)
+    log.annotate("s1", CONTROLLER, **{f"{terms.INDEX_OF}c": "0"})
+    (found,) = log.verdict().violations
+    assert (found.rule, found.about) == ("card", "ns/s1")
+
+
+def test_of_a_node_that_is_not_known_nothing_is_said(log: Log) -> None:
+    log.pod("p")
+    log.through("p", node="gone")
+    assert log.rules() == []
 
 
 @pytest.mark.parametrize("end", [lambda log, pod: log.delete(pod), lambda log, pod: log.phase(pod, "Failed")])
@@ -233,3 +294,24 @@ def test_a_pod_that_is_bound_at_the_gate_is_found(log: Log) -> None:
     log.bind("p", "n")
     log.change("pods/status", "p", lambda pod: None, KUBELET)
     assert "bound while it waits at the gate" in [violation.text for violation in log.verdict().violations]
+
+
+def test_what_was_covered_is_counted_by_transition_and_by_what_was_going_on(log: Log) -> None:
+    began = log.now
+    log.pod("p0")
+    log.lift("p0")
+    log.pod("p1")
+    ended = log.now
+    log.wait(1)
+    log.bind("p0", "n")
+    log.phase("p0")
+    log.lift("p1")
+    log.phase("p0", "Succeeded")
+    log.delete("p1")
+    covered = log.verdict(Disturbance(began, ended, "stop"), Disturbance(began, log.now, "slow")).covered
+    assert covered["pods: nothing -> waiting"] == covered["pods: waiting -> reserved"] == 2
+    for step in ("reserved -> running", "running -> succeeded", "reserved -> nothing"):
+        assert covered[f"pods: {step}"] == 1
+    assert covered["during stop: pods: past the gate"] == 1
+    assert covered["during slow: pods: past the gate"] == 2
+    assert covered["at rest: judged"] == 0

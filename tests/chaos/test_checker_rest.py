@@ -32,6 +32,12 @@ def test_a_world_at_rest_is_fine(log: Log) -> None:
     log.through("g0", "g1")
     log.pod("p")
     assert rest(log, A=2) == []
+    covered = log.verdict().covered
+    judged = {what: covered[f"at rest: {what}"] for what in ("judged", "pods that wait", "queues")}
+    assert judged == {"judged": 1, "pods that wait": 1, "queues": 1}
+    assert covered["at rest: pods that hold quota"] == 2
+    assert covered["at rest: gangs that were let in"] == 1
+    assert covered["at rest: gangs in part, excused or not"] == 0
 
 
 def test_a_pod_that_waits_although_quota_is_free_is_found(log: Log) -> None:

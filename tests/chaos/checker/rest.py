@@ -67,6 +67,23 @@ class AtRest:
                 if books.whole(shown.get(card, 0)) != used:
                     yield queue, f"status shows {shown.get(card, 0)} of {card}, in use are {used}"
 
+    def counted(self) -> Counter[str]:
+        """How many pods wait and run, and how many gangs and queues there are: what the rules are asked of."""
+        waiting = sum(books.gated(pod) and not books.terminating(pod) for pod in self._pods)
+        gangs = sum(
+            any(not books.gated(pod) for pod in self._members(g)) for g in self._world.all("podgroups")
+        )
+        halves = sum(1 for _ in self.halves())
+        return Counter(
+            {
+                "pods that wait": waiting,
+                "pods that hold quota": len(self._held),
+                "gangs that were let in": gangs,
+                "gangs in part, excused or not": halves,
+                "queues": len(self._queues),
+            }
+        )
+
     def orphans(self) -> Iterator[tuple[Object, str]]:
         """Pods on nodes that are gone: they are about to be deleted, which lets others in."""
         for pod in self._held:
@@ -217,41 +234,56 @@ class Losses:
                 yield Violation("lost", delete.ended, change.about, text, (*change.proof, delete.number))
 
 
-def judged_at_rest(
-    history: History, world: World, calm: Calm, reigns: Sequence[Term], given: Terms
-) -> Iterator[Violation]:
-    """What is wrong with the world that the last lists show; nothing where there is no list at the end.
+class Rest:
+    """The world that the last lists show, and what is wrong with it; nothing where there is no list at the end.
 
     Who waits and what status shows is judged only where nothing has happened for so long that it has to be as it should:
     Kubernetes itself may have deleted a pod just before, whose node is gone.
     """
-    if not history.censuses:
-        return
-    resting = AtRest(world, given)
-    census = max(entry.ended for entry in history.censuses)
-    proof = {uid: entry.number for uid, entry in world.shown_by.items()}
 
-    def violation(rule: str, thing: Object, text: str, *others: Object) -> Violation:
+    def __init__(
+        self, history: History, world: World, calm: Calm, reigns: Sequence[Term], given: Terms
+    ) -> None:
+        self._history = history
+        self._given = given
+        self._proof = {uid: entry.number for uid, entry in world.shown_by.items()}
+        self._resting = AtRest(world, given)
+        self._excused = _excused(history, given)
+        self._settled = _settled_at(history, calm, reigns)
+        self._census = max((entry.ended for entry in history.censuses), default=float("-inf"))
+        self._at_rest = self._census >= self._settled + given.prompt_s
+
+    def covered(self) -> dict[str, int]:
+        """How much there was to be judged."""
+        if not self._at_rest:
+            return {"at rest: judged": 0}
+        return {"at rest: judged": 1, **{f"at rest: {k}": n for k, n in self._resting.counted().items()}}
+
+    def violations(self) -> Iterator[Violation]:
+        """Of all rules that hold at rest."""
+        if not self._history.censuses:
+            return
+        for pod, text in self._resting.starving() if self._at_rest else ():
+            yield self._violation("starving", pod, text)
+        for group, inside, text in self._resting.halves():
+            if group["metadata"]["uid"] not in self._excused:
+                yield self._violation("gang", group, text, *inside)
+        for queue, text in self._resting.untrue() if self._at_rest else ():
+            yield self._violation("status", queue, text)
+        yield from self._late()
+
+    def _violation(self, rule: str, thing: Object, text: str, *others: Object) -> Violation:
         about = f"{thing['metadata'].get('namespace', '')}/{thing['metadata']['name']}".lstrip("/")
-        numbers = sorted({proof[each["metadata"]["uid"]] for each in (thing, *others)})
-        return Violation(rule, census, about, text, tuple(numbers))
+        numbers = sorted({self._proof[each["metadata"]["uid"]] for each in (thing, *others)})
+        return Violation(rule, self._census, about, text, tuple(numbers))
 
-    settled = _settled_at(history, calm, reigns)
-    at_rest = census >= settled + given.prompt_s
-    for pod, text in resting.starving() if at_rest else ():
-        yield violation("starving", pod, text)
-    excused = _excused(history, given)
-    for group, inside, text in resting.halves():
-        if group["metadata"]["uid"] not in excused:
-            yield violation("gang", group, text, *inside)
-    for queue, text in resting.untrue() if at_rest else ():
-        yield violation("status", queue, text)
-    for change, _ in history.changes():
-        late = change.entry.ended > settled + given.prompt_s and change.entry.user == given.controller
-        if late and change.kind == "queues" and change.entry.verb != "list":
-            yield Violation(
-                "status", change.entry.ended, change.about, "written late after rest", change.proof
-            )
+    def _late(self) -> Iterator[Violation]:
+        for change, _ in self._history.changes():
+            late = change.entry.ended > self._settled + self._given.prompt_s
+            if late and change.entry.user == self._given.controller and change.kind == "queues":
+                yield Violation(
+                    "status", change.entry.ended, change.about, "written late after rest", change.proof
+                )
 
 
 def _settled_at(history: History, calm: Calm, reigns: Sequence[Term]) -> float:

@@ -57,6 +57,8 @@ class Terms:
     default_queue: str = "default"
     known_after_s: float = 3.0
     """After so many seconds a leader that nobody disturbs knows of a quota that was cut."""
+    takes_over_s: float = 12.0
+    """So long after its first write of the Lease nothing of the leader before is stored any more, and it has seen all of it."""
     prompt_s: float = 5.0
     """Within so many seconds a leader repairs or tells, and Queue status is true."""
 

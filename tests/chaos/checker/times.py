@@ -17,6 +17,10 @@ class Calm:
         """Whether the log may lack writes of this time."""
         return any(d.blind and d.began <= ended and began <= d.ended for d in self._disturbances)
 
+    def disturbed_by(self, at: float) -> set[str]:
+        """What disturbs the processes at this time, its echo included."""
+        return {d.kind for d in self._disturbances if d.kind and d.began <= at <= d.ended}
+
     def known_since(self, at: float, within_s: float) -> float:
         """Since when whoever decides at this time may not have heard anything new."""
         since = at - within_s
@@ -74,3 +78,12 @@ def _renewals(entries: Sequence[Entry], terms: Terms) -> Iterator[tuple[float, s
                 str(spec.get("holderIdentity") or ""),
                 float(spec.get("leaseDurationSeconds") or 0),
             )
+
+
+def followed_since(at: float, reigns: Sequence[Term], terms: Terms) -> float:
+    """When whoever decides at this time began to lead: it knows of all that was written before, whatever disturbed it.
+
+    A new leader decides nothing until it does, nor while anything of the one before may still be stored.
+    """
+    begun = (reign.began for reign in reigns if reign.began + terms.takes_over_s <= at)
+    return max(begun, default=float("-inf"))
