@@ -1,8 +1,6 @@
 """`python -m hack.bench [--only NAME...] [--quick] [--check] [-o table|json]`: measures, and prints the results."""
 
 import argparse
-import os
-import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -16,6 +14,8 @@ from hack.bench import (
     extender,
     growth,
     levels,
+    lifts,
+    machine,
     memory,
     mgpu,
     quota,
@@ -42,6 +42,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "memory": memory.run,
     "growth": growth.run,
     "stalls": stalls.run,
+    "lifts": lifts.run,
     "cohort": cohort.run,
 }
 ON_DEMAND: Final[Mapping[str, Benchmark]] = {"cohorts": cohort.run_all, "scale": scale.run}
@@ -85,17 +86,12 @@ def measure(names: Sequence[str], effort: Effort) -> list[Row]:
 
 def rendered(rows: Sequence[Row], output: str) -> str:
     """The results in the given form, with what is to be known of the machine."""
-    machine = {
-        "python": platform.python_version(),
-        "processors": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-    }
+    facts = machine.facts()
     if output == "json":
-        return orjson.dumps({"machine": machine, "rows": as_json(rows)}, option=orjson.OPT_INDENT_2).decode()
+        return orjson.dumps({"machine": facts, "rows": as_json(rows)}, option=orjson.OPT_INDENT_2).decode()
     missed = sum(row.reached is False for row in rows)
     judged = sum(row.reached is not None for row in rows)
-    about = f"Python {machine['python']}, {machine['processors']} processors, load {machine['load']}"
-    return f"{as_table(rows)}\n\n{judged - missed} of {judged} targets reached ({about})"
+    return f"{as_table(rows)}\n\n{judged - missed} of {judged} targets reached ({machine.in_words(facts)})"
 
 
 def _say(text: str) -> None:

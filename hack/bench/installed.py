@@ -39,3 +39,19 @@ def pid_of(process: ManagedProcess) -> int:
 def spent_s(plane: ControlPlane) -> dict[str, float]:
     """Processor time that each program has used so far which runs beside the control plane or is part of it, by its name."""
     return {process.name: cpu_s_of(pid_of(process)) for process in plane.processes.values()}
+
+
+def put(plane: ControlPlane, thing: dict[str, Any]) -> None:
+    """Creates it as it is: what only the server says of an object is left out."""
+    for field in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        thing["metadata"].pop(field, None)
+    status = thing.pop("status", None)
+    plane.api.create(thing).expect(201)
+    if thing["kind"] == "Node":
+        plane.api.patch(plane.api.path_of(thing) + "/status", {"status": status}).expect()
+
+
+def events_of(plane: ControlPlane, namespace: str) -> int:
+    """How many events there are in a namespace."""
+    listed = plane.api.get(plane.api.path("v1", "Event", namespace), limit="1").expect()
+    return len(listed["items"]) + int(listed["metadata"].get("remainingItemCount", 0))

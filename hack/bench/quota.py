@@ -1,5 +1,6 @@
 """The quota pass: all queues at the start of a term, and what one freed card costs afterwards."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +16,7 @@ from hack.bench import samples
 from hack.bench.clock import cpu_ms, in_turns, settled
 from hack.bench.effort import FULL, Effort
 from hack.bench.report import Row, Target
+from kube.turns import SLICE_S
 
 _FLOOR_IS: Final = (
     "a loop over the same waiting pods that looks one number up in a dictionary and compares it; whoever decides on a "
@@ -24,9 +26,12 @@ _FLOOR_IS: Final = (
 _FULL_PASS: Final = Target("figure", "<", 300)
 _AFTERWARDS: Final = Target("figure", "<", 5)
 _ONE_CALL: Final = Target("figure", "<", 20)
+_ONE_SLICE: Final = Target("figure", "<", 10)
+_SLICE_IS: Final = "the slice itself, which ends with the step that reaches its end"
 
 
 T = TypeVar("T")
+_END: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ def shapes(effort: Effort) -> tuple[Shape, ...]:
 
 
 def run(effort: Effort, progress: Callable[[str], None]) -> list[Row]:
-    """The pass, its longest call and, where pods are left waiting, what a freed card leads to."""
+    """The pass, its longest call, its longest slice and, where pods are left waiting, what a freed card leads to."""
     rows: list[Row] = []
     for shape in shapes(effort):
         progress(f"{shape.label}: building the ledger")
@@ -71,6 +76,8 @@ def _measure(shape: Shape, effort: Effort) -> list[Row]:
             _row(f"full pass, {shape.label}", case.full_pass, case.bare_loop, _FULL_PASS, effort),
             _row(f"longest queue, {shape.label}", case.longest_queue, case.bare_queue, _ONE_CALL, effort),
         ]
+        what = f"longest slice, {shape.label}"
+        rows.append(_row(what, case.longest_slice, _slice_ms, _ONE_SLICE, effort, _SLICE_IS))
         if shape.waits:
             what = f"one freed card, {shape.label}"
             rows.append(_row(what, case.freed_card, case.bare_queue, _AFTERWARDS, effort))
@@ -78,7 +85,12 @@ def _measure(shape: Shape, effort: Effort) -> list[Row]:
 
 
 def _row(
-    what: str, figure: Callable[[], float], floor: Callable[[], float], target: Target, effort: Effort
+    what: str,
+    figure: Callable[[], float],
+    floor: Callable[[], float],
+    target: Target,
+    effort: Effort,
+    floor_is: str = _FLOOR_IS,
 ) -> Row:
     found = in_turns(figure, floor, rounds=effort.rounds, limit_s=effort.limit_s)
     return Row(
@@ -88,7 +100,7 @@ def _row(
         floor=found.floor,
         ratio=found.ratio,
         unit="ms",
-        floor_is=_FLOOR_IS,
+        floor_is=floor_is,
         target=target,
     )
 
@@ -136,6 +148,20 @@ class Case:
             return max(cpu_ms(partial(planner.decide, name)) for name in planner.order(self._queues))
 
         return self._undone(longest)
+
+    def longest_slice(self) -> float:
+        """Milliseconds for which a full pass may keep the event loop to itself: a slice, and the longest step after it began."""
+
+        def longest() -> float:
+            steps = Planner(self._ledger).run(self._ledger.wakeups.take_queues())
+            found, more = 0.0, True
+            while more:
+                started = time.process_time()
+                more = next(steps, _END) is not _END
+                found = max(found, (time.process_time() - started) * 1000)
+            return found
+
+        return _slice_ms() + self._undone(longest)
 
     def freed_card(self) -> float:
         """Milliseconds from a bound pod's end to the last decision that it leads to, after a full pass."""
@@ -188,6 +214,10 @@ class Case:
         self._ledger.wakeups.room_freed(self._ledger.inventory.cards())
         self._ledger.wakeups.take_queues()
         return result
+
+
+def _slice_ms() -> float:
+    return SLICE_S * 1000
 
 
 def _compared(entries: Iterable[Entry], used: Mapping[str, int]) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from hack.bench import samples
 from hack.bench.clock import cpu_s_of, resident_mib
 from hack.bench.effort import FULL, Effort
-from hack.bench.installed import errors_told, pid_of, told
+from hack.bench.installed import errors_told, events_of, pid_of, put, told
 from hack.bench.pages import PAGE
 from hack.bench.peers import BenchError
 from hack.bench.report import Row, Sheet, Target
@@ -139,23 +139,13 @@ def _fill(plane: ControlPlane, scale: Scale, progress: Callable[[str], None]) ->
         for number, _ in enumerate(creators.map(lambda n: _create(plane, n), range(scale.nodes)), 1):
             if number % 1000 == 0:
                 progress(f"{number:,} nodes created in {time.monotonic() - started:.0f} s")
-        for number, _ in enumerate(creators.map(lambda pod: _put(plane, pod.build()), made(scale)), 1):
+        for number, _ in enumerate(creators.map(lambda pod: put(plane, pod.build()), made(scale)), 1):
             if number % 5000 == 0:
                 progress(f"{number:,} pods created in {time.monotonic() - started:.0f} s")
 
 
 def _create(plane: ControlPlane, number: int) -> None:
-    _put(plane, samples.card_node(number).build())
-
-
-def _put(plane: ControlPlane, thing: dict[str, Any]) -> None:
-    """Creates it as it is: what only the server says of an object is left out."""
-    for field in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
-        thing["metadata"].pop(field, None)
-    status = thing.pop("status", None)
-    plane.api.create(thing).expect(201)
-    if thing["kind"] == "Node":
-        plane.api.patch(plane.api.path_of(thing) + "/status", {"status": status}).expect()
+    put(plane, samples.card_node(number).build())
 
 
 def _pages(plane: ControlPlane, plural: str) -> Iterator[Any]:
@@ -193,7 +183,7 @@ def _led(
     began, _ = next(told(leader.log))
     shown_s, cpu_s = time.time() - began, cpu_s_of(pid)
     progress(f"each Queue shows its use after {shown_s:.1f} s")
-    wait_for("who waits has been told why", lambda: _told(plane) >= scale.waiting, 600)
+    wait_for("who waits has been told why", lambda: events_of(plane, _NAMESPACE) >= scale.waiting, 600)
     before = cpu_s_of(pid)
     time.sleep(_IDLE_S)
     idle_cpu_s = (cpu_s_of(pid) - before) / _IDLE_S
@@ -215,12 +205,6 @@ def _all_shown(plane: ControlPlane, scale: Scale) -> bool:
     path = plane.api.path("scheduling.volcano.sh/v1beta1", "Queue")
     queues = plane.api.get(path).expect()["items"]
     return sum(bool(queue.get("status", {}).get("allocated")) for queue in queues) >= scale.queues
-
-
-def _told(plane: ControlPlane) -> int:
-    """How many events there are."""
-    listed = plane.api.get(plane.api.path("v1", "Event", _NAMESPACE), limit="1").expect()
-    return len(listed["items"]) + int(listed["metadata"].get("remainingItemCount", 0))
 
 
 def _freed_s(plane: ControlPlane, number: int) -> float:

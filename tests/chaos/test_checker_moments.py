@@ -144,6 +144,7 @@ def test_more_whole_cards_than_a_node_has_are_found(log: Log) -> None:
         log.lift(f"p{number}", queue="wide")
         log.bind(f"p{number}", "n")
         log.phase(f"p{number}")
+        log.change("pods/status", f"p{number}", lambda pod: None, KUBELET)
     (found,) = log.verdict().violations
     assert (found.rule, found.text) == ("card", "9 cards of node n are given away, it has 8")
 
@@ -211,6 +212,14 @@ def test_a_card_is_free_again_when_its_pod_is_gone_or_has_ended(
         log.share_pod(name, 60, "500")
         log.through(name, node="m", c="0")
         end(log, name)
+    assert log.rules() == []
+
+
+def test_cards_of_the_same_number_on_two_nodes_are_two_cards(log: Log) -> None:
+    for node in ("m0", "m1"):
+        log.mgpu_node(node)
+        log.share_pod(f"on-{node}", 60, "500")
+        log.through(f"on-{node}", node=node, c="0")
     assert log.rules() == []
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from core.plan.decision import Hold
 from hack.bench import __main__ as bench
-from hack.bench import admission, load, memory, mgpu, quota, samples
+from hack.bench import admission, load, machine, memory, mgpu, quota, samples
 from hack.bench.clock import bounded, in_turns
 from hack.bench.effort import FULL, QUICK, Effort
 from hack.bench.peers import BenchError, peer
@@ -31,7 +31,7 @@ TINY = Effort(
     changes=20,
     share=0.002,
 )
-BY_THEMSELVES = ("stalls", "cohort")
+BY_THEMSELVES = ("stalls", "lifts", "cohort")
 """Tried in parts: each scene is a process of its own, and a control plane is no unit."""
 
 
@@ -92,6 +92,7 @@ def test_a_measurement_leaves_the_ledger_as_it_was() -> None:
     case = quota.Case(quota.filled(quota.shapes(TINY)[2], TINY))
     before = case.decisions()
     case.full_pass()
+    case.longest_slice()
     case.freed_card()
     assert case.decisions() == before
 
@@ -227,8 +228,25 @@ def test_the_output_is_json_where_asked_for(
 
     monkeypatch.setattr(bench, "BENCHMARKS", {"demo": measure})
     assert bench.main(["--only", "demo", "-o", "json", *flags]) == 0
-    assert [row["what"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["thing"]
+    told = json.loads(capsys.readouterr().out)
+    assert [row["what"] for row in told["rows"]] == ["thing"]
+    assert told["machine"].keys() >= {"date", "commit", "python", "processors", "memory", "kernel", "load"}
     assert seen == [effort]
+
+
+def test_the_facts_of_the_machine_are_told_in_words_without_what_it_does_not_tell() -> None:
+    known = {
+        "date": "2026-01-02",
+        "python": "3.11.7",
+        "processors": 2,
+        "memory": 24.0,
+        "kernel": "6.1",
+        "load": 0.5,
+    }
+    rest = "Python 3.11.7, 2 processors{}, 24 GiB, kernel 6.1, load 0.5"
+    assert machine.in_words({**known, "commit": "", "processor": ""}) == f"2026-01-02, {rest.format('')}"
+    full = machine.in_words({**known, "commit": "abc", "processor": "Fast"})
+    assert full == f"2026-01-02, commit abc, {rest.format(' (Fast)')}"
 
 
 def test_a_failed_measurement_ends_the_run_with_one_line(
