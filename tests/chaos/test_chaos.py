@@ -53,6 +53,7 @@ def test_without_faults_nobody_is_passed_by_in_line(progress: Callable[[str], No
     assert not outcome.unrest, "\n".join(outcome.unrest)
     assert outcome.verdict.violations == ()
     covered = outcome.verdict.covered
+    assert covered["at rest: judged"] == 1
     assert covered["let in by their order"] > 8
     assert covered["pods: past the gate with claims"] > 4
 
@@ -69,5 +70,6 @@ def test_no_fault_breaks_a_promise(progress: Callable[[str], None]) -> None:
     assert covered["pods: gone"] > 20
     assert covered["pods: past the gate with claims"] > 10
     assert covered["terms of leaders"] > 1
+    assert covered["at rest: judged"] == 1
     for what, least in (("fault: ", 10), ("clock: ", 5)):
         assert sum(count for done, count in outcome.done.items() if done.startswith(what)) > least

@@ -119,3 +119,31 @@ def test_what_kubernetes_writes_about_claims_does_not_put_off_the_rest(log: Log)
     log.wait(1)
     log.census()
     assert log.rules() == ["starving"]
+
+
+def holding(device: str, **how: object) -> Callable[[Object], None]:
+    """The scheduler has given the claim a device."""
+    result = {"driver": "gpu", "pool": "n", "device": device, **how}
+
+    def allocated(claim: Object) -> None:
+        claim["status"] = {"allocation": {"devices": {"results": [result]}}}
+
+    return allocated
+
+
+@pytest.mark.parametrize(
+    ("device", "how", "broken"),
+    [("d0", {}, ["card"]), ("d1", {}, []), ("d0", {"adminAccess": True}, []), ("d0", {"shareID": "s"}, [])],
+    ids=["the same", "another", "for administration", "a part of it"],
+)
+def test_a_device_that_two_claims_hold_is_found_at_rest(
+    log: Log, device: str, how: dict[str, object], broken: list[str]
+) -> None:
+    log.claim("theirs", gpu=1)
+    log.change("resourceclaims/status", "ours", holding("d0"), "scheduler", seen=False)
+    log.change("resourceclaims/status", "theirs", holding(device, **how), "scheduler", seen=False)
+    log.wait(10)
+    log.census(["pods", "nodes", "queues", "podgroups", "resourceclaims"])
+    found = log.verdict().violations
+    assert [violation.rule for violation in found] == broken
+    assert [violation.about for violation in found] == ["ns/theirs"] * len(broken)

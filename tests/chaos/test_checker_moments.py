@@ -132,6 +132,17 @@ def test_a_lift_without_record_is_found(log: Log) -> None:
     assert log.rules() == ["lift"]
 
 
+@pytest.mark.parametrize("shown_by", ["kubelet", "list"])
+def test_whoever_shows_a_lift_that_the_log_lacks_is_not_blamed_for_it(log: Log, shown_by: str) -> None:
+    log.pod("p")
+    log.lift("p", seen=False)
+    if shown_by == "kubelet":
+        log.phase("p", "Pending")
+    else:
+        log.census(["pods"])
+    assert "lift" not in log.rules(Disturbance(log.now - 1, log.now, "killed", blind=True))
+
+
 def test_a_pod_that_is_created_past_the_gate_is_found(log: Log) -> None:
     log.pod("p", gated=False)
     assert log.rules() == ["lift"]

@@ -6,7 +6,7 @@ the template.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tests.chaos.checker import terms
@@ -59,3 +59,21 @@ def together(many: Iterable[Claims]) -> Counter[str]:
     for asked in distinct.values():
         total.update(asked)
     return total
+
+
+def held_twice(world: World) -> Iterator[tuple[Object, Object, str]]:
+    """Claims that hold a device which another one, the second of each pair, holds as well."""
+    holders: dict[str, Object] = {}
+    for claim in world.all("resourceclaims"):
+        for device in _held(claim):
+            other = holders.setdefault(device, claim)
+            if other is not claim:
+                yield claim, other, f"holds device {device}, which {other['metadata']['name']} holds as well"
+
+
+def _held(claim: Object) -> Iterator[str]:
+    """The devices that are a claim's alone: access for administration and parts of devices take them from nobody."""
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    for result in (allocation.get("devices") or {}).get("results") or ():
+        if not result.get("adminAccess") and not result.get("shareID"):
+            yield f"{result['driver']}/{result['pool']}/{result['device']}"

@@ -245,6 +245,7 @@ class Rest:
         self, history: History, world: World, calm: Calm, reigns: Sequence[Term], given: Terms
     ) -> None:
         self._history = history
+        self._world = world
         self._given = given
         self._proof = {uid: entry.number for uid, entry in world.shown_by.items()}
         self._resting = AtRest(world, given)
@@ -270,6 +271,8 @@ class Rest:
                 yield self._violation("gang", group, text, *inside)
         for queue, text in self._resting.untrue() if self._at_rest else ():
             yield self._violation("status", queue, text)
+        for claim, other, text in devices.held_twice(self._world):
+            yield self._violation("card", claim, text, other)
         yield from self._late()
 
     def _violation(self, rule: str, thing: Object, text: str, *others: Object) -> Violation:
