@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.chaos.checker import Verdict
@@ -26,7 +26,7 @@ def main() -> int:
     )
     given = parser.parse_args()
     if given.judge:
-        return _report(judged(given.judge), Counter())
+        return _report(judged(given.judge), {})
     kinds = FAULTS if given.only is None else {kind: FAULTS[kind] for kind in given.only}
     plan = draw(given.seed, given.minutes * 60, kinds)
 
@@ -38,11 +38,14 @@ def main() -> int:
     print(f"seed {given.seed}, {given.minutes:g} minutes, at rest after {outcome.rest_s:.0f} s")
     if outcome.unrest:
         print(*outcome.unrest, sep="\n")
-    return _report(outcome.verdict, outcome.done)
+    return _report(
+        outcome.verdict, {**dict.fromkeys((f"fault: {kind}" for kind in kinds), 0), **outcome.done}
+    )
 
 
-def _report(verdict: Verdict, done: Counter[str]) -> int:
-    for what, count in sorted((done + Counter(verdict.covered)).items()):
+def _report(verdict: Verdict, done: Mapping[str, int]) -> int:
+    # What was not covered is told as well: nothing was proved of it.
+    for what, count in sorted({**done, **verdict.covered}.items()):
         print(f"{count:8} {what}")
     print(*verdict.violations or ["no violation"], sep="\n")
     return 1 if verdict.violations else 0
