@@ -222,8 +222,13 @@ class Log:
 
             self.change("pods", name, lifted, user, request=[{"op": "add", "value": records}], **how)
 
-    def bind(self, name: str, node: str, *, failed_open: bool = False, **granted: str) -> None:
-        """A Binding, and the granted records that the hook put into it, `c` for instance with the indexes of a container."""
+    def bind(
+        self, name: str, node: str, *, failed_open: bool = False, apart: bool = False, **granted: str
+    ) -> None:
+        """A Binding, and the granted records that the hook put into it, `c` for instance with the indexes of a container.
+
+        `apart`: each by an operation of its own, after one that takes away what the Binding brought along.
+        """
         records = {terms.INDEX_OF + container: indexes for container, indexes in granted.items()}
         pod = self.objects["pods"][name]
         pod["spec"]["nodeName"] = node
@@ -231,7 +236,13 @@ class Log:
         self._revise(pod)
         notes = {}
         if records:
-            patch = [{"op": "add", "path": "/metadata/annotations", "value": records}]
+            under = "/metadata/annotations"
+            patch: list[Object] = [{"op": "add", "path": under, "value": records}]
+            if apart:
+                patch = [{"op": "remove", "path": f"{under}/{_pointer(terms.ASSUMED)}"}]
+                patch += [
+                    {"op": "add", "path": f"{under}/{_pointer(k)}", "value": v} for k, v in records.items()
+                ]
             notes["patch.webhook.admission.k8s.io/round_0_index_0"] = json.dumps({"patch": patch})
         if failed_open:
             notes["failed-open.mutating.webhook.admission.k8s.io/round_0_index_0"] = "bindings.cardquota.io"
@@ -299,6 +310,10 @@ def _asking(devices: Mapping[str, int]) -> Object:
         for name, count in devices.items()
     ]
     return {"devices": {"requests": requests}}
+
+
+def _pointer(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _text(at: float) -> str:

@@ -275,6 +275,25 @@ def test_a_bind_without_record_is_found(log: Log) -> None:
     assert len(found.entries) == 3
 
 
+def test_a_bind_of_a_card_without_a_record_of_it_is_found(log: Log) -> None:
+    log.pod("p")
+    log.lift("p")
+    del log.annotations("p")[terms.ASSIGNED]
+    log.bind("p", "n")
+    log.phase("p")
+    assert "bind" in log.rules()
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_the_hook_grants_is_the_controllers_however_it_is_written(log: Log, apart: bool) -> None:
+    log.mgpu_node("m")
+    log.share_pod("s", 10, "100")
+    log.lift("s")
+    log.bind("s", "m", apart=apart, c="0")
+    log.phase("s")
+    assert log.rules() == []
+
+
 @pytest.mark.parametrize("care", ["none", "repaired", "told", "late", "nobody leads"])
 def test_a_bind_that_failed_open_has_to_be_repaired_or_told_by_a_leader(log: Log, care: str) -> None:
     log.mgpu_node("m")

@@ -94,6 +94,21 @@ async def test_in_a_pod_what_is_named_comes_before_its_service_account(
         await connection.connect()
 
 
+@pytest.mark.parametrize("half", ["a token without an API server's address", "an address without a token"])
+@pytest.mark.usefixtures("in_pod")
+async def test_whoever_has_half_of_a_pods_account_is_in_no_pod(
+    half: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token that somebody has mounted, and an environment that is a pod's where no account is mounted."""
+    if half.startswith("a token"):
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
+    else:
+        (tmp_path / "token").unlink()
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "config", "http://127.0.0.1:1", "t")))
+    async with await Client.connect() as client:
+        assert client.host == "http://127.0.0.1:1"
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "clusters: 3", "current-context: x", "\0"])
 async def test_a_file_that_is_no_kubeconfig_is_one_kind_of_error(tmp_path: Path, content: str) -> None:
     """With the file's name, whatever the library made of it."""
