@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller import flight, repair
+from controller import flight, repair, unfinished
 from controller.announcements import Announcements
 from controller.auditing import Auditor
 from controller.discovery import NodeWatch
@@ -36,6 +36,12 @@ from tests.unit.controller.test_binding import World, share
 from tests.unit.kube.leases import Network, Store, elector
 
 pytestmark = pytest.mark.looptime
+
+SETTLED_S, IDLE_S = 120.0, 3600.0
+LOOKS_EVERY_S = (unfinished._LOOK_S, flight.PATIENCE_S / 4)
+"""Whoever looks whether there is something to do, and how often: for unfinished gangs, and for lifts that were never tried."""
+OTHER_TIMERS = 12
+"""In an hour: the books are audited every ten minutes."""
 
 LEAVE = Settings.model_validate({"dra": {"queueCRD": "leave"}})
 
@@ -230,3 +236,23 @@ def test_no_write_of_a_former_leader_is_stored_once_the_next_one_lists() -> None
     for timeout_s in (flight.WRITE_TIMEOUT_S, repair.WRITE_TIMEOUT_S):
         assert listed_s - (last_sent_s + timeout_s) >= 5
         assert timeout_s < QUIET_S, "a leader that gives the Lease back is followed at once"
+
+
+async def test_a_leader_to_whom_nothing_happens_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more loop that looks again and again whether there is something to do is found by its timers."""
+    waiting = a_pod("waiting").gpu(1).card("A").in_queue("q").gated()
+    leading = Leading(monkeypatch, waiting)
+    show(leading.world.caches.queues, "q", a_queue("q").cards({"A": 0}).view())
+    loop, timers = asyncio.get_running_loop(), list[float]()
+    call_at = loop.call_at
+
+    def counted(when: float, *work: Any, **how: Any) -> asyncio.TimerHandle:
+        timers.append(when)
+        return call_at(when, *work, **how)
+
+    async with background(leading.leader.lead(term())):
+        await asyncio.sleep(SETTLED_S)
+        with monkeypatch.context() as counting:
+            counting.setattr(loop, "call_at", counted)
+            await asyncio.sleep(IDLE_S)
+    assert len(timers) <= OTHER_TIMERS + sum(IDLE_S / every_s for every_s in LOOKS_EVERY_S)
