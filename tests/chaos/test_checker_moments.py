@@ -294,7 +294,7 @@ def test_what_the_hook_grants_is_the_controllers_however_it_is_written(log: Log,
     assert log.rules() == []
 
 
-@pytest.mark.parametrize("care", ["none", "repaired", "told", "late", "nobody leads"])
+@pytest.mark.parametrize("care", ["none", "repaired", "told", "late", "nobody leads", "ended", "gone"])
 def test_a_bind_that_failed_open_has_to_be_repaired_or_told_by_a_leader(log: Log, care: str) -> None:
     log.mgpu_node("m")
     log.share_pod("s", 10, "100")
@@ -309,6 +309,10 @@ def test_a_bind_that_failed_open_has_to_be_repaired_or_told_by_a_leader(log: Log
         log.annotate("s", CONTROLLER, **{f"{terms.INDEX_OF}c": "0"})
     if care == "told":
         log.tell("s")
+    if care == "ended":
+        log.phase("s", "Succeeded")
+    if care == "gone":
+        log.delete("s")
     log.lead("next", seconds=20) if care != "nobody leads" else log.wait(20)
     assert log.rules() == (["repair"] if care in ("none", "late") else [])
     assert log.verdict().covered["bound without record"] == 1
