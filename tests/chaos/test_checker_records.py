@@ -26,6 +26,24 @@ def test_a_record_that_somebody_else_writes_is_found_and_the_kubelet_is_not_blam
     assert found.text == f"{terms.ASSIGNED} written by {SOMEBODY}"
 
 
+def test_whoever_is_seen_to_write_a_record_has_no_excuse_by_what_the_log_lacks(log: Log) -> None:
+    log.pod("p")
+    log.through("p")
+    began = log.now
+    log.request("patch", "pods", "p", CONTROLLER, code=500)
+    log.annotate("p", SOMEBODY, **{terms.ASSIGNED: '{"A": 0}'})
+    assert log.rules(Disturbance(began, log.now, "killed", blind=True)) == ["record"]
+
+
+def test_a_write_of_the_controller_that_was_not_answered_may_be_what_is_seen_later(log: Log) -> None:
+    log.pod("p")
+    log.through("p")
+    log.request("patch", "pods", "p", CONTROLLER, code=504)
+    log.change("pods", "p", lambda pod: pod["metadata"]["annotations"].update({terms.GANG: "2"}), seen=False)
+    log.phase("p", "Succeeded")
+    assert log.rules() == []
+
+
 def test_a_pod_that_is_created_with_a_record_is_found(log: Log) -> None:
     log.pod("p", records={terms.GANG: "2"})
     assert log.rules() == ["record"]

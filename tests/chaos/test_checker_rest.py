@@ -1,9 +1,13 @@
 """The judge sees what is wrong when nothing happens any more, and nothing where nothing is."""
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.chaos.checker import Disturbance, parse, terms
-from tests.chaos.handmade import CONTROLLER, Log
+from tests.chaos.checker import Disturbance, Terms, parse, terms
+from tests.chaos.checker.history import History
+from tests.chaos.checker.rest import AtRest
+from tests.chaos.handmade import CONTROLLER, Log, Object
 
 
 @pytest.fixture
@@ -76,6 +80,83 @@ def test_a_choice_waits_rightly_without_stock_and_not_with_it(log: Log) -> None:
     assert rest(log) == []
     log.node("b", card="B", cards=9)
     assert rest(log) == ["starving"]
+
+
+def gate_of_others(pod: Object) -> None:
+    pod["spec"]["schedulingGates"].append({"name": "example.com/theirs"})
+
+
+def about_to_go(pod: Object) -> None:
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("how", [gate_of_others, about_to_go])
+def test_who_waits_for_others_as_well_or_is_about_to_go_waits_rightly(
+    log: Log, how: Callable[[Object], None]
+) -> None:
+    log.pod("p")
+    log.change("pods", "p", how)
+    assert rest(log) == []
+
+
+def test_a_pod_of_a_queue_that_is_not_there_waits_rightly(log: Log) -> None:
+    log.pod("p", queue="nowhere")
+    log.claiming_pod("c", queue="nowhere")
+    assert rest(log) == []
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"unschedulable": True}, {"taints": [{"key": "k", "effect": "NoSchedule"}]}, {}],
+    ids=["cordoned", "tainted", "not ready"],
+)
+def test_a_node_that_takes_no_pods_has_no_room(log: Log, spec: Object) -> None:
+    log.queue("wide", A=20, B=20)
+    log.node("b", card="B", cards=9)
+    log.mgpu_node("m")
+
+    def closed(node: Object) -> None:
+        node["spec"] |= spec
+        node["status"]["conditions"] = [{"type": "Ready", "status": str(bool(spec))}]
+
+    for node in ("b", "m"):
+        log.change("nodes", node, closed)
+    log.pod("large", queue="wide", card="A|B", count=9)
+    log.share_pod("s", 30, "500")
+    assert rest(log) == []
+
+
+def test_what_is_on_its_way_takes_the_room_that_a_choice_would_need(log: Log) -> None:
+    log.queue("wide", A=20, B=20)
+    log.pod("first", queue="wide", count=2)
+    log.lift("first", queue="wide")
+    log.pod("second", queue="wide", card="A|B", count=7)
+    assert rest(log) == []
+    log.delete("first")
+    log.wait(10)
+    log.census()
+    assert log.rules() == ["starving"]
+
+
+@pytest.mark.parametrize("before", ["on its way", "without record"])
+def test_shares_wait_rightly_while_nobody_can_say_what_is_free(log: Log, before: str) -> None:
+    log.mgpu_node("m")
+    log.share_pod("s0", 10, "100")
+    log.lift("s0")
+    if before == "without record":
+        log.bind("s0", "m", failed_open=True)
+        log.phase("s0")
+    log.share_pod("s1", 10, "100")
+    assert rest(log) == []
+
+
+def test_pods_on_a_node_that_is_gone_are_no_rest(log: Log) -> None:
+    log.pod("p")
+    log.through("p", node="gone")
+    log.pod("q")
+    log.through("q")
+    world = History(parse(log.lines)).end()
+    assert [pod["metadata"]["name"] for pod, _ in AtRest(world, Terms()).orphans()] == ["p"]
 
 
 def test_a_gang_waits_rightly_until_all_of_it_fits(log: Log) -> None:
