@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -22,7 +22,8 @@ API_SERVER, ETCD, SCHEDULER = "kube-apiserver", "etcd", "kube-scheduler"
 _BLIND: Final = frozenset({"kill_api", "stop_api", "kill_etcd", "stop_etcd"})
 ECHO_S: Final = 20.0
 """So long after a fault its effects are not over: watches are taken up again, and answers are waited for."""
-_FREED: Final = 0.75
+_UNHEARD: Final = 0.6
+_FREED: Final = 0.8
 """How often the Lease is freed and not deleted: then another one leads at once, beside whoever does not know yet."""
 _LOSE_EVERY_S: Final = 0.3
 _SLOW_S: Final = (0.2, 1.2)
@@ -106,15 +107,19 @@ class Faults:
 
     @contextmanager
     def _free_lease(self, choice: float) -> Iterator[None]:
-        """Somebody writes into the Lease that nobody holds it, or deletes it: whoever leads goes on until it looks again."""
+        """Somebody writes into the Lease that nobody holds it, or deletes it: whoever leads goes on until it looks again.
+
+        Most of the time whoever follows does not hear meanwhile of what the one before has written.
+        """
         path = self._plane.api.path(
             "coordination.k8s.io/v1", "Lease", self._installation.namespace, Terms().lease
         )
-        if choice < _FREED:
-            self._plane.api.patch(path, {"spec": {"holderIdentity": ""}}).expect()
-        else:
-            self._plane.api.delete(path).expect(HTTPStatus.OK, HTTPStatus.NOT_FOUND)
-        yield
+        with self._losing("kept") if choice < _UNHEARD else nullcontext():
+            if choice < _FREED:
+                self._plane.api.patch(path, {"spec": {"holderIdentity": ""}}).expect()
+            else:
+                self._plane.api.delete(path).expect(HTTPStatus.OK, HTTPStatus.NOT_FOUND)
+            yield
 
     def _stop_standby(self, choice: float) -> Any:
         return _stopped(self._standby(choice))

@@ -76,7 +76,12 @@ CLOCKS: Final = {LEADER: 2, STANDBY: 1, WEBHOOK: 1}
 _WRONG_BY_S: Final = (20.0, 90.0, 600.0, 3600.0, 86_400.0)
 _WRONG_FOR_S: Final = (2.0, 12.0)
 
-_LENGTHS: Final = {"freeze_leader": (20.0, 24.0), "kill_controllers": (2.0, 10.0), "blackhole": (4.0, 12.0)}
+_LENGTHS: Final = {
+    "freeze_leader": (20.0, 24.0),
+    "kill_controllers": (2.0, 10.0),
+    "blackhole": (4.0, 12.0),
+    "free_lease": (4.0, 14.0),
+}
 _LENGTH: Final = (1.0, 7.0)
 _AT_ONCE: Final = frozenset({"slow", "stale_reads", "lose_answers", "stop_webhook", "stop_scheduler"})
 """What may come while something else is going on: none of them needs an API server that answers."""

@@ -1,11 +1,13 @@
 """No bytes break what reads what others wrote: those that once did, those that every object is made of, and drawn ones."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fuzz import engine
 from tests.fuzz.kept import kept
 from tests.fuzz.targets import TARGETS
 
@@ -39,3 +41,17 @@ def test_edits_at_random_break_nothing(target: str) -> None:
 @given(data=st.binary(max_size=80))
 def test_drawn_bytes_break_nothing(target: str, data: bytes) -> None:
     TARGETS[target](data)
+
+
+def test_a_search_by_drawn_bytes_ends_in_its_time_however_slow_its_target(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried, clock = list[bytes](), [0.0]
+
+    def slow(data: bytes) -> None:
+        tried.append(data)
+        clock[0] += 1.0
+
+    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    engine._without_coverage(slow, 20)
+    assert len(tried) == 20
