@@ -201,7 +201,9 @@ def test_a_repair_that_gives_a_card_away_twice_is_found(log: Log) -> None:
     for name in ("s0", "s1"):
         log.share_pod(name, 60, "500")
         log.lift(name)
-        log.bind(name, "m", failed_open=name == "s1", **({"c": "0"} if name == "s0" else {}))
+    log.bind("s0", "m", c="0")
+    log.bind("s1", "m", failed_open=True)
+    for name in ("s0", "s1"):
         log.phase(name)
     log.annotate("s1", CONTROLLER, **{f"{terms.INDEX_OF}c": "0"})
     (found,) = log.verdict().violations
