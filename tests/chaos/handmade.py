@@ -272,11 +272,13 @@ class Log:
         found: dict[str, str] = self.objects["pods"][name]["metadata"]["annotations"]
         return found
 
-    def delete(self, name: str, user: str = SOMEBODY, *, seen: bool = True) -> None:
-        """It is gone at once."""
+    def delete(self, name: str, user: str = SOMEBODY, *, seen: bool = True, revision: bool = True) -> None:
+        """It is gone at once; without `revision` the answer does not show at which."""
         pod = self.objects["pods"].pop(name)
         self._revise(pod)
         pod["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
+        if not revision:
+            del pod["metadata"]["resourceVersion"]
         if seen:
             self.request("delete", "pods", name, user, {}, pod)
 

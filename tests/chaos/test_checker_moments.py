@@ -216,7 +216,15 @@ def test_of_a_node_that_is_not_known_nothing_is_said(log: Log) -> None:
     assert log.rules() == []
 
 
-@pytest.mark.parametrize("end", [lambda log, pod: log.delete(pod), lambda log, pod: log.phase(pod, "Failed")])
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda log, pod: log.delete(pod),
+        lambda log, pod: log.delete(pod, revision=False),
+        lambda log, pod: log.phase(pod, "Failed"),
+    ],
+    ids=["gone", "gone at a revision that is not shown", "ended"],
+)
 def test_a_card_is_free_again_when_its_pod_is_gone_or_has_ended(
     log: Log, end: Callable[[Log, str], None]
 ) -> None:
@@ -226,6 +234,15 @@ def test_a_card_is_free_again_when_its_pod_is_gone_or_has_ended(
         log.through(name, node="m", c="0")
         end(log, name)
     assert log.rules() == []
+
+
+def test_until_it_is_gone_a_pod_has_its_card_also_where_its_deletion_shows_no_revision(log: Log) -> None:
+    log.mgpu_node("m")
+    for name in ("s0", "s1"):
+        log.share_pod(name, 60, "500")
+        log.through(name, node="m", c="0")
+    log.delete("s0", revision=False)
+    assert log.rules() == ["card"]
 
 
 def test_cards_of_the_same_number_on_two_nodes_are_two_cards(log: Log) -> None:

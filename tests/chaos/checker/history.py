@@ -146,19 +146,30 @@ def _shown(entry: Entry) -> Iterator[_Version]:
 
 
 def _unrevisioned(entries: Sequence[Entry], versions: Sequence[_Version]) -> Iterator[_Version]:
-    """Deletions that were answered by a Status: at the last revision that was certainly before them."""
+    """Deletions of which the answer shows no revision: at the last one that was certainly before them.
+
+    Such an answer is a Status, or the object where somebody else had deleted or changed it meanwhile.
+    """
     seen = sorted((version.entry.ended, version.revision) for version in versions)
+    last: dict[str, int] = {}
+    for version in versions:
+        last[version.uid] = max(last.get(version.uid, 0), version.revision)
     for entry in entries:
-        details = entry.response.get("details") or {}
-        if (
-            entry.verb != "delete"
-            or entry.resource not in KINDS
-            or not entry.accepted
-            or "uid" not in details
-        ):
-            continue
-        before = max((rev for ended, rev in seen if ended <= entry.began), default=0)
-        yield _Version(before, True, entry.resource, details["uid"], entry, None)
+        uid = _gone_without_revision(entry)
+        if entry.resource in KINDS and uid:
+            before = max((rev for ended, rev in seen if ended <= entry.began), default=0)
+            yield _Version(max(before, last.get(uid, 0)), True, entry.resource, uid, entry, None)
+
+
+def _gone_without_revision(entry: Entry) -> str:
+    """The uid of what is gone by a deletion whose answer shows no revision; "" for any other entry."""
+    if entry.verb != "delete" or not entry.accepted:
+        return ""
+    metadata: Mapping[str, Any] = entry.response.get("metadata") or {}
+    if "uid" in metadata:
+        stays = metadata.get("resourceVersion") or metadata.get("deletionGracePeriodSeconds")
+        return "" if stays else str(metadata["uid"])
+    return str((entry.response.get("details") or {}).get("uid", ""))
 
 
 def _missing(censuses: Sequence[Entry], versions: Sequence[_Version]) -> Iterator[_Version]:
