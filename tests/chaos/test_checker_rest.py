@@ -51,6 +51,14 @@ def test_a_pod_that_waits_although_quota_is_free_is_found(log: Log) -> None:
     assert rest(log, A=1) == ["starving"]
 
 
+def test_who_leads_after_the_last_lists_is_not_waited_for(log: Log) -> None:
+    log.pod("p")
+    assert rest(log) == ["starving"]
+    log.wait(30)
+    log.lead("next")
+    assert log.rules() == ["starving"]
+
+
 def test_a_pod_may_wait_yet_where_somebody_has_only_just_gone(log: Log) -> None:
     for name in ("p0", "p1", "p2"):
         log.pod(name)

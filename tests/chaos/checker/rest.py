@@ -250,8 +250,10 @@ class Rest:
         self._proof = {uid: entry.number for uid, entry in world.shown_by.items()}
         self._resting = AtRest(world, given)
         self._excused = _excused(history, given)
-        self._settled = _settled_at(history, calm, reigns)
         self._census = max((entry.ended for entry in history.censuses), default=float("-inf"))
+        # Whoever ends the processes after that has another one lead.
+        before = [reign for reign in reigns if reign.began <= self._census]
+        self._settled = _settled_at(history, calm, before)
         self._at_rest = self._census >= self._settled + given.prompt_s
 
     def covered(self) -> dict[str, int]:
