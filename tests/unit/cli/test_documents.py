@@ -82,7 +82,7 @@ def test_plain_scalars_mean_what_they_mean_to_kubectl(text: str, expected: objec
         ("? [a]\n: b", 1, "key"),
         ("~: b", 1, "key"),
         ("a: {<<: 3}", 1, "<<"),
-        ("[" * 100_000, 1, "nested"),
+        ("[" * 100_000, 1, "nest"),  # by us, or before that by a newer libyaml in words of its own
         ("- " * 100_000, 1, "nested"),
         ('{"a": ' * 100_000, 1, "nested"),
         ('{"a": 1,\n}', 2, "JSON"),
