@@ -1,5 +1,6 @@
 """Brings components up: starts them side by side, waits until each is ready, tries again where a port was taken."""
 
+import os
 import ssl
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,9 @@ from hack.controlplane.processes import ManagedProcess, ProcessError, Supervisor
 _HEALTH_TIMEOUT_S = 2.0
 _ATTEMPTS = 3
 _PORT_TAKEN = "address already in use"
+_COLLECTING = {"GOGC": "200"}
+"""The programs share few processors with all that uses them: they collect garbage half as often as by default, for half as much
+memory again. What the environment says stands."""
 
 
 class Launcher:
@@ -51,7 +55,9 @@ class Launcher:
 
     def _launch(self, name: str, component: Component) -> None:
         argv = (str(self._binary(component.binary)), *component.arguments)
-        process = self._manage(name, argv, lambda: self._answers(component.ready_url))
+        process = self._manage(
+            name, argv, lambda: self._answers(component.ready_url), {**_COLLECTING, **os.environ}
+        )
         process.launch()
 
     def _manage(

@@ -136,7 +136,8 @@ def test_what_the_scheduler_configuration_says_is_kept() -> None:
 
 def test_the_kwok_stages_are_complete(tmp_path: Path) -> None:
     components.kwok(tmp_path, tmp_path / "k", 1)
-    stages = list(yaml.safe_load_all((tmp_path / "kwok.yaml").read_text()))
+    configuration, *stages = yaml.safe_load_all((tmp_path / "kwok.yaml").read_text())
+    assert configuration["kind"] == "KwokConfiguration"
     assert [stage["metadata"]["name"] for stage in stages] == [
         "node-ready",
         "pod-running",
