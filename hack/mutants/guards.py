@@ -96,15 +96,15 @@ GUARDS: Final = (
     Guard(
         "what was not answered stays booked while it may be stored",
         "controller/lift_writing.py",
-        "        flight.keep_open(error, asyncio.get_running_loop().time())\n",
+        "        flight.keep_open(error, now)\n",
         "",
         (*_LIFTING, "tests/unit/controller/test_writers_at_random.py"),
     ),
     Guard(
         "after a lost answer the pod is read",
         "controller/lift_writing.py",
-        "        flight.look = True\n        flight.keep_open(",
-        "        flight.keep_open(",
+        "        flight.look, now = True, asyncio",
+        "        now = asyncio",
         (*_LIFTING, "tests/unit/controller/test_writers_at_random.py"),
     ),
     Guard(
@@ -230,8 +230,8 @@ GUARDS: Final = (
     Guard(
         "a gang is let in whole or not at all",
         "core/plan/gang.py",
-        "        if len(self._members) - frame.position < wanted:\n            return True\n",
-        "        if len(self._members) - frame.position < wanted:\n            return False\n",
+        "        return len(self._members) - frame.position < wanted or frame.state in self._hopeless\n",
+        "        return frame.state in self._hopeless\n",
         ("tests/property/test_gang_search.py", f"{_PLAN}/test_gangs.py", f"{_PLAN}/test_gang_decisions.py"),
     ),
     Guard(
