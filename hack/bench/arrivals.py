@@ -21,6 +21,12 @@ _LOOK_S: Final = 0.5
 Json = dict[str, Any]
 
 
+def recorded(*users: str) -> tuple[Json, ...]:
+    """Rules of an audit policy by which requests of these users alone are written down: all others are many, and ask nothing of us."""
+    ours: tuple[Json, ...] = ({"level": "Metadata", "users": list(users)},) if users else ()
+    return (*ours, {"level": "None"})
+
+
 class Arrivals:
     """The pods of one run, in a namespace of their own; `made` is what is created of a pod that is due."""
 

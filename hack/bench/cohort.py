@@ -16,7 +16,7 @@ import orjson
 
 from core import names
 from hack.bench import unaided
-from hack.bench.arrivals import CARD, Arrivals, in_queue
+from hack.bench.arrivals import CARD, Arrivals, in_queue, recorded
 from hack.bench.clock import cpu_s_of, machine_cpu_s, resident_mib
 from hack.bench.effort import Effort
 from hack.bench.installed import errors_told, pid_of, spent_s, told
@@ -24,7 +24,7 @@ from hack.bench.report import Row, Sheet, Target
 from hack.bench.shape import COHORTS, QUOTA, Birth, births, ideal
 from hack.controlplane import ControlPlane, ManagedProcess, audit
 from hack.controlplane.nodes import gpu_node
-from hack.install import Installation
+from hack.install import NAMESPACE, Installation
 
 WALL: Final = Target("figure", "<=", 80)
 """Seconds that one cohort may take, where its load over its quota takes 66 s."""
@@ -35,6 +35,7 @@ _CARDS: Final = 2 * QUOTA
 """On each node, of which there are as many as queues: room is never what they wait for."""
 _LIMIT_S: Final = 600.0
 """For each cohort."""
+_CONTROLLER: Final = f"system:serviceaccount:{NAMESPACE}:cardquota-controller"
 _PROFILE: Final = os.environ.get("COHORT_PROFILE", "")
 _STORED: Final = 5
 """A pod is stored when it is created, lifted, bound, started and finished: so often it has to be read at least."""
@@ -78,7 +79,10 @@ def run_all(effort: Effort, progress: Callable[[str], None]) -> list[Row]:
 def _run(name: str, cohorts: int, effort: Effort, progress: Callable[[str], None]) -> list[Row]:
     born, limit_s = births(effort.share, cohorts), cohorts * _LIMIT_S
     with errors_told():
-        with ControlPlane(progress=progress) as plane, Installation(plane, progress=progress) as installed:
+        with (
+            ControlPlane(progress=progress, audit_rules=recorded(_CONTROLLER)) as plane,
+            Installation(plane, progress=progress) as installed,
+        ):
             seen = _played(plane, installed, born, limit_s, progress)
         progress(f"requests of the controller: {dict(seen.requests)}")
         progress("the same pods without us")
@@ -195,7 +199,7 @@ def _played(
     text = orjson.dumps(arrivals.read(born[-1].name))
     if _PROFILE:
         leader.stop(30.0)
-    requests = _requests(plane, installed, offset)
+    requests = _requests(plane, offset)
     return Seen(
         pods=len(born),
         wall_s=wall_s,
@@ -238,11 +242,10 @@ def _spent(process: ManagedProcess, since_cpu_s: float = 0.0) -> Spent:
     return Spent(cpu_s_of(pid) - since_cpu_s, resident_mib(pid))
 
 
-def _requests(plane: ControlPlane, installed: Installation, offset: int) -> Counter[str]:
+def _requests(plane: ControlPlane, offset: int) -> Counter[str]:
     """What the controller asked of the API server since, by verb and resource."""
-    user = f"system:serviceaccount:{installed.namespace}:cardquota-controller"
-    found = audit.read(plane.audit_log, offset)
-    return Counter(f"{each.verb} {each.resource}" for each in found if each.user == user)
+    found = audit.read(plane.audit_log, offset, of=_CONTROLLER)
+    return Counter(f"{each.verb} {each.resource}" for each in found)
 
 
 def _admitted_s(leader: ManagedProcess, born: list[Birth], created: Mapping[str, float]) -> dict[str, float]:

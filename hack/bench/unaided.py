@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from hack.bench.arrivals import RESOURCE, Arrivals, Json, pod
+from hack.bench.arrivals import RESOURCE, Arrivals, Json, pod, recorded
 from hack.bench.clock import machine_cpu_s
 from hack.bench.shape import QUOTA, Birth
 from hack.controlplane import ControlPlane
@@ -27,7 +27,7 @@ class Unaided:
 def run(born: list[Birth], limit_s: float, progress: Callable[[str], None]) -> Unaided:
     """Creates the pods when they are due and waits for the last. A pod that does not fit is passed over, as this scheduler does."""
     queues = sorted({birth.queue for birth in born})
-    with ControlPlane(progress=progress) as plane:
+    with ControlPlane(progress=progress, audit_rules=recorded()) as plane:
         plane.add_nodes(
             *(
                 node(f"n{queue}", labels={_LABEL: str(queue)}, allocatable={RESOURCE: QUOTA})
