@@ -89,7 +89,9 @@ def _bare(number: int) -> str:
 def _fill(plane: ControlPlane, pods: int) -> None:
     plane.create_namespace(_NAMESPACE)
     for number in range(len(samples.PRODUCTS)):
-        put(plane, samples.card_node(number).build())
+        # A queue that names no CPU and memory may use those of the cluster, and cards alone are to be waited for.
+        roomy = samples.card_node(number).allocatable("cpu", pods * 128).allocatable("memory", f"{pods}Ti")
+        put(plane, roomy.build())
     for number in range(_QUEUES):
         plane.api.create(samples.queue(number, {samples.product(number): 0}).build()).expect()
     with ThreadPoolExecutor(_CLIENTS) as clients:
