@@ -34,11 +34,11 @@ class Arrivals:
         self._plane = plane
         self._made = made
 
-    def prepare(self, *, preempt: bool) -> None:
+    def prepare(self) -> None:
         """Creates namespace and priorities, and runs one pod, so that starting up and being elected are over."""
         self._plane.create_namespace(_NAMESPACE)
         for kind in CLASSES:
-            self._plane.api.create(_priority(kind, preempt=preempt)).expect()
+            self._plane.api.create(_priority(kind)).expect()
         with ThreadPoolExecutor(1) as warming:
             warming.submit(self._plane.api.create, self._made(Birth(0, 0, 0, -1))).result().expect()
         wait_for("a first pod has run", self._ended, 60)
@@ -106,11 +106,12 @@ def in_queue(birth: Birth) -> Json:
     return asking
 
 
-def _priority(kind: Class, *, preempt: bool) -> Json:
+def _priority(kind: Class) -> Json:
+    """Nobody is ended for those of a higher priority: all have to run."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": kind.name},
         "value": kind.priority,
-        "preemptionPolicy": "PreemptLowerPriority" if preempt else "Never",
+        "preemptionPolicy": "Never",
     }

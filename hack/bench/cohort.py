@@ -187,7 +187,7 @@ def _played(
     if _PROFILE:
         _run_profiled(leader)
     arrivals = Arrivals(plane, in_queue)
-    arrivals.prepare(preempt=True)
+    arrivals.prepare()
     offset = plane.audit_log.stat().st_size
     before = [_spent(process).cpu_s for process in (leader, webhook)]
     machine_before_s, programs_before_s = machine_cpu_s(), spent_s(plane)

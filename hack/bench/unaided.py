@@ -35,8 +35,7 @@ def run(born: list[Birth], limit_s: float, progress: Callable[[str], None]) -> U
             )
         )
         arrivals = Arrivals(plane, on_its_node)
-        # Nobody is to be ended for those of a higher priority: all have to run.
-        arrivals.prepare(preempt=False)
+        arrivals.prepare()
         before_s = machine_cpu_s()
         wall_s, _ = arrivals.play(born, limit_s, progress)
         return Unaided(wall_s, machine_cpu_s() - before_s)
