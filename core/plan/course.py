@@ -201,6 +201,7 @@ class Courses:
     def _one_by_one(self, unit: Unit, decided: Container[str], turn: Turn) -> Iterator[Decision | None]:
         """Decides on the members on whom that was not done together, and on pods that belong to no group."""
         held = yield from held_cards(self._ledger, unit)
+        gang = unit if unit.group is not None else None
         pace = Pace(_PASSED_IN_A_STEP)
         for entry in unit.entries:
             if entry.pod.uid in decided:
@@ -220,7 +221,7 @@ class Courses:
             if now is None:
                 continue
             decision = (
-                (yield from self._alone(now, turn, held.confinement(now), unit.starts_with))
+                (yield from self._alone(now, turn, held.confinement(now), gang))
                 if turn.head is None
                 else _behind(now, turn.head)
             )
@@ -259,7 +260,6 @@ class Courses:
         known = (yield from turn.answers.recalled(unit.key, unit.entries)) if turn.ration is not None else ()
         if known:
             return known
-        helped = self._ledger.wakeups.helped(turn.queue)
         found, _ = yield from self._limited(
             unit.key, self._gangs.decide(unit, turn.told_gangs, turn.leavings), turn
         )
@@ -270,13 +270,14 @@ class Courses:
                 if holds:
                     yield
                 holds += [decision for decision in some if isinstance(decision, Hold)]
-            turn.answers.keep(unit.key, unit.entries, helped, holds)
+            turn.answers.keep(unit.key, unit.entries, unit.helped, holds)
         return found
 
     def _alone(
-        self, entry: Entry, turn: Turn, confined: Confinement | None = None, together: int = 1
+        self, entry: Entry, turn: Turn, confined: Confinement | None = None, gang: Unit | None = None
     ) -> Steps[Decision | None]:
-        """Pods that ask for the same are held for the same reason until a lift changes what is left."""
+        """Pods that ask for the same are held for the same reason until a lift changes what is left; `gang` is that of a member."""
+        together = gang.starts_with if gang is not None else 1
         shared, wish = entry.pod.uid not in self._judge.refused, (entry.wish, confined)
         known = turn.told.get(wish) if shared else None
         if known is not None:
@@ -284,7 +285,8 @@ class Courses:
         decision: Decision | None = self._like(wish, entry, together, turn) if shared else None
         if decision is not None:
             return decision
-        decision = yield from self._costing(entry, confined, together, turn)
+        helped = gang.helped if gang is not None else self._ledger.wakeups.helped(turn.queue)
+        decision = yield from self._costing(entry, confined, together, helped, turn)
         if isinstance(decision, Hold) and shared:
             turn.told[wish] = decision
         elif isinstance(decision, Lift) and shared:
@@ -306,14 +308,16 @@ class Courses:
         return lift
 
     def _costing(
-        self, entry: Entry, confined: Confinement | None, together: int, turn: Turn
+        self, entry: Entry, confined: Confinement | None, together: int, helped: int, turn: Turn
     ) -> Steps[Decision | None]:
-        """What becomes of a pod, as it was told before where nothing has happened since; None when that is put off."""
+        """What becomes of a pod, as it was told before where nothing has happened since; None when that is put off.
+
+        What is found out goes by what was of help to the queue until `helped`.
+        """
         key = entry.pod.uid
         known = turn.answers.recall(key, (entry,), confined) if turn.ration is not None else ()
         if known:
             return known[0]
-        helped = self._ledger.wakeups.helped(turn.queue)
         judged = self._judge.judge(entry, self._choice, confined, together)
         decision, steps = yield from self._limited(key, judged, turn)
         if isinstance(decision, Hold) and steps:

@@ -35,6 +35,8 @@ class Unit:
     rank: tuple[bool, int, int, str]
     group: Group | None = None
     progress: Progress | None = None
+    helped: int = 0
+    """`Wakeups.helped` of its queue before the group was looked at: what is decided by that is no answer to what happened since."""
     choice: int = 0
     """Of one that comes first: among how many cards its members may choose, all together."""
 
@@ -91,6 +93,7 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     those with the least choice of cards come first, so that none takes the only card of another one while it has a second.
     Then by priority, age and name, of the group where there is one. Inside a group, tasks with a minimum come first.
     """
+    helped = ledger.wakeups.helped(queue)
     alone: list[Unit] = []
     grouped: dict[str, list[Entry]] = {}
     groups: dict[str, Group] = {}
@@ -108,7 +111,7 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     for key, entries in grouped.items():
         if pace.due(_OF_A_GROUP + len(entries)):
             yield
-        together.append((yield from _unit(ledger, groups[key], entries)))
+        together.append((yield from _unit(ledger, groups[key], entries, helped)))
     if not together:
         return alone
     together = yield from in_order(together, _PLACE, _IN_ONE_STEP)
@@ -210,7 +213,7 @@ def _most(limits: Limits, above: Sequence[Ceiling], card: str) -> int:
     return min([limits.cards.get(card, 0), *ceilings])
 
 
-def _unit(ledger: Ledger, group: Group, entries: list[Entry]) -> Steps[Unit]:
+def _unit(ledger: Ledger, group: Group, entries: list[Entry], helped: int) -> Steps[Unit]:
     progress = ledger.groups.progress(group)
     first = progress.unfinished and progress.possible and (yield from _may_finish(ledger, group.key))
     rank = (not first, -ledger.groups.priority(group), group.created, group.key)
@@ -225,4 +228,4 @@ def _unit(ledger: Ledger, group: Group, entries: list[Entry]) -> Steps[Unit]:
     for some in batched(entries, _IN_ONE_STEP) if first else ():
         yield
         cards.update(*(entry.demand.cards for entry in some))
-    return Unit(tuple(entries), rank, group, progress, len(cards))
+    return Unit(tuple(entries), rank, group, progress, helped, len(cards))

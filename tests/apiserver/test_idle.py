@@ -15,7 +15,7 @@ from tests.apiserver.manifests import card_pod, queue
 
 WINDOW_S: Final = 15.0
 """Longer than a watch lasts in which nothing is said."""
-MOST_IN_A_SECOND: Final = 20
+MOST_IN_A_SECOND: Final = 14
 """Each of a dozen watches begins anew every eleven seconds, over a connection of its own; the Lease is renewed every two."""
 
 

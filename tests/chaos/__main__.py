@@ -11,7 +11,7 @@ from tests.chaos.run import Bed, carry_out, judged
 
 
 def main() -> int:
-    """Exit status: 0 without violations."""
+    """Exit status: 0 when it came to rest, was judged there, and nothing is broken."""
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of which everything is drawn that is done")
     parser.add_argument(
@@ -26,7 +26,7 @@ def main() -> int:
     )
     given = parser.parse_args()
     if given.judge:
-        return _report(judged(given.judge), {})
+        return report(judged(given.judge), {})
     kinds = FAULTS if given.only is None else {kind: FAULTS[kind] for kind in given.only}
     plan = draw(given.seed, given.minutes * 60, kinds)
 
@@ -37,18 +37,21 @@ def main() -> int:
         outcome = carry_out(bed, plan, say)
     print(f"seed {given.seed}, {given.minutes:g} minutes, at rest after {outcome.rest_s:.0f} s")
     if outcome.unrest:
-        print(*outcome.unrest, sep="\n")
-    return _report(
-        outcome.verdict, {**dict.fromkeys((f"fault: {kind}" for kind in kinds), 0), **outcome.done}
-    )
+        print("it did not come to rest:", *outcome.unrest, sep="\n")
+    faults = dict.fromkeys((f"fault: {kind}" for kind in kinds), 0)
+    return max(report(outcome.verdict, {**faults, **outcome.done}), int(bool(outcome.unrest)))
 
 
-def _report(verdict: Verdict, done: Mapping[str, int]) -> int:
+def report(verdict: Verdict, done: Mapping[str, int]) -> int:
+    """Prints what was done, covered and found, and returns the exit status. A log that was never judged at rest proves half."""
     # What was not covered is told as well: nothing was proved of it.
     for what, count in sorted({**done, **verdict.covered}.items()):
         print(f"{count:8} {what}")
     print(*verdict.violations or ["no violation"], sep="\n")
-    return 1 if verdict.violations else 0
+    if not verdict.covered["at rest: judged"]:
+        print("nothing was judged at rest: the log has no list of everything at its end")
+        return 1
+    return int(bool(verdict.violations))
 
 
 if __name__ == "__main__":

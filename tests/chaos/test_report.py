@@ -1,0 +1,28 @@
+"""What the command says in the end, and with which status it exits."""
+
+import pytest
+
+from tests.chaos.__main__ import report
+from tests.chaos.checker import Verdict
+from tests.chaos.checker.terms import Violation
+
+RESTED = {"at rest: judged": 1}
+BROKEN = Violation(at=1.0, rule="quota", about="q", text="four of three", entries=(7,))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status", "last"),
+    [
+        (Verdict((), RESTED), 0, "no violation"),
+        (Verdict((BROKEN,), RESTED), 1, str(BROKEN)),
+        (Verdict((), {"at rest: judged": 0}), 1, "nothing was judged at rest"),
+    ],
+    ids=["whole", "broken", "never at rest"],
+)
+def test_only_a_log_that_was_judged_at_rest_without_violation_is_a_success(
+    verdict: Verdict, status: int, last: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report(verdict, {"fault: kill": 0}) == status
+    told = capsys.readouterr().out.splitlines()
+    assert f"{0:8} fault: kill" in told, "what was not covered is told as well"
+    assert last in told[-1]
