@@ -21,6 +21,7 @@ from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.property.pieces import pieces
 from tests.property.test_controller_invariants import CHOICES, Controller
 
 # -- without events ------------------------------------------------------------------------------------------
@@ -346,11 +347,28 @@ class SlicedAndCut(Sliced):
     """With passes that end after two steps."""
 
 
+class SlicedFinely(Sliced):
+    """With a pause wherever there is one in queues and gangs of any size."""
+
+
+class SlicedFinelyAndUniform(SlicedAndUniform):
+    """The same."""
+
+
 TestSliced = Sliced.TestCase
 TestSlicedAndCut = SlicedAndCut.TestCase
 TestSlicedAndUniform = SlicedAndUniform.TestCase
-for _case in (TestSliced, TestSlicedAndCut, TestSlicedAndUniform):
+TestSlicedFinely = SlicedFinely.TestCase
+TestSlicedFinelyAndUniform = SlicedFinelyAndUniform.TestCase
+for _case in (
+    TestSliced,
+    TestSlicedAndCut,
+    TestSlicedAndUniform,
+    TestSlicedFinely,
+    TestSlicedFinelyAndUniform,
+):
     _case.settings = settings(stateful_step_count=60)
+del _case  # or it is another test
 
 
 @pytest.fixture(autouse=True)
@@ -358,6 +376,9 @@ def hurried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Every kind of pause comes often: hardly any effort for a pass, and pods that are booked anew one by one."""
     monkeypatch.setattr(backlog, "AT_ONCE", 0)
     monkeypatch.setattr(backlog, "_IN_ONE_STEP", 1)
+    if request.cls in (TestSlicedFinely, TestSlicedFinelyAndUniform):
+        for module, name in pieces():
+            monkeypatch.setattr(module, name, 1)
     if request.cls in (TestSlicedAndCut, TestSlicedAndUniform):
         monkeypatch.setattr(effort, "OF_A_PASS", 2)
         monkeypatch.setattr(effort, "OF_A_UNIT", 1)
