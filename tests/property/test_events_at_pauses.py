@@ -20,6 +20,7 @@ from tests.builders import a_group, a_namespace, a_node, a_pod, a_queue
 from tests.property.pieces import pieces
 
 QUEUES = ("red", "blue")
+ABOVE = "top"
 CHOICES = ("A", "B", "A|B", "B|A", "")
 GROUPS = ("g0", "g1", "g2")
 NODES = ("a", "b", "m")
@@ -59,6 +60,8 @@ counts = st.integers(0, 4)
 def queue(draw: st.DrawFn, name: str) -> Queue:
     cards = draw(st.dictionaries(st.sampled_from("AB"), counts))
     built = a_queue(name).cards(cards).priority(draw(st.integers(0, 1)))
+    built = built.child_of(ABOVE) if name in QUEUES and draw(st.booleans()) else built
+    built = built.guarantee(cpu=draw(st.integers(0, 2)))
     cpu = draw(st.none() | st.integers(0, 8))
     built = built if cpu is None else built.capability(cpu=cpu)
     built = built.fifo() if draw(st.booleans()) else built
@@ -104,7 +107,7 @@ def pod(draw: st.DrawFn, name: str) -> Pod:
 def worlds(draw: st.DrawFn) -> World:
     here = [name for name in GROUPS if draw(st.integers(0, 5))]
     return World(
-        queues={name: draw(queue(name)) for name in QUEUES},
+        queues={name: draw(queue(name)) for name in (*QUEUES, ABOVE)},
         groups={name: draw(group(name)) for name in here},
         nodes={name: draw(node(name)) for name in NODES},
         pods={name: draw(pod(name)) for name in (f"p{number}" for number in range(draw(st.integers(1, 9))))},
@@ -126,7 +129,7 @@ def events(draw: st.DrawFn, world: World) -> Event:
         )
     ):
         case "queue":
-            return put("queue", draw(queue(draw(st.sampled_from(QUEUES)))))
+            return put("queue", draw(queue(draw(st.sampled_from((*QUEUES, ABOVE))))))
         case "group":
             return put("group", draw(group(draw(st.sampled_from(GROUPS)))))
         case "minimum" if world.groups:
@@ -182,10 +185,12 @@ def finely() -> Iterator[None]:
         yield
 
 
-@given(data=st.data(), uniform=st.booleans())
-def test_after_one_event_at_any_pause_nobody_is_held_who_fits(data: st.DataObject, uniform: bool) -> None:
+@given(data=st.data(), uniform=st.booleans(), hierarchy=st.booleans())
+def test_after_one_event_at_any_pause_nobody_is_held_who_fits(
+    data: st.DataObject, uniform: bool, hierarchy: bool
+) -> None:
     way = "uniform" if uniform else "spread"
-    settings = Settings.model_validate({"cards": {"multiCardJob": way}})
+    settings = Settings.model_validate({"cards": {"multiCardJob": way, "hierarchy": hierarchy}})
     world = data.draw(worlds())
     event = data.draw(events(world))
     pauses = sum(1 for _ in passes(world.ledger(settings)))
