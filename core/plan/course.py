@@ -182,7 +182,7 @@ class Courses:
         with closing(self._handed_out(left)) as decisions:
             for decision in decisions:
                 decided.add(decision.pod.uid)
-                turn.heard((decision,), of_gang=True)
+                turn.heard((decision,), of_gang=True, stuck=unit.stuck)
                 yield decision
         yield from turn.clear_up()
         return decided

@@ -94,17 +94,17 @@ class Turn:
         self.undecided_head = self.undecided_head or (first and self.patient)
         return self.undecided_head
 
-    def heard(self, decisions: Iterable[Decision], *, of_gang: bool = False) -> None:
+    def heard(self, decisions: Iterable[Decision], *, of_gang: bool = False, stuck: bool = False) -> None:
         """Takes in what was decided, in order.
 
-        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members; nobody does
-        who waits for other gates or for a PodGroup, or who may not use the queue.
+        A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members, nor when it is
+        stuck, see `Unit`; nobody does who waits for other gates or for a PodGroup, or who may not use the queue.
         """
         for decision in decisions:
             if isinstance(decision, Lift):
                 self.told.clear()
                 self.told_gangs.clear()
-            elif self.fifo and self.head is None and _in_line(decision, of_gang=of_gang):
+            elif self.fifo and self.head is None and not stuck and _in_line(decision, of_gang=of_gang):
                 self.head = decision
 
 

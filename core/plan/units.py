@@ -39,6 +39,8 @@ class Unit:
     """`Wakeups.helped` of its queue before the group was looked at: what is decided by that is no answer to what happened since."""
     choice: int = 0
     """Of one that comes first: among how many cards its members may choose, all together."""
+    stuck: bool = False
+    """Whether it was let in, stopped short and cannot get further as limits and members are: nobody waits for it."""
 
     @property
     def queue(self) -> str:
@@ -89,7 +91,8 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     """The waiting pods of a queue in the order in which they are considered.
 
     A group that was let in and stopped short of its minimum comes before all others: what it holds is of no use yet. Not
-    one that cannot get there, because members are missing or their queue's quota would never suffice. Of several such groups
+    one that cannot get there, because members are missing or their queue's quota would never suffice, and it holds up no fifo queue
+    either. Of several such groups
     those with the least choice of cards come first, so that none takes the only card of another one while it has a second.
     Then by priority, age and name, of the group where there is one. Inside a group, tasks with a minimum come first.
     """
@@ -228,4 +231,5 @@ def _unit(ledger: Ledger, group: Group, entries: list[Entry], helped: int) -> St
     for some in batched(entries, _IN_ONE_STEP) if first else ():
         yield
         cards.update(*(entry.demand.cards for entry in some))
-    return Unit(tuple(entries), rank, group, progress, helped, len(cards))
+    stuck = progress.unfinished and not first
+    return Unit(tuple(entries), rank, group, progress, helped, len(cards), stuck)
