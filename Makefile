@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
-WORKERS ?= 2
+WORKERS ?= 3
 PIP_AUDIT ?= pip-audit==2.10.1
 SEED    ?= 1
 MINUTES ?= 3
@@ -24,7 +24,7 @@ demo: $(READY) ## Play the main story on a local control plane (KEEP=1 leaves it
 	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep)
 
 # In the order of the folders: what waits for an API server comes first, and nobody waits for the last of it alone. Each worker
-# has a control plane of its own.
+# has a control plane of its own, and waits for it half of the time: three keep two processors busy.
 test: $(READY) ## Run all tests, those on a real API server included (ARGS='-k name' narrows)
 	@$(BIN)/python -m hack.toolchain
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
