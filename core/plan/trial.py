@@ -7,6 +7,7 @@ it; whether the trial still makes sense is looked at when it goes on.
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
+from core.objects import Pod
 from core.plan.decision import Lift
 from core.plan.lineup import Member
 from core.queues.entry import Entry
@@ -41,7 +42,8 @@ class LedgerTrial:
         self._ledger = ledger
         self._entries = entries
         """The members, by UID."""
-        self._queue = ledger.queues.get(next(iter(entries.values())).queue) if entries else None
+        self._queue_name = next(iter(entries.values())).queue if entries else ""
+        self._queue = ledger.queues.get(self._queue_name)
         self._changes = ledger.changes
         self._touched = ledger.touched.changes
         self._shortfall_of = shortfall_of
@@ -101,6 +103,8 @@ class LedgerTrial:
         """The same at once, for steps that nobody goes on with; the ledger books many of them anew only when it is settled."""
         with self._ledger.wakeups.muted():
             self._ledger.retract_all([lift.lifted for lift in self.lifts.values()])
+        for lift in self.lifts.values():
+            self._tell_of(lift.pod)
         self._taken.clear()
         self.lifts.clear()
 
@@ -110,6 +114,15 @@ class LedgerTrial:
             self._ledger.retract(lift.lifted)
         if unchanged:
             self._has_seen_all()
+        self._tell_of(lift.pod)
+
+    def _tell_of(self, pod: Pod) -> None:
+        """Has a member that has changed since it was taken looked at: it was booked as taken, and nobody has been told."""
+        observed = self._ledger.observed(pod.uid)
+        if observed is not pod and observed != pod:
+            entry = self._ledger.entry(pod.uid)
+            queues = {self._queue_name, entry.queue if entry is not None else self._queue_name}
+            self._ledger.wakeups.help(*queues)
 
     def _has_seen_all(self) -> None:
         """Takes what has changed last for the trial's own doing."""
@@ -128,11 +141,11 @@ class LedgerTrial:
         Also while pods are left to be booked anew, for nobody knows what is left before that. Costs what has changed since the
         last time; nobody else lets members in, so of that nothing is missed.
         """
-        ledger, queue = self._ledger, next(iter(self._entries.values())).queue if self._entries else ""
+        ledger = self._ledger
         while ledger.changes != self._changes:
             touched = ledger.touched.since(self._touched)
             self._has_seen_all()
-            if not ledger.sums_settled or not self._same_queue(queue):
+            if not ledger.sums_settled or not self._same_queue():
                 raise OvertakenError
             pace = Pace(_CHECKED_IN_A_STEP)
             for uid in self._entries if touched is None else touched:
@@ -141,9 +154,9 @@ class LedgerTrial:
                 if uid in self._entries and not self._stands(uid):
                     raise OvertakenError
 
-    def _same_queue(self, name: str) -> bool:
+    def _same_queue(self) -> bool:
         """Whether the queue says what it said; Volcano writes its status each second."""
-        now, before = self._ledger.queues.get(name), self._queue
+        now, before = self._ledger.queues.get(self._queue_name), self._queue
         if now is not before and (now is None or not now.says_the_same(before)):
             return False
         self._queue = now

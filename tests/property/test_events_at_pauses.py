@@ -200,3 +200,29 @@ def test_after_one_event_at_any_pause_nobody_is_held_who_fits(
             if number == pause:
                 event(ledger)
         assert still_fitting(ledger) == [], f"at pause {pause} of {pauses}"
+
+
+@pytest.mark.parametrize("leaver", range(4))
+def test_a_member_that_leaves_its_gang_at_any_pause_is_looked_at_by_itself(leaver: int) -> None:
+    """Also while it is booked as if it were let in, for a trial that comes to nothing."""
+    members = 4
+
+    def begun() -> Ledger:
+        ledger = Ledger(Settings())
+        ledger.put_node(a_node("b").card("B", members).view())
+        ledger.put_queue(a_queue("q").cards({"B": members - 1}).view())
+        ledger.put_group(a_group("g").in_queue("q").min_member(members).view())
+        for number in range(members):
+            ledger.put_pod(a_pod(f"p{number}").gpu(1).card("A|B").in_group("g").gated().view())
+        return ledger
+
+    alone = a_pod(f"p{leaver}").gpu(1).card("A|B").in_queue("q").gated().view()
+    decided = next(number for number, told in enumerate(passes(begun())) if told is not None)
+    assert decided > 10, "it is decided on in many steps"
+    for pause in range(decided):
+        ledger, lifted = begun(), list[str]()
+        for number, told in enumerate(passes(ledger)):
+            if number == pause:
+                ledger.put_pod(alone)
+            lifted += [told.pod.name] if isinstance(told, Lift) else []
+        assert lifted == [alone.name], f"at pause {pause}"
