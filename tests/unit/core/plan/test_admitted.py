@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from core.affinity import admits
+from core.node_match import NodeMatch, compiled
 from core.objects import Pod
 from core.objects.node_rules import ANYWHERE, REQUIRED, NodeRules
 from core.plan import admitted as module
 from core.plan.admitted import EVALUATED_IN_A_STEP, AdmittedNodes
 from core.queues.ledger import Ledger
 from core.settings import Settings
-from core.steps import finish
+from core.steps import Steps, finish
 from tests.builders import a_node, a_pod
 from tests.builders.objects import NodeBuilder, PodBuilder
 from tests.unit.core.plan.stepping import stepped
@@ -67,6 +68,25 @@ def test_eight_pods_with_four_hundred_terms_over_sixty_nodes_cost_what_one_costs
         assert ask(nodes, ledger, hostile(f"p{number}").node_rules) == set()
         # One for the selector of a pod, and for each term its keys and its expressions.
         assert nodes.evaluations == 60 * (1 + TERMS * (1 + EXPRESSIONS))
+
+
+def test_what_several_pods_say_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[NodeRules] = []
+
+    def counted(rules: NodeRules) -> Steps[NodeMatch]:
+        calls.append(rules)
+        return compiled(rules)
+
+    monkeypatch.setattr(module, "compiled", counted)
+    ledger = books(3)
+    nodes = AdmittedNodes(ledger)
+    pods = [hostile(f"p{number}", size=4) for number in range(8)]
+    for _ in range(3):
+        for pod in pods:
+            assert ask(nodes, ledger, pod.node_rules) == set()
+    assert len(calls) == 1
+    ask(nodes, ledger, hostile("other", size=5).node_rules)
+    assert len(calls) == 2, "rules that say something else are compiled by themselves"
 
 
 def test_other_rules_cost_each_node_once() -> None:
