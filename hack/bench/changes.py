@@ -6,19 +6,41 @@ from typing import Final
 
 import orjson
 
+from core.plan.decision import Lift
+from core.plan.lift import Planner
+from core.queues.ledger import Ledger
+from core.settings import Settings
 from hack.bench import samples
 from hack.bench.stage import CARDS, A, Act, B, Json, Stage, card_node, card_pod, sized
-from hack.bench.store import Crowd, Store
+from hack.bench.store import LATENCY_S, Crowd, Prepared, Store
+from kube.client import PatchType
 from kube.resources import NAMESPACES, NODES, PODS, QUEUES
 from tests.builders import a_namespace, a_pod, a_queue
-from tests.builders.objects import PodBuilder
+from tests.builders.objects import NodeBuilder, PodBuilder, QueueBuilder
 
 _EXTENDER_BYTES: Final = 16_000_000
+_WRITERS: Final = 32
+"""Lifts that another leader writes at once."""
 
 
 def nodes_join(store: Store, scale: float) -> Act:
     """Nodes of a card that nobody else has; its pods wait or are bound there. All join at once, and leave again."""
-    nodes = [card_node(f"late-{number}", A).build() for number in range(sized(45, scale, 2))]
+    nodes = [node.build() for node in _nodes_with_pods(store, scale)]
+    return _in_turn(store, store.prepare(NODES, "ADDED", nodes), store.prepare(NODES, "DELETED", nodes))
+
+
+def nodes_change(store: Store, scale: float) -> Act:
+    """The same nodes are there; all get another label and have half of their cards and CPU at once, and then as before."""
+    nodes = _nodes_with_pods(store, scale)
+    before = [node.build() for node in nodes]
+    store.fill(NODES, before)
+    after = [node.label("pool", "other").card(A, CARDS // 2).allocatable("cpu", 64).build() for node in nodes]
+    return _in_turn(store, store.prepare(NODES, "MODIFIED", after), store.prepare(NODES, "MODIFIED", before))
+
+
+def _nodes_with_pods(store: Store, scale: float) -> list[NodeBuilder]:
+    """Nodes of a card that nobody else has, and in the store its pods: as many bound as there are cards, the others waiting."""
+    nodes = [card_node(f"late-{number}", A) for number in range(sized(45, scale, 2))]
     queues = sized(100, scale, 2)
     store.fill(QUEUES, (a_queue(f"q{number}").cards({A: 5}).build() for number in range(queues)))
     store.fill(NODES, [card_node("n0", B).build()])
@@ -31,10 +53,14 @@ def nodes_join(store: Store, scale: float) -> Act:
         for number in range(sized(10_000, scale, 40) - len(bound))
     ]
     store.fill(PODS, (pod.build() for pod in (*bound, *waiting)))
-    joining, leaving = store.prepare(NODES, "ADDED", nodes), store.prepare(NODES, "DELETED", nodes)
+    return nodes
+
+
+def _in_turn(store: Store, *changes: Prepared) -> Act:
+    """Each once the one before is done with."""
 
     async def act(stage: Stage) -> None:
-        for events in (joining, leaving):
+        for events in changes:
             store.tell(events)
             await stage.calm()
 
@@ -54,6 +80,41 @@ def many_lifts(store: Store, scale: float) -> Act:
         await stage.calm()
 
     return act
+
+
+def rival_lifts(store: Store, scale: float) -> Act:
+    """All who wait in a queue are lifted by another one than who is watched."""
+    count = sized(10_000, scale, 20)
+    quota = a_queue("many").cards({A: count})
+    store.fill(NODES, [card_node("n0", A).build()])
+    store.fill(QUEUES, [quota.build()])
+    pods = [card_pod(f"p-{number}", "many", A).gated() for number in range(count)]
+    store.fill(PODS, (pod.build() for pod in pods))
+    lifts = iter(_lifts_of(quota, pods))
+
+    async def write() -> None:
+        for lift in lifts:
+            await asyncio.sleep(LATENCY_S)
+            store.patched(PODS, lift.pod.key, lift.patch, PatchType.JSON)
+
+    async def act(stage: Stage) -> None:
+        async with asyncio.TaskGroup() as writers:
+            for _ in range(_WRITERS):
+                writers.create_task(write())
+        await stage.calm()
+
+    return act
+
+
+def _lifts_of(quota: QueueBuilder, pods: Iterable[PodBuilder]) -> list[Lift]:
+    """What a leader decides, who has seen the pods as the store has them."""
+    ledger = Ledger(Settings())
+    ledger.put_node(card_node("n0", A).view())
+    ledger.put_queue(quota.view())
+    for pod in pods:
+        ledger.put_pod(pod.put("metadata", "resourceVersion", value="1").view())
+    decisions = Planner(ledger).decide(quota.view().name)
+    return [decision for decision in decisions if isinstance(decision, Lift)]
 
 
 def metrics_page(store: Store, scale: float) -> Act:

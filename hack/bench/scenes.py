@@ -16,7 +16,8 @@ from hack.bench.store import Store
 class Scene:
     """`prepare` takes a store and the scale: 1 is the size that is judged.
 
-    `hostile`: other queues' lifts are watched meanwhile. `starts`: the start of the controller is watched as well.
+    `hostile`: other queues' lifts are watched meanwhile. `starts`: the start of the controller is watched as well. `standby`:
+    another one leads all the time.
     """
 
     what: str
@@ -29,6 +30,7 @@ class Scene:
 SCENES: Final[dict[str, Scene]] = {
     "join": Scene("45 nodes join and leave, 10,000 pods of their card", changes.nodes_join),
     "join-standby": Scene("45 nodes join and leave, on a standby", changes.nodes_join, standby=True),
+    "change": Scene("45 nodes change, 10,000 pods of their card", changes.nodes_change),
     "affinities-60": Scene(
         "8 affinities of 400 x 41, 60 nodes", tenants.costly_affinities(8, 60), hostile=True
     ),
@@ -46,12 +48,18 @@ SCENES: Final[dict[str, Scene]] = {
         "3 pods of 37,000 alternatives, 20 changes", tenants.endless_alternatives, hostile=True
     ),
     "lifts": Scene("10,000 lifts in one queue", changes.many_lifts, hostile=True),
+    "lifts-standby": Scene("10,000 lifts in one queue, on a standby", changes.rival_lifts, standby=True),
     "metrics": Scene("/metrics, 2,000 queues x 4 cards", changes.metrics_page),
+    "metrics-standby": Scene("/metrics, 2,000 queues, on a standby", changes.metrics_page, standby=True),
     "start": Scene("start over 100,000 pods on 5,000 nodes", changes.start, starts=True),
+    "start-standby": Scene("start over 100,000 pods, on a standby", changes.start, starts=True, standby=True),
     "namespace": Scene("namespace of 10,000 pods changes its queue", changes.namespace_queue),
     "namespace-standby": Scene(
         "namespace of 10,000 pods, on a standby", changes.namespace_queue, standby=True
     ),
     "question": Scene("filter with a body of 16 MB", changes.large_question),
+    "question-standby": Scene(
+        "filter with a body of 16 MB, on a standby", changes.large_question, standby=True
+    ),
 }
 """By name, in the order in which they are gone through."""

@@ -76,8 +76,10 @@ class Store:
         self.lifted: dict[str, float] = {}
         """When each pod was lifted, by key."""
         self.changed = asyncio.Event()
-        """Set by every request."""
+        """Set by every request, and by the end of every list."""
         self.requests: Counter[str] = Counter()
+        self.listing = 0
+        """Lists that have been begun and are not read to their end."""
         self.holders: set[str] = set()
         """Everybody who has held the Lease."""
 
@@ -110,6 +112,24 @@ class Store:
         for resource, kind, key, text in events:
             self._tell(resource, kind, key, text)
 
+    def patched(self, resource: Resource, key: str, body: Any, patch_type: PatchType) -> Json:
+        """The object after a patch, whoever writes it; raises NotFound and Invalid."""
+        text = self._collections[resource.plural].find(key)
+        if text is None:
+            raise errors.NotFound(404, "NotFound", f"{resource} {key}")
+        raw: Json = orjson.loads(text)
+        if patch_type is PatchType.JSON:
+            if not _applied(raw, body):
+                raise errors.Invalid(422, "Invalid", "the server rejected our request")
+        else:
+            raw = _merged(raw, body)
+        self._tell(resource, "MODIFIED", key, orjson.dumps(self._next(raw)))
+        gates = raw["spec"].get("schedulingGates") or () if resource is PODS else ()
+        if resource is PODS and all(gate["name"] != names.GATE for gate in gates):
+            self.lifted.setdefault(key, asyncio.get_running_loop().time())
+            self.changed.set()
+        return raw
+
     def texts(self) -> Iterable[bytes]:
         """Every text that was listed or told, or can be."""
         for collection in self._collections.values():
@@ -137,12 +157,17 @@ class Store:
         self.requests[f"list {resource.plural}"] += 1
         version = str(self._version)
         collection = self._collections[resource.plural]
-        for page in in_pages(
-            collection.listed() if scope.namespace is None or resource is SECRETS else (), limit
-        ):
-            await asyncio.sleep(LATENCY_S)
-            yield Page((await self._reader.value(page, PAGE_BYTES))["items"], version)
-        yield Page([], version)
+        self.listing += 1
+        try:
+            for page in in_pages(
+                collection.listed() if scope.namespace is None or resource is SECRETS else (), limit
+            ):
+                await asyncio.sleep(LATENCY_S)
+                yield Page((await self._reader.value(page, PAGE_BYTES))["items"], version)
+            yield Page([], version)
+        finally:
+            self.listing -= 1
+            self.changed.set()
 
     async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
         """See Client.watch."""
@@ -196,22 +221,7 @@ class Store:
         await self._answered("patch", resource)
         if resource is EVENTS:
             return dict(body)
-        key = _joined(namespace, name)
-        text = self._collections[resource.plural].find(key)
-        if text is None:
-            raise errors.NotFound(404, "NotFound", f"{resource} {name}")
-        raw: Json = orjson.loads(text)
-        if patch_type is PatchType.JSON:
-            if not _applied(raw, body):
-                raise errors.Invalid(422, "Invalid", "the server rejected our request")
-        else:
-            raw = _merged(raw, body)
-        self._tell(resource, "MODIFIED", key, orjson.dumps(self._next(raw)))
-        gates = raw["spec"].get("schedulingGates") or () if resource is PODS else ()
-        if resource is PODS and all(gate["name"] != names.GATE for gate in gates):
-            self.lifted.setdefault(key, asyncio.get_running_loop().time())
-            self.changed.set()
-        return raw
+        return self.patched(resource, _joined(namespace, name), body, patch_type)
 
     async def delete(
         self, resource: Resource, name: str, _namespace: str | None = None, **_options: Any

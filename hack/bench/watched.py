@@ -153,12 +153,13 @@ class Watched:
         outcome.requests = dict(self.store.requests)
 
     async def _ready(self) -> None:
-        """Returns once the controller leads and decides; a standby, once everything is listed."""
+        """Returns once the controller leads and decides; a standby, once everything is listed and it asks who leads."""
+        store = self.store
         if self._scene.standby:
-            await self.store.until(lambda: "get leases" in self.store.requests)
+            await store.until(lambda: "get leases" in store.requests and not store.listing)
         else:
             key = self._appear()
-            await self.store.until(lambda: key in self.store.lifted)
+            await store.until(lambda: key in store.lifted)
 
     async def _be_quiet(self) -> None:
         self._pulse.take()
