@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -25,9 +26,11 @@ from core.settings import Settings
 from hack.bench.peers import BenchError, Peer
 from hack.bench.pulse import Deaf, Pulse
 from hack.bench.scenes import SCENES, Scene
+from hack.bench.stage import Json
 from hack.bench.store import Store
 from hack.controlplane.ports import free_ports
-from kube.resources import NODES, PODS, QUEUES
+from kube import certificates, pki
+from kube.resources import NODES, PODS, QUEUES, SECRETS
 from tests.builders import a_node, a_pod, a_queue
 
 HOST = "127.0.0.1"
@@ -38,6 +41,8 @@ _CALM_WINDOW_S = 0.1
 _CALM_WINDOWS = 4
 _CALM_SHARE = 0.2
 """Nothing is left to be done when the process took less than this part of each of some windows."""
+_NAMESPACE = "cardquota-system"
+_SECRET = "cardquota-controller"
 _SMALL = "small"
 _SMALL_EVERY_S = 0.25
 _SMALL_AT_LAST_S = 5.0
@@ -69,6 +74,8 @@ class Watched:
         self.outcome = Outcome()
         self.metrics_port, self.port, self.kube_port = free_ports(3)
         self.store = Store(rival=scene.standby)
+        if scene.standby:
+            self.store.fill(SECRETS, [_certificates()])
         self._scene = scene
         self._quiet_s = quiet_s
         self._act = scene.prepare(self.store, scale)
@@ -203,13 +210,23 @@ class Watched:
         return max((lifted.get(key, now) - at for key, at in self._appeared.items()), default=0.0) * 1000
 
 
+def _certificates() -> Json:
+    """What the leader has issued for all replicas."""
+    bundle = pki.renewed(None, [HOST], datetime.now(UTC))
+    return {
+        "metadata": {"name": _SECRET, "namespace": _NAMESPACE, "uid": _SECRET},
+        "data": certificates.encoded(certificates.of_bundle(bundle)),
+    }
+
+
 def main(arguments: Sequence[str]) -> int:
     """Goes through the scene in this process."""
     name, scale, quiet_s = arguments
     with closing(Watched(SCENES[name], float(scale), float(quiet_s))) as watched:
         options = Options(
-            namespace="cardquota-system",
+            namespace=_NAMESPACE,
             cert_secret="cardquota-certificates",
+            authority_secret=_SECRET,
             service="cardquota-controller.cardquota-system.svc",
             identity="watched",
             bind_address=HOST,

@@ -1,4 +1,4 @@
-"""Every scene can be prepared and is reported; three are gone through, on clusters too small to take time."""
+"""Every scene can be prepared and is reported; four are gone through, on clusters too small to take time."""
 
 import asyncio
 import math
@@ -28,7 +28,7 @@ from tests.builders import a_pod, a_queue
 TINY = 0.002
 
 
-@pytest.mark.parametrize("name", ["lifts", "lifts-standby", "namespace-standby"])
+@pytest.mark.parametrize("name", ["lifts", "lifts-standby", "namespace-standby", "question-standby"])
 def test_a_scene_is_gone_through_by_a_real_controller(name: str) -> None:
     outcome = stalls.measured(name, TINY)
     assert outcome.led
