@@ -283,8 +283,8 @@ GUARDS: Final = (
     Guard(
         "the first of a fifo queue holds up the others",
         "core/plan/turn.py",
-        "            elif self.fifo and self.head is None and _in_line(decision, of_gang=of_gang):\n",
-        "            elif self.fifo and self.head is not None and _in_line(decision, of_gang=of_gang):\n",
+        "            elif self.fifo and self.head is None and not stuck and _in_line(decision, of_gang=of_gang):\n",
+        "            elif self.fifo and self.head is not None and not stuck and _in_line(decision, of_gang=of_gang):\n",
         (f"{_PLAN}/test_lift.py",),
     ),
 )
