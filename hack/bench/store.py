@@ -113,7 +113,7 @@ class Store:
             self._tell(resource, kind, key, text)
 
     def patched(self, resource: Resource, key: str, body: Any, patch_type: PatchType) -> Json:
-        """The object after a patch, whoever writes it; raises NotFound and Invalid."""
+        """The object as it is stored after a patch, whoever writes it; raises NotFound and Invalid."""
         text = self._collections[resource.plural].find(key)
         if text is None:
             raise errors.NotFound(404, "NotFound", f"{resource} {key}")
@@ -123,12 +123,13 @@ class Store:
                 raise errors.Invalid(422, "Invalid", "the server rejected our request")
         else:
             raw = _merged(raw, body)
-        self._tell(resource, "MODIFIED", key, orjson.dumps(self._next(raw)))
+        stored = self._next(raw)
+        self._tell(resource, "MODIFIED", key, orjson.dumps(stored))
         gates = raw["spec"].get("schedulingGates") or () if resource is PODS else ()
         if resource is PODS and all(gate["name"] != names.GATE for gate in gates):
             self.lifted.setdefault(key, asyncio.get_running_loop().time())
             self.changed.set()
-        return raw
+        return stored
 
     def texts(self) -> Iterable[bytes]:
         """Every text that was listed or told, or can be."""

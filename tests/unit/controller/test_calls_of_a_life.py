@@ -65,9 +65,7 @@ class Cluster(Store):
         if resource is PODS:
             self.patches[name] += 1
         self._note(resource, body)
-        answer = await super().patch(resource, name, body, namespace, **options)
-        # With the version that it is stored by, and before the watch shows it.
-        return self.stored(PODS, f"{namespace}/{name}") if resource is PODS else answer
+        return await super().patch(resource, name, body, namespace, **options)
 
     def _note(self, resource: Resource, body: Json) -> None:
         if resource is EVENTS and body["regarding"]["kind"] == "Pod":
