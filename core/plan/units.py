@@ -91,10 +91,9 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
     """The waiting pods of a queue in the order in which they are considered.
 
     A group that was let in and stopped short of its minimum comes before all others: what it holds is of no use yet. Not
-    one that cannot get there, because members are missing or their queue's quota would never suffice, and it holds up no fifo queue
-    either. Of several such groups
-    those with the least choice of cards come first, so that none takes the only card of another one while it has a second.
-    Then by priority, age and name, of the group where there is one. Inside a group, tasks with a minimum come first.
+    one that cannot get there, because members are missing or their queue's quota would never suffice; it holds up no fifo
+    queue either. Of several such groups those with the least choice of cards come first, so that none takes the only card of
+    another one while it has a second. Then by priority, age and name, of the group where there is one. Inside a group, tasks with a minimum come first.
     """
     helped = ledger.wakeups.helped(queue)
     alone: list[Unit] = []

@@ -1,9 +1,12 @@
 """Runs what is in steps as a driver does, with something to happen at every pause."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from core.steps import Steps
+from core.plan.decision import Decision
+from core.plan.lift import Planner
+from core.queues.ledger import Ledger
+from core.steps import Steps, finish
 
 T = TypeVar("T")
 
@@ -17,3 +20,14 @@ def stepped(steps: Steps[T], pause: Callable[[], object]) -> T:
             result: T = end.value
             return result
         pause()
+
+
+def all_passes(ledger: Ledger) -> Iterator[Decision | None]:
+    """Passes until nobody is left to be looked at again: the first ones may be too short for a large gang."""
+    planner = Planner(ledger)
+    while True:
+        finish(ledger.settle())
+        queues = ledger.wakeups.take_queues()
+        if not queues:
+            return
+        yield from planner.run(queues)

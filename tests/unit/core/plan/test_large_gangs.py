@@ -1,13 +1,11 @@
 """However many members a gang has, and however much they differ, no step of a pass is longer for it. In calls, not in time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from core.objects import Pod
-from core.plan.decision import Decision
-from core.plan.lift import Planner
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
@@ -15,6 +13,7 @@ from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import GroupBuilder, QueueBuilder
 from tests.builders.pods import PodBuilder
 from tests.fakes.counted import longest_step
+from tests.unit.core.plan.stepping import all_passes
 
 MARGIN = 1.3
 """The size of the last piece, and what a first one makes for all."""
@@ -80,13 +79,6 @@ def books(kind: Kind, number: int) -> Ledger:
         ledger.put_pod(replace(view, name=f"p{each:05}", uid=f"uid-{each:05}"))
     finish(ledger.settle())
     return ledger
-
-
-def all_passes(ledger: Ledger) -> Iterator[Decision | None]:
-    """Until nobody is left to be looked at again: the first passes are too short for such a gang."""
-    planner = Planner(ledger)
-    while queues := ledger.wakeups.take_queues():
-        yield from planner.run(queues)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """However many gangs wait in a queue, no step of a pass is longer for it. In calls, not in time."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,15 +8,15 @@ import pytest
 
 from core import names
 from core.plan import effort
-from core.plan.lift import Planner
 from core.plan.units import queues_to_finish, units_of
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.fakes.counted import longest_step
+from tests.unit.core.plan.stepping import all_passes
 
-Steps = Generator[Any, None, Any]
+Steps = Iterator[Any]
 
 MARGIN = 1.3
 """The size of the last piece, and what a first one makes for all."""
@@ -60,13 +60,6 @@ def cut(gangs: int) -> Ledger:
 
 def in_line(ledger: Ledger) -> Steps:
     return units_of(ledger, "q")
-
-
-def all_passes(ledger: Ledger) -> Steps:
-    """Until nobody is left to be looked at again."""
-    planner = Planner(ledger)
-    while queues := ledger.wakeups.take_queues():
-        yield from planner.run(queues)
 
 
 @pytest.mark.parametrize(

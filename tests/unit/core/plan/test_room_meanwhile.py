@@ -1,16 +1,15 @@
 """Whatever comes free while a large gang is decided on reaches it: by the search that is under way, or by another one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from core.plan.decision import Decision, Lift
-from core.plan.lift import Planner
+from core.plan.decision import Lift
 from core.queues.ledger import Ledger
 from core.settings import Settings
-from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.unit.core.plan.stepping import all_passes
 
 MEMBERS = 260
 """More than are gone through in one step."""
@@ -44,21 +43,10 @@ def books(expression: str, *events: Event) -> Ledger:
     return ledger
 
 
-def passes(ledger: Ledger) -> Iterator[Decision | None]:
-    """Until nobody is left to be looked at again."""
-    planner = Planner(ledger)
-    while True:
-        finish(ledger.settle())
-        queues = ledger.wakeups.take_queues()
-        if not queues:
-            return
-        yield from planner.run(queues)
-
-
 def lifted_with(ledger: Ledger, event: Event, pause: int) -> int:
     """How many are lifted in the end when this happens at that pause."""
     lifted = 0
-    for number, decision in enumerate(passes(ledger)):
+    for number, decision in enumerate(all_passes(ledger)):
         if number == pause:
             event(ledger)
         lifted += isinstance(decision, Lift)
@@ -78,7 +66,9 @@ SHORT: dict[str, tuple[str, Event, Event]] = {
 def test_what_a_large_gang_lacks_reaches_it_at_whatever_pause_it_comes(
     expression: str, lack: Event, end: Event
 ) -> None:
-    decided = next(number for number, told in enumerate(passes(books(expression, lack))) if told is not None)
+    decided = next(
+        number for number, told in enumerate(all_passes(books(expression, lack))) if told is not None
+    )
     # Each of the last ones: what was found is remembered there. Of those before every twelfth.
     pauses = {*range(0, decided, 12), *range(max(0, decided - 15), decided)}
     assert len(pauses) > 5, "it is decided on in many steps"
