@@ -77,6 +77,7 @@ def many_lifts(store: Store, scale: float) -> Act:
 
     async def act(stage: Stage) -> None:
         store.tell(enough)
+        await stage.patches(count)
         await stage.calm()
 
     return act
@@ -172,10 +173,7 @@ def namespace_queue(store: Store, scale: float) -> Act:
     pods = (
         a_pod(f"p-{number}", namespace="crowded").gpu(1).card(A) for number in range(sized(10_000, scale, 20))
     )
-    store.fill(
-        PODS,
-        (pod.build() for number, pod in enumerate(_bound_or_waiting(pods, "n0")) if number >= 0),
-    )
+    store.fill(PODS, (pod.build() for pod in _bound_or_waiting(pods, "n0")))
     moved = store.prepare(NAMESPACES, "MODIFIED", [a_namespace("crowded").in_queue("after").build()])
 
     async def act(stage: Stage) -> None:

@@ -21,6 +21,9 @@ class Stage(Protocol):
     async def calm(self) -> None:
         """Returns when the controller has nothing left to do."""
 
+    async def patches(self, count: int) -> None:
+        """Returns when the controller has patched so many pods."""
+
     async def ask(self, path: str, *, body: Path | None = None, times: int = 1) -> None:
         """Has another process ask the controller: metrics on the one port, a scheduler's questions on the other."""
 

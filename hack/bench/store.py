@@ -4,9 +4,11 @@ It costs little beside what is measured: texts are kept as JSON and read only wh
 """
 
 import asyncio
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -21,6 +23,8 @@ from kube.reading import PAGE_BYTES, Reader
 from kube.resources import ALL, EVENTS, LEASES, PODS, SECRETS, Resource, Scope
 
 LATENCY_S: Final = 0.001
+_BOOKMARK_S: Final = 2.0
+"""So long before the end of a watch the API server says how far it has come."""
 _NOW: Final = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 Prepared = Sequence[tuple[Resource, str, str, bytes]]
@@ -173,15 +177,20 @@ class Store:
     async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
         """See Client.watch."""
         collection = self._collections[resource.plural]
-        position, since = 0, int(asked.resource_version)
-        while True:
-            collection.changed.clear()
-            while position < len(collection.log):
-                version, kind, text = collection.log[position]
-                position += 1
-                if version > since:
+        since = int(asked.resource_version)
+        position = bisect_right(collection.log, since, key=itemgetter(0))
+        ends = asyncio.get_running_loop().time() + asked.timeout_s
+        yield _bookmark(since)
+        for until in (ends - _BOOKMARK_S, ends):
+            while True:
+                collection.changed.clear()
+                while position < len(collection.log):
+                    _, kind, text = collection.log[position]
+                    position += 1
                     yield WatchEvent(kind, await self._reader.value(text))
-            await collection.changed.wait()
+                if not await _set_before(collection.changed, until):
+                    break
+            yield _bookmark(self._version)
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None, **_options: Any) -> Json:
         """See Client.get."""
@@ -257,6 +266,19 @@ class Store:
     def _renewed(self, name: str) -> Json:
         spec = {"holderIdentity": "another", "leaseDurationSeconds": 15, "leaseTransitions": 1}
         return self._next({"metadata": {"name": name}, "spec": spec})
+
+
+def _bookmark(version: int) -> WatchEvent:
+    return WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": str(version)}})
+
+
+async def _set_before(event: asyncio.Event, until: float) -> bool:
+    try:
+        async with asyncio.timeout_at(until):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 def _versioned(raw: Json, version: int) -> Json:

@@ -1,7 +1,7 @@
 """`python -m hack.bench.watched SCENE SCALE QUIET_S`: a real controller process over the store, and a watch on its loop.
 
-Everything is the product's own, from the start of the process to its end, but for the client of the API server. Prints one
-line of JSON.
+Everything is the product's own, from the start of the process to its end, but for the client of the API server; and a leader
+does not wait for what a former one may still have under way. Prints one line of JSON.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 import orjson
 
-from controller import process
+from controller import leading, process
 from controller.options import Options
 from core.settings import Settings
 from hack.bench.peers import BenchError, Peer
@@ -109,6 +109,10 @@ class Watched:
             punctual = now - at < 2 * _CALM_WINDOW_S
             calm = calm + 1 if punctual and now_cpu - cpu < _CALM_SHARE * (now - at) else 0
             cpu, at = now_cpu, now
+
+    async def patches(self, count: int) -> None:
+        """Returns when the controller has patched so many pods."""
+        await self.store.until(lambda: self.store.requests["patch pods"] >= count)
 
     async def ask(self, path: str, *, body: Path | None = None, times: int = 1) -> None:
         """Has another process ask the controller."""
@@ -237,7 +241,10 @@ def main(arguments: Sequence[str]) -> int:
             drain_s=0.0,
             log_level="error",
         )
-        with patch.object(process, "Client", SimpleNamespace(connect=watched.connect)):
+        with (
+            patch.object(process, "Client", SimpleNamespace(connect=watched.connect)),
+            patch.object(leading, "QUIET_S", 0.0),
+        ):
             status = process.run(Settings(), options)
         outcome = watched.outcome
         started = time.process_time()

@@ -48,6 +48,9 @@ async def test_every_scene_tells_the_controller_something_or_asks_it(name: str) 
         async def calm(self) -> None:
             self.calls += 1
 
+        async def patches(self, count: int) -> None:
+            self.calls += count
+
         async def ask(self, _path: str, *, body: Path | None = None, times: int = 1) -> None:
             self.calls += times
 
@@ -132,6 +135,7 @@ async def test_the_store_lifts_a_pod_and_tells_whoever_watches() -> None:
     store.fill(PODS, [a_pod("p").gated().build()])
     (page, _) = [page async for page in store.list(PODS)]
     watching = store.watch(PODS, Watching(page.resource_version, timeout_s=1.0, inactivity_s=1.0))
+    assert (await anext(watching)).type == "BOOKMARK"
     gate = [{"op": "test", "path": "/spec/schedulingGates/0/name", "value": names.GATE}]
     lift = [*gate, {"op": "remove", "path": "/spec/schedulingGates/0"}]
     await store.patch(PODS, "p", lift, "ml", patch_type=PatchType.JSON)
@@ -167,8 +171,35 @@ async def test_the_store_tells_what_was_prepared_before_it_was_listed() -> None:
     store.tell(changed)
     store.tell(gone)
     watching = store.watch(QUEUES, Watching(first.resource_version, timeout_s=1.0, inactivity_s=1.0))
-    assert [(await anext(watching)).type for _ in range(2)] == ["MODIFIED", "DELETED"]
+    assert [(await anext(watching)).type for _ in range(3)] == ["BOOKMARK", "MODIFIED", "DELETED"]
     assert [len(page.items) async for page in store.list(QUEUES)] == [0]
+    await watching.aclose()
+
+
+@pytest.mark.looptime
+async def test_a_watch_of_the_store_says_how_far_it_has_come_before_its_end_and_ends_when_it_is_to() -> None:
+    """As the API server does, which is how a new leader knows that it has missed nothing."""
+    store, clock = Store(), asyncio.get_running_loop().time
+    pods = store.watch(PODS, Watching("1", timeout_s=4.0, inactivity_s=60.0))
+    assert (await anext(pods)).object["metadata"]["resourceVersion"] == "1"
+    store.tell(store.prepare(QUEUES, "ADDED", [a_queue("q").build()]))
+    (newest,) = [page.resource_version async for page in store.list(PODS, limit=1)]
+    begun = clock()
+    said = [
+        (event.type, event.object["metadata"]["resourceVersion"], round(clock() - begun, 1))
+        async for event in pods
+    ]
+    assert said == [("BOOKMARK", newest, 2.0), ("BOOKMARK", newest, 4.0)]
+
+
+async def test_a_watch_of_the_store_goes_on_after_the_version_that_it_is_asked_for() -> None:
+    store = Store()
+    store.tell(store.prepare(QUEUES, "ADDED", [a_queue("before").build()]))
+    (seen,) = [page.resource_version async for page in store.list(PODS)]
+    store.tell(store.prepare(QUEUES, "ADDED", [a_queue("after").build()]))
+    watching = store.watch(QUEUES, Watching(seen, timeout_s=60.0, inactivity_s=60.0))
+    await anext(watching)
+    assert (await anext(watching)).object["metadata"]["name"] == "after"
     await watching.aclose()
 
 
