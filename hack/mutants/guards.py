@@ -239,7 +239,7 @@ GUARDS: Final = (
         "core/plan/lift.py",
         "            ranks[name] = name not in first, -priority",
         "            ranks[name] = False, -priority",
-        (f"{_PLAN}/test_gangs.py", f"{_PLAN}/test_unfinished.py"),
+        (f"{_PLAN}/test_gang_precedence.py", f"{_PLAN}/test_unfinished.py"),
     ),
     Guard(
         "a queue above is asked as well",
