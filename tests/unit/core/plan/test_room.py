@@ -1,52 +1,13 @@
 """mGPU pods are lifted only while some node has room for them, everything that is under way counted."""
 
-from collections.abc import Collection, Container, Mapping
-from typing import Any
-
 import pytest
 
 from core import reasons
-from core.mgpu.allocation import any_placement
-from core.mgpu.ask import MgpuAsk, mgpu_ask
-from core.mgpu.filter import fits
-from core.objects.node_rules import NodeRules
-from core.plan import share_nodes, share_search
-from core.plan.admitted import AdmittedNodes
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
-from core.plan.room import ShareRoom
-from core.queues.ledger import Ledger
-from core.refusal import Refusal
-from core.settings import Settings
-from core.steps import Steps
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
-from tests.unit.core.plan.stepping import stepped
-
-NODE = a_node("m1").mgpu(2, memory=16384)
-
-
-def share(name: str, core: int = 60, *, second: int = 0) -> PodBuilder:
-    return a_pod(name).mgpu(core=core, memory=2048).gated().created(f"2024-01-01T00:00:{second:02}Z")
-
-
-def books(*nodes: NodeBuilder) -> Ledger:
-    ledger = Ledger(Settings())
-    ledger.put_queue(a_queue("default").view())
-    for node in nodes:
-        ledger.put_node(node.view())
-    return ledger
-
-
-def run(ledger: Ledger, planner: Planner, *pods: PodBuilder) -> dict[str, bool]:
-    for pod in pods:
-        ledger.put_pod(pod.view())
-    return {decision.pod.name: isinstance(decision, Lift) for decision in planner.decide("default")}
-
-
-def bound(name: str, card: int, core: int = 60, *, node: str = "m1") -> PodBuilder:
-    pod = a_pod(name).mgpu(core=core, memory=2048).bound_to(node)
-    return pod.annotation("vke.volcengine.com/gpu-index-container-main", str(card))
+from tests.unit.core.plan.shares import NODE, books, bound, run, share
 
 
 def test_only_as_many_are_lifted_as_cards_take() -> None:
@@ -238,36 +199,6 @@ def test_a_lifted_pod_whose_node_vanishes_is_expected_on_another_one() -> None:
     assert run(ledger, planner) == {"b": False}
 
 
-class Asked:
-    """Counts how often a node, or a kind of nodes, is asked whether a pod fits."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.times = 0
-
-        def asked(*question: Any) -> Refusal | None:
-            self.times += 1
-            return fits(*question)
-
-        monkeypatch.setattr(share_search, "fits", asked)
-
-
-def test_nodes_alike_are_one_question_and_pods_alike_get_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eighty nodes in two states, thirty waiting pods of two sizes: four questions, and a dozen more when a card is freed."""
-    nodes = [a_node(f"m{n:02}").mgpu(1, memory=16384) for n in range(80)]
-    ledger = books(*nodes)
-    for number in range(80):
-        ledger.put_pod(bound(f"b{number:02}", 0, 90 + number % 2, node=f"m{number:02}").view())
-    pods = [share(f"p{n:02}", 60 + n % 2, second=n) for n in range(30)]
-    planner, asked = Planner(ledger), Asked(monkeypatch)
-    assert set(run(ledger, planner, *pods).values()) == {False}
-    assert asked.times == 4
-    assert set(run(ledger, planner).values()) == {False}
-    assert asked.times == 4
-    ledger.drop_pod("uid-ml-b07")
-    assert list(run(ledger, planner).values()).count(True) == 1
-    assert asked.times <= 4 + 12
-
-
 def test_a_cordoned_node_gives_up_the_pods_that_were_expected_there() -> None:
     ledger = books(a_node("m1").mgpu(1, memory=16384), a_node("m2").mgpu(1, memory=16384))
     planner = Planner(ledger)
@@ -275,71 +206,6 @@ def test_a_cordoned_node_gives_up_the_pods_that_were_expected_there() -> None:
     assert run(ledger, planner, share("a").host_port(80), huge) == {"a": True, "huge": False}
     ledger.put_node(a_node("m1").mgpu(1, memory=16384).cordoned().view())
     assert run(ledger, planner, share("b", second=1)) == {"b": False, "huge": False}, "a needs m2"
-
-
-class Searches:
-    """A gang's worth of lifts of one kind of pod, and what they cost in searches and in evaluations of node rules."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, pod: PodBuilder, nodes: int = 60) -> None:
-        self.ledger = books(
-            *(a_node(f"m{n:02}").mgpu(8, memory=16384).label("zone", "a") for n in range(nodes))
-        )
-        self.nodes = AdmittedNodes(self.ledger)
-        self.room = ShareRoom(self.ledger, self.nodes)
-        self.pods = [pod.uid(f"uid-{n}") for n in range(400)]
-        self.made = 0
-        self.at_once = 0
-
-        def search(*question: Any, cap: int) -> Mapping[str, tuple[int, ...]] | None:
-            self.made += 1
-            self._in_this_step += 1
-            self.at_once = max(self.at_once, self._in_this_step)
-            return any_placement(*question, cap=cap)
-
-        monkeypatch.setattr(share_nodes, "any_placement", search)
-
-    def lift(self, pod: PodBuilder) -> None:
-        view = pod.view()
-        self.ledger.put_pod(view.ungated(view.annotations))
-
-    def ask(self, pod: PodBuilder) -> Refusal | None:
-        view = pod.view()
-        ask = mgpu_ask(view)
-        assert isinstance(ask, MgpuAsk)
-        self.paused()
-        return stepped(self.room.shortfall(view, ask, "q"), self.paused)
-
-    def run(self) -> None:
-        for pod in self.pods:
-            assert self.ask(pod) is None
-            self.lift(pod)
-
-    def paused(self) -> None:
-        self._in_this_step = 0
-
-
-def test_a_gang_with_node_rules_costs_what_one_without_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    free = Searches(monkeypatch, share("p"))
-    free.run()
-    bound_to_zone = Searches(monkeypatch, share("p").needs_node("zone", "a", "b").selects("zone", "a"))
-    asked = Asked(monkeypatch)
-    bound_to_zone.run()
-    assert bound_to_zone.made == free.made == 399
-    assert asked.times <= 400, "each lift makes one more kind of nodes"
-    # The selector, the keys of the term and its one expression.
-    assert (free.nodes.evaluations, bound_to_zone.nodes.evaluations) == (0, 3 * 60)
-
-
-def test_each_search_is_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new leader finds many that are lifted; then a node of theirs changes."""
-    searches = Searches(monkeypatch, share("p"), nodes=1)
-    for pod in searches.pods[:7]:
-        searches.lift(pod)
-    assert searches.ask(searches.pods[7]) is None
-    assert (searches.made, searches.at_once) == (7, 1)
-    searches.ledger.put_node(a_node("m00").mgpu(8, memory=16384).label("zone", "b").view())
-    assert searches.ask(searches.pods[7]) is None
-    assert (searches.made, searches.at_once) == (14, 1)
 
 
 def test_a_pod_is_not_expected_any_more_on_a_node_that_its_rules_do_not_admit() -> None:
@@ -353,21 +219,3 @@ def test_a_pod_is_not_expected_any_more_on_a_node_that_its_rules_do_not_admit() 
     ledger.put_node(a_node("m3").mgpu(1, memory=16384).label("zone", "b").view())
     more = [share(f"c{n}", 99, second=2 + n).selects("zone", "b") for n in range(3)]
     assert list(run(ledger, planner, *more).values()) == [True, True, False], "huge is expected on m2 now"
-
-
-def test_pods_that_fit_nowhere_are_looked_at_once_for_all_that_are_alike(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ledger = books(*(a_node(f"m{n}").mgpu(1, memory=16384, policy="native-burst-share") for n in range(3)))
-    for number in range(50):
-        ledger.put_pod(a_pod(f"lifted{number}").mgpu(core=60, memory=2048).view())
-    asked, looked = Asked(monkeypatch), []
-    admitted = AdmittedNodes.admitted
-
-    def look(self: AdmittedNodes, rules: NodeRules, names: Collection[str]) -> Steps[Container[str]]:
-        looked.append(rules)
-        return admitted(self, rules, names)
-
-    monkeypatch.setattr(AdmittedNodes, "admitted", look)
-    assert run(ledger, Planner(ledger), share("p")) == {"p": False}
-    assert asked.times == len(looked) == 1
