@@ -1,114 +1,18 @@
-"""mGPU gangs in Volcano's scheduler, which takes the nodes that refuse one pod of a task for refused to all of them.
-
-What is lifted is what the planner lifts, with the very patch; a stand-in for the scheduler chooses nodes by sums, and the bind
-is decided as the hook does.
-"""
+"""Tasks in Volcano's scheduler, which takes the nodes that refuse one pod of a task for refused to all of them."""
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core import names
-from core.binding.binder import Binder
-from core.crossquota.book import guest_book
 from core.mgpu.destination import led_to
-from core.objects import pod as pods
-from core.plan.decision import Hold, Lift
-from core.plan.lift import Planner
 from core.plan.task_nodes import TaskNodes, nodes_of_tasks
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
-from core.refusal import Refusal
-from core.settings import Settings
-from tests.builders import a_group, a_node, a_pod, a_queue
-from tests.builders.objects import NodeBuilder, PodBuilder
-from tests.fakes.volcano_cycle import VolcanoCycle
-from tests.unit.core.plan.patching import patched
-
-RECORD = "vke.volcengine.com/gpu-index-container-main"
-
-
-def host(name: str, cards: int = 2) -> NodeBuilder:
-    return a_node(name).mgpu(cards, memory=16384).label(names.HOSTNAME_LABEL, name)
-
-
-def taken(name: str, node: str, card: int, core: int) -> PodBuilder:
-    return a_pod(name).mgpu(core=core, memory=1024).bound_to(node).annotation(RECORD, str(card))
-
-
-def member(name: str, core: int, task: str = "w") -> PodBuilder:
-    built = a_pod(name).mgpu(core=core, memory=1024).in_group("g").task(task).scheduler("volcano")
-    return built.created(f"2024-01-01T00:00:{int(name[1:]):02}Z").gated()
-
-
-class Cluster:
-    """Objects as they are stored, and a ledger that sees every change."""
-
-    def __init__(self, minimum: int, *nodes: NodeBuilder) -> None:
-        self.ledger, self.nodes, self.stored = Ledger(Settings()), nodes, dict[str, dict[str, Any]]()
-        self.group = a_group("g").in_queue("q").min_member(minimum)
-        self.ledger.put_queue(a_queue("q").view())
-        self.ledger.put_group(self.group.view())
-        for node in nodes:
-            self.ledger.put_node(node.view())
-        self.planner = Planner(self.ledger)
-        self.binder = Binder(
-            self.ledger, guest_book((), (), self.ledger.settings), self.ledger.settings, lambda: None
-        )
-        self.denied = Counter[str]()
-        self.held: dict[str, Hold] = {}
-
-    def put(self, *built: PodBuilder) -> None:
-        for each in built:
-            self.store(each.view().name, each.build())
-
-    def store(self, name: str, raw: dict[str, Any]) -> None:
-        self.stored[name] = raw
-        self.ledger.put_pod(pods.project(raw))
-
-    def lift(self) -> dict[str, str]:
-        """One pass, and its writes: to which node each pod is led that is lifted."""
-        decisions = self.planner.decide("q")
-        lifts = [each for each in decisions if isinstance(each, Lift)]
-        self.held = {each.pod.name: each for each in decisions if isinstance(each, Hold)}
-        for each in lifts:
-            raw = patched(self.stored[each.pod.name], each.patch)
-            if names.NOMINATED_ANNOTATION in each.records:
-                node = each.records[names.NOMINATED_ANNOTATION]
-                raw = {**raw, "status": {**raw.get("status", {}), "nominatedNodeName": node}}
-            self.store(each.pod.name, raw)
-        return {each.pod.name: each.records.get(names.NODE_ANNOTATION, "") for each in lifts}
-
-    def nominated(self) -> dict[str, str]:
-        """For which node each pod is nominated."""
-        return {
-            name: node
-            for name, raw in self.stored.items()
-            if (node := raw.get("status", {}).get("nominatedNodeName"))
-        }
-
-    def cycles(self, count: int = 5, *, nominations: bool = True) -> dict[str, str]:
-        """Who has which node after some cycles."""
-        scheduler = VolcanoCycle(nominations=nominations)
-        for _ in range(count):
-            nodes = [node.build() for node in self.nodes]
-            for name, node in scheduler.run(nodes, [self.group.build()], list(self.stored.values())).items():
-                pod = pods.project(self.stored[name])
-                answer = self.binder.decide(pod, node)
-                if isinstance(answer, Refusal):
-                    self.denied[name] += 1
-                    continue
-                booked = self.binder.book(pod, node, answer)
-                self.stored[name]["spec"]["nodeName"] = node
-                self.stored[name]["metadata"]["annotations"] |= booked.annotations
-                self.ledger.put_pod(pods.project(self.stored[name]))
-        return {
-            name: raw["spec"]["nodeName"] for name, raw in self.stored.items() if raw["spec"].get("nodeName")
-        }
+from tests.unit.core.plan.volcano_cluster import RECORD, Cluster, host, member, taken
 
 
 def test_a_task_is_led_to_the_node_that_has_room_for_all_of_it() -> None:
@@ -138,97 +42,6 @@ def test_tasks_are_led_each_to_a_node_of_its_own() -> None:
     found = cluster.lift()
     assert found["p0"] == found["p1"] != found["p2"] == found["p3"]
     assert len(cluster.cycles()) == 4
-
-
-def test_a_task_that_takes_several_nodes_is_not_led_and_starts() -> None:
-    cluster = Cluster(4, *(host(f"m{n}", 1) for n in range(4)))
-    cluster.put(*(member(f"p{n}", 80) for n in range(4)))
-    assert cluster.lift() == {f"p{n}": "" for n in range(4)}
-    assert all(names.HOSTNAME_LABEL not in str(raw["spec"]) for raw in cluster.stored.values())
-    assert {*cluster.nominated().values()} == {"m0", "m1", "m2", "m3"}
-    assert cluster.cycles() == cluster.nominated()
-    assert cluster.denied == Counter()
-
-
-def in_parts(*others: NodeBuilder) -> Cluster:
-    """By sums the first node has room for one pod of 80, by cards for none."""
-    cluster = Cluster(2, host("m0"), *others)
-    cluster.put(taken("x", "m0", 0, 40), taken("y", "m0", 1, 40))
-    return cluster
-
-
-def test_members_of_a_task_that_takes_several_nodes_go_each_where_its_room_is() -> None:
-    """Without a word about it the scheduler would send one of them to the first node again and again."""
-    cluster = in_parts(host("m1", 1), host("m2", 1))
-    cluster.put(member("p0", 80), member("p1", 80))
-    assert cluster.lift() == {"p0": "", "p1": ""}
-    assert {*cluster.nominated().values()} == {"m1", "m2"}
-    assert {*cluster.cycles(1).items()} >= {*cluster.nominated().items()}
-    assert cluster.denied == Counter()
-
-
-def test_pods_of_unlike_sizes_go_each_where_its_room_is() -> None:
-    """By sums the little one could go to either node, and would take from the others what they need."""
-    cluster = Cluster(3, host("m0", 1), host("m1", 2))
-    cluster.put(taken("x", "m1", 0, 60))
-    cluster.put(member("p0", 30), member("p1", 95), member("p2", 80))
-    assert [*cluster.lift()] == ["p0", "p1", "p2"]
-    assert {*cluster.cycles(1).items()} >= {*cluster.nominated().items()}
-    assert len(cluster.nominated()) == 3
-    assert cluster.denied == Counter()
-
-
-def test_who_is_nominated_may_go_elsewhere_when_the_node_does_not_take_it() -> None:
-    cluster = Cluster(2, host("m1", 1), host("m2", 1), host("m3", 1))
-    cluster.put(member("p0", 80), member("p1", 80))
-    cluster.lift()
-    gone = cluster.nominated()["p0"]
-    cluster.nodes = tuple(node for node in cluster.nodes if node.view().name != gone)
-    cluster.ledger.drop_node(gone)
-    bound = cluster.cycles(1)
-    assert {*bound.values()} == {"m1", "m2", "m3"} - {gone}
-    assert cluster.denied == Counter()
-
-
-def test_a_scheduler_that_looks_at_no_nomination_may_change_the_places_of_a_task() -> None:
-    """Whoever of the task comes first may have the place of another one, so nobody waits for his own."""
-    cluster = Cluster(4, *(host(f"m{n}", 1) for n in range(4)))
-    cluster.put(*(member(f"p{n}", 80) for n in range(4)))
-    cluster.lift()
-    cluster.nodes = cluster.nodes[::-1]
-    bound = cluster.cycles(1, nominations=False)
-    assert len(bound) == 4
-    assert bound != cluster.nominated()
-    assert cluster.denied == Counter()
-
-
-def test_where_somebody_has_to_be_displaced_nobody_of_the_gang_is_nominated() -> None:
-    """Of a gang with nominations Volcano's scheduler has no pod displace others whose own node has room."""
-    hosts = [host(name, 1).allocatable("cpu", 8).allocatable("pods", 10) for name in ("m0", "m1")]
-    members = [member(f"p{n}", 80).limit("cpu", 2).put("spec", "priority", value=6) for n in range(2)]
-    cluster = Cluster(2, *hosts)
-    cluster.put(a_pod("cpu").request("cpu", 7).put("spec", "priority", value=5).bound_to("m0"), *members)
-    assert cluster.lift() == {"p0": "", "p1": ""}
-    assert cluster.nominated() == {}
-
-
-def test_nobody_else_gets_the_place_of_a_task() -> None:
-    cluster = Cluster(2, host("m0", 1), host("m1", 1))
-    cluster.put(*(member(f"p{n}", 80) for n in range(2)))
-    cluster.lift()
-    cluster.put(a_pod("forced").mgpu(core=30, memory=1024).in_queue("q"))
-    answer = cluster.binder.decide(pods.project(cluster.stored["forced"]), "m0")
-    assert isinstance(answer, Refusal)
-    assert "booked for a pod" in answer.message
-
-
-def test_room_is_counted_for_those_who_are_not_led_too() -> None:
-    cluster = Cluster(2, host("m0", 1), host("m1", 1))
-    cluster.put(*(member(f"p{n}", 80) for n in range(2)))
-    assert cluster.lift() == {"p0": "", "p1": ""}
-    cluster.put(a_pod("alone").mgpu(core=30, memory=1024).in_queue("q").gated())
-    assert cluster.lift() == {}
-    assert "alone" in cluster.held
 
 
 def test_a_member_that_is_made_anew_follows_those_of_its_task_that_have_no_node_yet() -> None:
@@ -266,17 +79,6 @@ def test_a_member_above_the_minimum_is_not_held_for_those_of_another_task() -> N
     assert (lifted["p0"], lifted["p1"], lifted["p3"]) == ("m0", "m0", "m1")
     assert "node m0 has none for it" in cluster.held["p2"].why.message
     assert {*cluster.cycles()} == {"p0", "p1", "p3"}
-
-
-def test_nobody_is_led_beside_members_that_are_not() -> None:
-    cluster = Cluster(3, host("m0", 1), host("m1", 1), host("m2", 1))
-    cluster.put(*(member(f"p{n}", 80) for n in range(3)))
-    assert cluster.lift() == dict.fromkeys(("p0", "p1", "p2"), "")
-    del cluster.stored["p2"]
-    cluster.ledger.drop_pod("uid-ml-p2")
-    cluster.put(member("p3", 80))
-    assert cluster.lift() == {"p3": ""}
-    assert len(cluster.cycles()) == 3
 
 
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])
