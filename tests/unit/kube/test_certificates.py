@@ -1,7 +1,6 @@
 """What a process serves follows the Secret, and outlives it."""
 
 import base64
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,18 +18,6 @@ from kube.tls import ServingCertificate
 from tests.fakes.apiserver import FakeApiServer, background
 
 NOW = datetime.now(UTC)
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as running:
-        yield running
-
-
-@pytest.fixture
-async def client(server: FakeApiServer) -> AsyncIterator[Client]:
-    async with server.client() as connected:
-        yield connected
 
 
 def a_bundle() -> Bundle:

@@ -1,7 +1,6 @@
 """Ungating against an API server that fails at will."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -25,12 +24,6 @@ def pod(name: str, *gates: str, uid: str = "u") -> dict[str, Any]:
         "metadata": {"name": name, "namespace": "a", "uid": uid, "annotations": {"kept": "yes"}},
         "spec": {"schedulingGates": [{"name": gate} for gate in gates]},
     }
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as running:
-        yield running
 
 
 async def ungate(server: FakeApiServer, limits: Limits = QUICK) -> tuple[int, list[str]]:
