@@ -19,6 +19,11 @@ _LIFTING: Final = ("tests/unit/controller/test_lift_writing.py", "tests/unit/con
 _PLAN: Final = "tests/unit/core/plan"
 _BINDING: Final = "tests/unit/core/binding"
 _HOOK: Final = ("tests/unit/controller/test_binding.py", "tests/unit/controller/test_grants.py")
+_ELECTION: Final = (
+    "tests/unit/kube/test_election.py",
+    "tests/unit/kube/test_election_outages.py",
+    "tests/unit/kube/test_election_faults.py",
+)
 
 GUARDS: Final = (
     # What one lift may be written for.
@@ -135,7 +140,7 @@ GUARDS: Final = (
         "                # Somebody else may lead by now: the work writes nothing any more, not even while it ends.\n"
         "                term.end()\n",
         "                pass\n",
-        ("tests/unit/kube/test_election.py", "tests/unit/kube/test_election_faults.py"),
+        _ELECTION,
     ),
     Guard(
         "a process that was deaf does not go on with its term",
@@ -144,14 +149,14 @@ GUARDS: Final = (
         "            # This process was deaf. Whoever asked the term meanwhile has given up what it did, so it cannot go on.\n"
         "            return False\n",
         "",
-        ("tests/unit/kube/test_election.py", "tests/unit/kube/test_election_faults.py"),
+        _ELECTION,
     ),
     Guard(
         "a deleted Lease is its holder's until its time is over",
         "kube/election.py",
         "        lease = self._lease or self._vanished\n        if lease is None or",
         "        lease = self._lease\n        if lease is None or",
-        ("tests/unit/kube/test_election.py", "tests/unit/kube/test_election_faults.py"),
+        _ELECTION,
     ),
     Guard(
         "what the former leader may have granted is given to nobody",
