@@ -15,7 +15,11 @@ class Guard:
     tests: tuple[str, ...]
 
 
-_LIFTING: Final = ("tests/unit/controller/test_lift_writing.py", "tests/unit/controller/test_lift_answers.py")
+_LIFTING: Final = (
+    "tests/unit/controller/test_lift_writing.py",
+    "tests/unit/controller/test_lift_refusals.py",
+    "tests/unit/controller/test_lift_answers.py",
+)
 _PLAN: Final = "tests/unit/core/plan"
 _BINDING: Final = "tests/unit/core/binding"
 _HOOK: Final = ("tests/unit/controller/test_binding.py", "tests/unit/controller/test_grants.py")

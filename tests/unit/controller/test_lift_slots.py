@@ -1,4 +1,4 @@
-"""A slot is held by a request alone: who waits to be tried again keeps nobody in the same namespace from being lifted."""
+"""Slots for lifts: a request alone holds one, and neither who is tried again nor who hangs keeps others from theirs."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from controller.flight import WRITE_TIMEOUT_S
 from controller.lift_writing import PER_NAMESPACE
 from kube import errors
-from tests.unit.controller.lift_world import CUT, FORBIDDEN, GATEWAY, SLOW_DOWN, TESTED, World, pod
+from tests.unit.controller.lift_world import BROKEN, CUT, FORBIDDEN, GATEWAY, SLOW_DOWN, TESTED, World, pod
 
 pytestmark = pytest.mark.looptime
 
@@ -70,3 +70,56 @@ async def test_a_lift_that_hangs_holds_its_slot_for_as_long_as_it_is_waited_for_
     world = with_bad_in_every_slot()
     world.writer.stuck.update(f"bad{number}" for number in range(PER_NAMESPACE))
     assert max(await waits_s(world)) < WRITE_TIMEOUT_S + AT_ONCE_S
+
+
+@pytest.mark.parametrize("count", [16, 200])
+async def test_pods_behind_a_broken_webhook_hold_up_nobody_in_another_namespace(count: int) -> None:
+    """Each of their lifts hangs for 4 s and fails; elsewhere lifts arrive as if they were not there."""
+    world = World(*(pod(f"bad{n}", 1, namespace="broken") for n in range(count)), quota=count + 200)
+    world.writer.answer_to = lambda name: BROKEN if name.startswith("bad") else None
+    world.writer.latency_s = lambda name: 4.0 if name.startswith("bad") else 0.001
+    loop = asyncio.get_running_loop()
+    async with world.running():
+        for n in range(90):
+            created = loop.time()
+            world.stores(pod(f"good{n}", 2, namespace="fine"))
+            world.shows(pod(f"good{n}", 2, namespace="fine"))
+            await asyncio.sleep(1)
+            (written,) = [write.at for write in world.writer.writes if write.name == f"good{n}"]
+            assert written - created < 0.1
+
+
+@pytest.mark.parametrize("hanging", [1, 2, 16, 100])
+async def test_however_many_namespaces_hang_from_the_first_lifts_elsewhere_arrive_as_if_alone(
+    hanging: int,
+) -> None:
+    """Nobody knows of them yet: two of them had all slots for as long as a request is waited for."""
+    per_namespace, good = 20, 30
+    bad = [
+        pod(f"bad{number}-{each}", 1, namespace=f"broken{number}")
+        for number in range(hanging)
+        for each in range(per_namespace)
+    ]
+    fine = [pod(f"good{each}", 2, namespace="fine") for each in range(good)]
+    alone, beside = World(*fine, quota=10_000), World(*bad, *fine, quota=10_000)
+    took: list[list[float]] = []
+    for world in (alone, beside):
+        world.writer.stuck.update(each.view().name for each in bad)
+        async with world.running():
+            await asyncio.sleep(3)
+            writes = [write.at for write in world.writer.writes if write.name.startswith("good")]
+            began = min(write.at for write in world.writer.writes)
+            took.append([at - began for at in writes])
+    assert len(took[1]) == good
+    assert took[1] == pytest.approx(took[0], abs=0.1)
+
+
+async def test_once_a_lift_of_it_is_answered_a_namespace_has_all_its_slots() -> None:
+    world = World(*(pod(f"p{number:03}", 1) for number in range(1 + 20 * PER_NAMESPACE)), quota=1000)
+    world.writer.latency_s = lambda _name: 1.0
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    async with world.running():
+        await asyncio.sleep(60)
+    assert len(world.writer.writes) == 1 + 20 * PER_NAMESPACE
+    assert world.writer.writes[-1].at - begun == pytest.approx(1 + 19, abs=0.5)
