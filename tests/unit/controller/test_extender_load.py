@@ -13,7 +13,7 @@ from core.extender import volcano
 from kube import bigjson
 from tests.fakes.ticking import Ticking
 from tests.unit.controller.cluster import show
-from tests.unit.controller.test_extender import MIB, PREDICATE, REFUSED, filled, serving
+from tests.unit.controller.extender_server import MIB, PREDICATE, REFUSED, filled, serving
 from tests.unit.core.crossquota.ruling import gpu_node
 from tests.unit.core.extender.asking import (
     ALLOCATED,

@@ -12,7 +12,7 @@ from controller.extender import Extender
 from controller.extender_metrics import ExtenderMetrics
 from controller.extender_patience import PART, SAVED_S, WAIT_S
 from tests.unit.controller.cluster import show
-from tests.unit.controller.test_extender import filled
+from tests.unit.controller.extender_server import filled
 from tests.unit.core.crossquota.ruling import gpu_node
 from tests.unit.core.extender.asking import by_name, cpu_pod
 
