@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import names
 from core.objects import Group, Node, Pod, Queue
 from core.plan.decision import Decision, Lift
 from core.plan.lift import Planner
@@ -18,6 +17,7 @@ from core.settings import Settings
 from core.steps import finish
 from tests.builders import a_group, a_namespace, a_node, a_pod, a_queue
 from tests.property.pieces import pieces
+from tests.unit.core.plan.stepping import all_passes
 
 QUEUES = ("red", "blue")
 ABOVE = "top"
@@ -142,8 +142,7 @@ def events(draw: st.DrawFn, world: World) -> Event:
             return put("node", draw(node(draw(st.sampled_from(NODES)))))
         case "end":
             ended = of_uid[draw(st.sampled_from(uids))]
-            phase = "Succeeded" if ended.bound else ended.phase
-            return put("pod", replace(ended, phase=phase, gates=() if phase else (names.GATE,)))
+            return put("pod", replace(ended, phase="Succeeded" if ended.bound else "Failed"))
         case "gone":
             uid = draw(st.sampled_from(uids))
             return lambda ledger: ledger.drop_pod(uid)
@@ -155,16 +154,9 @@ def events(draw: st.DrawFn, world: World) -> Event:
 
 
 def passes(ledger: Ledger) -> Iterator[Decision | None]:
-    """Until nobody is left to be looked at again; as the controller goes about it."""
-    planner = Planner(ledger)
+    """As the controller goes about it when it begins to lead."""
     ledger.wakeups.look_at(*ledger.accounts)
-    for _ in range(300):
-        finish(ledger.settle())
-        queues = ledger.wakeups.take_queues()
-        if not queues:
-            return
-        yield from planner.run(queues)
-    pytest.fail("passes without end")
+    return all_passes(ledger)
 
 
 def still_fitting(ledger: Ledger) -> list[str]:

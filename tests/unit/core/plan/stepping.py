@@ -1,7 +1,7 @@
 """Runs what is in steps as a driver does, with something to happen at every pause."""
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from core.plan.decision import Decision
 from core.plan.lift import Planner
@@ -9,6 +9,9 @@ from core.queues.ledger import Ledger
 from core.steps import Steps, finish
 
 T = TypeVar("T")
+
+_ENOUGH: Final = 1000
+"""More passes in a row come to no end."""
 
 
 def stepped(steps: Steps[T], pause: Callable[[], object]) -> T:
@@ -25,9 +28,10 @@ def stepped(steps: Steps[T], pause: Callable[[], object]) -> T:
 def all_passes(ledger: Ledger) -> Iterator[Decision | None]:
     """Passes until nobody is left to be looked at again: the first ones may be too short for a large gang."""
     planner = Planner(ledger)
-    while True:
+    for _ in range(_ENOUGH):
         finish(ledger.settle())
         queues = ledger.wakeups.take_queues()
         if not queues:
             return
         yield from planner.run(queues)
+    raise AssertionError("passes without end")
