@@ -4,7 +4,7 @@ It may be paused between any two of its steps, and left for other queues where n
 """
 
 from collections import deque
-from collections.abc import Container, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Generator, Hashable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from heapq import heappop, heappush, merge
@@ -18,12 +18,12 @@ from core.plan.decision import Decision, Hold, Lift
 from core.plan.effort import Cuts, Ration
 from core.plan.judge import Judge
 from core.plan.one_card import held_cards
+from core.plan.passed_over import behind, like_others
 from core.plan.patience import Patience
 from core.plan.remembered import Remembered
 from core.plan.together import Gangs
 from core.plan.turn import Turn
-from core.plan.units import Unit, let_go_of, units_of
-from core.queues.access import not_allowed
+from core.plan.units import Unit, let_go_of, renewed, units_of
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.line import Line
@@ -100,8 +100,8 @@ class Courses:
             place, number, wish = heappop(heads)
             entry = line.entry(place, wish)
             if entry is not None and self._ledger.left_behind(entry.pod.uid):
-                turn.put_off, entry = True, None
-                if turn.waits_for(first=turn.fifo):
+                entry = None
+                if turn.puts_off():
                     return
                 if pace.due():
                     yield from turn.rest(None)
@@ -122,7 +122,7 @@ class Courses:
                 if following is not None:
                     heappush(heads, (following, number, wish))
         for untold in line.untold():
-            hold = _like_others(untold, held, turn) if untold is not None else None
+            hold = like_others(untold, held, turn) if untold is not None else None
             if hold is not None:
                 line.told(hold.pod.uid)
             if hold is not None or untold is None:
@@ -170,7 +170,9 @@ class Courses:
         """Decides on the members that are lifted together. Returns their UIDs; None when that is put off."""
         if turn.head is not None or unit.group is None:
             return set()
-        together = yield from self._together(unit, turn)
+        now = renewed(self._ledger, unit)
+        turn.put_off = turn.put_off or now is None
+        together = (yield from self._together(now, turn)) if now is not None else None
         if together is None:
             # What a gang lacks that holds something already must not go to those behind it.
             turn.waits_for(first=turn.fifo or unit.comes_first)
@@ -194,12 +196,16 @@ class Courses:
         left = tuple(entry for entry in unit.entries if entry.pod.uid not in known)
         if not left or unit.group is None:
             return known
-        rest = replace(unit, entries=left, progress=self._ledger.groups.progress(unit.group))
-        decided = yield from self._as_a_whole(rest, turn)
+        decided = yield from self._as_a_whole(replace(unit, entries=left), turn)
         return None if decided is None else known | decided
 
     def _one_by_one(self, unit: Unit, decided: Container[str], turn: Turn) -> Iterator[Decision | None]:
         """Decides on the members on whom that was not done together, and on pods that belong to no group."""
+        renewed_unit = renewed(self._ledger, unit)
+        if renewed_unit is None:
+            turn.puts_off()
+            return
+        unit = renewed_unit
         held = yield from held_cards(self._ledger, unit)
         gang = unit if unit.group is not None else None
         pace = Pace(_PASSED_IN_A_STEP)
@@ -211,8 +217,7 @@ class Courses:
             if not self._ledger.sums_settled:
                 yield from self._ledger.settle_sums()
             if self._ledger.left_behind(entry.pod.uid):
-                turn.put_off = True
-                if turn.waits_for(first=turn.fifo):
+                if turn.puts_off():
                     return
                 if pace.due():
                     yield from turn.rest(None)
@@ -220,10 +225,13 @@ class Courses:
             now = self._ledger.current(entry)
             if now is None:
                 continue
+            if turn.head is None and self._lacks_members(unit):
+                turn.puts_off()
+                return
             decision = (
                 (yield from self._alone(now, turn, held.confinement(now), gang))
                 if turn.head is None
-                else _behind(now, turn.head)
+                else behind(now, turn.head)
             )
             if decision is not None:
                 turn.heard((decision,))
@@ -232,6 +240,13 @@ class Courses:
                 yield from turn.rest(decision)
             elif turn.waits_for(first=turn.fifo):
                 return
+
+    def _lacks_members(self, unit: Unit) -> bool:
+        """Whether a unit has come to lack members that have to be lifted together: who is left is not to be lifted alone then."""
+        if unit.group is None or self._ledger.groups.version(unit.group.key) == unit.version:
+            return False
+        now = renewed(self._ledger, unit)
+        return now is None or now.lacks_members
 
     def _handed_out(self, left: deque[Decision]) -> Generator[Decision]:
         """These decisions; lifts that the caller does not ask for any more are taken back."""
@@ -323,22 +338,6 @@ class Courses:
         if isinstance(decision, Hold) and steps:
             turn.answers.keep(key, (entry,), helped, (decision,), confined)
         return decision
-
-
-def _like_others(entry: Entry, held: Mapping[Hashable, Hold], turn: Turn) -> Hold | None:
-    """What a pod is told that was not looked at itself; None where that is still to come."""
-    if turn.head is not None:
-        return _behind(entry, turn.head)
-    like = held.get(entry.wish)
-    return None if like is None else Hold(entry.pod, like.queue, like.why, like.announced)
-
-
-def _behind(entry: Entry, head: Hold) -> Hold:
-    if not entry.allowed:
-        return Hold(entry.pod, entry.queue, not_allowed(entry.queue, entry.pod.namespace))
-    text = f"Queue <{entry.queue}> is first in, first out: behind {head.pod.key}, which waits: {head.why.message}"
-    why = replace(head.why, message=text)
-    return Hold(entry.pod, entry.queue, why, announced=False, behind=head.pod)
 
 
 def _rank(unit_and_known: tuple[Unit, set[str] | None]) -> tuple[bool, int, int, str]:

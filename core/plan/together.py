@@ -26,7 +26,7 @@ from core.plan.task_nodes import (
 )
 from core.plan.trial import LedgerTrial, OvertakenError, member_of
 from core.plan.units import Unit
-from core.plan.verdict import Verdict, at_odds, explained, lacking_of_tasks, nothing_common
+from core.plan.verdict import Verdict, at_odds, explained, hold_all, lacking_of_tasks, nothing_common
 from core.queues.check import balance_of
 from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
@@ -98,7 +98,7 @@ class Gangs:
             shortfall = declared_shortfall(ledger, unit, balance)
             if shortfall is not None:
                 note(ledger, awaited, {shortfall.code})
-                return (yield from _hold_all(unit.entries, group, shortfall))
+                return (yield from hold_all(unit.entries, group, shortfall))
         if not unit.lacks_members:
             return []
         try:
@@ -137,14 +137,14 @@ class Gangs:
                 f"Queue <{unit.queue}>: {group.title} needs {wanted} more members at once, with {only}"
                 f"{len(ready)} ready{of_tasks}{at_odds(self._ledger, unit.queue, group)}"
             )
-            all_held = yield from _hold_all(ready, group, Refusal(reasons.GANG_INCOMPLETE, text))
+            all_held = yield from hold_all(ready, group, Refusal(reasons.GANG_INCOMPLETE, text))
             return [*held, *all_held]
         awaited = yield from Awaited.by_all(ready)
         found = yield from self._found(unit, ready, awaited.cards, wanted, progress, told, leavings)
         if not isinstance(found, Verdict):
             return [*held, *found]
         note(self._ledger, awaited, found.obstacles)
-        all_held = yield from _hold_all(ready, group, explained(found, group, wanted))
+        all_held = yield from hold_all(ready, group, explained(found, group, wanted))
         return [*held, *all_held]
 
     def _found(
@@ -158,16 +158,28 @@ class Gangs:
         leavings: list[list[Any]],
     ) -> Steps[list[Lift] | Verdict]:
         """The lifts of the members that fit together, or why they do not, as far as known without another search."""
-        means = yield from means_of(balance_of(self._ledger, unit.queue), ready, wanted)
-        members = yield from self._members(ready, means)
-        leavings.append(members)
-        for card in (yield from cards_of(members)):
-            yield from self._judge.prepare(card)
-        held = yield from held_cards(self._ledger, unit)
-        nodes = yield from self._nodes(ready, progress.counted + wanted)
-        looked_at = yield from ways(held, members, lacking=bool(means.lacking))
-        leavings += looked_at
-        attempt = Attempt(looked_at, members, wanted, progress, means, nodes)
+        with self._ledger.wakeups.searching(unit.queue, cards):
+            means = yield from means_of(balance_of(self._ledger, unit.queue), ready, wanted)
+            members = yield from self._members(ready, means)
+            leavings.append(members)
+            for card in (yield from cards_of(members)):
+                yield from self._judge.prepare(card)
+            held = yield from held_cards(self._ledger, unit)
+            nodes = yield from self._nodes(ready, progress.counted + wanted)
+            looked_at = yield from ways(held, members, lacking=bool(means.lacking))
+            leavings += looked_at
+            attempt = Attempt(looked_at, members, wanted, progress, means, nodes)
+            return (yield from self._as_known(unit, ready, attempt, held, told))
+
+    def _as_known(
+        self,
+        unit: Unit,
+        ready: Sequence[Entry],
+        attempt: Attempt,
+        held: HeldCards,
+        told: dict[Hashable, Verdict | None],
+    ) -> Steps[list[Lift] | Verdict]:
+        """What another gang was told that asks for the same, or what the search finds."""
         wish = yield from attempt.wish()
         if wish in told:
             known = told[wish]
@@ -177,8 +189,7 @@ class Gangs:
         # Unless the search comes to its end, the next one for the same would not either.
         told[wish] = None
         try:
-            with self._ledger.wakeups.searching(unit.queue, cards):
-                found = yield from self._searched(unit, ready, attempt, held)
+            found = yield from self._searched(unit, ready, attempt, held)
         except OvertakenError:
             told.pop(wish, None)
             raise
@@ -226,6 +237,9 @@ class Gangs:
         apart = yield from self._apart(trial, attempt)
         if apart:
             yield from self._nominated(trial, apart)
+        if outcome.chosen and attempt.means.lacking:
+            # What was lacking has come free, and the gang was looked at as one that cannot be let in.
+            raise OvertakenError
         return outcome
 
     def _nominated(self, trial: LedgerTrial, tasks: Container[str]) -> Steps[None]:
@@ -280,7 +294,8 @@ class Gangs:
             return self._judge.lift(entry, card or None, attempt.together, task)
 
         entries = yield from _by_uid(ready)
-        trial = LedgerTrial(ledger, entries, shortfall_of, lift)
+        assert unit.group is not None
+        trial = LedgerTrial(ledger, entries, shortfall_of, lift, group=unit.group.key, version=unit.version)
         try:
             for members in attempt.ways:
                 outcome = yield from self._together(members, attempt, trial, nodes)
@@ -332,14 +347,4 @@ def _by_uid(entries: Sequence[Entry]) -> Steps[dict[str, Entry]]:
         if pace.due():
             yield
         found[entry.pod.uid] = entry
-    return found
-
-
-def _hold_all(entries: Sequence[Entry], group: Group, why: Refusal) -> Steps[list[Decision]]:
-    found: list[Decision] = []
-    pace = Pace(_COPIED_IN_A_STEP)
-    for some in batched(entries, _COPIED_IN_A_STEP):
-        if pace.due(len(some)):
-            yield
-        found += [Hold(entry.pod, entry.queue, why, group=group) for entry in some]
     return found

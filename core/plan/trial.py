@@ -4,7 +4,8 @@ The search may be paused, and the ledger follows the cluster meanwhile. What was
 it; whether the trial still makes sense is looked at when it goes on.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from core.objects import Pod
@@ -38,10 +39,16 @@ class LedgerTrial:
         entries: Mapping[str, Entry],
         shortfall_of: Callable[[Entry, str], Steps[Refusal | None]],
         lift: Callable[[Entry, str], Lift],
+        *,
+        group: str = "",
+        version: int = 0,
     ) -> None:
         self._ledger = ledger
         self._entries = entries
         """The members, by UID."""
+        self._group = group
+        self._version = version
+        """That of the group, see GroupBook, with which the trial was begun, and what it has booked since."""
         self._queue_name = next(iter(entries.values())).queue if entries else ""
         self._queue = ledger.queues.get(self._queue_name)
         self._changes = ledger.changes
@@ -72,7 +79,7 @@ class LedgerTrial:
             if self.shortfall is None or len(self._taken) > self._short_at:
                 self.shortfall, self._short_at = shortfall, len(self._taken)
             return False
-        with self._ledger.wakeups.muted():
+        with self._ledger.wakeups.muted(), self._of_its_own():
             self.lifts[member.uid] = self._lift(entry, card)
         self._has_seen_all()
         self._taken.append(member.uid)
@@ -83,7 +90,7 @@ class LedgerTrial:
         """Books a member anew that was taken, as `anew` does it. Raises OvertakenError."""
         yield from self._check()
         self._retract(lift)
-        with self._ledger.wakeups.muted():
+        with self._ledger.wakeups.muted(), self._of_its_own():
             self.lifts[lift.pod.uid] = anew(self._entry(lift.pod.uid), lift)
         self._has_seen_all()
 
@@ -110,7 +117,7 @@ class LedgerTrial:
 
     def _retract(self, lift: Lift) -> None:
         unchanged = self._ledger.changes == self._changes
-        with self._ledger.wakeups.muted():
+        with self._ledger.wakeups.muted(), self._of_its_own():
             self._ledger.retract(lift.lifted)
         if unchanged:
             self._has_seen_all()
@@ -128,6 +135,15 @@ class LedgerTrial:
         """Takes what has changed last for the trial's own doing."""
         self._changes, self._touched = self._ledger.changes, self._ledger.touched.changes
 
+    @contextmanager
+    def _of_its_own(self) -> Iterator[None]:
+        """What becomes of the group within is the trial's own doing."""
+        groups = self._ledger.groups
+        stands = groups.version(self._group) == self._version
+        yield
+        if stands:
+            self._version = groups.version(self._group)
+
     def _entry(self, uid: str) -> Entry:
         """A member that is not taken, in its newest state."""
         entry = self._ledger.current(self._entries[uid])
@@ -136,16 +152,20 @@ class LedgerTrial:
         return entry
 
     def _check(self) -> Steps[None]:
-        """Raises OvertakenError unless every member still is what it was, those that were taken as they were booked.
+        """Raises OvertakenError unless every member, and the group, still is what it was, those that were taken as they were booked.
 
         Also while pods are left to be booked anew, for nobody knows what is left before that. Costs what has changed since the
         last time; nobody else lets members in, so of that nothing is missed.
         """
         ledger = self._ledger
+        if ledger.groups.version(self._group) != self._version:
+            raise OvertakenError
         while ledger.changes != self._changes:
             touched = ledger.touched.since(self._touched)
             self._has_seen_all()
             if not ledger.sums_settled or not self._same_queue():
+                raise OvertakenError
+            if ledger.groups.version(self._group) != self._version:
                 raise OvertakenError
             pace = Pace(_CHECKED_IN_A_STEP)
             for uid in self._entries if touched is None else touched:

@@ -94,6 +94,11 @@ class Turn:
         self.undecided_head = self.undecided_head or (first and self.patient)
         return self.undecided_head
 
+    def puts_off(self) -> bool:
+        """Leaves somebody to be looked at again; whether those behind him are left to a later turn for that."""
+        self.put_off = True
+        return self.waits_for(first=self.fifo)
+
     def heard(self, decisions: Iterable[Decision], *, of_gang: bool = False, stuck: bool = False) -> None:
         """Takes in what was decided, in order.
 

@@ -39,6 +39,8 @@ class Unit:
     """`Wakeups.helped` of its queue before the group was looked at: what is decided by that is no answer to what happened since."""
     choice: int = 0
     """Of one that comes first: among how many cards its members may choose, all together."""
+    version: int = 0
+    """That of the group, see GroupBook, when its progress was read."""
     stuck: bool = False
     """Whether it was let in, stopped short and cannot get further as limits and members are: nobody waits for it."""
 
@@ -118,6 +120,22 @@ def units_of(ledger: Ledger, queue: str) -> Steps[list[Unit]]:
         return alone
     together = yield from in_order(together, _PLACE, _IN_ONE_STEP)
     return (yield from merged((alone, together), _PLACE, _IN_ONE_STEP))
+
+
+def renewed(ledger: Ledger, unit: Unit) -> Unit | None:
+    """The unit with its group, and how far that is, as the books have them now; None when its group is gone.
+
+    A queue's turn takes long, and members that are in come and go meanwhile, and minimums change.
+    """
+    if unit.group is None:
+        return unit
+    group = ledger.group_of(unit.entries[0].pod)
+    if group is None or group.key != unit.group.key:
+        return None
+    version = ledger.groups.version(group.key)
+    if group is unit.group and version == unit.version:
+        return unit
+    return replace(unit, group=group, progress=ledger.groups.progress(group), version=version)
 
 
 def let_go_of(units: list[Unit]) -> Steps[None]:
@@ -216,7 +234,7 @@ def _most(limits: Limits, above: Sequence[Ceiling], card: str) -> int:
 
 
 def _unit(ledger: Ledger, group: Group, entries: list[Entry], helped: int) -> Steps[Unit]:
-    progress = ledger.groups.progress(group)
+    version, progress = ledger.groups.version(group.key), ledger.groups.progress(group)
     first = progress.unfinished and progress.possible and (yield from _may_finish(ledger, group.key))
     rank = (not first, -ledger.groups.priority(group), group.created, group.key)
     tasks = progress.minimum.tasks
@@ -231,4 +249,4 @@ def _unit(ledger: Ledger, group: Group, entries: list[Entry], helped: int) -> St
         yield
         cards.update(*(entry.demand.cards for entry in some))
     stuck = progress.unfinished and not first
-    return Unit(tuple(entries), rank, group, progress, helped, len(cards), stuck)
+    return Unit(tuple(entries), rank, group, progress, helped, len(cards), version, stuck)

@@ -7,6 +7,7 @@ from typing import Final
 
 from core import names, reasons
 from core.objects import Group
+from core.plan.decision import Decision, Hold
 from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
@@ -73,3 +74,14 @@ def at_odds(ledger: Ledger, queue: str, group: Group) -> str:
         named = ", ".join(f"<{other}>" for other in others[:_TOLD])
         text += f"; others of it wait in queue {named}, and one queue has to let in all of them"
     return text
+
+
+def hold_all(entries: Sequence[Entry], group: Group, why: Refusal) -> Steps[list[Decision]]:
+    """Each of these members waits, for the same reason."""
+    found: list[Decision] = []
+    pace = Pace(_IN_ONE_STEP)
+    for some in batched(entries, _IN_ONE_STEP):
+        if pace.due(len(some)):
+            yield
+        found += [Hold(entry.pod, entry.queue, why, group=group) for entry in some]
+    return found

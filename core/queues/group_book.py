@@ -19,6 +19,8 @@ class GroupBook:
         self._members = Sharded[tuple[str, Standing]]()
         self._unfinished: dict[str, None] = {}
         self._short: dict[str, None] = {}
+        self._versions: dict[str, int] = {}
+        self._version = 0
         self.changed = Journal[str]()
         """Those of the groups that are or were `short` of which a member, or what it takes to start them, was looked at anew."""
 
@@ -40,6 +42,10 @@ class GroupBook:
         tally = self._tallies.get(group.key) or Tally()
         return tally.progress(self._minimums.get(group.key) or minimum_of(group))
 
+    def version(self, key: str) -> int:
+        """A number that differs after all that makes a group lack more or fewer members; who waits makes no difference."""
+        return self._versions.get(key, 0)
+
     def lacks(self, key: str) -> int:
         """How many members a group lacks until its minimum, those of tasks with a minimum of their own among them."""
         minimum, tally = self._minimums.get(key), self._tallies.get(key)
@@ -55,12 +61,16 @@ class GroupBook:
 
     def put_group(self, group: Group) -> None:
         """Takes in a PodGroup."""
-        self._minimums[group.key] = minimum_of(group)
+        minimum = minimum_of(group)
+        if self._minimums.get(group.key) != minimum:
+            self._minimums[group.key] = minimum
+            self._renew(group.key)
         self._judge(group.key)
 
     def drop_group(self, key: str) -> None:
         """Takes out a PodGroup; nothing holds its pods together any more."""
-        self._minimums.pop(key, None)
+        if self._minimums.pop(key, None) is not None:
+            self._renew(key)
         self._judge(key)
 
     def put_pod(self, pod: Pod) -> bool:
@@ -75,24 +85,45 @@ class GroupBook:
                 # What it says of itself is the same, yet it may have a node now or be charged elsewhere.
                 self.changed.note(new[0])
             return False
-        self.drop_pod(pod.uid)
+        if old is not None:
+            self._take_out(pod.uid, old)
         key, standing = self._members[pod.uid] = new
         self._tallies.setdefault(key, Tally()).add(standing, 1)
         self._judge(key)
+        self._compare(old, new)
         return True
 
     def drop_pod(self, uid: str) -> bool:
         """Takes out a pod; unknown UIDs are fine. Returns whether it was a member of a group."""
-        old = self._members.pop(uid)
+        old = self._members.get(uid)
         if old is None:
             return False
-        key, standing = old
+        self._take_out(uid, old)
+        self._compare(old, None)
+        return True
+
+    def _take_out(self, uid: str, member: tuple[str, Standing]) -> None:
+        self._members.pop(uid)
+        key, standing = member
         tally = self._tallies[key]
         tally.add(standing, -1)
         if not tally.priorities:
             del self._tallies[key]
         self._judge(key)
-        return True
+
+    def _compare(self, old: tuple[str, Standing] | None, new: tuple[str, Standing] | None) -> None:
+        """Takes note of the groups to which a pod has come to be something else."""
+        was, is_ = _decisive(old), _decisive(new)
+        if was != is_:
+            for key in {each[0] for each in (was, is_) if each is not None}:
+                self._renew(key)
+
+    def _renew(self, key: str) -> None:
+        self._version += 1
+        if key in self._tallies:
+            self._versions[key] = self._version
+        else:
+            self._versions.pop(key, None)
 
     def _judge(self, key: str) -> None:
         was_short = key in self._short
@@ -105,6 +136,14 @@ class GroupBook:
         progress = tally.progress(minimum) if minimum is not None and tally is not None else None
         _put(self._short, key, progress is not None and progress.short)
         _put(self._unfinished, key, progress is not None and progress.unfinished and progress.possible)
+
+
+def _decisive(member: tuple[str, Standing] | None) -> tuple[str, str, bool, int] | None:
+    """What a member that is in is to its group; None of others."""
+    if member is None or not member[1].counted:
+        return None
+    key, standing = member
+    return key, standing.task, standing.live, standing.together
 
 
 def _put(keys: dict[str, None], key: str, belongs: bool) -> None:
