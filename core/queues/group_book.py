@@ -109,6 +109,7 @@ class GroupBook:
         tally.add(standing, -1)
         if not tally.priorities:
             del self._tallies[key]
+            self._versions.pop(key, None)
         self._judge(key)
 
     def _compare(self, old: tuple[str, Standing] | None, new: tuple[str, Standing] | None) -> None:

@@ -94,5 +94,6 @@ def test_nothing_is_kept_of_a_group_without_members() -> None:
     found = book()
     for name in "abc":
         found.drop_pod(f"uid-ml-{name}")
+    assert found.version(KEY) == 0
     found.put_group(a_group("g").min_member(5).view())
     assert found.version(KEY) == 0
