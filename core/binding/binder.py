@@ -232,13 +232,14 @@ class Binder:
         self._let_go(uid)
 
     def _stand_in(self, pod: Pod, uid: str, record: str) -> Pod:
-        """Holds a card for a pod that may have another one in the end: alike in what is charged, but no member of any group."""
+        """Holds a card for a pod that may have another one in the end: alike in what is charged, but no member of any group or gang."""
         kept = {
             names.CARD_NAME_ANNOTATION: pod.card_name,
             names.ASSIGNED_ANNOTATION: record,
             names.CHARGED_QUEUE_ANNOTATION: self._ledger.attribution(pod).queue,
         }
-        return replace(pod, uid=uid, annotations=kept, owner=None)
+        # Nothing is kept of what `Pod.group_key` and `Pod.pod_groups` go by: of such members a gang would seem whole that is not.
+        return replace(pod, uid=uid, annotations=kept, owner=None, gang=None, scheduling_group="")
 
     def _let_go(self, uid: str) -> None:
         if uid in self._moved:
