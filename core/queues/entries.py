@@ -9,6 +9,7 @@ from core.queues.account import Account
 from core.queues.amounts import add
 from core.queues.entry import Entry, ShareKey
 from core.queues.journal import Journal
+from core.queues.queue_counts import QueueCounts
 from core.queues.subtrees import Subtrees
 from core.queues.wakeups import Wakeups
 from core.stage import Stage
@@ -40,8 +41,10 @@ class Entries:
         self._access = access
         self._reserved: dict[str, int] = {}
         """What is reserved in all queues together."""
-        self._waiting_members: dict[str, Counter[str]] = {}
-        """The queues in which members of a group wait, and how many; by group."""
+        self._waiting_members = QueueCounts()
+        """The queues in which members of a group wait, by group."""
+        self._waiting_beside = QueueCounts()
+        """The queues in which pods wait that name a PodGroup and start with others than its members, by PodGroup."""
 
     def reserved(self, key: str) -> int:
         """What all queues together have reserved of a card, mGPU shares of it left out: those are on other nodes."""
@@ -49,7 +52,11 @@ class Entries:
 
     def queues_with(self, group: str) -> Collection[str]:
         """The queues in which members of a group wait."""
-        return self._waiting_members.get(group, {}).keys()
+        return self._waiting_members.queues(group)
+
+    def queues_beside(self, group: str) -> Collection[str]:
+        """The queues in which pods wait that name this PodGroup and start with others than its members."""
+        return self._waiting_beside.queues(group)
 
     def replace(self, old: Entry | None, new: Entry | None) -> None:
         """Puts the new entry of a pod in the place of the old one; None for one that is in no book."""
@@ -80,7 +87,7 @@ class Entries:
         add(self._reserved, lifted.demand.whole_cards if lifted.demand.share_milli else lifted.charged, 1)
         if lifted.demand.mgpu is not None:
             self._count_share(lifted, 1)
-        if self._waiting_members:
+        if self._waiting_members or self._waiting_beside:
             self._count(waiting, -1)
         if self.subtrees is not None:
             self.subtrees.replace(waiting, lifted)
@@ -97,19 +104,20 @@ class Entries:
 
     def _count(self, entry: Entry, sign: int) -> None:
         """Adds an entry to what is kept beside the sums of its queue, or takes it out."""
-        pod = entry.pod
         if entry.stage is Stage.RESERVED:
             add(self._reserved, entry.demand.whole_cards if entry.demand.share_milli else entry.charged, sign)
         if entry.holds_share:
             self._count_share(entry, sign)
-        if entry.stage is Stage.WAITING and pod.group_key:
-            key = pod.group_key
-            queues = self._waiting_members.setdefault(key, Counter())
-            queues[entry.queue] += sign
-            if not queues[entry.queue]:
-                del queues[entry.queue]
-            if not queues:
-                del self._waiting_members[key]
+        if entry.stage is Stage.WAITING:
+            self._count_waiting(entry, sign)
+
+    def _count_waiting(self, entry: Entry, sign: int) -> None:
+        group = entry.pod.group_key
+        if group:
+            self._waiting_members.count(group, entry.queue, sign)
+        for named in entry.pod.pod_groups:
+            if named != group:
+                self._waiting_beside.count(named, entry.queue, sign)
 
     def _count_share(self, entry: Entry, sign: int) -> None:
         self.shares_changed.note(entry.share_key)

@@ -5,7 +5,6 @@ touches, not what exists. What the controller has decided but the watch has not 
 pods (`assume`) and taken back when the write fails (`forget`).
 """
 
-from itertools import islice
 from operator import attrgetter
 
 from core import names
@@ -15,9 +14,6 @@ from core.queues.pod_booking import PodBooking
 from core.queues.premises import NodeChange
 
 _terms = attrgetter("card_quota", "capability", "state", "fifo", "has_capability")
-
-_BESIDE = 100
-"""Pods whose queue is looked at again when a PodGroup changes that they name beside a gang of their own."""
 
 
 class Ledger(PodBooking):
@@ -81,9 +77,8 @@ class Ledger(PodBooking):
         self._backlog.put(self._sources.put_group(group))
         self._group_changed(group.key)
         if old is None or old.min_member != group.min_member:
-            # Gangs that such pods name themselves may start with it, or wait for it; they are of one queue.
-            beside = (self.entry(uid) for uid in islice(self._sources.beside(group.key), _BESIDE))
-            self.wakeups.help(*{entry.queue for entry in beside if entry is not None})
+            # Gangs that such pods name themselves may start with it, or wait for it.
+            self.wakeups.help(*self._entries.queues_beside(group.key))
 
     def drop_group(self, key: str) -> None:
         """Takes out a PodGroup; nothing holds its pods together any more."""

@@ -24,8 +24,6 @@ class QueueSources:
         self._namespaces: dict[str, Namespace] = {}
         self._fixed: dict[str, Attribution] = {}
         self._by_group = Index()
-        self._by_beside = Index()
-        """Those that name a PodGroup and do not start with it: for the queue that they charge, or for their scheduler."""
         self._undecided = Undecided()
 
     def attribution(self, pod: Pod) -> Attribution:
@@ -89,7 +87,6 @@ class QueueSources:
     def follow(self, pod: Pod) -> None:
         """Names the pod from now on when an object changes that may send it to another queue, or that says who starts with it."""
         self._by_group.put(pod.uid, pod.group_key or None)
-        self._by_beside.put(pod.uid, *(key for key in pod.pod_groups if key != pod.group_key))
         if recorded(pod) is None and pod.uid not in self._fixed:
             self._undecided.put(pod)
         else:
@@ -99,8 +96,7 @@ class QueueSources:
         """Forgets a pod."""
         self._fixed.pop(uid, None)
         self._undecided.drop(uid)
-        for index in (self._by_group, self._by_beside):
-            index.put(uid)
+        self._by_group.put(uid)
 
     def put_group(self, group: Group) -> Collection[str]:
         """Takes in a PodGroup; most of its changes are about something else: its own controller writes its status."""
@@ -113,10 +109,6 @@ class QueueSources:
         """Takes out a PodGroup."""
         old = self._groups.pop(key, None)
         return self._undecided.of_group(key) if old is not None and old.queue else ()
-
-    def beside(self, group: str) -> Collection[str]:
-        """The UIDs of the followed pods that name this PodGroup and start with others than its members."""
-        return self._by_beside.get(group)
 
     def put_gang(self, key: str, gang: Group | None) -> None:
         """Takes in what the members of a gang say of it now, None for one that is no more; what they charge is the same."""

@@ -178,7 +178,8 @@ def figures(ledger: Ledger) -> dict[str, object]:
     found |= {f"reserved {card}": ledger.reserved(card) for card in ("A", "B")}
     found["weights"] = {uid: weight for uid, *weight in ledger.cpu_memory.weights()}
     found |= {
-        f"waiting {key}": dict(ledger._entries._waiting_members.get(key, {})) for key in ("ml/g", "other/g")
+        f"waiting {key}": dict(ledger._entries._waiting_members._counts.get(key, {}))
+        for key in ("ml/g", "other/g")
     }
     found |= {f"devices {name}": dict(ledger.devices.book.accounts.used(name)) for name in QUEUES}
     found |= {f"members {key}": ledger.groups.lacks(key) for key in ("ml/g", "other/g")}
