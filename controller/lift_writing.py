@@ -13,6 +13,7 @@ from controller.caches import Caches
 from controller.flight import PATIENCE_S, RETRY_MAX_S, TRIES, WRITE_TIMEOUT_S, Flight, Key, about, key_of
 from controller.lone_lifts import LoneLifts
 from controller.metrics import Metrics
+from controller.refused_lifts import RefusedLifts
 from controller.write_order import WriteOrder
 from core.names import FIELD_MANAGER, GANG_ANNOTATION
 from core.objects import Group, Pod
@@ -34,9 +35,6 @@ PER_NAMESPACE = 8
 FIRST_CONTACTS = 128
 """Requests besides, one for each namespace of which no lift has been answered yet. So many may hang, and nobody else waits."""
 
-_REFUSED_FIRST_S = 30.0
-_REFUSED_MAX_S = 300.0
-
 
 class LiftWriter:
     """Writes lifts, term after term. A slot is held by a request only; namespaces take turns."""
@@ -54,8 +52,7 @@ class LiftWriter:
         self._term: Term | None = None
         self._flights: dict[Key, Flight] = {}
         self._order = WriteOrder()
-        self._refused: dict[Key, float] = {}
-        """Pods whose lift is refused for now, and how long the next time lasts."""
+        self._refused = RefusedLifts()
         self._queue: WorkQueue[Key] = WorkQueue(
             self._work, slots=SLOTS, per_lane=PER_NAMESPACE, unheard=FIRST_CONTACTS, lane=lambda key: key[0]
         )
@@ -66,6 +63,7 @@ class LiftWriter:
     async def run(self, planner: Planner, term: Term) -> None:
         """Writes until cancelled. What is refused is told to `planner`."""
         self._planner, self._term = planner, term
+        self._refused.begin(planner)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._queue.run(), name="lift queue")
@@ -75,7 +73,7 @@ class LiftWriter:
             self._queue.clear()
             self._flights.clear()
             self._order.clear()
-            self._refused.clear()
+            self._refused.end()
             self._returned.clear()
             self._asking.clear()
 
@@ -105,9 +103,8 @@ class LiftWriter:
         if key in self._flights:
             self._queue.add(key)
         elif key in self._refused and (new is None or not new.gated):
-            del self._refused[key]
+            self._refused.forget(key)
             self._queue.discard(key)
-            self._planner.accept(pod.uid)
 
     def _group_changed(self, old: Group | None, new: Group | None) -> None:
         """Takes back what was decided for single members and may not be written any more, all at once.
@@ -298,7 +295,7 @@ class LiftWriter:
         """Nothing is to be written any more; the booking stays until the watch shows what became of the pod."""
         if self._flights.get(key) is flight:
             del self._flights[key]
-            self._refused.pop(key, None)
+            self._refused.forget(key)
             seen = self._caches.latest(flight.lift.pod.key)
             if stored or (seen is not None and seen.uid == key[1] and not seen.gated):
                 for other in self._order.stored(flight.lift):
@@ -332,19 +329,21 @@ class LiftWriter:
         self._caches.ledger.wakeups.look_at(lift.queue)
 
     def _hold(self, key: Key, flight: Flight) -> None:
-        """The pod gives its quota back and waits, with the reason, until it is tried anew."""
-        wait_s = self._refused.get(key, _REFUSED_FIRST_S)
-        self._refused[key] = min(_REFUSED_MAX_S, 2 * wait_s)
+        """The pod gives its quota back and waits, with the reason, until it is tried anew; unless it is gone meanwhile, or in."""
+        if flight.overtaken(self._caches.ledger):
+            self._done(key, flight)
+            return
+        wait_s = self._refused.refuse(key, flight.given_up)
         wait_s = max(wait_s, flight.not_before - asyncio.get_running_loop().time())
-        if self._planner is not None:
-            self._planner.refuse(flight.lift.pod.uid, flight.given_up)
         self._take_back(key, flight)
         self._queue.discard(key)
         self._queue.add(key, wait_s)
 
     def _try_anew(self, key: Key) -> None:
         pod = self._caches.ledger.observed(key[1])
-        if pod is not None and key in self._refused and self._planner is not None:
-            self._planner.accept(pod.uid)
+        if pod is None:
+            self._refused.forget(key)
+        elif key in self._refused:
+            self._refused.allow(key)
             self._caches.ledger.wakeups.help(self._caches.ledger.attribution(pod).queue)
             self._caches.notify()

@@ -113,6 +113,24 @@ async def test_a_refused_pod_that_is_lifted_by_somebody_else_is_forgotten() -> N
         assert world.names() == ["a"]
 
 
+@pytest.mark.parametrize("gone", ["while it is under way", "while it is put off"])
+async def test_nothing_is_remembered_of_a_refused_lift_whose_pod_is_gone(gone: str) -> None:
+    """The server asks to be left alone for longer than a lift is given, before or after the watch has shown that the pod is gone."""
+    world = World(pod("a", 1))
+    world.writer.answer_to = lambda _name: errors.Throttled(429, "TooManyRequests", "later", None, 60.0)
+    world.writer.latency_s = lambda _name: 2.0
+    async with world.running():
+        await asyncio.sleep(0.5 if gone == "while it is under way" else 10)
+        del world.writer.stored["ml/a"]
+        show(world.caches.pods, "ml/a", None)
+        await asyncio.sleep(600)
+        assert world.names() == ["a"]
+        assert not world.lifter._writer._refused
+        planner = world.lifter._writer._planner
+        assert planner is not None
+        assert not planner._judge.refused
+
+
 @pytest.mark.parametrize(
     "answer", [SLOW_DOWN, errors.Throttled(429, "TooManyRequests", "policy", None, 3600.0)]
 )
