@@ -47,20 +47,21 @@ class Lifter:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._writer.run(planner, term), name="writing lifts")
             while True:
-                await self._pass(planner)
+                await self._passes(planner)
                 await self._changed.wait()
                 # What comes in a burst is decided on together.
                 await asyncio.sleep(self._settle_s)
 
-    async def _pass(self, planner: Planner) -> None:
+    async def _passes(self, planner: Planner) -> None:
+        """One pass after the other, until nothing is left to decide on. Each has an end, whatever happens meanwhile."""
         self._changed.clear()
         await self._caches.settled()
         wakeups = self._caches.ledger.wakeups
-        with self._metrics.pass_seconds.time():
-            self._writer.give_back()
-            while queues := wakeups.take_queues():
+        self._writer.give_back()
+        while queues := wakeups.take_queues():
+            with self._metrics.pass_seconds.time():
                 await self._decide(planner, queues)
-                self._writer.give_back()
+            self._writer.give_back()
 
     async def _decide(self, planner: Planner, queues: list[str]) -> None:
         with closing(self._deciding(planner, queues)) as steps:

@@ -3,14 +3,17 @@
 The queues come in their order, one after the other, as long as none of them holds up the others for long. Each has an equal
 share of the work of a round. One that needs more is left, where nothing of it is in the balance, and goes on in the next
 round, when all others have had their turn. Queues that are woken while one has its turn do not wait for its end: they come in
-between, with a small share each. But as long as nothing is decided on a gang that comes before all others nobody has his turn who
-could take what it lacks of a queue above, see core.plan.kept_back.
+between, with a small share each, and go on so if that does not suffice. But as long as nothing is decided on a gang that comes
+before all others nobody has his turn who could take what it lacks of a queue above, see core.plan.kept_back.
+
+A pass ends, whatever happens meanwhile: it waits for the queues with which it began, one course of each, and for no other. Who
+came in between and is not through by then is among those with which the next pass begins.
 
 Work is counted in the steps of core.steps; so is what costs a decision that needs no pause.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,6 +42,11 @@ class _Course:
     turn: Turn
     decisions: Decisions
     cost: int = 0
+
+    def leave(self) -> None:
+        """Ends it where it rests; what was found out is kept for the next course of the queue."""
+        self.decisions.close()
+        self.turn.answers.end(whole=False)
 
     def has_yielded(self, item: Decision | None) -> None:
         """Counts what came last."""
@@ -75,16 +83,23 @@ class Rotation:
         self._now = ""
         self._ahead: deque[str] = deque()
         """Whose turn in this round is still to come."""
+        self._owed: set[str] = set()
+        """For whose courses the pass waits."""
         self._aside: dict[str, _Course] = {}
-        """Who goes on in the next round."""
+        """Who of them goes on in the next round."""
+        self._guests: dict[str, _Course] = {}
+        """Who goes on in between, for which the pass does not wait."""
         self._put_off: dict[str, None] = {}
         """Where somebody was left to be looked at again."""
+        self._costly: set[str] = set()
+        """Queues that have come after all others already."""
 
     def run(self, queues: Iterable[str]) -> Decisions:
-        """All decisions on these queues, and on those that are woken meanwhile."""
+        """All decisions on these queues, and on those that are woken meanwhile as far as there is time for them."""
         self._kept.begin()
         try:
             names = list(queues)
+            self._owed.update(names)
             while names:
                 self._ahead = deque((yield from self._order(names)))
                 yield from self._round()
@@ -93,10 +108,13 @@ class Rotation:
                 names = list({**self._aside, **self._put_off} if self._aside else ())
                 if names:
                     self._put_off.clear()
+            while self._guests:
+                self._keep_back(*self._guests.popitem())
+                yield None
         finally:
-            for course in self._aside.values():
+            for course in (*self._aside.values(), *self._guests.values()):
                 course.decisions.close()
-            self._wakeups.look_at(*self._put_off)
+            self._wakeups.look_at(*self._aside, *self._guests, *self._put_off)
 
     def _round(self) -> Decisions:
         effort, work = self._cuts.new_pass(), self._cuts.new_pass()
@@ -114,24 +132,30 @@ class Rotation:
                 course = self._begin(name, ration)
             else:
                 course.turn.go_on(ration)
+            if name not in self._owed:
+                share = min(share, BEFORE_OTHERS)
             yield from self._in_turn(course, share, effort)
             work.spend(course.steps)
             yield None
 
     def _last(self) -> Decisions:
-        """Who may need more than others should wait for comes after them, one in each round."""
-        costly = self._cuts.take_costly(self._aside)
+        """Who may need more than others should wait for comes after them, one in each round, and of a queue one in each pass."""
+        costly = self._cuts.take_costly(self._aside.keys() | self._guests.keys() | self._costly)
         if costly is None:
             return
         key, name = costly
         if self._kept.back(name):
             self._keep_back(name, None)
             return
+        self._owed.add(name)
+        self._costly.add(name)
         effort = self._cuts.new_pass()
-        ration = Ration(effort, 0, key, lambda: bool(self._aside or self._woken()))
+        ration = Ration(effort, 0, key, lambda: bool(self._aside or self._guests or self._woken()))
         yield from self._in_turn(self._begin(name, ration), effort.total, effort)
 
     def _begin(self, name: str, ration: Ration) -> _Course:
+        """All who wait there are looked at anew."""
+        self._put_off.pop(name, None)
         turn = self._courses.turn(name, ration)
         return _Course(turn, self._courses.decide(turn))
 
@@ -149,14 +173,14 @@ class Rotation:
                 continue
             self._has_decided(course)
             if self._comes_between(course.steps >= between):
-                yield from self._newcomers(effort)
+                yield from self._in_between(effort)
                 self._now, between = name, course.steps + BEFORE_OTHERS
             if self._kept.back(name):
                 self._keep_back(name, course)
                 return
             if course.steps >= share:
-                if self._ahead or self._aside:
-                    self._aside[name] = course
+                if self._ahead or self._aside or self._guests:
+                    self._set_aside(course)
                     return
                 # Nobody waits, so it need not stop.
                 effort = self._cuts.new_pass()
@@ -164,58 +188,82 @@ class Rotation:
                 course.turn.go_on(Ration(effort, effort.total))
         self._over(course)
 
-    def _newcomers(self, effort: Effort) -> Decisions:
-        """The turns of those that were woken while another one had its turn; they go on in the next round."""
-        woken = self._woken()
+    def _in_between(self, effort: Effort) -> Decisions:
+        """The turns of those that were woken while another one had its turn, and of those that began so and were not through."""
+        woken, begun = self._woken(), deque(self._guests)
         self._wakeups.take(*woken)
         order, work = deque((yield from self._order(woken))), Effort(BEFORE_OTHERS)
         while order:
             share = max(1, work.part(len(order)))
-            self._now = order.popleft()
-            if self._kept.back(self._now):
-                self._keep_back(self._now, None)
-                continue
-            course = self._begin(self._now, Ration(effort, share))
-            for item in course.decisions:
-                yield item
-                course.has_yielded(item)
-                if not course.turn.resting:
-                    continue
-                self._has_decided(course)
-                if self._kept.back(self._now):
-                    self._keep_back(self._now, course)
-                    break
-                if course.steps >= share:
-                    self._aside[self._now] = course
-                    break
-            else:
-                self._over(course)
-            work.spend(course.steps)
+            work.spend((yield from self._guest(order.popleft(), share, effort)))
             yield None
+        # One of them goes on at any rate, however many are woken all the time.
+        while begun:
+            share = max(1, work.part(len(begun)))
+            work.spend((yield from self._guest(begun.popleft(), share, effort)))
+            yield None
+            if work.left <= 0:
+                return
+
+    def _guest(self, name: str, share: int, effort: Effort) -> Generator[Decision | None, None, int]:
+        """A small turn of one that comes in between. Returns how much work that was."""
+        course, ration = self._guests.pop(name, None), Ration(effort, share)
+        if self._kept.back(name):
+            self._keep_back(name, course)
+            return 0
+        self._now = name
+        if course is None:
+            course = self._begin(name, ration)
+        else:
+            course.turn.go_on(ration)
+            course.cost = 0
+        for item in course.decisions:
+            yield item
+            course.has_yielded(item)
+            if not course.turn.resting:
+                continue
+            self._has_decided(course)
+            if self._kept.back(name):
+                self._keep_back(name, course)
+                return course.steps
+            if course.steps >= share:
+                self._set_aside(course)
+                return course.steps
+        self._over(course)
+        return course.steps
 
     def _comes_between(self, due: bool) -> bool:
-        """Whether others have their turn now: those who were woken when that is due, at once where a gang lacks members."""
+        """Whether others have their turn now: those who wait when that is due, at once where a gang lacks members."""
+        if due and self._guests:
+            return True
         return (due or self._kept.any_of(self._wakeups.pending)) and bool(self._woken())
 
     def _has_decided(self, course: _Course) -> None:
         if course.turn.first_decided:
             self._kept.decided(course.turn.queue)
 
+    def _set_aside(self, course: _Course) -> None:
+        name = course.turn.queue
+        (self._aside if name in self._owed else self._guests)[name] = course
+
     def _keep_back(self, name: str, course: _Course | None) -> None:
         """Leaves a queue, which rests where it has begun, to a later round or the next pass."""
         if course is not None:
-            course.decisions.close()
+            course.leave()
+            self._owed.discard(name)
         self._put_off[name] = None
 
     def _over(self, course: _Course) -> None:
         self._has_decided(course)
+        self._owed.discard(course.turn.queue)
         if course.turn.put_off:
             self._put_off[course.turn.queue] = None
 
     def _woken(self) -> list[str]:
         """Who waits and would not come to its turn otherwise before this round ends."""
+        under_way = self._aside, self._guests, self._ahead
         return [
             name
             for name in self._wakeups.pending
-            if name != self._now and name not in self._aside and name not in self._ahead
+            if name != self._now and not any(name in queues for queues in under_way)
         ]
