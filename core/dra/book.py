@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from core import reasons
+from core.dra.alone import DevicesAlone
 from core.dra.amounts import Amounts, total
 from core.dra.booking import NO_EFFECT, Booking, Effect, held
 from core.dra.bookings import Bookings
@@ -172,6 +173,10 @@ class DeviceBook:
             return Refusal(reasons.QUEUE_HIERARCHY_BROKEN, chain.told)
         why = wants.why
         return None if why is None else replace(why, message=f"queue {queue}: {why.message}")
+
+    def alone(self) -> DevicesAlone:
+        """What the queues would have for a few pods, were all others gone."""
+        return DevicesAlone(self._quotas, self._bookings, self._known)
 
     # -- what an audit asks ------------------------------------------------------------------------------------
 

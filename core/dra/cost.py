@@ -42,6 +42,15 @@ def cost_of(
     return Cost({key: amount for key, amount in total(charges).items() if amount}, "; ".join(problems))
 
 
+def is_estimate(requests: Sequence[DeviceRequest], allocated: Mapping[str, int] | None) -> bool:
+    """Whether such a claim is charged with the worst that may come of it, and may turn out to cost less."""
+    return any(
+        len(ways := _possible(request, allocated or {})) > 1
+        or any(way.mode == ALL_DEVICES and request.result_name(way) not in (allocated or {}) for way in ways)
+        for request in requests
+    )
+
+
 def _possible(request: DeviceRequest, allocated: Mapping[str, int]) -> Sequence[Alternative]:
     """The ways in which the request may be served: the one that was chosen, or all."""
     chosen = [way for way in request.alternatives if request.result_name(way) in allocated]

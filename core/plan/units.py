@@ -1,26 +1,21 @@
 """Who is looked at together, and in which order: pods alone, and the members of a PodGroup."""
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final
 
 from core import names
 from core.objects import Group
-from core.queues.ceiling import Ceiling
-from core.queues.check import chain_problem
+from core.plan.finishable import may_finish
 from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
-from core.queues.limits import Limits
 from core.stage import Stage
 from core.steps import Pace, Steps, batched, in_order, let_go, merged
 
 _IN_ONE_STEP: Final = 250
 """Pods that are put into their groups, or put in order, in about half a millisecond."""
-_JUDGED_IN_A_STEP: Final = 100
-"""Members whose limits are looked at in as long."""
 _OF_A_GROUP: Final = 5
 """What a group costs beside its members."""
 
@@ -153,7 +148,7 @@ def queues_to_finish(ledger: Ledger) -> Steps[dict[str, set[str]]]:
     found: dict[str, set[str]] = {}
     pace = Pace(_IN_ONE_STEP)
     for key in tuple(ledger.groups.unfinished):
-        if ledger.queues_with(key) and (yield from _may_finish(ledger, key)):
+        if ledger.queues_with(key) and (yield from may_finish(ledger, key)):
             for entry in ledger.entries_of(key):
                 if pace.due():
                     yield
@@ -163,79 +158,9 @@ def queues_to_finish(ledger: Ledger) -> Steps[dict[str, set[str]]]:
     return found
 
 
-def _may_finish(ledger: Ledger, group: str) -> Steps[bool]:
-    """Whether the limits of the queues leave room for what an unfinished group lacks, were all others gone.
-
-    They do when enough members fit each by itself, and those that ask for least fit into what is left of all the cards
-    that serve any of them. That is not to say that all fit together: a gang with choices may still be let down.
-    """
-    held: Counter[tuple[str, str]] = Counter()
-    waiting: list[Entry] = []
-    pace = Pace(_JUDGED_IN_A_STEP)
-    for entry in ledger.entries_of(group):
-        if pace.due():
-            yield
-        if entry.stage is Stage.WAITING:
-            waiting.append(entry)
-        else:
-            held.update({(entry.queue, key): milli for key, milli in entry.charged.items()})
-    free: dict[tuple[str, str], int] = {}
-    asked: list[int] = []
-    for entry in waiting:
-        if pace.due():
-            yield
-        cards = _within_limits(ledger, entry, held)
-        if cards is not None:
-            free |= cards
-            asked.append(entry.demand.card.milli if entry.demand.card is not None else 0)
-    missing = ledger.groups.lacks(group)
-    return len(asked) >= missing and sum(sorted(asked)[:missing]) <= sum(
-        max(0, milli) for milli in free.values()
-    )
-
-
-def _within_limits(
-    ledger: Ledger, entry: Entry, held: Mapping[tuple[str, str], int]
-) -> dict[tuple[str, str], int] | None:
-    """What its queue has, beyond what the group holds, of the cards that may serve a waiting member; None when none may."""
-    queue, limits, demand = ledger.queues.get(entry.queue), ledger.limits.get(entry.queue), entry.demand
-    kept_out = not entry.allowed or bool(ledger.stages.other_gates(entry.pod))
-    above = ledger.subtrees.ceilings(entry.queue) if ledger.subtrees is not None else ()
-    if (
-        demand.problem
-        or kept_out
-        or chain_problem(ledger, entry.queue)
-        or (queue is not None and not queue.open)
-    ):
-        return None
-    if queue is None or limits is None:
-        # Without cards it may be let in all the same.
-        return None if demand.card is not None else {}
-    for key, milli in demand.shares.items():
-        most = [
-            each.shares[key] for each in (limits, *(level.limits for level in above)) if key in each.shares
-        ]
-        if most and held.get((queue.name, key), 0) + milli > min(most):
-            return None
-    if demand.card is None:
-        return {}
-    free = {
-        (queue.name, card): _most(limits, above, card) - held.get((queue.name, card), 0)
-        for card in demand.card.alternatives
-    }
-    fitting = {key: milli for key, milli in free.items() if milli >= demand.card.milli}
-    return fitting or None
-
-
-def _most(limits: Limits, above: Sequence[Ceiling], card: str) -> int:
-    """How much of a card a queue could have, were nobody else there."""
-    ceilings = (limit for level in above if (limit := level.limit(card)) is not None)
-    return min([limits.cards.get(card, 0), *ceilings])
-
-
 def _unit(ledger: Ledger, group: Group, entries: list[Entry], helped: int) -> Steps[Unit]:
     version, progress = ledger.groups.version(group.key), ledger.groups.progress(group)
-    first = progress.unfinished and progress.possible and (yield from _may_finish(ledger, group.key))
+    first = progress.unfinished and progress.possible and (yield from may_finish(ledger, group.key))
     rank = (not first, -ledger.groups.priority(group), group.created, group.key)
     tasks = progress.minimum.tasks
 

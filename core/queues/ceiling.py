@@ -87,6 +87,15 @@ class Ceiling:
             cpu_memory_used=lambda key: cpu_memory_used(key) - cpu_memory.get(key, 0),
         )
 
+    def alone(self, charged: Mapping[str, int], cpu_memory: Amounts) -> Self:
+        """The same, used by somebody and nobody else. What is found short so is noted nowhere."""
+        return replace(
+            self,
+            used=lambda key: charged.get(key, 0),
+            cpu_memory_used=lambda key: cpu_memory.get(key, 0),
+            short=set(),
+        )
+
     def _uses(self, cards: Sequence[str]) -> list[Use]:
         listed = [(card, limit) for card in cards if (limit := self.limit(card)) is not None]
         return [Use(card, self.used(card), limit) for card, limit in listed]

@@ -142,6 +142,17 @@ class Balance:
             above=tuple(level.less(*taken(level.queue)) for level in self.above),
         )
 
+    def alone(self, taken: Callable[[str], tuple[Amounts, Amounts]]) -> Self:
+        """The balance as it would be, used by somebody and nobody else; `taken` as for `less`. Nobody is told of it."""
+        charged, cpu_memory = taken(self.queue)
+        return replace(
+            self,
+            used=lambda key: charged.get(key, 0),
+            cpu_memory_used=lambda key: cpu_memory.get(key, 0),
+            above=tuple(level.alone(*taken(level.queue)) for level in self.above),
+            short=None,
+        )
+
     def _short(self, card: str, milli: int, total: int, limit: int, uses: Sequence[Use] = ()) -> Refusal:
         self._told([use.card for use in uses] or (card,))
         return card_shortage(self.queue, self.limits, card, milli, total, limit, denied="allocate", uses=uses)

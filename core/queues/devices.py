@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 
 from core import reasons
 from core.cards.inventory import Inventory
+from core.dra.alone import DevicesAlone
 from core.dra.amounts import thousandths, total
 from core.dra.book import DeviceBook
 from core.dra.booking import NO_EFFECT, Effect
@@ -180,6 +181,10 @@ class Devices:
     def exchanged(self, pod: Pod) -> Refusal | None:
         """Which limit the claims of a pod with this record would break, that was let in with another one."""
         return self.book.exchanged(pod) if self._on and self._served else None
+
+    def alone(self) -> DevicesAlone | None:
+        """What the queues would have for a few pods, were all others gone; None where nobody waits for claims."""
+        return self.book.alone() if self._on and self._served else None
 
     def kind(self, pod: Pod) -> Hashable:
         """What decides about the claims of a pod; those of an equal kind are interchangeable."""
