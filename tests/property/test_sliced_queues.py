@@ -1,5 +1,7 @@
 """A pass over several queues in slices is an uninterrupted one; queues that are woken in between have their turn."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,8 @@ from tests.property.sliced import books_of, one_by_one
 from tests.property.test_controller_invariants import CHOICES
 
 QUEUES = ("red", "blue", "green")
+MOST_PAUSES = 2_000
+"""A pass over the few pods here has some hundreds, however much happens meanwhile."""
 pods = st.tuples(
     st.sampled_from(QUEUES),
     st.sampled_from((*CHOICES, "", "C|A")),
@@ -140,6 +144,47 @@ def test_queues_that_come_in_between_have_nobody_forgotten_and_nobody_held_who_f
     assert set(lifted) == books_of(ledger)
     planner = Planner(ledger)
     assert [lift for queue in QUEUES for lift in lifts(planner.decide(queue))] == []
+
+
+@given(
+    alone=st.lists(pods, min_size=1, max_size=8),
+    together=st.lists(gangs, max_size=4),
+    quotas=st.fixed_dictionaries(dict.fromkeys(QUEUES, quotas)),
+    begun=st.sets(st.sampled_from(QUEUES), min_size=1),
+    effort_of_a_pass=st.integers(1, 4),
+    before_others=st.integers(0, 2),
+    every=st.integers(1, 3),
+)
+def test_a_pass_ends_whatever_changes_at_its_pauses(
+    alone: list[Wish],
+    together: list[Gang],
+    quotas: dict[str, Quota],
+    begun: set[str],
+    effort_of_a_pass: int,
+    before_others: int,
+    every: int,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(effort, "OF_A_PASS", effort_of_a_pass)
+        patch.setattr(effort, "OF_A_UNIT", 1)
+        patch.setattr(rotation, "BEFORE_OTHERS", before_others)
+        for cost in ("_LIFT", "_HOLD", "_REST"):
+            # So that few pods are as long a course as very many are.
+            patch.setattr(rotation, cost, rotation._STEP)
+        ledger = listed(alone, together, quotas)
+        ledger.wakeups.take_queues()
+        gated = [entry.pod for entry in ledger.entries()]
+        for pauses, _ in enumerate(Planner(ledger).run(sorted(begun))):
+            assert pauses < MOST_PAUSES, "a pass without end"
+            if pauses % every == 0:
+                changed = gated[pauses // every % len(gated)]
+                version = str(pauses)
+                ledger.put_pod(
+                    replace(
+                        changed, requests={**changed.requests, "memory": pauses}, resource_version=version
+                    )
+                )
+                ledger.wakeups.help(*QUEUES)
 
 
 def passes(ledger: Ledger, woken: dict[str, int], *, together_at_last: bool = False) -> list[Decision]:
