@@ -158,14 +158,10 @@ class LedgerTrial:
         last time; nobody else lets members in, so of that nothing is missed.
         """
         ledger = self._ledger
-        if ledger.groups.version(self._group) != self._version:
-            raise OvertakenError
         while ledger.changes != self._changes:
             touched = ledger.touched.since(self._touched)
             self._has_seen_all()
             if not ledger.sums_settled or not self._same_queue():
-                raise OvertakenError
-            if ledger.groups.version(self._group) != self._version:
                 raise OvertakenError
             pace = Pace(_CHECKED_IN_A_STEP)
             for uid in self._entries if touched is None else touched:
@@ -173,6 +169,8 @@ class LedgerTrial:
                     yield
                 if uid in self._entries and not self._stands(uid):
                     raise OvertakenError
+        if ledger.groups.version(self._group) != self._version:
+            raise OvertakenError
 
     def _same_queue(self) -> bool:
         """Whether the queue says what it said; Volcano writes its status each second."""
