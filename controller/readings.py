@@ -15,8 +15,12 @@ class Readings:
         self._gone: set[str] = set()
 
     def outdates(self, found: Pod, shown: Pod | None) -> bool:
-        """Whether what was read is later than what the watch shows now."""
-        return shown is not None and (found.uid != shown.uid or _version(found) > _version(shown))
+        """Whether what was read is later than what the watch shows now.
+
+        Versions say so of another pod of the name as well: one that the watch has shown to be gone is never told of again, and
+        who books it then has it booked for ever.
+        """
+        return shown is not None and _version(found) > _version(shown)
 
     def latest(self, shown: Pod) -> Pod:
         """The latest state that is known of a pod that the watch shows like this."""

@@ -90,8 +90,10 @@ class Binder:
         )
 
     def contested(self, pod: Pod) -> bool:
-        """Whether its bind to whatever node may take cards or quota that the pod did not have before."""
-        if self._asks_shares(pod):
+        """Whether its bind to whatever node may take cards, devices or quota that the pod did not have before."""
+        if self._asks_shares(pod) or self._has_other_claims(pod):
+            return True
+        if self._asks_devices(pod) and not pod.let_in:
             return True
         return self._asks_cards(pod) and (lifted_for(pod) is None or len(split(pod.card_name)) > 1)
 

@@ -58,7 +58,7 @@ class BindQuota:
         balance = self._balance(pod)
         if isinstance(balance, Refusal):
             return balance
-        short = balance.card_shortfall(asked.card, asked.milli)
+        short = chain_problem(self._ledger, balance.queue) or balance.card_shortfall(asked.card, asked.milli)
         if short is not None:
             lifted = f"the pod was lifted for <{record}>, and node {pod.node_name} carries <{asked.card}>"
             text = f"{short.message.removesuffix('.')}; {lifted}"

@@ -30,8 +30,9 @@ def running(version: str) -> Pod:
         (seen("100"), seen("99"), True),
         (seen("99"), seen("100"), False),
         (seen("18446744073709551616"), seen("18446744073709551615"), True),
-        # Another pod of the name.
-        (seen("1", "other"), seen("9"), True),
+        # Another pod of the name, made before or after.
+        (seen("1", "other"), seen("9"), False),
+        (seen("10", "other"), seen("9"), True),
         # What is no number says nothing about the order.
         (seen(""), seen("9"), False),
         (seen("x1"), seen(""), False),

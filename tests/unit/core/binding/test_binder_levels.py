@@ -58,6 +58,15 @@ def test_below_a_broken_chain_nothing_is_bound_that_was_not_lifted(queues: tuple
     assert refused(binds.decide(shares.view(), "m")).code == reasons.QUEUE_HIERARCHY_BROKEN
 
 
+@pytest.mark.parametrize("queues", [(team("blue", "gone"),), (team("blue", "red"), team("red", "blue"))])
+def test_nor_does_a_pod_get_another_card_there_than_it_was_lifted_for(
+    queues: tuple[QueueBuilder, ...],
+) -> None:
+    pod = unlifted("p", "blue", "A|B").assigned({"A": 1})
+    answer = binder(books(*queues, pod)).decide(pod.view(), "b")
+    assert refused(answer).code == reasons.QUEUE_HIERARCHY_BROKEN
+
+
 def test_a_pod_that_was_lifted_is_bound_whatever_became_of_the_queues_above() -> None:
     """Its quota was paid for; nothing is evicted for a cut, and nothing stopped half-way."""
     pod = unlifted("p", "blue").assigned({"A": 1})
