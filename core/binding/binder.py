@@ -25,6 +25,7 @@ from core.queues.demand import shares_count
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on, shared_on
 from core.queues.queue_records import gang_record
+from core.queues.usage import card_resources
 from core.refusal import Refusal
 from core.settings import Settings
 from core.stage import Stage
@@ -241,7 +242,11 @@ class Binder:
             names.CHARGED_QUEUE_ANNOTATION: self._ledger.attribution(pod).queue,
         }
         # Nothing is kept of what `Pod.group_key` and `Pod.pod_groups` go by: of such members a gang would seem whole that is not.
-        return replace(pod, uid=uid, annotations=kept, owner=None, gang=None, scheduling_group="")
+        # All that it asks for besides is held by the pod itself.
+        cards = card_resources(self._ledger.inventory)
+        asks = {resource: amount for resource, amount in pod.requests.items() if resource in cards}
+        alone = replace(pod, uid=uid, annotations=kept, owner=None, gang=None, scheduling_group="")
+        return replace(alone, requests=asks, limits=asks, shares=(), claims=(), generated_claims={})
 
     def _let_go(self, uid: str) -> None:
         if uid in self._moved:
