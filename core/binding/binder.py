@@ -92,9 +92,7 @@ class Binder:
 
     def contested(self, pod: Pod) -> bool:
         """Whether its bind to whatever node may take cards, devices or quota that the pod did not have before."""
-        if self._asks_shares(pod) or self._has_other_claims(pod):
-            return True
-        if self._asks_devices(pod) and not pod.let_in:
+        if self._asks_shares(pod) or self._is_charged_at_the_bind(pod):
             return True
         return self._asks_cards(pod) and (lifted_for(pod) is None or len(split(pod.card_name)) > 1)
 
@@ -140,7 +138,7 @@ class Binder:
             short = self._other_claims_shortfall(pod, found[names.CHARGED_QUEUE_ANNOTATION])
             if short is not None:
                 return short
-        if self._asks_devices(pod) and pod.claims and (self._has_other_claims(pod) or not pod.let_in):
+        if pod.claims and self._is_charged_at_the_bind(pod):
             found[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
         if self._asks_cards(pod):
             assigned = self._quota.assigned(bound)
@@ -241,12 +239,23 @@ class Binder:
             names.ASSIGNED_ANNOTATION: record,
             names.CHARGED_QUEUE_ANNOTATION: self._ledger.attribution(pod).queue,
         }
-        # Nothing is kept of what `Pod.group_key` and `Pod.pod_groups` go by: of such members a gang would seem whole that is not.
-        # All that it asks for besides is held by the pod itself.
         cards = card_resources(self._ledger.inventory)
         asks = {resource: amount for resource, amount in pod.requests.items() if resource in cards}
-        alone = replace(pod, uid=uid, annotations=kept, owner=None, gang=None, scheduling_group="")
-        return replace(alone, requests=asks, limits=asks, shares=(), claims=(), generated_claims={})
+        return replace(
+            pod,
+            uid=uid,
+            annotations=kept,
+            # Nothing of what `Pod.group_key` and `Pod.pod_groups` go by: of such members a gang would seem whole that is not.
+            owner=None,
+            gang=None,
+            scheduling_group="",
+            # All that it asks for besides is held by the pod itself.
+            requests=asks,
+            limits=asks,
+            shares=(),
+            claims=(),
+            generated_claims={},
+        )
 
     def _let_go(self, uid: str) -> None:
         if uid in self._moved:
@@ -289,6 +298,10 @@ class Binder:
 
     def _asks_devices(self, pod: Pod) -> bool:
         return self._settings.features.dra and self._ledger.devices.wanted(pod)
+
+    def _is_charged_at_the_bind(self, pod: Pod) -> bool:
+        """Whether its devices, or some of them, were not asked for at a lift."""
+        return self._asks_devices(pod) and (not pod.let_in or self._has_other_claims(pod))
 
     def _has_other_claims(self, pod: Pod) -> bool:
         """Whether a lifted pod refers to claims that were not counted: made since, made anew under a name, or not in view.

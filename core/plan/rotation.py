@@ -166,12 +166,7 @@ class Rotation:
         """
         name, course.cost, between = course.turn.queue, 0, BEFORE_OTHERS
         self._now = name
-        for item in course.decisions:
-            yield item
-            course.has_yielded(item)
-            if not course.turn.resting:
-                continue
-            self._has_decided(course)
+        while (yield from self._until_it_rests(course)):
             if self._comes_between(course.steps >= between):
                 yield from self._in_between(effort)
                 self._now, between = name, course.steps + BEFORE_OTHERS
@@ -187,6 +182,16 @@ class Rotation:
                 share = course.steps + effort.total
                 course.turn.go_on(Ration(effort, effort.total))
         self._over(course)
+
+    def _until_it_rests(self, course: _Course) -> Generator[Decision | None, None, bool]:
+        """The course until it may be left for others. Returns whether it goes on; it is over otherwise."""
+        for item in course.decisions:
+            yield item
+            course.has_yielded(item)
+            if course.turn.resting:
+                self._has_decided(course)
+                return True
+        return False
 
     def _in_between(self, effort: Effort) -> Decisions:
         """The turns of those that were woken while another one had its turn, and of those that began so and were not through."""
@@ -217,12 +222,7 @@ class Rotation:
         else:
             course.turn.go_on(ration)
             course.cost = 0
-        for item in course.decisions:
-            yield item
-            course.has_yielded(item)
-            if not course.turn.resting:
-                continue
-            self._has_decided(course)
+        while (yield from self._until_it_rests(course)):
             if self._kept.back(name):
                 self._keep_back(name, course)
                 return course.steps

@@ -260,8 +260,8 @@ GUARDS: Final = (
     Guard(
         "who stands in for a pod is no member of its gang",
         "core/binding/binder.py",
-        ', owner=None, gang=None, scheduling_group="")',
-        ", owner=None)",
+        '            gang=None,\n            scheduling_group="",\n',
+        "",
         (f"{_BINDING}/test_stand_ins.py",),
     ),
     Guard(
