@@ -21,12 +21,6 @@ DEVICES = "/apis/resource.k8s.io/"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as fake:
-        yield fake
-
-
-@pytest.fixture
 async def client(server: FakeApiServer) -> AsyncIterator[Client]:
     async with server.client(Metrics(CollectorRegistry())) as connected:
         yield connected

@@ -1,4 +1,4 @@
-"""An API server in this process, and a client of it."""
+"""A client of the API server in this process."""
 
 from collections.abc import AsyncIterator
 
@@ -6,12 +6,6 @@ import pytest
 
 from kube.client import Client
 from tests.fakes.apiserver import FakeApiServer
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as running:
-        yield running
 
 
 @pytest.fixture

@@ -18,12 +18,6 @@ from webhook.views import LiveViews
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as fake:
-        yield fake
-
-
-@pytest.fixture
 async def views(server: FakeApiServer) -> AsyncIterator[LiveViews]:
     """Views that run; objects put before the first await are in their first list."""
     metrics = Metrics(CollectorRegistry())
