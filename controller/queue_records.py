@@ -5,11 +5,12 @@ What such a pod is charged to is fixed in the books at once; the record makes it
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from controller.caches import Caches
+from controller.readings import is_state_of
 from core.names import FIELD_MANAGER
-from core.objects import Pod
+from core.objects import Claim, Pod
 from core.queues.queue_records import late_records, records_patch
 from kube import errors
 from kube.calls import Patcher
@@ -45,10 +46,13 @@ class QueueRecords:
         self._untried: set[_Key] = set()
         self._tried = asyncio.Event()
         self._delays: dict[_Key, float] = {}
+        """Those that are to be written or being written, and how long each is put off should that come to nothing."""
         self._queue: WorkQueue[_Key] = WorkQueue(
             self._write, slots=SIDE_BY_SIDE, per_lane=PER_NAMESPACE, lane=lambda key: key[0]
         )
         caches.pods.subscribe(self._pod_changed)
+        # Of all that a record is made of, claims alone change without their pod.
+        caches.claims.subscribe(self._claim_changed)
 
     async def begin(self, term: Term) -> None:
         """Fixes the queues of all pods that are there, from now on also of those that come."""
@@ -91,7 +95,23 @@ class QueueRecords:
         elif new is None and old is not None:
             self._done(_key(old))
 
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        claim = new or old
+        if self._leads is None or claim is None:
+            return
+        for uid in tuple(self._caches.ledger.devices.with_claim(claim.key)):
+            pod = self._latest(uid)
+            if pod is not None:
+                self._fix(pod)
+
+    def _latest(self, uid: str) -> Pod | None:
+        """The latest state of a pod that is booked."""
+        booked = self._caches.ledger.observed(uid)
+        pod = self._caches.latest(booked.key) if booked is not None else None
+        return pod if pod is not None and pod.uid == uid else None
+
     def _fix(self, pod: Pod) -> None:
+        """Has a pod written that lacks something; one that is being written is looked at again after that."""
         key = _key(pod)
         if not late_records(pod, self._caches.ledger):
             self._done(key)
@@ -101,9 +121,8 @@ class QueueRecords:
 
     async def _write(self, key: _Key) -> float | None:
         """Writes the record of one pod, if it still lacks it. See kube.workqueue.Work."""
-        booked = self._caches.ledger.observed(key[1])
-        pod = self._caches.latest(booked.key) if booked is not None else None
-        records = late_records(pod, self._caches.ledger) if pod is not None and pod.uid == key[1] else {}
+        pod = self._latest(key[1])
+        records = late_records(pod, self._caches.ledger) if pod is not None else {}
         if pod is None or not records:
             self._done(key)
             return IDLE
@@ -124,12 +143,32 @@ class QueueRecords:
         _LOG.debug("put on record", extra={"pod": pod.key, "records": records})
         self._caches.answered(pod, answer)
         self._note_try(key)
+        self._look_again(key, pod, records, unchanged=is_state_of(pod, answer))
         return None
+
+    def _look_again(self, key: _Key, written: Pod, records: Mapping[str, str], *, unchanged: bool) -> None:
+        """After a write that was stored: another one follows for what is missing by now, or was taken out again on its way in."""
+        pod = self._latest(key[1])
+        missing = late_records(pod, self._caches.ledger) if pod is not None else {}
+        # What an answer that could not be read has made of the pod is what the watch will show.
+        unknown = not unchanged and pod is not None and pod.resource_version == written.resource_version
+        if not missing or unknown:
+            self._done(key)
+            return
+        if records.items() & missing.items():
+            _LOG.warning("not kept on record", extra={"pod": written.key, "records": records})
+        self._queue.add(key, self._put_off(key))
+
+    def _put_off(self, key: _Key) -> float:
+        """For how many seconds the next write waits; the one after that waits longer."""
+        delay_s = self._delays.get(key, _AGAIN_S)
+        self._delays[key] = min(_AGAIN_MAX_S, 2 * delay_s)
+        return delay_s
 
     def _failed(self, key: _Key, pod: Pod, error: errors.KubeError) -> float:
         """Notes that a write failed; for how many seconds the next one waits."""
-        delay_s = self._delays.get(key, _AGAIN_S)
-        self._delays[key] = min(_AGAIN_MAX_S, 2 * delay_s)
+        # There is none where the pod has gone meanwhile, or was found to lack nothing.
+        delay_s = self._put_off(key) if key in self._delays else _AGAIN_S
         # Another state of the pod, or none, is what the watch will show; anything else somebody should know of.
         level = logging.DEBUG if isinstance(error, errors.NotFound | errors.Conflict) else logging.WARNING
         _LOG.log(level, "not put on record", extra={"pod": pod.key, "error": errors.describe(error)})

@@ -5,7 +5,7 @@ objects known now add up to. A change costs as much as the pods that it touches.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -112,6 +112,10 @@ class DeviceBook:
     def concerns(self, pod: Pod) -> bool:
         """Whether a pod is in the book: it has claims, or a card that has classes."""
         return self.wanted(pod) or self._asked.names_linked(pod)
+
+    def with_claim(self, key: str) -> Collection[str]:
+        """The UIDs of the pods in the book that refer to a claim, `namespace/name`; live."""
+        return self._bookings.with_claim(key)
 
     def effect_of(self, uid: str) -> Effect:
         """What the booking of a pod that does not wait has done to others."""

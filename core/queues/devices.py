@@ -108,6 +108,10 @@ class Devices:
         for uid in uids:
             self._changed(self.book.effect_of(uid))
 
+    def with_claim(self, key: str) -> Collection[str]:
+        """The UIDs of the pods that refer to a claim, `namespace/name`; live."""
+        return self.book.with_claim(key)
+
     def wanted(self, pod: Pod) -> bool:
         """Whether a pod has claims, or a DeviceClass serves extended resources that it asks for."""
         return self._on and self.book.wanted(pod)

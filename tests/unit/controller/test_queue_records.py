@@ -50,18 +50,28 @@ class World:
     def shows(self, pod: PodBuilder | None, key: str = "ml/p") -> None:
         show(self.caches.pods, pod.view().key if pod else key, pod.view() if pod else None)
 
+    def answers(self, pod: PodBuilder) -> None:
+        """From now on that is what the writes of the pod are answered with."""
+        self.writer.answered[pod.view().name] = pod.build()
+
     @asynccontextmanager
-    async def leading(self, led: Term | None = None) -> AsyncIterator[None]:
+    async def begun(self, led: Term | None = None) -> AsyncIterator[None]:
+        """Leads, and waits for no write."""
         await self.records.begin(led or term())
         task = asyncio.create_task(self.records.run())
-        began = asyncio.get_running_loop().time()
-        await self.records.written()
-        self.waited_s = asyncio.get_running_loop().time() - began
         yield
         task.cancel()
         await asyncio.wait({task})
         assert task.cancelled()
         self.records.end()
+
+    @asynccontextmanager
+    async def leading(self, led: Term | None = None) -> AsyncIterator[None]:
+        async with self.begun(led):
+            began = asyncio.get_running_loop().time()
+            await self.records.written()
+            self.waited_s = asyncio.get_running_loop().time() - began
+            yield
 
     def written(self) -> dict[str, Any]:
         return {
