@@ -18,6 +18,7 @@ from kube.workqueue import WorkQueue
 _SLICE = 2000
 """So many pods are looked at before others come to their turn."""
 
+_HELD_AT_ONCE = 50
 _SIDE_BY_SIDE = 8
 _AGAIN_S = 5.0
 
@@ -50,17 +51,20 @@ class Inheritance:
                 found.append(pod)
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
-        for pod in found:
+        for number, pod in enumerate(found, 1):
             now = pods.get(pod.key)
             if now is not None and now.uid == pod.uid and _may_be_bound(now):
                 self._heirs[pod.uid] = pod
-                self._binder.hold_alternatives(pod)
+                self._binder.hold_outcomes(now)
                 self._queue.add(pod.uid, until - asyncio.get_running_loop().time())
+            if number % _HELD_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def drop_all(self) -> None:
         """Forgets all of them: whoever leads next has them from the Lease, or finds them."""
-        for uid in tuple(self._heirs):
-            self._drop(uid)
+        self._heirs.clear()
+        self._queue.clear()
+        self._binder.release_all_outcomes()
 
     async def run(self) -> None:
         """Asks after those that are due, until cancelled."""
@@ -92,10 +96,9 @@ class Inheritance:
         return None
 
     def _drop(self, uid: str) -> None:
-        heir = self._heirs.pop(uid, None)
-        if heir is not None:
+        if self._heirs.pop(uid, None) is not None:
             self._queue.discard(uid)
-            self._binder.release_alternatives(heir)
+            self._binder.release_outcomes(uid)
 
 
 def _may_be_bound(pod: Pod) -> bool:

@@ -7,15 +7,14 @@ where it accepts several; nor is one that was lifted for shares or claims asked 
 `quota`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from core import names, reasons
 from core.binding.quota import BindQuota, lifted_for
 from core.binding.shares import decide as place_shares
-from core.cards.ask import assignment_of
-from core.cards.assigned import render_assigned
-from core.cards.expression import is_excessive, split
+from core.binding.stand_ins import StandIns, before_the_bind, of_any_bind
+from core.cards.expression import split
 from core.crossquota.book import GuestBook
 from core.crossquota.filter import bind_excess, guards_binds, is_limited
 from core.mgpu import records
@@ -25,7 +24,6 @@ from core.queues.demand import shares_count
 from core.queues.ledger import Ledger
 from core.queues.promises import promised_on, shared_on
 from core.queues.queue_records import gang_record
-from core.queues.usage import card_resources
 from core.refusal import Refusal
 from core.settings import Settings
 from core.stage import Stage
@@ -51,14 +49,15 @@ class Binder:
             "infer",
         )
         self._cut_short = cut_short
-        self._moved: set[str] = set()
+        self._until_stored = StandIns(ledger, "lifted")
+        self._inherited = StandIns(ledger, "inherited")
 
     def observe(self, old: Pod | None, new: Pod | None) -> None:
         """Follows the pods; None is one that is not there yet, or not any more."""
         if old is not None and (new is None or new.uid != old.uid):
-            self._let_go(old.uid)
+            self._until_stored.release(old.uid)
         if new is not None and self._ledger.stages.of(new) in (Stage.ALLOCATED, Stage.IGNORED):
-            self._let_go(new.uid)
+            self._until_stored.release(new.uid)
 
     def certain(self, pod: Pod, node_name: str) -> bool:
         """Whether the bind may go through as it is, so that not even the leader has to be asked.
@@ -96,30 +95,30 @@ class Binder:
             return True
         return self._asks_cards(pod) and (lifted_for(pod) is None or len(split(pod.card_name)) > 1)
 
-    def hold_alternatives(self, pod: Pod) -> None:
-        """Charges a lifted pod with every other card that its bind may give it, until they are released."""
-        for card, count in self._alternatives(pod):
-            self._ledger.assume(
-                self._stand_in(pod, _alternative_uid(pod.uid, card), render_assigned(card, count))
-            )
+    def hold_outcomes(self, pod: Pod) -> None:
+        """Charges for a pod all that a bind of it may take which a former leader may have granted, until that is released."""
+        if self._outsider(pod) is None:
+            self._inherited.hold(pod.uid, of_any_bind(pod, self._ledger))
 
-    def release_alternatives(self, pod: Pod) -> None:
-        """Takes back what was charged besides."""
-        for card, _ in self._alternatives(pod):
-            self._ledger.forget(_alternative_uid(pod.uid, card))
+    def release_outcomes(self, uid: str) -> None:
+        """Takes that back. Unknown UIDs are fine."""
+        self._inherited.release(uid)
 
-    def _alternatives(self, pod: Pod) -> Iterator[tuple[str, int]]:
-        assignment = assignment_of(pod) if self._asks_cards(pod) else None
-        if assignment is not None and not is_excessive(pod.card_name):
-            lifted_for, count = assignment
-            yield from ((card, count) for card in split(pod.card_name) if card != lifted_for)
+    def release_all_outcomes(self) -> None:
+        """The same for all pods; many stay charged until the ledger is settled."""
+        self._inherited.release_all()
 
     def decide(self, pod: Pod, node_name: str) -> Mapping[str, str] | Refusal:
         """The records that the Binding must carry, or why the pod must not be bound to this node.
 
         Not for a pod that is `certain`. That it exists, is unbound, ungated and the one meant has been checked by the
-        caller, who also answers a repeated call alike.
+        caller, who also answers a repeated call alike. What is held for binds that a former leader may have granted is in the way of
+        others alone: one of them is stored.
         """
+        with self._inherited.aside(pod.uid):
+            return self._decided(pod, node_name)
+
+    def _decided(self, pod: Pod, node_name: str) -> Mapping[str, str] | Refusal:
         node = self._ledger.nodes.get(node_name)
         if node is None:
             return Refusal(reasons.NODE_NOT_FOUND, f"node {node_name} does not exist")
@@ -201,8 +200,8 @@ class Binder:
     def book(self, pod: Pod, node_name: str, found: Mapping[str, str]) -> Pod:
         """Books the bind as it will be once it is stored, and returns the pod as it will be then.
 
-        A pod that was lifted for one card and gets another is charged with both until the watch shows it: should the bind
-        fail, it is back at the first one, which must not have been given away.
+        A pod that was lifted for one card, or with some claims, and gets others is charged with both until the watch shows it:
+        should the bind fail, it is back at the first ones, which must not have been given away.
         """
         bound = replace(pod, node_name=node_name, annotations={**pod.annotations, **found})
         if self._guards:
@@ -210,10 +209,7 @@ class Binder:
         if not self._asks(pod):
             # Its queue is charged once the watch shows the bind: nobody keeps such pods back.
             return bound
-        if lifted_for(pod) not in (None, lifted_for(bound)):
-            self._moved.add(pod.uid)
-            record = pod.annotations[names.ASSIGNED_ANNOTATION]
-            self._ledger.assume(self._stand_in(pod, _stand_in_uid(pod.uid), record))
+        self._until_stored.hold(pod.uid, before_the_bind(pod, bound, self._ledger))
         self._ledger.assume(bound)
         return bound
 
@@ -224,43 +220,13 @@ class Binder:
             self._guests.grant(stored)
         if self._asks(stored):
             self._ledger.assume(stored)
-        self._let_go(stored.uid)
+        self._until_stored.release(stored.uid)
 
     def take_back(self, uid: str) -> None:
         """Takes a booking back: nobody believes any more that the bind will be stored."""
         self._ledger.forget(uid)
         self._guests.take_back(uid)
-        self._let_go(uid)
-
-    def _stand_in(self, pod: Pod, uid: str, record: str) -> Pod:
-        """Holds a card for a pod that may have another one in the end: alike in what is charged, but no member of any group or gang."""
-        kept = {
-            names.CARD_NAME_ANNOTATION: pod.card_name,
-            names.ASSIGNED_ANNOTATION: record,
-            names.CHARGED_QUEUE_ANNOTATION: self._ledger.attribution(pod).queue,
-        }
-        cards = card_resources(self._ledger.inventory)
-        asks = {resource: amount for resource, amount in pod.requests.items() if resource in cards}
-        return replace(
-            pod,
-            uid=uid,
-            annotations=kept,
-            # Nothing of what `Pod.group_key` and `Pod.pod_groups` go by: of such members a gang would seem whole that is not.
-            owner=None,
-            gang=None,
-            scheduling_group="",
-            # All that it asks for besides is held by the pod itself.
-            requests=asks,
-            limits=asks,
-            shares=(),
-            claims=(),
-            generated_claims={},
-        )
-
-    def _let_go(self, uid: str) -> None:
-        if uid in self._moved:
-            self._moved.remove(uid)
-            self._ledger.forget(_stand_in_uid(uid))
+        self._until_stored.release(uid)
 
     def _asks(self, pod: Pod) -> bool:
         return self._asks_cards(pod) or self._asks_shares(pod) or self._asks_devices(pod)
@@ -315,12 +281,3 @@ class Binder:
         devices = self._ledger.devices
         anew = replace(pod, annotations={**pod.annotations, names.CLAIMS_ANNOTATION: devices.record(pod)})
         return devices.unresolved(pod) or devices.obstacle(anew, queue) or devices.exchanged(anew)
-
-
-def _stand_in_uid(uid: str) -> str:
-    """A UID that no pod has."""
-    return f"{uid}/lifted"
-
-
-def _alternative_uid(uid: str, card: str) -> str:
-    return f"{uid}/{card}"

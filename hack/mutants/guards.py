@@ -259,10 +259,24 @@ GUARDS: Final = (
     ),
     Guard(
         "who stands in for a pod is no member of its gang",
-        "core/binding/binder.py",
-        '            gang=None,\n            scheduling_group="",\n',
-        "",
+        "core/binding/stand_ins.py",
+        ', owner=None, gang=None, scheduling_group="")',
+        ")",
         (f"{_BINDING}/test_stand_ins.py",),
+    ),
+    Guard(
+        "an heir holds what a bind of it may take that nobody lifted",
+        "core/binding/stand_ins.py",
+        "        yield _unbooked(pod, cards[:1], ledger)\n",
+        "",
+        (f"{_BINDING}/test_heirs.py",),
+    ),
+    Guard(
+        "what is held for an heir is not in its own way",
+        "core/binding/binder.py",
+        "        with self._inherited.aside(pod.uid):\n            return",
+        "        if True:\n            return",
+        (f"{_BINDING}/test_heirs.py",),
     ),
     Guard(
         "a pass waits for the queues that it began with and for no other",

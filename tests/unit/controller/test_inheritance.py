@@ -146,3 +146,20 @@ async def test_a_card_that_the_bind_of_a_lifted_pod_may_take_is_given_to_nobody(
         assert (ledger.used("q", "A"), ledger.used("q", "B")) == (1000, 1000)
         await asyncio.sleep(SETTLED_S + 1)
         assert (ledger.used("q", "A"), ledger.used("q", "B")) == (1000, 0)
+
+
+async def test_while_pods_are_taken_over_others_have_their_turn() -> None:
+    """Ten thousand of them take a second: the lease would be lost."""
+    world, turns = World(*(share(f"p{number}", 1) for number in range(500))), 0
+    world.hook.stop()
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with background(count()):
+        await world.hook.inherit(after(), asyncio.get_running_loop().time())
+    assert turns >= 500 / 50
+    world.hook.stop()

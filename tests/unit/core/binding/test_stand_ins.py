@@ -53,7 +53,7 @@ def test_they_complete_no_gang_after_a_change_of_leaders(kind: str) -> None:
     ledger, inside = half_a_gang(kind)
     binds = binder(ledger)
     for pod in inside:
-        binds.hold_alternatives(pod)
+        binds.hold_outcomes(pod)
     assert ledger.used("q", "B") == 2000
     assert_still_half(ledger, inside)
 
