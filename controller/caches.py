@@ -127,9 +127,9 @@ class Caches:
         """The PodGroup of this key as the watch shows it."""
         return self._groups_of(key).get(group_key.object_key(key))
 
-    def found_group(self, key: str, found: Group | None) -> None:
-        """Takes in a PodGroup that was read just now, None for one that does not exist, before the watch shows it."""
-        self._groups_of(key).correct(group_key.object_key(key), found)
+    def found_group(self, key: str, found: Group | None, version: str) -> None:
+        """Takes in a PodGroup that was read just now in this version, None for one that does not exist, before the watch shows it."""
+        self._groups_of(key).correct(group_key.object_key(key), found, version)
 
     def _groups_of(self, key: str) -> Informer[Group]:
         return self.kubernetes_groups if group_key.is_kubernetes(key) else self.groups

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from controller.caches import Caches
 from core import names
 from core.objects import Group, Pod, group_key, kinds
+from core.objects import raw as parts
 from core.objects.kinds import Kind
 from core.plan.begun import others_are_in
 from core.plan.decision import Lift
@@ -99,14 +100,14 @@ class LoneLifts:
             await self._ask_for_any(question)
             return
         before = _terms(self._caches.group(question))
-        found = await self._read(question)
+        found, version = await self._read(question)
         if _terms(self._caches.group(question)) != before:
             return  # The watch has come further meanwhile.
         if _terms(found) == before:
             self._note(question, before)
         else:
             _LOG.info("PodGroup is not what it was known to be", extra={"group": question})
-            self._caches.found_group(question, found)
+            self._caches.found_group(question, found, version)
 
     async def _ask_for_any(self, api_group: str) -> None:
         served = await self._client.serves(_ALL[api_group].resource, timeout_s=ANSWER_S)
@@ -116,8 +117,8 @@ class LoneLifts:
         else:
             self._absent_until[api_group] = asyncio.get_running_loop().time() + ABSENT_S
 
-    async def _read(self, key: str) -> Group | None:
-        """A PodGroup as it is now, None where there is none, or none that can be read."""
+    async def _read(self, key: str) -> tuple[Group | None, str]:
+        """A PodGroup as it is now, None where there is none, or none that can be read; and the version in which it was read."""
         resource, kind = _ALL[
             names.KUBERNETES_GROUPS if group_key.is_kubernetes(key) else names.VOLCANO_GROUPS
         ]
@@ -126,15 +127,15 @@ class LoneLifts:
             raw = await self._client.get(resource, name, namespace, timeout_s=ANSWER_S)
         except errors.NotFound as error:
             if await self._client.serves(resource, timeout_s=ANSWER_S):
-                return None
+                return None, ""
             # A server or a proxy that starts up answers so as well. That there are none any more is found by listing them.
             raise errors.ServerError(
                 503, "ServiceUnavailable", f"PodGroups are not served at present: {error}"
             ) from error
         try:
-            return kind.project(raw)
+            return kind.project(raw), parts.text(parts.mapping(raw, "metadata"), "resourceVersion")
         except GARBAGE:
-            return None
+            return None, ""
 
     def _note(self, key: str, terms: _Terms) -> None:
         now = asyncio.get_running_loop().time()

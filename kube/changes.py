@@ -21,13 +21,22 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
+class ListBegins:
+    """A list is about to be asked for: what exists now is in it, unless it goes before that."""
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
-    """Everything that exists has been said: what was not, does not."""
+    """Everything that exists at this version has been said: what was not, does not. The version is empty where nothing is served."""
+
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Nothing new up to now."""
+    """Nothing new up to this version."""
+
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +44,4 @@ class CaughtUp:
     """Everything has been said that was stored when the version was read which `catch_up` was given."""
 
 
-Event = Upsert | Removed | Listed | Bookmark | CaughtUp
+Event = Upsert | Removed | ListBegins | Listed | Bookmark | CaughtUp

@@ -14,12 +14,13 @@ from typing import Any, Generic, TypeVar
 
 from core.objects.kinds import Kind
 from core.objects.kinds import V as K
-from kube.changes import CaughtUp, Listed, Removed, Upsert
+from kube.changes import Bookmark, CaughtUp, Event, ListBegins, Listed, Removed, Upsert
 from kube.metrics import DEFAULT, Metrics
 from kube.reflector import ListWatch, Reflector, Timing
 from kube.resources import ALL, Resource, Scope
 from kube.resources import of as resource_of
 from kube.turns import Turns
+from kube.unseen import Unseen
 from kube.versions import BestVersion
 
 _LOG = logging.getLogger(__name__)
@@ -72,6 +73,9 @@ class Informer(Generic[V]):
         self._views: dict[str, V] = {}
         self._unreadable: set[str] = set()
         self._handlers: list[Handler[V]] = []
+        self._corrected = Unseen(lambda key: self._put(key, None))
+        """The keys of those that are here by `correct` alone."""
+        self._unseen = [self._corrected]
         self._synced = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
         self._refreshed: list[asyncio.Event] = []
@@ -136,12 +140,19 @@ class Informer(Generic[V]):
         for view in self._views.values():
             handler(None, view)
 
-    def correct(self, object_key: str, view: V | None) -> None:
-        """Takes in an object that was read just now, None for one that does not exist, until the watch says more of it.
+    def correct(self, object_key: str, view: V | None, version: str = "") -> None:
+        """Takes in an object that was read just now in this version, None for one that does not exist, until the watch says more.
 
+        One that the watch never shows goes when it has come past the read, see Unseen.
         Not for what was read before the present view came: an older state would stand for the newer one.
         """
+        if view is not None and not self._reflector.shows(object_key):
+            self._corrected.put(object_key, version)
         self._put(object_key, view)
+
+    def track(self, unseen: Unseen) -> None:
+        """Tells from now on how far lists and watch have come; what they show of objects is for handlers to tell."""
+        self._unseen.append(unseen)
 
     async def run(self) -> None:
         """Follows the collection until cancelled."""
@@ -201,18 +212,28 @@ class Informer(Generic[V]):
         async with aclosing(self._reflector.run()) as events:
             async for event in events:
                 self._contact = self._clock()
-                match event:
-                    case Upsert(key, raw):
-                        self._put(key, self._view_of(key, raw))
-                    case Removed(key):
-                        self._unreadable.discard(key)
-                        self._put(key, None)
-                    case Listed():
-                        self._on_listed()
-                    case CaughtUp():
-                        self._on_current()
-                    case _:
-                        pass
+                self._take(event)
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Upsert(key, raw):
+                self._corrected.drop(key)
+                self._put(key, self._view_of(key, raw))
+            case Removed(key):
+                self._unreadable.discard(key)
+                self._put(key, None)
+            case ListBegins():
+                for unseen in self._unseen:
+                    unseen.list_begins()
+            case Listed(version):
+                for unseen in self._unseen:
+                    unseen.listed(version)
+                self._on_listed()
+            case Bookmark(version):
+                for unseen in self._unseen:
+                    unseen.come_to(version)
+            case CaughtUp():
+                self._on_current()
 
     def _on_listed(self) -> None:
         if not self._synced.is_set():

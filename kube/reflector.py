@@ -15,7 +15,7 @@ from typing import Protocol
 
 from kube import errors
 from kube.backoff import Backoff
-from kube.changes import Bookmark, CaughtUp, Event, Listed, Removed, Upsert
+from kube.changes import Bookmark, CaughtUp, Event, ListBegins, Listed, Removed, Upsert
 from kube.client import Json
 from kube.listing import Page, WatchEvent, Watching
 from kube.metrics import DEFAULT, Metrics
@@ -129,6 +129,10 @@ class Reflector:
         self._server_errors = 0
         self._last_failure = ""
 
+    def shows(self, key: str) -> bool:
+        """Whether the object of this key has been said to exist, and not to be gone since."""
+        return key in self._uids
+
     def relist(self) -> None:
         """Makes the next attempt begin with a list."""
         self._resource_version = self._awaited = None
@@ -181,8 +185,8 @@ class Reflector:
     async def attempt(self) -> AsyncGenerator[Event]:
         """One list, unless the last watch can be taken up again, and one watch until the server ends it.
 
-        Raises the KubeError that ended either. The list ends with Removed for everything known before that it did
-        not hold, and Listed.
+        Raises the KubeError that ended either. The list begins with ListBegins, and ends with Removed for everything known
+        before that it did not hold, and Listed.
         """
         self._watching_since, self._answered = None, False
         if self._resource_version is None:
@@ -197,6 +201,7 @@ class Reflector:
     async def _list(self) -> AsyncGenerator[Event]:
         seen: set[str] = set()
         version = ""
+        yield ListBegins()
         pages = self._source.list(self._resource, self._scope, limit=self._timing.page_size)
         missing: errors.NotFound | errors.Forbidden | None = None
         try:
@@ -224,7 +229,7 @@ class Reflector:
                 yield Removed(key)
             if count % _SOUGHT_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        yield Listed()
+        yield Listed(version)
         if missing is not None:
             raise missing
         self._resource_version, self._dispensable = version, False
@@ -266,7 +271,7 @@ class Reflector:
 
     def _changes(self, event: WatchEvent) -> Iterator[Event]:
         if event.type == "BOOKMARK":
-            yield Bookmark()
+            yield Bookmark(event.object["metadata"]["resourceVersion"])
         elif event.type == "DELETED":
             key = object_key(event.object)
             if self._uids.pop(key, None) is not None:

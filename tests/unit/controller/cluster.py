@@ -7,6 +7,7 @@ from controller.caches import Caches
 from core.objects import Node, Pod
 from core.settings import Settings
 from kube import errors
+from kube.changes import Bookmark
 from kube.client import Json
 from kube.informer import Informer
 from kube.resources import Resource
@@ -80,3 +81,8 @@ def caches(
 def show(informer: Informer[Any], key: str, view: Any) -> None:
     """The watch shows a view, or with None that the object has gone."""
     informer._put(key, view)
+
+
+def come_to(informer: Informer[Any], version: str) -> None:
+    """The watch says that it has shown everything up to this version."""
+    informer._take(Bookmark(version))

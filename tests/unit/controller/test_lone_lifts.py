@@ -10,14 +10,14 @@ from prometheus_client import CollectorRegistry
 from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.lifting import Lifter
-from controller.lone_lifts import ABSENT_S
+from controller.lone_lifts import ABSENT_S, LoneLifts
 from controller.metrics import Metrics
 from core import names, reasons
 from kube import errors
 from tests.builders import a_group, a_node, a_pod, a_queue, a_scheduling_group
 from tests.builders.objects import GroupBuilder, PodBuilder
 from tests.fakes.apiserver import background
-from tests.unit.controller.cluster import caches, show
+from tests.unit.controller.cluster import caches, come_to, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 
 pytestmark = pytest.mark.looptime
@@ -138,6 +138,16 @@ async def test_what_the_watch_shows_while_it_is_read_is_asked_about_again() -> N
         await asyncio.sleep(10)
         assert world.names() == []
         assert world.caches.ledger.groups.progress(group(4).view()).minimum.members == 4
+
+
+async def test_one_that_came_and_went_while_it_was_read_is_gone_once_the_watch_is_past_it() -> None:
+    world = World()
+    world.stores(group(2).put("metadata", "resourceVersion", value="10"))
+    await LoneLifts(world.writer, world.caches).ask("ml/g")
+    come_to(world.caches.groups, "9")
+    assert world.caches.groups.get("ml/g") is not None
+    come_to(world.caches.groups, "10")
+    assert world.caches.groups.get("ml/g") is None
 
 
 async def test_a_404_that_discovery_does_not_bear_out_is_no_answer() -> None:

@@ -34,7 +34,7 @@ async def play(
     seed: int = 1,
     metrics: Metrics | None = None,
 ) -> list[str]:
-    """What the reflector says until the script is over and nothing more comes."""
+    """What the reflector says until the script is over and nothing more comes, but for the beginning of its lists."""
     metrics = metrics or Metrics(CollectorRegistry())
     following = Reflector(
         source, PODS, optional=optional, dispensable=dispensable, rng=Random(seed), metrics=metrics
@@ -44,7 +44,8 @@ async def play(
     async def follow() -> None:
         async with aclosing(following.run()) as events:
             async for event in events:
-                said.append(words(event))  # noqa: PERF401 - what was said before the cancellation counts
+                if event != changes.ListBegins():
+                    said.append(words(event))  # noqa: PERF401 - what was said before the cancellation counts
 
     task = asyncio.create_task(follow())
     await asyncio.wait({task, asyncio.create_task(source.exhausted.wait())}, return_when="FIRST_COMPLETED")
