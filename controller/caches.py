@@ -20,6 +20,7 @@ from kube.client import Json
 from kube.informer import GARBAGE, Informer, informer_of
 from kube.reflector import ListWatch
 from kube.turns import Turns
+from kube.unseen import Unseen
 
 _KEPT_IN_A_STEP: Final = 1000
 """Pods that are gone through for their records; most have no shares."""
@@ -37,6 +38,8 @@ class Caches:
         self.turns = turns or Turns()
         self._signals: list[asyncio.Event] = []
         self._readings = Readings()
+        self._unseen = Unseen(self._lose_pod)
+        """By UID, the pods that the ledger has by a read alone."""
         ledger = self.ledger
         labels = keys(settings.cross_quota.label_selector)
         self.project_pod = partial(pod.project, labels_kept=labels)
@@ -56,7 +59,8 @@ class Caches:
         self.device_classes = self._followed(client, kinds.DEVICE_CLASS)
         self._with_claims = settings.features.dra
         self.records = RecordBook(settings.mgpu, ledger.nodes)
-        self._follow(self.pods, self._put_pod, self._drop_pod)
+        self._follow(self.pods, self._put_pod, lambda gone: self._drop_pod(gone.uid))
+        self.pods.track(self._unseen)
         guests = self.guests = GuestBook(settings, self.pods.values)
         _feed(self.nodes, guests.put_node, lambda old: guests.drop_node(old.name))
         _feed(self.pods, guests.put_pod, lambda old: guests.drop_pod(old.uid))
@@ -119,8 +123,7 @@ class Caches:
         except GARBAGE:
             return
         if self._readings.outdates(found, self.latest(found.key)):
-            self._readings.put(found)
-            self._book_pod(found)
+            self._take_in(found, shown)
             self.notify()
 
     def group(self, key: str) -> Group | None:
@@ -137,6 +140,7 @@ class Caches:
     async def look_up(self, expected: Pod, read: Callable[[Pod], Awaitable[Pod | None]]) -> Pod | None:
         """Reads a pod anew, and takes in what was found before the watch shows it; None for one that does not exist.
 
+        One that the watch never shows is kept until it has come past the read, see Unseen, or until `give_back`.
         Another pod of its name means that `expected` is gone. Where the watch has come further meanwhile its word stands.
         Raises what `read` raises.
         """
@@ -149,16 +153,24 @@ class Caches:
             # The other one is left to the watch: who is booked without it would never be found to be gone.
             self._forget_pod(expected, shown)
         else:
-            self._readings.put(found)
-            self._book_pod(found)
+            self._take_in(found, shown)
         self.notify()
         return found
 
+    def _take_in(self, found: Pod, shown: Pod | None) -> None:
+        if shown is None or shown.uid != found.uid:
+            self._unseen.put(found.uid, found.resource_version)
+        self._readings.put(found)
+        self._book_pod(found)
+
     def _forget_pod(self, gone: Pod, shown: Pod | None) -> None:
+        self._drop_pod(gone.uid)
         if shown is not None and shown.uid == gone.uid:
             self._readings.put_gone(gone.uid)
-        self.records.drop(gone.uid)
-        self.ledger.drop_pod(gone.uid)
+
+    def _lose_pod(self, uid: str) -> None:
+        self._drop_pod(uid)
+        self.notify()
 
     def count_overrun(self, pod: Pod, *, overrun: bool) -> bool:
         """Counts a deleted pod again that runs on, or no more. Returns whether that is new."""
@@ -171,7 +183,11 @@ class Caches:
         return True
 
     def give_back(self) -> None:
-        """From now on the ledger has the pods as they are observed, many of them once it is settled: the time of leading is over."""
+        """From now on the ledger has the pods as they are observed, many of them once it is settled: the time of leading is over.
+
+        What was read and the watch does not show is nobody's to look after any more.
+        """
+        self._unseen.lose_all()
         self.ledger.forget_all()
         edited = [view for key in self.records.edited if (view := self.pods.get(key)) is not None]
         self.records.release()
@@ -227,16 +243,18 @@ class Caches:
         return self._readings.known(raw) or self.project_pod(raw)
 
     def _put_pod(self, observed: Pod) -> None:
+        self._unseen.drop(observed.uid)
         if self._readings.admit(observed):
             self._book_pod(observed)
 
     def _book_pod(self, observed: Pod) -> None:
         self.ledger.put_pod(self.records.as_booked(observed))
 
-    def _drop_pod(self, gone: Pod) -> None:
-        self._readings.drop(gone.uid)
-        self.records.drop(gone.uid)
-        self.ledger.drop_pod(gone.uid)
+    def _drop_pod(self, uid: str) -> None:
+        self._unseen.drop(uid)
+        self._readings.drop(uid)
+        self.records.drop(uid)
+        self.ledger.drop_pod(uid)
 
     def _followed(
         self, client: ListWatch, kind: Kind[V], on_found: Callable[[bool], None] | None = None
