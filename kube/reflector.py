@@ -155,8 +155,8 @@ class Reflector:
         return None
 
     def catch_up(self, version: int) -> None:
-        """Makes the watches from the next attempt on short, until one of them has come to this version."""
-        self._awaited = version
+        """Makes the watches from the next attempt on short, until one of them has come to this version, and to those before."""
+        self._awaited = max(version, self._awaited or 0)
 
     async def run(self) -> AsyncGenerator[Event]:
         """The events of all attempts, for ever. Close the generator to stop.

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kube.informer import Informer
-from kube.reflector import Timing
+from kube.reflector import Reflector, Timing
 from kube.resources import NODES
 from tests.fakes.apiserver import background
 from tests.fakes.livesource import LiveSource
@@ -116,6 +116,34 @@ async def test_who_asks_later_waits_for_what_was_stored_later() -> None:
         assert sorted(informer.values()) == [*"abcde"]
         await first
         assert source.lists == 1
+
+
+async def test_an_earlier_version_that_is_answered_later_lets_nobody_go_too_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever asked for the later one waits for what was stored by then."""
+    source, newest, asked = LiveSource(), Reflector.newest, 0
+    store(source, *"abcd")
+
+    async def late_the_first_time(reflector: Reflector) -> int | None:
+        nonlocal asked
+        asked += 1
+        first, version = asked == 1, await newest(reflector)
+        await asyncio.sleep(2 if first else 0)
+        return version
+
+    monkeypatch.setattr(Reflector, "newest", late_the_first_time)
+    async with following(source) as informer:
+        source.behind = True
+        first = asyncio.create_task(informer.catch_up())
+        await asyncio.sleep(1)
+        store(source, "e")
+        second = asyncio.create_task(informer.catch_up())
+        await asyncio.sleep(8)
+        assert (first.done(), second.done()) == (False, False)
+        source.behind = False
+        await asyncio.gather(first, second)
+        assert (source.lists, sorted(informer.values())) == (1, [*"abcde"])
 
 
 async def test_before_the_first_list_that_one_is_waited_for() -> None:
