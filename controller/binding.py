@@ -193,11 +193,9 @@ class BindingHook:
     def _answer(self, target: Target, view: Pod, booked: Pod | None) -> Mapping[str, str] | Refusal:
         if booked is None or not booked.bound:
             return self._binder.decide(view, target.node)
-        if booked.node_name == target.node or (
-            self._grants.stands(booked) and self._binder.may_move(booked, target.node)
-        ):
-            # The scheduler or the API server asks again: the same answer, whatever happened meanwhile.
-            return self._binder.records_of(booked)
+        if booked.node_name == target.node or self._grants.stands(booked):
+            # The scheduler or the API server asks again.
+            return self._binder.decide_again(view, booked, target.node)
         # A bind that was granted may still be stored, however late and whatever the scheduler was told; its cards and
         # its quota stay taken until the outcome is known.
         text = f"a bind of pod {target.key} to node {booked.node_name} is under way"

@@ -11,14 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from core import names, reasons
+from core.binding.extended import claimed_shortfall
 from core.binding.quota import BindQuota, lifted_for
 from core.binding.shares import decide as place_shares
+from core.binding.shares import lost as lost_shares
 from core.binding.stand_ins import StandIns, before_the_bind, of_any_bind
 from core.cards.expression import split
 from core.crossquota.book import GuestBook
 from core.crossquota.filter import bind_excess, guards_binds, is_limited
 from core.mgpu import records
-from core.mgpu.ask import mgpu_ask
+from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.objects import Pod
 from core.queues.demand import shares_count
 from core.queues.ledger import Ledger
@@ -111,16 +113,53 @@ class Binder:
     def decide(self, pod: Pod, node_name: str) -> Mapping[str, str] | Refusal:
         """The records that the Binding must carry, or why the pod must not be bound to this node.
 
-        Not for a pod that is `certain`. That it exists, is unbound, ungated and the one meant has been checked by the
-        caller, who also answers a repeated call alike. What is held for binds that a former leader may have granted is in the way of
-        others alone: one of them is stored.
+        Not for a pod that is `certain`, nor for one that was granted a bind which may still be stored, see `decide_again`. That it
+        exists, is unbound, ungated and the one meant has been checked by the caller. What is held for binds that a former leader
+        may have granted is in the way of others alone: one of them is stored.
         """
         with self._inherited.aside(pod.uid):
             return self._decided(pod, node_name)
 
     def _decided(self, pod: Pod, node_name: str) -> Mapping[str, str] | Refusal:
-        node = self._ledger.nodes.get(node_name)
-        if node is None:
+        found, ask = self._charge(pod, node_name), self._shares(pod)
+        if isinstance(found, Refusal) or ask is None:
+            return found
+        promised = promised_on(self._ledger, node_name, but=pod)
+        shared = shared_on(self._ledger, node_name, pod)
+        node, on_node = self._ledger.nodes[node_name], self._ledger.pods_on(node_name)
+        answer = place_shares(pod, ask, node, on_node, self._settings, promised, shared)
+        if answer.cut_short:
+            self._cut_short()
+        if isinstance(answer, Refusal):
+            return replace(answer, message=f"{answer.message} (node {node_name})")
+        return {**found, **answer.annotations}
+
+    def decide_again(self, pod: Pod, granted: Pod, node_name: str) -> Mapping[str, str] | Refusal:
+        """The same for a pod that was granted a bind, to this node or another one, while that may still be stored.
+
+        Either bind may be stored in the end, so it is granted by the records of the first one or not at all. Its queue is charged
+        by them: it is judged as a pod that was lifted with them, whatever became of the quota since.
+        """
+        kept = self.records_of(granted)
+        again = replace(pod, node_name=node_name, annotations={**pod.annotations, **kept})
+        card, moves = lifted_for(again), node_name != granted.node_name
+        if moves and self._asks_shares(again):
+            return _under_way(granted, "its mGPU cards are cards of that node")
+        if card not in (None, lifted_for(pod), *self._ledger.inventory.on_node(node_name)):
+            return _under_way(granted, f"node {node_name} carries no <{card}>")
+        found = self._charge(again, node_name)
+        if isinstance(found, Refusal):
+            return found
+        if not found.items() <= kept.items():
+            return _under_way(granted, "by now the records would be others")
+        # Who was lifted has been asked for all devices that a scheduler may come to make a claim for.
+        short = None if pod.let_in else claimed_shortfall(again, self._ledger)
+        node, on_node = self._ledger.nodes[node_name], self._ledger.pods_on(node_name)
+        return short or lost_shares(again, self._shares(again), node, on_node, self._settings) or kept
+
+    def _charge(self, pod: Pod, node_name: str) -> dict[str, str] | Refusal:
+        """The records of what a pod is charged with on a node, and why it cannot be; all but which mGPU cards it gets."""
+        if node_name not in self._ledger.nodes:
             return Refusal(reasons.NODE_NOT_FOUND, f"node {node_name} does not exist")
         over = bind_excess(pod, node_name, self._guests, self._settings)
         if over is not None:
@@ -153,18 +192,10 @@ class Binder:
             if isinstance(share_card, Refusal):
                 return share_card
             found[names.SHARE_CARD_ANNOTATION] = share_card
-        ask = mgpu_ask(pod) if self._settings.features.mgpu else None
-        if ask is not None:
-            promised = promised_on(self._ledger, node_name, but=pod)
-            shared = shared_on(self._ledger, node_name, pod)
-            on_node = self._ledger.pods_on(node_name)
-            answer = place_shares(pod, ask, node, on_node, self._settings, promised, shared)
-            if answer.cut_short:
-                self._cut_short()
-            if isinstance(answer, Refusal):
-                return replace(answer, message=f"{answer.message} (node {node_name})")
-            found |= answer.annotations
         return found
+
+    def _shares(self, pod: Pod) -> MgpuAsk | Refusal | None:
+        return mgpu_ask(pod) if self._settings.features.mgpu else None
 
     def records_of(self, granted: Pod) -> dict[str, str]:
         """The records with which a pod was granted its bind."""
@@ -181,21 +212,6 @@ class Binder:
             )
             or (key == names.ASSIGNED_ANNOTATION and self._asks_cards(granted))
         }
-
-    def may_move(self, granted: Pod, node_name: str) -> bool:
-        """Whether a pod whose bind was granted may be bound to another node instead, by the same records.
-
-        Either bind may be stored in the end. So it must be the same card, of which the queue is charged with the same
-        number; the indexes of mGPU cards mean something on their own node only.
-        """
-        return (
-            not self._asks_shares(granted)
-            and (
-                not self._asks_cards(granted)
-                or lifted_for(granted) in self._ledger.inventory.on_node(node_name)
-            )
-            and bind_excess(granted, node_name, self._guests, self._settings) is None
-        )
 
     def book(self, pod: Pod, node_name: str, found: Mapping[str, str]) -> Pod:
         """Books the bind as it will be once it is stored, and returns the pod as it will be then.
@@ -281,3 +297,8 @@ class Binder:
         devices = self._ledger.devices
         anew = replace(pod, annotations={**pod.annotations, names.CLAIMS_ANNOTATION: devices.record(pod)})
         return devices.unresolved(pod) or devices.obstacle(anew, queue) or devices.exchanged(anew)
+
+
+def _under_way(granted: Pod, why: str) -> Refusal:
+    text = f"a bind of pod {granted.key} to node {granted.node_name} is under way, and {why}"
+    return Refusal(reasons.POD_ALREADY_BOUND, text)

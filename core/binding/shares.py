@@ -55,7 +55,7 @@ def decide(
     `promised` are the other pods for which room is booked there: they find it after this one, and so do those that give way
     to it (`shared`) if they can. A pod for which room is booked there gets it in any case. The node is judged anew: it may have
     been relabelled since the scheduler looked at it. That the pod exists, is unbound, ungated and the one meant has been checked
-    by the caller, who also answers a repeated call alike.
+    by the caller, who answers a repeated call by the same cards, see `lost`.
     """
     if isinstance(ask, Refusal):
         return ask
@@ -81,6 +81,24 @@ def decide(
             text = f"not enough mGPU: what is free is booked for {_pods(others_to_come)}"
             return Refusal(reasons.MGPU_NO_ROOM, text)
     return Granted(records.annotations(placement.indexes), placement)
+
+
+def lost(
+    pod: Pod, ask: MgpuAsk | Refusal | None, node: Node, pods_on_node: Iterable[Pod], settings: Settings
+) -> Refusal | None:
+    """Why a pod, which is given with its node, cannot have the cards of its record there any more; None while it can."""
+    if ask is None or isinstance(ask, Refusal):
+        return ask
+    model = model_of(node)
+    if unfit := mismatch(ask, model):
+        return unfit
+    others = (other for other in pods_on_node if other.uid != pod.uid)
+    found = occupancy(model, (*others, pod), settings.mgpu)
+    wrong = next((each.detail for each in found.irregularities if each.uid == pod.uid), "")
+    if not wrong and any(found.overbooked.intersection(cards) for cards in records.recorded(pod).values()):
+        wrong = "more is booked on them than there is"
+    text = f"the mGPU cards that the pod was granted are not to be had any more: {wrong} (node {node.name})"
+    return Refusal(reasons.MGPU_NO_ROOM, text) if wrong else None
 
 
 def _beside(

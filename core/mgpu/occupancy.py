@@ -44,12 +44,13 @@ class Irregularity:
 class Occupancy:
     """The state of a node and how it came about.
 
-    `held`: pod UID -> container -> cards, where room is held without a record.
+    `held`: pod UID -> container -> cards, where room is held without a record. `overbooked`: the cards of which that is told.
     """
 
     state: NodeState
     irregularities: tuple[Irregularity, ...]
     held: Mapping[str, Mapping[str, tuple[int, ...]]]
+    overbooked: frozenset[int]
 
 
 def counts(pod: Pod) -> bool:
@@ -128,11 +129,12 @@ class _Ledger:
 
     def result(self) -> Occupancy:
         """The state after all bookings."""
-        for number in self.usage.overbooked():
+        overbooked = self.usage.overbooked()
+        for number in overbooked:
             self.wrong.append(
                 Irregularity(Irregular.OVERBOOKED, f"card {number}: more is booked than there is")
             )
-        return Occupancy(self.usage.state(), tuple(self.wrong), self.held)
+        return Occupancy(self.usage.state(), tuple(self.wrong), self.held, frozenset(overbooked))
 
     def _note(self, kind: Irregular, pod: Pod, part: Part, detail: str) -> None:
         self.wrong.append(Irregularity(kind, detail, pod.key, pod.uid, part.container))

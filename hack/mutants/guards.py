@@ -194,6 +194,20 @@ GUARDS: Final = (
         _HOOK,
     ),
     Guard(
+        "a bind is granted again by its own records or not at all",
+        "core/binding/binder.py",
+        "        if not found.items() <= kept.items():\n",
+        "        if not found:\n",
+        ("tests/unit/controller/test_asked_again.py", *_HOOK),
+    ),
+    Guard(
+        "mGPU cards that a node has lost are not granted again",
+        "core/binding/binder.py",
+        "        return short or lost_shares(again, self._shares(again), node, on_node, self._settings) or kept\n",
+        "        return short or kept\n",
+        ("tests/unit/controller/test_asked_again.py", *_HOOK),
+    ),
+    Guard(
         "a bind is of the pod that is meant",
         "core/binding/review.py",
         "    if target.uid and target.uid != pod.uid:\n",

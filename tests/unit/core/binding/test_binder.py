@@ -201,18 +201,37 @@ class TestAnotherNode:
     """A bind was granted, and the scheduler names another node, while the first bind may still be stored."""
 
     @pytest.mark.parametrize(
-        ("granted", "node", "may"),
+        ("pod", "node", "may"),
         [
-            (asking("p", A=1), "a", True),
-            (asking("p", "A|B", A=1), "a", True),
-            (asking("p", "A|B", A=1), "b", False),
-            (asking("p", A=1), "bare", False),
-            (asking("p", A=1), "unknown", False),
-            (asking("p", A=1).mgpu(core=30, memory=1024), "a", False),
+            (asking("p"), "a", True),
+            (asking("p", "A|B"), "a", True),
+            (asking("p", "A|B"), "b", False),
+            (asking("p"), "bare", False),
+            (asking("p"), "unknown", False),
+            (asking("p").mgpu(core=30, memory=1024), "a", False),
         ],
     )
-    def test_it_may_be_one_with_the_same_card(self, granted: PodBuilder, node: str, *, may: bool) -> None:
-        assert binder(books()).may_move(granted.view(), node) is may
+    def test_it_may_be_one_with_the_same_card(self, pod: PodBuilder, node: str, *, may: bool) -> None:
+        granted = pod.charged("q").assigned({"A": 1}).bound_to("first", phase="Pending").view()
+        binds = binder(books(pod))
+        answer = binds.decide_again(pod.view(), granted, node)
+        assert answer == binds.records_of(granted) if may else isinstance(answer, Refusal)
+
+    @pytest.mark.parametrize(("node", "may"), [("bare", True), ("a", True), ("b", False)])
+    def test_the_card_it_was_lifted_for_is_paid_for_where_no_card_is_shown(
+        self, node: str, *, may: bool
+    ) -> None:
+        """As at its first bind. Only binds that ask for something else as well come here."""
+        pod = asking("p", "A|B", A=1)
+        granted = pod.charged("q").bound_to("first", phase="Pending").view()
+        assert isinstance(binder(books(pod)).decide_again(pod.view(), granted, node), Refusal) is not may
+
+    def test_it_must_not_be_one_of_a_card_that_the_pod_would_not_be_charged_for(self) -> None:
+        settings = Settings.model_validate({"cards": {"podsWithoutCardName": "deny"}})
+        pod = a_pod("p").gpu(1)
+        granted = pod.bound_to("bare", phase="Pending").view()
+        answer = binder(books(pod, settings=settings)).decide_again(pod.view(), granted, "a")
+        assert refused(answer).code == reasons.CARD_NAME_MISSING
 
 
 def test_pods_are_followed_from_creation_to_their_bind() -> None:

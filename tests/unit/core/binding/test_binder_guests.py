@@ -85,4 +85,5 @@ def test_a_granted_pod_may_move_to_a_node_of_its_card_where_there_is_room(cpu: i
     world.bind(pod, "a1")
     granted = world.ledger.pod(pod.view().uid)
     assert granted is not None
-    assert world.binds.may_move(granted, "a2") is may
+    answer = world.binds.decide_again(pod.view(), granted, "a2")
+    assert isinstance(answer, Refusal) is not may

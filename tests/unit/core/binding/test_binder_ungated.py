@@ -284,6 +284,9 @@ class TestExtendedResources:
 
 
 def test_another_node_will_do_for_what_names_no_card() -> None:
-    granted = CLAIM.charged("q").bound_to("n").view()
-    assert binder(books()).may_move(granted, "elsewhere")
-    assert not binder(books()).may_move(SHARE.charged("q").bound_to("n").view(), "elsewhere")
+    ledger = books(CLAIM, SHARE)
+    ledger.put_node(a_node("elsewhere").mgpu(2, memory=16384).view())
+    for pod, may in ((CLAIM, True), (SHARE, False)):
+        granted = pod.charged("q").bound_to("n", phase="Pending").view()
+        answer = binder(ledger).decide_again(pod.view(), granted, "elsewhere")
+        assert isinstance(answer, Refusal) is not may
