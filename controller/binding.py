@@ -31,6 +31,14 @@ UNDER_WAY_ANNOTATION = OWN_PREFIX + "binds-under-way"
 
 _NAMED_MOST = 200
 
+_OF_ITS_TIME = 0.25
+"""How much of the hook's time may go by until what queues use is right. A standby gives the leader half of it for everything."""
+
+_UNSETTLED = Refusal(
+    reasons.BOOKS_UNSETTLED,
+    "very many pods are being counted anew after a change; the scheduler will try again",
+)
+
 Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
 
 
@@ -38,8 +46,9 @@ class BindingHook:
     """Answers reviews of Bindings. Grants are given only while `leading`; what needs none (Binder.certain) passes anyway.
 
     Everything between looking at the books and booking in them happens without an await, so two binds never see the
-    same free card or quota. What was granted is kept until it is known whether it was stored, see Grants; `run` has to be
-    running while grants are given. `on_refusal` is called with the pod, the node and the code of what is refused by the books.
+    same free card or quota; and nothing is granted by sums that are still to be settled. What was granted is kept until it is
+    known whether it was stored, see Grants; `run` has to be running while grants are given. `on_refusal` is called with the pod,
+    the node and the code of what is refused by the books.
     """
 
     def __init__(
@@ -67,6 +76,7 @@ class BindingHook:
         )
         caches.pods.subscribe(self._grants.observe)
         self._settled_after_s = settled_after(hook_timeout_s)
+        self._patience_s = hook_timeout_s * _OF_ITS_TIME
         self._inheritance = Inheritance(self._binder, self._look_up, caches.notify)
         caches.pods.subscribe(self._inheritance.observe)
         self._left: frozenset[str] | None = None
@@ -125,14 +135,31 @@ class BindingHook:
         if known is not None and target.uid in ("", known.uid) and self._binder.certain(known, target.node):
             return self._passed(target)
         with self._metrics.bind_seconds.time():
-            return await self._review_ours(request, target, known, elsewhere)
+            until = asyncio.get_running_loop().time() + self._patience_s
+            while (decision := await self._review_ours(request, target, elsewhere)) is None:
+                if not await self._sums_settled(until):
+                    return self._refused(_UNSETTLED)
+            return decision
 
     async def _leaderless(self, _request: AdmissionRequest) -> Decision:
         return leaderless("this replica does not lead")
 
+    async def _sums_settled(self, until: float) -> bool:
+        """Waits until what queues use is right, and no longer than that time of the loop; whether it came to that."""
+        if asyncio.get_running_loop().time() >= until:
+            return False
+        try:
+            async with asyncio.timeout_at(until):
+                await self._caches.sums_settled()
+        except TimeoutError:
+            return False
+        return True
+
     async def _review_ours(
-        self, request: AdmissionRequest, target: Target, known: Pod | None, elsewhere: Answer
-    ) -> Decision:
+        self, request: AdmissionRequest, target: Target, elsewhere: Answer
+    ) -> Decision | None:
+        """The answer to a bind that is to be decided; None while the sums that decide about it are still to be settled."""
+        known = self._caches.latest(target.key)
         problem = obstacle(target, known)
         if problem is not None:
             # The cache may lag behind the scheduler's, which has just seen the pod come, or its gate go.
@@ -147,6 +174,10 @@ class BindingHook:
         if problem is not None:
             return self._refused(problem)
         assert known is not None, "a pod that does not exist is an obstacle"
+        if self.leading and not (
+            self._caches.ledger.sums_settled or self._binder.passes_unasked(known, target.node)
+        ):
+            return None
         decision = self._decide(request, target, known) if self.leading else None
         if decision is None:
             decision = await elsewhere(request)

@@ -206,6 +206,10 @@ class Caches:
             if self.ledger.sums_settled:
                 return
 
+    async def sums_settled(self) -> None:
+        """Returns when what queues use is right: nobody else comes to his turn before the caller goes on."""
+        await self.turns.finish(self.ledger.settle_sums())
+
     async def catch_up(self) -> None:
         """Afterwards nothing that was written before the call is missing. Lists anew what is no more than a page, or does not come."""
         async with asyncio.TaskGroup() as tasks:

@@ -110,6 +110,7 @@ POD_ALREADY_BOUND: Final = "PodAlreadyBound"
 POD_TERMINATING: Final = "PodTerminating"
 NO_LEADER: Final = "NoLeader"
 API_UNAVAILABLE: Final = "ApiUnavailable"
+BOOKS_UNSETTLED: Final = "BooksUnsettled"
 
 # What does not add up on a node (events on nodes).
 ACCELERATOR_WITHOUT_CARD: Final = "AcceleratorWithoutCard"

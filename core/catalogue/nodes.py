@@ -52,6 +52,11 @@ ROWS: Final = (
         "the scheduler retries; check the controller",
     ),
     Reason(
+        reasons.BOOKS_UNSETTLED,
+        "the controller is counting very many pods anew after a change of what they depend on",
+        "the scheduler retries",
+    ),
+    Reason(
         reasons.ACCELERATOR_WITHOUT_CARD,
         "the node offers accelerators that give no card, so no card quota counts them",
         "install the vendor's labeller, label the node by hand, or add a row to the setting discovery",

@@ -187,6 +187,13 @@ GUARDS: Final = (
         _HOOK,
     ),
     Guard(
+        "nothing is granted by sums that are still to be settled",
+        "controller/binding.py",
+        "            self._caches.ledger.sums_settled or self._binder.passes_unasked(known, target.node)\n",
+        "            known is not None\n",
+        ("tests/unit/controller/test_unsettled_binding.py", *_HOOK),
+    ),
+    Guard(
         "a bind that may be stored is not granted elsewhere",
         "controller/binding.py",
         "        return Refusal(reasons.POD_ALREADY_BOUND, text)\n",
