@@ -7,6 +7,7 @@ lift would have asked for.
 from dataclasses import replace
 
 from core import names, reasons
+from core.binding.extended import is_claimed
 from core.cards.ask import CardAsk, assignment_of
 from core.cards.assigned import NO_CARD, recorded_share, render_assigned, render_share, share_milli
 from core.objects import Pod
@@ -142,17 +143,10 @@ class BindQuota:
 
     def _devices_shortfall(self, pod: Pod, queue: str) -> Refusal | None:
         devices = self._ledger.devices
-        if not self._claims_on_node(pod):
+        if not is_claimed(pod, self._ledger):
             # As it is charged once it runs there: its extended resources cost no device.
             pod = replace(pod, phase="Running")
         return devices.obstacle(pod, queue) or devices.excess(pod, queue, granted=True)
-
-    def _claims_on_node(self, pod: Pod) -> bool:
-        """Whether a scheduler makes a claim for the pod on its node: no device plugin serves it there."""
-        node = self._ledger.nodes.get(pod.node_name)
-        return node is None or any(
-            node.allocatable.get(resource, 0) <= 0 for resource in self._ledger.devices.unclaimed(pod)
-        )
 
     def _balance(self, pod: Pod) -> Balance | Refusal:
         queue = self._ledger.attribution(pod).queue
