@@ -86,6 +86,8 @@ class Ledger(PodBooking):
         self.groups.drop_group(key)
         self._backlog.put(self._sources.drop_group(key))
         self._group_changed(key)
+        # Those of other gangs are told what they wait for.
+        self.wakeups.help(*self._entries.queues_beside(key))
 
     def serve_groups(self, served: bool, of: str = names.VOLCANO_GROUPS) -> None:
         """Takes in whether there are PodGroups of an API group at all.

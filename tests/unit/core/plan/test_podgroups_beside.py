@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
-from core import names
-from core.plan.decision import Lift
+from core import names, reasons
+from core.plan.decision import Hold, Lift
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue, a_scheduling_group
@@ -50,6 +50,10 @@ def lifted(ledger: Ledger) -> set[str]:
     return {item.pod.name for item in all_passes(ledger) if isinstance(item, Lift)}
 
 
+def why(ledger: Ledger) -> set[str]:
+    return {item.why.code for item in all_passes(ledger) if isinstance(item, Hold)}
+
+
 @pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
 def test_they_are_let_in_once_it_is_there(others: list[PodBuilder]) -> None:
     ledger = books(*others)
@@ -65,6 +69,14 @@ def test_they_are_let_in_once_it_needs_no_more_than_they_are(others: list[PodBui
     assert lifted(ledger) == set()
     ledger.put_group(a_scheduling_group("beside").min_count(2).view())
     assert {"m0", "m1"} <= lifted(ledger)
+
+
+def test_they_are_told_that_it_is_gone() -> None:
+    ledger = books()
+    ledger.put_group(a_scheduling_group("beside").min_count(3).view())
+    before = why(ledger)
+    ledger.drop_group(a_scheduling_group("beside").view().key)
+    assert (before, why(ledger)) == ({reasons.GANG_MALFORMED}, {reasons.POD_GROUP_NOT_FOUND})
 
 
 def test_only_queues_in_which_such_pods_wait_are_looked_at() -> None:
