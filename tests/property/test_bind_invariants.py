@@ -18,6 +18,7 @@ from core.objects import Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.settings import Settings
+from kube.lease import Term
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.fakes.apiserver import background
@@ -77,10 +78,13 @@ class Cluster(RuleBasedStateMachine):
         self.loop.close()
 
     def start(self) -> None:
-        """A new leader and a standby that have listed everything."""
+        """A new leader and a standby that have listed everything, and know nothing else of binds that are under way."""
         self.replicas = [Replica(self.stored, self.versions, self.api) for _ in range(2)]
         leader, standby = self.replicas
         standby.leader = leader
+        if self.under_way:
+            leader.hook.begin()
+            self.loop.run_until_complete(leader.hook.inherit(Term(1, lambda: 0.0, 1.0, None), self.now))
         leader.hook.start(term())
         self.planner = Planner(leader.caches.ledger)
         leader.caches.ledger.wakeups.look_at("q")
@@ -102,12 +106,13 @@ class Cluster(RuleBasedStateMachine):
         choices=st.lists(st.sampled_from(CHOICES), min_size=1, max_size=3),
         count=st.sampled_from((1, 1, 0)),
         held=st.booleans(),
+        scheduler=st.sampled_from(("volcano", "volcano", "another")),
     )
-    def create(self, choices: list[str], count: int, held: bool) -> None:
-        """At the gate, or, while the webhook is away, at none."""
+    def create(self, choices: list[str], count: int, held: bool, scheduler: str) -> None:
+        """At the gate, or, while the webhook is away, at none; for a scheduler that is ours or not."""
         for choice in choices:
             self.serial += 1
-            pod = a_pod(f"p{self.serial}").gpu(count).card(choice).in_queue("q")
+            pod = a_pod(f"p{self.serial}").gpu(count).card(choice).in_queue("q").scheduler(scheduler)
             self.store(f"p{self.serial}", pod.gated() if held else pod)
 
     @rule(data=st.data())
@@ -210,6 +215,13 @@ class Cluster(RuleBasedStateMachine):
         self.settle_all(data)
         self.start()
 
+    @rule()
+    def a_leader_dies(self) -> None:
+        """Every watch has shown what is stored; what its predecessor granted besides may still be stored, or not."""
+        for replica in self.replicas:
+            self.show(replica, len(replica.unseen))
+        self.start()
+
     def settle_all(self, data: st.DataObject) -> None:
         """Every bind is stored or lost, and every watch has shown the outcome."""
         self.settle_binds(data)
@@ -244,7 +256,7 @@ class Cluster(RuleBasedStateMachine):
     def the_leader_holds_nothing_once_all_is_seen(self) -> None:
         """With nothing under way and everything seen, its books are those of the stored pods alone."""
         leader = self.replicas[0]
-        if leader.unseen or self.under_way or leader.hook._grants:
+        if leader.unseen or self.under_way or leader.hook._grants or leader.hook._inheritance.open:
             return
         fresh = Replica(self.stored, self.versions, self.api).caches.ledger.accounts["q"]
         ours = leader.caches.ledger.accounts["q"]
