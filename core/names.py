@@ -93,6 +93,9 @@ ASSUMED_ANNOTATION: Final = "vke.volcengine.com/assumed"
 MGPU_CONTAINER_NAME_MAX: Final = 43
 """An annotation key's name part holds 63 characters; `gpu-index-container-` takes 20 of them."""
 
+LONGEST_RESOURCE: Final = 317
+"""Characters of the name of a resource: 253 of the domain, the slash, and 63. Admission sees longer ones that are never stored."""
+
 # CrossQuota.
 CROSSQUOTA_PREFIX: Final = "volcano.sh/crossquota-"
 """On nodes, with the name of a resource after it."""

@@ -97,7 +97,11 @@ def misspelt(share: str) -> Share | None:
     return None
 
 
-@lru_cache(maxsize=4096)
 def stands_for_share(resource: str) -> bool:
     """Whether a resource is that of a share of a card, by its name alone."""
+    return len(resource) <= names.LONGEST_RESOURCE and _stands_for_share(resource)
+
+
+@lru_cache(maxsize=4096)
+def _stands_for_share(resource: str) -> bool:
     return any(kind.offered is not None and kind.offered.fullmatch(resource) for kind in SHARES)

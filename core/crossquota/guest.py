@@ -41,7 +41,10 @@ def enabled(settings: Settings) -> bool:
 
 def holds_gpu(amounts: Mapping[str, int], patterns: tuple[str, ...]) -> bool:
     """Whether some of the amounts, of a pod or of a node, is more than nothing of a GPU resource."""
-    return any(milli > 0 and _names_gpu(name, patterns) for name, milli in amounts.items())
+    return any(
+        milli > 0 and len(name) <= names.LONGEST_RESOURCE and _names_gpu(name, patterns)
+        for name, milli in amounts.items()
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -17,6 +17,8 @@ NATIVE_BURST_SHARE: Final = "native-burst-share"
 POLICIES: Final = (FIXED_SHARE, GUARANTEED_BURST_SHARE, NATIVE_BURST_SHARE)
 """How a node's driver shares time. For placement they only decide which nodes match; none of them oversells."""
 _ENTRY: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+_POLICY_SHOWN: Final = 64
+"""Characters, more than any policy has: asks are kept, and nobody is to fill the memory with them."""
 _CHECKED: Final = 4096
 """Entries looked at; no pod has that many containers."""
 
@@ -93,8 +95,8 @@ def length_detail(entries: int, containers: int) -> str:
 
 
 def pod_policy(pod: Pod) -> str:
-    """The compute policy that the pod names, or the default; what is no known policy stays as it is."""
-    return pod.annotations.get(names.MGPU_POLICY_KEY, FIXED_SHARE)
+    """The compute policy that the pod names, or the default; what is no known policy stays as it is, as far as it is shown."""
+    return pod.annotations.get(names.MGPU_POLICY_KEY, FIXED_SHARE)[:_POLICY_SHOWN]
 
 
 def booked_parts(pod: Pod) -> tuple[Part, ...]:

@@ -90,7 +90,7 @@ def extended(amounts: Mapping[str, int]) -> list[str]:
     return [
         resource
         for resource, milli in amounts.items()
-        if milli > 0 and "/" in resource and _extended(resource)
+        if milli > 0 and "/" in resource and len(resource) <= names.LONGEST_RESOURCE and _extended(resource)
     ]
 
 

@@ -9,6 +9,8 @@ from core import quantity
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING: Final[Mapping[str, Any]] = {}
+_LONGEST_TIME: Final = 40
+"""Characters; the longest that is written is shorter. What is remembered is bounded, whatever somebody sends."""
 
 
 def mapping(raw: object, *path: str) -> Mapping[str, Any]:
@@ -67,7 +69,7 @@ def timestamp(value: object) -> int:
 
     An integer, so that two creation times compare exactly.
     """
-    return _microseconds(value) if isinstance(value, str) and value else 0
+    return _microseconds(value) if isinstance(value, str) and 0 < len(value) <= _LONGEST_TIME else 0
 
 
 @lru_cache(maxsize=4096)

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from core.objects import raw as read
 
 _OF_CONDITIONS: Final = "node.kubernetes.io/"
 _KEEPS_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
+_SHARED_MOST: Final = 32
+_SHARED_LONGEST: Final = 1000
+"""So many tolerations, of so many characters, are kept to be shared; what is beyond that few pods have."""
 
 
 class Taint(NamedTuple):
@@ -59,13 +63,14 @@ def taints_of(spec: Mapping[str, Any]) -> tuple[Taint, ...]:
 
 def tolerations_of(spec: Mapping[str, Any]) -> Tolerations:
     """The tolerations of a pod's spec: the same object for most pods alike, of which there are many."""
-    return _shared(
-        tuple(
-            Toleration(*(read.text(raw, key) for key in ("key", "operator", "value", "effect")))
-            for raw in read.sequence(spec, "tolerations")
-            if isinstance(raw, dict)
-        )
+    found = tuple(
+        Toleration(*(read.text(raw, key) for key in ("key", "operator", "value", "effect")))
+        for raw in read.sequence(spec, "tolerations")
+        if isinstance(raw, dict)
     )
+    if len(found) <= _SHARED_MOST and sum(map(len, chain.from_iterable(found))) <= _SHARED_LONGEST:
+        return _shared(found)
+    return found
 
 
 @lru_cache(maxsize=1024)
