@@ -127,6 +127,21 @@ def test_whoever_lowers_or_removes_a_quota_in_use_is_warned(
         api.delete(api.path_of(made)).expect(200, 404)
 
 
+def test_whoever_lowers_the_capability_below_the_card_quota_is_warned(
+    control_plane: ControlPlane, kubectl: Kubectl
+) -> None:
+    """The quota itself is not written then."""
+    api, made = control_plane.api, queue("early-capability", '{"H200/mig-1g.10gb-mixed": 8}')
+    try:
+        for amount, warned in (("8", False), ("2", True), ("2", False)):
+            made["spec"]["capability"] = {"nvidia.com/mig-1g.10gb": amount}
+            status, told = kubectl.apply(made)
+            assert status == 0
+            assert ("Warning: spec.capability[nvidia.com/mig-1g.10gb]: allows 2 of" in told) is warned
+    finally:
+        api.delete(api.path_of(made)).expect(200, 404)
+
+
 def test_whoever_deletes_a_queue_in_use_is_warned(control_plane: ControlPlane, kubectl: Kubectl) -> None:
     api, made = control_plane.api, queue("early-deleted", '{"NVIDIA-H200": 8}')
     path = api.path_of(made)

@@ -156,13 +156,17 @@ it may stand. Takes the features.
 {{- end }}
 
 {{/*
-Whether a queue write puts the queue below another one than the root, or comes from a kubectl that sent a device quota
-which the API server has dropped.
+Whether a queue write puts the queue below another one than the root, changes the capability beside a card quota, or comes from a
+kubectl that sent a device quota which the API server has dropped.
 */}}
 {{- define "cardquota.cel.deviceHint" -}}
 {{- $applied := "kubectl.kubernetes.io/last-applied-configuration" -}}
 (!(object.?spec.?parent.orValue('') in ['', 'root']) &&
   (request.operation == 'CREATE' || object.?spec.?parent != oldObject.?spec.?parent))
+{{- if .Values.features.cards }} ||
+(request.operation == 'UPDATE' && object.?spec.?capability != oldObject.?spec.?capability &&
+  {{ include "cardquota.cel.annotations" "object" }}[?'volcano.sh/card.quota'].hasValue())
+{{- end }}
 {{- if .Values.features.dra }} ||
 ({{ include "cardquota.cel.annotations" "object" }}[?'{{ $applied }}'].orValue('').contains('"dra"') &&
   (request.operation == 'CREATE' || {{ include "cardquota.cel.changed" $applied }}))
