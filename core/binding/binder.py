@@ -24,7 +24,7 @@ from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.objects import Pod
 from core.queues.demand import shares_count
 from core.queues.ledger import Ledger
-from core.queues.promises import promised_on, shared_on
+from core.queues.promises import on_the_way_to
 from core.queues.queue_records import gang_record
 from core.refusal import Refusal
 from core.settings import Settings
@@ -124,14 +124,14 @@ class Binder:
         found, ask = self._charge(pod, node_name), self._shares(pod)
         if isinstance(found, Refusal) or ask is None:
             return found
-        promised = promised_on(self._ledger, node_name, but=pod)
-        shared = shared_on(self._ledger, node_name, pod)
+        on_the_way = on_the_way_to(self._ledger, node_name, pod)
         node, on_node = self._ledger.nodes[node_name], self._ledger.pods_on(node_name)
-        answer = place_shares(pod, ask, node, on_node, self._settings, promised, shared)
+        answer = place_shares(pod, ask, node, on_node, self._settings, on_the_way)
         if answer.cut_short:
             self._cut_short()
         if isinstance(answer, Refusal):
             return replace(answer, message=f"{answer.message} (node {node_name})")
+        self._ledger.keep_places(node_name, answer.places)
         return {**found, **answer.annotations}
 
     def decide_again(self, pod: Pod, granted: Pod, node_name: str) -> Mapping[str, str] | Refusal:

@@ -4,17 +4,18 @@ Kubernetes lays the annotations of a Binding over those of the pod in the write 
 kubelet included, sees one without the other.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from core import names, reasons
 from core.mgpu import records
 from core.mgpu.allocation import Placement, preferred
+from core.mgpu.arrangement import OnTheWay, Places, found_for_all, places_for_all
 from core.mgpu.ask import MgpuAsk
-from core.mgpu.destination import beside, booked_on, have_room
+from core.mgpu.destination import booked_on
 from core.mgpu.filter import mismatch, shortage
-from core.mgpu.node import NodeModel, NodeState, after, model_of
+from core.mgpu.node import model_of
 from core.mgpu.occupancy import occupancy
 from core.objects.node import Node
 from core.objects.pod import Pod
@@ -29,6 +30,8 @@ class Granted:
 
     annotations: Mapping[str, str]
     placement: Placement
+    places: Places = field(default_factory=dict)
+    """Cards for this pod and those on their way there, at once; empty where none were found."""
 
     @property
     def cut_short(self) -> bool:
@@ -47,15 +50,14 @@ def decide(
     node: Node,
     pods_on_node: Iterable[Pod],
     settings: Settings,
-    promised: Iterable[MgpuAsk] = (),
-    shared: Iterable[MgpuAsk] = (),
+    on_the_way: OnTheWay | None = None,
 ) -> Granted | Refusal:
     """The cards of `pod` on `node`, computed from the other pods that are bound there (`pod` itself is left out).
 
-    `promised` are the other pods for which room is booked there: they find it after this one, and so do those that give way
-    to it (`shared`) if they can. A pod for which room is booked there gets it in any case. The node is judged anew: it may have
-    been relabelled since the scheduler looked at it. That the pod exists, is unbound, ungated and the one meant has been checked
-    by the caller, who answers a repeated call by the same cards, see `lost`.
+    Those for whom room is booked there find it after this one, and so do those that give way to it if they can. A pod for which
+    room is booked there gets it in any case. The node is judged anew: it may have been relabelled since the scheduler looked at
+    it. That the pod exists, is unbound, ungated and the one meant has been checked by the caller, who answers a repeated call by
+    the same cards, see `lost`.
     """
     if isinstance(ask, Refusal):
         return ask
@@ -64,22 +66,21 @@ def decide(
     model = model_of(node)
     if unfit := mismatch(ask, model):
         return unfit
-    others = [other for other in pods_on_node if other.uid != pod.uid and other.node_name == node.name]
-    state = occupancy(model, others, settings.mgpu).state
+    bound = [other for other in pods_on_node if other.uid != pod.uid and other.node_name == node.name]
+    state = occupancy(model, bound, settings.mgpu).state
     placement = preferred(ask, model, state, settings.mgpu)
     if placement is None:
         return shortage(ask, model, state, settings) or _NOT_FOUND
-    others_to_come = [each for each in promised if mismatch(each, model) is None]
-    all_to_come = [*others_to_come, *(each for each in shared if mismatch(each, model) is None)]
-    if all_to_come:
-        indexes = _beside(ask, placement, all_to_come, model, state, settings)
-        if indexes is None and len(all_to_come) > len(others_to_come):
-            indexes = _beside(ask, placement, others_to_come, model, state, settings)
-        if indexes is not None:
-            placement = replace(placement, indexes=indexes)
-        elif node.name not in booked_on(pod) and have_room(others_to_come, model, state, settings.mgpu):
-            text = f"not enough mGPU: what is free is booked for {_pods(others_to_come)}"
-            return Refusal(reasons.MGPU_NO_ROOM, text)
+    expected = (on_the_way or OnTheWay()).served_by(model)
+    for those in (expected, expected.unyielding()):
+        places = places_for_all(pod.uid, ask, placement.indexes, those, model, state, settings.mgpu)
+        if places is not None:
+            placement = replace(placement, indexes=places[pod.uid])
+            return Granted(records.annotations(placement.indexes), placement, places)
+    others, cap = expected.unyielding().others(pod.uid), settings.mgpu.max_containers_per_card
+    if node.name not in booked_on(pod) and found_for_all(others, expected.places, model, state, cap=cap):
+        text = f"not enough mGPU: what is free is booked for {_pods(len(others))}"
+        return Refusal(reasons.MGPU_NO_ROOM, text)
     return Granted(records.annotations(placement.indexes), placement)
 
 
@@ -101,22 +102,8 @@ def lost(
     return Refusal(reasons.MGPU_NO_ROOM, text) if wrong else None
 
 
-def _beside(
-    ask: MgpuAsk,
-    preferred_one: Placement,
-    others: Sequence[MgpuAsk],
-    model: NodeModel,
-    state: NodeState,
-    settings: Settings,
-) -> Mapping[str, tuple[int, ...]] | None:
-    """The cards that are preferred if they leave room for the others, else some that do; None where none are found."""
-    if have_room(others, model, after(state, model, ask, preferred_one.indexes), settings.mgpu):
-        return preferred_one.indexes
-    return beside(ask, others, model, state, settings.mgpu)
-
-
-def _pods(asks: Sequence[MgpuAsk]) -> str:
-    return "a pod that was let in for it" if len(asks) == 1 else f"{len(asks)} pods that were let in for it"
+def _pods(count: int) -> str:
+    return "a pod that was let in for it" if count == 1 else f"{count} pods that were let in for it"
 
 
 def _key_problem(ask: MgpuAsk) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from core import names
 from core.affinity import Expression, NodeRequirement
-from core.mgpu.allocation import allocate, any_placement
+from core.mgpu.allocation import any_placement, preferred
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.node import NodeModel, NodeState
 from core.objects.pod import Pod
@@ -19,6 +19,8 @@ from core.settings import MgpuSettings
 
 Task = tuple[str, str, str]
 """The namespace of a pod, its group and its task there."""
+Cards = Mapping[str, tuple[int, ...]]
+"""The cards of a pod, container by container."""
 
 
 def led_to(pod: Pod) -> tuple[str, ...]:
@@ -69,27 +71,35 @@ def together(asks: Sequence[MgpuAsk]) -> MgpuAsk:
     return MgpuAsk(tuple(parts), multi=True, policy="")
 
 
+def all_placed(
+    asks: Sequence[MgpuAsk], model: NodeModel, state: NodeState, *, cap: int
+) -> list[Cards] | None:
+    """The first cards that are found for all these pods at once, pod by pod; None where none are found."""
+    if not asks:
+        return []
+    indexes = any_placement(together(asks), model, state, cap=cap)
+    return None if indexes is None else _apart(asks, indexes)
+
+
 def have_room(asks: Sequence[MgpuAsk], model: NodeModel, state: NodeState, settings: MgpuSettings) -> bool:
     """Whether all these pods have room there at once."""
-    cap = settings.max_containers_per_card
-    return not asks or any_placement(together(asks), model, state, cap=cap) is not None
+    return all_placed(asks, model, state, cap=settings.max_containers_per_card) is not None
 
 
-def beside(
-    ask: MgpuAsk, others: Sequence[MgpuAsk], model: NodeModel, state: NodeState, settings: MgpuSettings
-) -> Mapping[str, tuple[int, ...]] | None:
-    """Cards for a pod that leave room for the others, container by container; None where none are found."""
-    placement = allocate(
-        together((ask, *others)),
-        model,
-        state,
-        policy=settings.policy,
-        weight=settings.weight_of_core,
-        cap=settings.max_containers_per_card,
-    )
-    if placement is None:
-        return None
-    return {part.container: placement.indexes[_numbered(0, part.container)] for part in ask.parts}
+def best_placed(
+    asks: Sequence[MgpuAsk], model: NodeModel, state: NodeState, settings: MgpuSettings
+) -> list[Cards] | None:
+    """The cards for all these pods at once that the policy prefers, pod by pod; None where none are found."""
+    placement = preferred(together(asks), model, state, settings)
+    return None if placement is None else _apart(asks, placement.indexes)
+
+
+def _apart(asks: Sequence[MgpuAsk], indexes: Cards) -> list[Cards]:
+    """What was found for pods as if they were one, pod by pod."""
+    return [
+        {part.container: indexes[_numbered(number, part.container)] for part in ask.parts}
+        for number, ask in enumerate(asks)
+    ]
 
 
 def _numbered(number: int, container: str) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 
 from core import names
 from core.mgpu.allocation import any_placement
+from core.mgpu.arrangement import arranged, with_all
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.destination import booked_on, together
 from core.mgpu.filter import mismatch
@@ -42,14 +43,18 @@ def _free(model: NodeModel, state: NodeState, weight: int) -> float:
 
 
 class _NodeRoom:
-    """A node's cards, as bound pods leave them and with those expected there. Not `open`: it takes no pod now."""
+    """A node's cards, as bound pods leave them and with those expected there. Not `open`: it takes no pod now.
 
-    __slots__ = ("base", "expected", "hostname", "load", "model", "open", "state")
+    `base` and `state` have the cards in one order, `cards` by their numbers.
+    """
+
+    __slots__ = ("base", "cards", "expected", "hostname", "load", "model", "open", "state")
 
     def __init__(self) -> None:
         self.open = False
         self.hostname = ""
         self.model = NodeModel("", "", 0, 0)
+        self.cards = NodeState(())
         self.base = NodeState(())
         self.state = NodeState(())
         self.load: NodeLoad | None = None
@@ -133,7 +138,8 @@ class ShareNodes:
         room.open = room.model.serves and node.ready and not node.unschedulable
         pods = self._ledger.pods_on(name) if room.open else []
         room.load = NodeLoad(node, partial(self._all_on, name)) if room.open else None
-        room.base = canonical(occupancy(room.model, pods, self._ledger.settings.mgpu).state)
+        room.cards = occupancy(room.model, pods, self._ledger.settings.mgpu).state
+        room.base = canonical(room.cards)
         room.state = room.base
         self._sort_in(name)
         return evicted
@@ -170,8 +176,7 @@ class ShareNodes:
             return False
         state = self._arranged((ask,), room.model, room.state)
         if state is None and name in booked_on(entry.pod):
-            asks = [found for each in room.expected.values() if (found := each.demand.mgpu) is not None]
-            state = self._arranged((*asks, ask), room.model, room.base)
+            state = self._arranged_anew(entry, name)
         if state is None:
             return False
         self._sort_out(name)
@@ -182,6 +187,18 @@ class ShareNodes:
         room.expected[entry.share_key] = entry
         self.expected.setdefault(entry.share_key, {})[name] = None
         return True
+
+    def _arranged_anew(self, entry: Entry, name: str) -> NodeState | None:
+        """The state of a node with all that are expected there and one more: found by a search, else where binds found it last."""
+        room = self._rooms[name]
+        everybody = (*room.expected.values(), entry)
+        asks = {each.pod.uid: ask for each in everybody if (ask := each.demand.mgpu) is not None}
+        state = self._arranged((*asks.values(),), room.model, room.base)
+        places = self._ledger.places.get(name)
+        if state is not None or not places:
+            return state
+        found = arranged(asks, room.model, room.cards, cap=self._cap, places=places)
+        return None if found is None else canonical(with_all(room.cards, room.model, asks, found))
 
     def _arranged(self, asks: tuple[MgpuAsk, ...], model: NodeModel, state: NodeState) -> NodeState | None:
         """The state with these pods, None when they have no room."""

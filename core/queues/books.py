@@ -5,6 +5,7 @@ from typing import Final
 
 from core import names
 from core.hierarchy import QueueTree
+from core.mgpu.arrangement import Places
 from core.objects import Group, Pod, Queue, group_key
 from core.queues.access_book import AccessBook
 from core.queues.account import NOTHING, Sums
@@ -52,6 +53,8 @@ class Books:
         self.groups = GroupBook(self.stages)
         self.groups_served: set[str] = set()
         """The API groups of which PodGroups can be made here: who goes by those of one names it on each pod, sooner or later."""
+        self.places: dict[str, Places] = {}
+        """By node, where those on their way there had room at once when it was asked last; nothing is right because of it."""
         self.changes = 0
         self.touched = Journal[str]()
         """The pods that came, changed or went, and of which something was assumed or taken back, by UID; but not let in."""
@@ -154,6 +157,13 @@ class Books:
     def led_to(self, node: str) -> Mapping[str, Entry]:
         """Those of them for which room is booked on a node, by UID."""
         return self._entries.shares_to.get(node, _NOBODY)
+
+    def keep_places(self, node: str, places: Places) -> None:
+        """Keeps in mind where one that is bound and those on their way to a node have room at once, if it is of use."""
+        if len(places) > 1:
+            self.places[node] = places
+        elif len(self.led_to(node)) <= 1:
+            self.places.pop(node, None)
 
     def tasks_led(self, group: str) -> Mapping[str, Mapping[str, int]]:
         """How many of them that are members of a PodGroup, `namespace/name`, were narrowed to which node, by task.

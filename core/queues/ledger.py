@@ -130,6 +130,7 @@ class Ledger(PodBooking):
 
     def drop_node(self, name: str) -> None:
         """Takes out a node."""
+        self.places.pop(name, None)
         change = self._premises.drop(name)
         if change is not None:
             if self.capacity.drop_node(name):

@@ -252,9 +252,16 @@ GUARDS: Final = (
     Guard(
         "room that is booked on a node is given to no other pod",
         "core/queues/promises.py",
-        "if not gives_way(other, task)]",
-        "if not gives_way(other, task) and not other.uid]",
+        "if uid != pod.uid and gives_way(led[uid].pod, task))",
+        "if uid != pod.uid or gives_way(led[uid].pod, task))",
         (f"{_BINDING}/test_binder_promised.py",),
+    ),
+    Guard(
+        "where those on their way had room at once is kept for the next bind",
+        "core/queues/books.py",
+        "        if len(places) > 1:\n",
+        "        if not places:\n",
+        (f"{_BINDING}/test_binder_crowded.py",),
     ),
     # What counts.
     Guard(

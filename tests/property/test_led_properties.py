@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from itertools import combinations, product
+from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import names
@@ -22,6 +23,7 @@ from core.refusal import Refusal
 from core.settings import MgpuSettings, Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.unit.core.binding.led_crowd import ANY, TENS, Crowd, Sizes
 
 MEMORY = 10_000
 CPU = 4
@@ -172,3 +174,13 @@ def test_whoever_was_not_led_takes_no_room_that_is_booked(ledger: Ledger, data: 
         binder.book(pod, name, answer)
     for name, node in ledger.nodes.items():
         assert not occupancy(model_of(node), ledger.pods_on(name), ledger.settings.mgpu).irregularities
+
+
+@given(st.sampled_from([1, 2, 4, 16]), st.sampled_from([TENS, ANY]), st.randoms(use_true_random=False))
+@settings(max_examples=20, deadline=None)
+def test_on_a_crowded_node_nobody_who_was_led_there_is_refused_in_whatever_order_they_are_bound(
+    cards: int, sizes: Sizes, random: Random
+) -> None:
+    crowd = Crowd(cards, sizes, random)
+    crowd.come(8 * cards)
+    assert crowd.bind(len(crowd.under_way)) == []

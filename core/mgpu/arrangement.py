@@ -1,0 +1,157 @@
+"""Cards for all pods that are on their way to one node, at once.
+
+The gate lets them in one after the other, each beside those before it; a search for all of them that is not told of this may run
+out. So one arrangement of them is kept in mind, and what of it still holds is where the next one begins.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from core.mgpu.allocation import any_placement
+from core.mgpu.ask import MgpuAsk, Part
+from core.mgpu.destination import Cards, all_placed, best_placed
+from core.mgpu.filter import mismatch
+from core.mgpu.node import Card, NodeModel, NodeState, after, idle_card
+from core.settings import MgpuSettings
+
+Places = Mapping[str, Cards]
+"""The UIDs of pods, and their cards."""
+
+_REARRANGED: Final = 3
+"""How often all are arranged anew because the next one has no room beside them; each time is a search with a budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnTheWay:
+    """The pods for whom room is booked on one node and who have none there, by UID, in the order in which they were led there.
+
+    `yielding` are those of them that give way to the pod that is bound; `places` is where all had room when it was asked last.
+    """
+
+    asks: Mapping[str, MgpuAsk] = field(default_factory=dict)
+    yielding: frozenset[str] = frozenset()
+    places: Places = field(default_factory=dict)
+
+    def served_by(self, model: NodeModel) -> "OnTheWay":
+        """Those of them that the node can serve, whatever is on it."""
+        asks = {uid: ask for uid, ask in self.asks.items() if mismatch(ask, model) is None}
+        return OnTheWay(asks, self.yielding, self.places)
+
+    def unyielding(self) -> "OnTheWay":
+        """Those of them that give way to nobody."""
+        asks = {uid: ask for uid, ask in self.asks.items() if uid not in self.yielding}
+        return OnTheWay(asks, frozenset(), self.places)
+
+    def others(self, uid: str) -> dict[str, MgpuAsk]:
+        """All but this one."""
+        return {other: ask for other, ask in self.asks.items() if other != uid}
+
+
+def places_for_all(
+    uid: str,
+    ask: MgpuAsk,
+    wanted: Cards,
+    expected: OnTheWay,
+    model: NodeModel,
+    state: NodeState,
+    settings: MgpuSettings,
+) -> Places | None:
+    """Cards for a pod and the others that are expected: the ones that it wants if they leave room, else some that do.
+
+    What is kept of a former answer, and the order in which they were led there, are asked where the search runs out.
+    """
+    others, cap = expected.others(uid), settings.max_containers_per_card
+    left = after(state, model, ask, wanted)
+    theirs = all_placed([*others.values()], model, left, cap=cap)
+    if theirs is not None:
+        return {uid: wanted, **dict(zip(others, theirs, strict=True))}
+    best = best_placed([ask, *others.values()], model, state, settings)
+    if best is not None:
+        return dict(zip((uid, *others), best, strict=True))
+    beside = found_for_all(others, expected.places, model, left, cap=cap)
+    if beside is not None:
+        return {uid: wanted, **beside}
+    return found_for_all({**expected.asks, uid: ask}, expected.places, model, state, cap=cap)
+
+
+def found_for_all(
+    asks: Mapping[str, MgpuAsk], places: Places, model: NodeModel, state: NodeState, *, cap: int
+) -> Places | None:
+    """Cards for all these pods by one search, else by what is kept of a former answer, else as the gate placed them."""
+    searched = all_placed([*asks.values()], model, state, cap=cap)
+    if searched is not None:
+        return dict(zip(asks, searched, strict=True))
+    found = arranged(asks, model, state, cap=cap, places=places) if places else None
+    return found or arranged(asks, model, state, cap=cap, places={})
+
+
+def arranged(
+    asks: Mapping[str, MgpuAsk], model: NodeModel, state: NodeState, *, cap: int, places: Places
+) -> Places | None:
+    """Cards for all these pods: the kept ones for those who still have room there, then the others one after the other.
+
+    Without kept places that is how the gate places them. None where it leads nowhere; another arrangement may exist.
+    """
+    found, now = _still_there(asks, model, state, cap, places)
+    rearranged = 0
+    for uid, ask in asks.items():
+        if uid in found:
+            continue
+        cards = any_placement(ask, model, now, cap=cap)
+        if cards is not None:
+            found[uid] = cards
+            now = after(now, model, ask, cards)
+            continue
+        rearranged += 1
+        found[uid] = {}
+        together = [asks[each] for each in found]
+        anew = all_placed(together, model, state, cap=cap) if rearranged <= _REARRANGED else None
+        if anew is None:
+            return None
+        found = dict(zip(found, anew, strict=True))
+        now = with_all(state, model, asks, found)
+    return found
+
+
+def _still_there(
+    asks: Mapping[str, MgpuAsk], model: NodeModel, state: NodeState, cap: int, places: Places
+) -> tuple[dict[str, Cards], NodeState]:
+    """Those whose kept cards take them, all at once, and what they leave."""
+    found = dict[str, Cards]()
+    for uid, ask in asks.items():
+        cards = places.get(uid)
+        if cards is not None and _have_room(ask, cards, model, state, cap):
+            found[uid] = cards
+            state = after(state, model, ask, cards)
+    return found, state
+
+
+def _have_room(ask: MgpuAsk, cards: Cards, model: NodeModel, state: NodeState, cap: int) -> bool:
+    """Whether these cards take the pod: it may have changed since, or the node."""
+    left = list(state.cards)
+    for part in ask.parts:
+        numbers = cards.get(part.container, ())
+        if len(numbers) != part.cards:
+            return False
+        for number in numbers:
+            if number >= len(left) or not _takes(left[number], part, model, cap):
+                return False
+            card = left[number]
+            memory = model.memory if part.memory is None else part.memory
+            left[number] = Card(card.core - part.core, card.memory - memory, card.instances + 1)
+    return True
+
+
+def _takes(card: Card, part: Part, model: NodeModel, cap: int) -> bool:
+    if part.memory is None:
+        return card == idle_card(model)
+    return card.core >= part.core and card.memory >= part.memory and card.instances < cap
+
+
+def with_all(state: NodeState, model: NodeModel, asks: Mapping[str, MgpuAsk], places: Places) -> NodeState:
+    """The state with all these pods at their places."""
+    for uid, ask in asks.items():
+        if uid in places:
+            state = after(state, model, ask, places[uid])
+    return state
