@@ -263,6 +263,13 @@ GUARDS: Final = (
         "        if not places:\n",
         (f"{_BINDING}/test_binder_crowded.py",),
     ),
+    Guard(
+        "the gate goes by where the binds found room for all on their way",
+        "core/plan/share_nodes.py",
+        "        if state is not None or not places:\n",
+        "        if state is not None or not places or asks:\n",
+        (f"{_BINDING}/test_binder_crowded.py",),
+    ),
     # What counts.
     Guard(
         "a gang is let in whole or not at all",

@@ -21,6 +21,15 @@ def test_every_pod_that_was_led_gets_its_cards_in_whatever_order(
     assert not crowd.ledger.places
 
 
+def test_whoever_is_let_in_meanwhile_gets_no_room_of_those_on_their_way() -> None:
+    """After each bind the gate places them anew; where its search runs out it goes by what the bind has found."""
+    crowd = Crowd(16, TENS, Random(2))
+    crowd.come(128)
+    while crowd.under_way:
+        assert crowd.bind(4) == []
+        crowd.come(2)
+
+
 def test_where_they_have_room_goes_with_the_node() -> None:
     crowd = Crowd(2, TENS, Random(0))
     crowd.come(16)
