@@ -14,7 +14,7 @@ from core.objects.draft import Draft
 from core.objects.group import name_problem, size_problem
 from core.objects.owner import controlling_owner
 from core.pod_sets import PodSet
-from core.violations import Findings, Hint, Violation
+from core.violations import Findings, Hint, Violation, child
 from core.workloads import Workload, kinds_with
 
 _PROBLEMS: Final[Mapping[str, Callable[[str], str]]] = {
@@ -134,7 +134,7 @@ def _named_gangs(row: Workload, raw: Mapping[str, Any]) -> Iterator[Hint]:
         size = gang_named(made)[1]
         # Of what makes none now nobody knows how many it will.
         if 0 < pods < size:
-            path = Draft.of(made.template, f"{made.path}.").path_of(names.GANG_SIZE_ANNOTATION)
+            path = child(f"{made.path}.metadata.annotations", names.GANG_SIZE_ANNOTATION)
             text = f"{size} members of gang {name} have to start together, and this makes {pods}"
             yield _never(made.place(path), text)
 

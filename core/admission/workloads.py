@@ -5,7 +5,7 @@ wrote the template. Only what a write changes is judged, so that an object store
 be scaled, labelled and cleaned up.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -53,7 +53,8 @@ def with_pod_sets(row: Workload) -> Judge:
     def judge(request: AdmissionRequest, context: Context, found: Findings) -> None:
         stored = {made.path: made.template for made in row.makes(request.old_object, 0)}
         changed = [made for made in row.makes(request.object, 0) if stored.get(made.path) != made.template]
-        beyond = list(limits.templates(len(changed), "spec"))
+        beyond = tuple(limits.templates(len(changed), "spec"))
+        beyond = beyond or _too_large_together((Draft.of(made.template) for made in changed), "spec")
         found.violations += beyond
         for made in () if beyond else changed:
             _judge_made(request, row, made, context, found)
@@ -101,8 +102,7 @@ def judge_volcano_job(request: AdmissionRequest, context: Context, found: Findin
     )
     looked_at = () if beyond else (*changed, *sorted(others))
     drafts = _drafts(request, [(index, tasks[index]) for index in looked_at])
-    parts = sum(drafts[index].parts for index in changed if index in drafts)
-    malformed = limits.parts(parts, limits.MAX_PARTS, "spec.tasks")
+    malformed = _too_large_together((drafts[index] for index in changed if index in drafts), "spec.tasks")
     if not malformed and not (shapes.leads_to_tasks(raw) and all(draft.typed for draft in drafts.values())):
         malformed = next(
             (shapes.too_large(draft) for draft in drafts.values() if shapes.too_large(draft)), ()
@@ -136,27 +136,39 @@ def _changed(request: AdmissionRequest) -> list[int]:
     return [index for index, name, template in named if name not in stored or stored[name] != template]
 
 
-def _drafts(request: AdmissionRequest, tasks: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[int, Draft]:
+def _drafts(request: AdmissionRequest, tasks: Sequence[tuple[int, Mapping[str, Any]]]) -> dict[int, Draft]:
     """The templates of these tasks, as far as they are not too large together.
 
     The job controller hands the job's scheduler to pods that name none.
     """
     view, namespace = job.project(request.object), namespace_of(request)
     scheduler = read.text(read.mapping(request.object, "spec"), "schedulerName") or _JOB_SCHEDULER
-    drafts: dict[int, Draft] = {}
-    parts = 0
-    for index, task in tasks:
-        if parts > limits.MAX_PARTS:
-            break
-        drafts[index] = Draft.of(
+    drafts = (
+        Draft.of(
             task.get("template"),
             f"spec.tasks[{index}].template.",
             namespace=namespace,
             scheduler=scheduler,
             job=view,
         )
-        parts += drafts[index].parts
-    return drafts
+        for index, task in tasks
+    )
+    return {index: draft for (index, _), draft in zip(tasks, _bounded(drafts), strict=False)}
+
+
+def _bounded(drafts: Iterable[Draft]) -> Iterator[Draft]:
+    """These templates, up to the one with which they are too large together: those after it are not taken apart."""
+    parts = 0
+    for draft in drafts:
+        yield draft
+        parts += draft.parts
+        if parts > limits.MAX_PARTS:
+            return
+
+
+def _too_large_together(drafts: Iterable[Draft], path: str) -> Violations:
+    """Of the new or changed templates of one object, that stand somewhere at `path`: that they are too large together."""
+    return limits.parts(sum(draft.parts for draft in _bounded(drafts)), limits.MAX_PARTS, path)
 
 
 def _judge_task(draft: Draft, task: str, context: Context, found: Findings) -> None:

@@ -26,6 +26,8 @@ MOST = 500_000
 """Calls; a million of them take about a tenth of a second."""
 GROWTH = 8
 STORED = 20_000
+WORKLOADS = "/validate/workloads"
+VOLCANO_JOBS = ("batch.volcano.sh", "jobs")
 SETTINGS = Settings(cards={"pods_without_card_name": "infer"})  # type: ignore[arg-type]
 
 
@@ -211,21 +213,89 @@ def test_so_it_is_with_quotas(name: str) -> None:
     assert costs[2] <= MOST
 
 
-def test_all_templates_of_a_job_together_are_limited() -> None:
-    template = {
+LISTED: dict[tuple[str, str], Callable[[list[Json]], Json]] = {
+    VOLCANO_JOBS: lambda all_: {"tasks": named(all_, lambda each: {"template": each})},
+    ("flow.volcano.sh", "jobtemplates"): lambda all_: {"tasks": named(all_, lambda each: {"template": each})},
+    ("ray.io", "rayclusters"): lambda all_: {"workerGroupSpecs": [{"template": each} for each in all_]},
+    ("kubeflow.org", "pytorchjobs"): lambda all_: {
+        "pytorchReplicaSpecs": {f"r{number}": {"template": each} for number, each in enumerate(all_)}
+    },
+    ("jobset.x-k8s.io", "jobsets"): lambda all_: {
+        "replicatedJobs": named(all_, lambda each: {"template": {"spec": {"template": each}}})
+    },
+    ("argoproj.io", "workflows"): lambda all_: {
+        "templates": named(all_, lambda each: {"metadata": each["metadata"], "containerSet": each["spec"]})
+    },
+}
+"""Kinds with any number of templates, and how their spec holds them."""
+
+
+def named(templates: list[Json], holder: Callable[[Json], Json]) -> list[Json]:
+    return [{"name": f"t{number}", **holder(each)} for number, each in enumerate(templates)]
+
+
+def asking_for(amounts: int) -> Json:
+    """A template of so many parts and the five of its container."""
+    container = resources(amounts - 1)
+    container["resources"]["limits"]["nvidia.com/gpu"] = "1"
+    return {
         "metadata": {"annotations": {names.CARD_NAME_ANNOTATION: "A"}},
-        "spec": {"containers": [resources(300)]},
+        "spec": {"containers": [container]},
     }
-    job = {
-        "metadata": {"name": "j"},
-        "spec": {"tasks": [{"name": f"t{n}", "template": template} for n in range(400)]},
-    }
-    path = "/validate/workloads"
-    counted, decision = calls(path, of_kind(path, "batch.volcano.sh", "jobs", job))
-    assert counted <= MOST
-    assert codes(decision) == [reasons.OBJECT_TOO_LARGE]
-    assert decision.denial is not None
-    assert "spec.tasks: Too many: must have at most 20,000 containers" in decision.denial.message
+
+
+def in_a_gang(size: int) -> Json:
+    """The metadata of a member of a gang of so many."""
+    gang = {names.GANG_NAME_ANNOTATION: "g", names.GANG_SIZE_ANNOTATION: str(size)}
+    return {"metadata": {"annotations": {names.CARD_NAME_ANNOTATION: "A", **gang}}}
+
+
+def of_templates(
+    kind: tuple[str, str], templates: list[Json], old: list[Json] | None = None
+) -> tuple[int, Decision]:
+    made = LISTED[kind]
+    written, stored = (
+        None if each is None else {"metadata": {"name": "j"}, "spec": made(each)} for each in (templates, old)
+    )
+    return calls(WORKLOADS, of_kind(WORKLOADS, *kind, written or {}, stored))
+
+
+@pytest.mark.parametrize("kind", LISTED)
+class TestAllTemplatesOfAnObjectTogether:
+    def test_they_are_limited(self, kind: tuple[str, str]) -> None:
+        counted, decision = of_templates(kind, [asking_for(300)] * 400)
+        assert counted <= MOST
+        assert codes(decision) == [reasons.OBJECT_TOO_LARGE]
+        assert decision.denial is not None
+        path = "spec.tasks" if kind == VOLCANO_JOBS else "spec"
+        assert f"{path}: Too many: must have at most 20,000 containers" in decision.denial.message
+
+    def test_those_after_the_limit_are_not_even_taken_apart(self, kind: tuple[str, str]) -> None:
+        """But for that there are so many: what it takes to find one and to compare it with what is stored."""
+        of_templates(kind, [asking_for(1000)] * 21)
+        first, _ = of_templates(kind, [asking_for(1000)] * 21)
+        all_, _ = of_templates(kind, [asking_for(1000)] * 500)
+        assert all_ - first <= 50 * (500 - 21)
+
+    def test_as_many_as_are_allowed_are_judged_in_time(self, kind: tuple[str, str]) -> None:
+        counted, decision = of_templates(kind, [asking_for(195)] * 100)
+        assert counted <= MOST
+        assert codes(decision) == []
+        assert codes(of_templates(kind, [*[asking_for(195)] * 99, asking_for(196)])[1]) == [
+            reasons.OBJECT_TOO_LARGE
+        ]
+
+    def test_what_is_stored_already_does_not_count(self, kind: tuple[str, str]) -> None:
+        stored = [asking_for(300)] * 400
+        assert codes(of_templates(kind, [*stored[1:], asking_for(5)], stored)[1]) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LISTED if kind != VOLCANO_JOBS])
+def test_a_write_that_changes_no_template_takes_none_apart(kind: tuple[str, str]) -> None:
+    """Not even one that names a gang. Of Volcano Jobs the types of all tasks are looked at, within the same limit."""
+    gangs = [{**asking_for(amounts), **in_a_gang(size=100)} for amounts in (1000, 10)]
+    large, small = (of_templates(kind, [each] * 40, [each] * 40)[0] for each in gangs)
+    assert large <= small + 100
 
 
 def test_what_is_beyond_the_limits_is_named_and_what_is_within_is_not() -> None:
