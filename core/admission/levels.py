@@ -6,6 +6,7 @@ Whatever other queues have to do with it is a hint: they may change. Only a queu
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, Self
 
 from core import names, reasons
@@ -51,17 +52,45 @@ class Tree:
     def promised(self, name: str) -> Counter[str]:
         """What is promised to all below a queue: of each card, what the topmost say that list it, so that nothing counts twice."""
         found: Counter[str] = Counter()
-        waiting = [(one, frozenset[str]()) for one in self.below(name)]
-        seen = {name}
-        while waiting:
-            one, told = waiting.pop()
-            if one in seen:
-                continue
-            seen.add(one)
-            quota = self.quotas[one]
-            found.update({card: count for card, count in quota.items() if card not in told})
-            waiting += [(each, told.union(quota)) for each in self.below(one)]
+        self._add(found, name, {name})
         return found
+
+    def upwards(self, name: str) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """A queue and those above it, as far as they are there, each with what is promised to all below it.
+
+        What is promised is right until the next is asked for: what one of them lists or sums up is a part of what the next one
+        does, so that no queue is looked at twice.
+        """
+        found: Counter[str] = Counter()
+        chain = self.chain(name).queues
+        # Where parents form a circle, nobody is below a queue who is above it as well.
+        seen = set(chain)
+        for here, above in pairwise((*chain, "")):
+            self._add(found, here, seen)
+            yield here, found
+            if above != (self.parents.get(here) or names.ROOT_QUEUE):
+                return
+            for card, count in self.quotas[here].items():
+                found[card] = count
+
+    def _add(self, found: Counter[str], name: str, seen: set[str]) -> None:
+        """Adds what is promised to all below a queue, but for those seen already: one look at each of them and at each entry."""
+        told: set[str] = set()
+        waiting: list[tuple[Iterator[str], list[str]]] = [(iter(self.below(name)), [])]
+        while waiting:
+            siblings, told_by_parent = waiting[-1]
+            one = next(siblings, None)
+            if one is None:
+                told.difference_update(told_by_parent)
+                waiting.pop()
+            elif one not in seen:
+                seen.add(one)
+                quota = self.quotas[one]
+                cards = [card for card in quota if card not in told]
+                for card in cards:
+                    found[card] += quota[card]
+                told.update(cards)
+                waiting.append((iter(self.below(one)), cards))
 
     def total(self) -> Counter[str]:
         """What all queues are promised together, nothing twice."""
@@ -126,13 +155,16 @@ def _judge_parent(now: Queue, context: Context, found: Findings) -> None:
 
 def _promises(now: Queue, tree: Tree) -> Iterator[Hint]:
     """Queues that are promised more than the one above them has: the smaller limit holds."""
-    own, below = tree.quotas[now.name], tree.promised(now.name)
+    own, levels = tree.quotas[now.name], tree.upwards(now.name)
+    _, below = next(levels)
     yield from _beyond(now.name, own, below)
-    above = tree.chain(now.name).queues[1:]
-    for card, count in {**below, **own}.items():
-        name = next((one for one in above if card in tree.quotas.get(one, {})), None)
-        if name is not None and count:
-            yield from _beyond(name, {card: tree.quotas[name][card]}, tree.promised(name))
+    waiting = {card for card, count in {**below, **own}.items() if count}
+    while waiting and (level := next(levels, None)):
+        name, promised = level
+        # The nearest one above that lists a card says what there is of it.
+        listed = {card: count for card, count in tree.quotas.get(name, {}).items() if card in waiting}
+        yield from _beyond(name, listed, promised)
+        waiting.difference_update(listed)
 
 
 def _beyond(name: str, quota: Mapping[str, int], promised: Mapping[str, int]) -> Iterator[Hint]:

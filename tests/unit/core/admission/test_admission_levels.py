@@ -11,6 +11,7 @@ from core.cards.inventory import Inventory
 from core.settings import Settings
 from tests.builders import a_node, a_queue
 from tests.builders.objects import QueueBuilder
+from tests.fakes.counted import calls_of
 from tests.unit.core.admission.samples import a_card_pod, creation, update
 
 THROUGH = {"cards": {"hierarchy": True}}
@@ -122,6 +123,67 @@ class TestThroughTheTree:
         assert (reasons.BEYOND_QUOTA in [hint.code for hint in found.hints]) is warned
         flat = judge(creation(pod), Context(queues, Settings()))
         assert reasons.BEYOND_QUOTA not in [hint.code for hint in flat.hints]
+
+    def test_each_card_is_compared_at_the_nearest_queue_above_that_lists_it(self) -> None:
+        """Red's four of A are a part of what org lists, so the root is promised org's eight of them."""
+        root = a_queue(names.ROOT_QUEUE).cards({"A": 7, "B": 3, "C": 3})
+        blue = a_queue("blue").child_of("org").cards({"A": 5, "B": 1})
+        solo = a_queue("solo").cards({"B": 1})
+        found = said(RED.cards({"A": 4, "B": 2, "C": 3}), root, ORG, blue, solo, settings=THROUGH)
+        assert [
+            text.partition(";")[0] for code, _, text in found if code == reasons.CARD_QUOTA_ABOVE_PARENT
+        ] == [
+            '"A": the queues below org are promised 9 together, and it has 8',
+            '"B": the queues below root are promised 4 together, and it has 3',
+        ]
+
+    @pytest.mark.parametrize("parent", ["gone", "blue"])
+    def test_above_a_gap_or_a_circle_nothing_is_compared(self, parent: str) -> None:
+        """The root is promised too much, but not by a queue that is not below it."""
+        root, solo = a_queue(names.ROOT_QUEUE).cards({"A": 1}), a_queue("solo").cards({"A": 2})
+        blue = a_queue("blue").child_of("red")
+        found = said(a_queue("red").child_of(parent).cards({"A": 1}), root, solo, blue, settings=THROUGH)
+        assert reasons.CARD_QUOTA_ABOVE_PARENT not in [code for code, _, _ in found]
+
+
+def cost(queues: int, cards: int, *, above: int = 1) -> int:
+    """The calls of a write to one of so many queues that list so many cards each, and share their parent.
+
+    So many queues are above them, one above the other, and share in listing the same cards.
+    """
+    quota = {f"CARD-{number}": 8 for number in range(cards)}
+    parents = [*(f"level-{number}" for number in range(above)), names.ROOT_QUEUE]
+    levels = [
+        a_queue(name).child_of(parents[number + 1]).cards(dict.fromkeys(list(quota)[number::above], 8)).view()
+        for number, name in enumerate(parents[:-1])
+    ]
+    siblings = [a_queue(f"q{number}").child_of("level-0").cards(quota).view() for number in range(queues)]
+    stored = ClusterView(inventory=Inventory({}), queues={one.name: one for one in (*levels, *siblings)})
+    written, old = (
+        a_queue("q0").child_of("level-0").cards(each).build() for each in ({**quota, "CARD-0": 9}, quota)
+    )
+    context = Context(stored, Settings.model_validate(THROUGH))
+    found = judge(update(old, written), context)
+    assert sum(hint.code == reasons.CARD_QUOTA_ABOVE_PARENT for hint in found.hints) == cards
+    return calls_of(lambda: judge(update(old, written), context))
+
+
+class TestTheCostOfAWrite:
+    """As much as there are queues and entries in their quotas, whatever stands above what."""
+
+    def test_a_quota_of_a_hundred_cards_among_a_thousand_queues_is_answered_at_once(self) -> None:
+        """A million calls take about a tenth of a second, and the loop is never deaf for half of that."""
+        assert cost(1000, cards=100) <= 250_000
+
+    def test_it_grows_with_the_cards_and_no_faster(self) -> None:
+        assert cost(200, cards=40) <= 4.5 * cost(200, cards=10)
+
+    def test_it_grows_with_the_queues_and_no_faster(self) -> None:
+        assert cost(800, cards=10) <= 4.5 * cost(200, cards=10)
+
+    def test_it_is_the_same_where_each_queue_above_lists_another_card(self) -> None:
+        """What is promised below one of them is a part of what is promised below the next."""
+        assert cost(200, cards=30, above=30) <= 1.2 * cost(200, cards=30)
 
 
 class TestEachByItself:
