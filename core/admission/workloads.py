@@ -7,6 +7,7 @@ be scaled, labelled and cleaned up.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from core import names, reasons
@@ -81,7 +82,7 @@ def _judge_made(
     if draft.typed:
         templates.judge(draft, context, here)
     else:
-        here.violations += shapes.template(made.template, made.path)
+        here.violations += shapes.wrong(draft, made.template, partial(shapes.template, path=made.path))
     found.violations += [replace(each, path=_place(each.path, row, made)) for each in here.violations]
     found.hints += [replace(each, path=_place(each.path, row, made)) for each in here.hints]
 

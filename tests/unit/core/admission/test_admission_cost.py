@@ -285,6 +285,13 @@ class TestAllTemplatesOfAnObjectTogether:
             reasons.OBJECT_TOO_LARGE
         ]
 
+    def test_a_single_one_is_judged_whole_or_refused(self, kind: tuple[str, str]) -> None:
+        """Of what is not taken apart nobody knows whether it is right."""
+        misnamed = asking_for(9_000)
+        misnamed["metadata"]["annotations"][names.CARD_NAME_ANNOTATION] = "A|"
+        assert codes(of_templates(kind, [misnamed])[1]) == [reasons.CARD_NAME_MALFORMED]
+        assert codes(of_templates(kind, [asking_for(12_000)])[1]) == [reasons.OBJECT_TOO_LARGE]
+
     def test_what_is_stored_already_does_not_count(self, kind: tuple[str, str]) -> None:
         stored = [asking_for(300)] * 400
         assert codes(of_templates(kind, [*stored[1:], asking_for(5)], stored)[1]) == []
