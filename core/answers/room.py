@@ -1,4 +1,4 @@
-"""Whether pods that are let in would find nodes, as far as labels, taints, CPU, memory and whole devices say it."""
+"""Whether pods that are let in would find nodes, as far as labels, taints, CPU, memory and devices say it."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the pods of a node leave of everything that is no share of a card: CPU, memory, places for pods, other devices."""
+"""What the pods of a node leave of it by the sum of their requests, as schedulers count: CPU, memory, places for pods, devices."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -18,14 +18,15 @@ Amounts = tuple[tuple[str, int], ...]
 
 
 def requests_of(pod: Pod) -> Amounts:
-    """What the pod takes of a node besides its shares; itself is one of the pods that the node has places for."""
-    asked = {key: milli for key, milli in pod.requests.items() if milli and key not in names.MGPU_RESOURCES}
+    """What the pod takes of a node; itself is one of the pods that the node has places for."""
+    asked = {key: milli for key, milli in pod.requests.items() if milli}
     return tuple(sorted((asked | {_PODS: _ONE}).items()))
 
 
 class NodeLoad:
     """A node with the pods that are on it and those that are expected.
 
+    Of mGPU shares too the sums are compared: which cards a pod has, if it has any, no scheduler looks at.
     A scheduler may displace pods of a lower priority; who is expected always counts. Of what the node does not say about itself
     it may have enough: a state file may lack it, and a device may be served by a claim.
     """
@@ -62,10 +63,10 @@ class NodeLoad:
         if taint is not None:
             return f"it has the taint {taint}, which the pod does not tolerate"
         short = self.short_of(requests, priority)
-        return f"it has not enough {short} left" if short else ""
+        return f"it {short}" if short else ""
 
     def short_of(self, requests: Amounts, priority: int) -> str:
-        """The first resource of which the node has too little for such a pod, by name; empty where it has enough of all.
+        """In words, the first resource by name of which the node has too little for such a pod; empty where it has enough of all.
 
         Of the pods on the node those count that have this priority or a higher one.
         """
@@ -75,12 +76,13 @@ class NodeLoad:
         for key, milli in requests:
             left = free.get(key)
             if left is not None and milli > left - self._expected.get(key, 0):
-                return key
+                return _not_enough(key)
         return ""
 
     def shows(self, requests: Amounts) -> bool:
-        """Whether the node shows every device that is asked for; CPU and the like all nodes have."""
-        return all(key in self._node.allocatable for key, _ in requests if "/" in key)
+        """Whether the node shows every device that is asked for; CPU and the like all nodes have, and shares are up to its cards."""
+        devices = (key for key, _ in requests if "/" in key and key not in names.MGPU_RESOURCES)
+        return all(key in self._node.allocatable for key in devices)
 
     def _left(self, priority: int) -> Mapping[str, int]:
         left = dict(self._node.allocatable)
@@ -92,3 +94,9 @@ class NodeLoad:
                 if _PODS in left:
                     left[_PODS] -= _ONE
         return left
+
+
+def _not_enough(key: str) -> str:
+    """Of shares the cards may have enough at the same time: where one is gone, or a pod is on none, for instance."""
+    by = " by the sum of its pods' requests that schedulers go by" if key in names.MGPU_RESOURCES else ""
+    return f"has not enough {key} left{by}"

@@ -8,7 +8,7 @@ from core.affinity import admits
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.destination import have_room, led_to, nominated_for
 from core.mgpu.filter import fits, mismatch
-from core.mgpu.node import NodeModel, NodeState, canonical, model_of
+from core.mgpu.node import NodeModel, canonical, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
 from core.objects.taints import untolerated
@@ -90,8 +90,9 @@ def _listed(names: Sequence[str]) -> str:
 def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int) -> str:
     """Why a node does not take the pod; empty where it does.
 
-    Of the CPU and the like that pods on the node have, that of this priority and higher ones counts. Where room is booked for
-    the pod others may have taken of it: then it has what they leave after those who come before it and have theirs there too.
+    Of what pods on the node request, that of this priority and higher ones counts; on its cards all of them do. Where room is
+    booked for the pod others may have taken of it: then it has what they leave after those who come before it and have theirs
+    there too.
     """
     node = ledger.nodes.get(name)
     if node is None:
@@ -103,42 +104,56 @@ def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int) ->
     unfit = mismatch(ask, model)
     if unfit is not None:
         return f"serves it no more ({unfit.message})"
+    expected = _expected_before(ledger, pod, name, model)
+    return _short_of_cards(ledger, pod, ask, name, model, expected) or _short_of_sums(
+        ledger, pod, node, priority, expected
+    )
+
+
+def _short_of_cards(
+    ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, model: NodeModel, expected: Iterable[Entry]
+) -> str:
+    """Why the cards of a node do not do; empty where they do."""
     on_node = [each for each in ledger.pods_on(name) if each.uid != pod.uid]
     state = canonical(occupancy(model, on_node, ledger.settings.mgpu).state)
     if fits(ask, model, state, ledger.settings) is not None:
         return "has no room on its cards"
-    expected = _expected_before(ledger, pod, name)
-    load = NodeLoad(node, lambda: _others_on(ledger, pod, name))
+    promised = [found for other in expected if (found := other.demand.mgpu) is not None]
+    beside_them = not promised or have_room((ask, *promised), model, state, ledger.settings.mgpu)
+    return "" if beside_them else "has promised its room to others"
+
+
+def _short_of_sums(ledger: Ledger, pod: Pod, node: Node, priority: int, expected: Iterable[Entry]) -> str:
+    """Why a node has too little of what the pod requests, CPU and shares alike; empty where it has enough."""
+    load = NodeLoad(node, lambda: _others_on(ledger, pod, node.name))
     for other in expected:
         load.expect(other.pod)
     requests = requests_of(pod)
     if not load.shows(requests):
         return "does not show all devices that the pod asks for"
-    short = load.short_of(requests, priority)
-    if short:
-        return f"has not enough {short} left"
-    promised = [found for other in expected if (found := other.demand.mgpu) is not None]
-    return "" if _beside(ask, promised, model, state, ledger) else "has promised its room to others"
+    return load.short_of(requests, priority)
 
 
-def _expected_before(ledger: Ledger, pod: Pod, name: str) -> list[Entry]:
-    """Whose room on the node counts before the pod has any there: everybody's, or of those with whom it is booked there the older ones."""
+def _expected_before(ledger: Ledger, pod: Pod, name: str, model: NodeModel) -> list[Entry]:
+    """Whose room on the node counts before the pod has any there: everybody's, or of those with whom it is booked there the older ones.
+
+    Not that of those whom the node, as it is now, cannot serve.
+    """
     booked = ledger.led_to(name)
     own = booked.get(pod.uid)
     return [
-        each for uid, each in booked.items() if uid != pod.uid and (own is None or each.order < own.order)
+        each
+        for uid, each in booked.items()
+        if uid != pod.uid and (own is None or each.order < own.order) and _serves(model, each.demand.mgpu)
     ]
+
+
+def _serves(model: NodeModel, ask: MgpuAsk | None) -> bool:
+    return ask is None or mismatch(ask, model) is None
 
 
 def _others_on(ledger: Ledger, pod: Pod, name: str) -> list[Pod]:
     return [each for each in (*ledger.pods_on(name), *ledger.bystanders_on(name)) if each.uid != pod.uid]
-
-
-def _beside(
-    ask: MgpuAsk, promised: Iterable[MgpuAsk], model: NodeModel, state: NodeState, ledger: Ledger
-) -> bool:
-    others = [each for each in promised if mismatch(each, model) is None]
-    return not others or have_room((ask, *others), model, state, ledger.settings.mgpu)
 
 
 def _not_open(pod: Pod, node: Node) -> Iterator[str]:

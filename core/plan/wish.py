@@ -10,7 +10,7 @@ from core.plan.node_load import Amounts, requests_of
 
 
 class Wish(NamedTuple):
-    """Shares, and all else that decides about a node: the pod's own rules, what it takes besides, whom it may displace."""
+    """Shares, and all else that decides about a node: the pod's own rules, what it takes in sum, whom it may displace."""
 
     ask: MgpuAsk
     rules: NodeRules

@@ -6,7 +6,6 @@ from typing import Self
 
 from core.cards.ask import assignment_of
 from core.mgpu.destination import booked_on
-from core.names import MGPU_RESOURCES
 from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
 from core.queues.attribution import Attribution
@@ -92,15 +91,15 @@ class Entry:
 
     @property
     def beside_shares(self) -> Hashable:
-        """What else of a pod with mGPU shares decides about its nodes, but for its rules; None for one without."""
+        """What of a pod with mGPU shares decides about its nodes besides these and its rules; None for one without."""
         return _beside_shares(self.pod, self.demand)
 
 
 def _beside_shares(pod: Pod, demand: Demand) -> Hashable:
     if demand.mgpu is None:
         return None
-    requests = frozenset(item for item in pod.requests.items() if item[0] not in MGPU_RESOURCES)
-    return requests, pod.priority, pod.tolerations
+    # Those of the shares are among them: equal shares of several cards may be rounded up from different sums.
+    return frozenset(pod.requests.items()), pod.priority, pod.tolerations
 
 
 def _wish(pod: Pod, demand: Demand, *, allowed: bool) -> Hashable:
