@@ -15,6 +15,11 @@ def occupies(pod: Pod) -> bool:
     return pod.asks or any("/" in name for name in pod.requests)
 
 
+def on_its_node(pod: Pod) -> bool:
+    """Whether the pod takes up its node, as schedulers count: it is bound and has not ended, be it in the course of deletion."""
+    return pod.bound and not pod.terminal
+
+
 class Occupants:
     """The pods on each node: bound and not ended, terminating ones too, for their containers may still run.
 
@@ -54,7 +59,7 @@ class Occupants:
         self._beside.put(pod.uid)
         # The node that a pod leaves changes too: a bind that was assumed and taken back must give its room back.
         self._touch({*was_on, pod.node_name} - {""})
-        left = self._pods.put(pod.uid, pod.node_name if pod.bound and not pod.terminal else None)
+        left = self._pods.put(pod.uid, pod.node_name if on_its_node(pod) else None)
         return was_on[0] if left else ""
 
     def beside(self, node: str) -> Collection[str]:
@@ -63,7 +68,7 @@ class Occupants:
 
     def put_beside(self, pod: Pod) -> str:
         """Takes in a pod that takes no devices. Returns the shared node that it left, empty when it left none."""
-        node = pod.node_name if pod.bound and not pod.terminal else None
+        node = pod.node_name if on_its_node(pod) else None
         return self._moved_beside(pod.uid, node)
 
     def _moved_beside(self, uid: str, node: str | None) -> str:

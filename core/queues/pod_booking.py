@@ -12,7 +12,7 @@ from core.queues.books import Books
 from core.queues.counting import Counting
 from core.queues.entry import Entry
 from core.queues.membership import Membership
-from core.queues.occupants import occupies
+from core.queues.occupants import occupies, on_its_node
 from core.settings import Settings
 from core.stage import Stage
 from core.steps import Steps
@@ -35,9 +35,10 @@ class PodBooking(Books):
     def put_pod(self, pod: Pod) -> None:
         """Takes in a pod as observed.
 
-        Left out is a pod that asks for nothing of ours, uses nothing of a queue or a node, and belongs to no group.
+        Left out is a pod that asks for nothing of ours, uses nothing of a node, and belongs to no group. One that has given its
+        quota back uses its node until it ends.
         """
-        if not (pod.asks or pod.gated or pod.group_key or occupies(pod) or self.stages.holds(pod)):
+        if not (pod.asks or pod.gated or pod.group_key or occupies(pod) or on_its_node(pod)):
             self.drop_pod(pod.uid)
             return
         self._touch(pod.uid)

@@ -189,6 +189,21 @@ def test_cpu_that_a_pod_without_gpu_gives_back_lets_the_next_one_in() -> None:
     assert books.run() == {"p": ("m0",)}
 
 
+def test_cpu_of_a_pod_that_is_being_deleted_is_free_once_it_is_gone() -> None:
+    """Its queue has the quota back before that; schedulers count it until then."""
+    books = Books(host("m0"), host("m1"))
+    cpu = a_pod("cpu").request("cpu", 7).bound_to("m0").terminating(grace_s=300)
+    books.show([bound("b", "m0", 0, 10).view(), cpu.view()])
+    wish = share("p", 30).limit("cpu", 2)
+    assert books.run(wish) == {"p": ("m1",)}, "binpack would fill up m0"
+    books.ledger.drop_node("m1")
+    assert books.run(share("q", 30, second=1).limit("cpu", 2)) == {"q": None}
+    books.ledger.wakeups.take_queues()
+    books.ledger.drop_pod(cpu.view().uid)
+    assert set(books.ledger.wakeups.pending) == {"default"}
+    assert books.run() == {"q": ("m0",)}
+
+
 def test_what_a_scheduler_would_displace_is_not_in_the_way() -> None:
     books = Books(host("m0"))
     books.ledger.put_pod(

@@ -150,6 +150,23 @@ def test_the_end_of_a_cpu_pod_wakes_only_a_queue_in_which_somebody_waits_for_cpu
     assert not ledger.wakeups.pending, "once woken, it says so again when it is still short"
 
 
+def test_a_terminating_cpu_pod_gives_its_quota_back_but_stays_on_its_node_until_it_ends() -> None:
+    """Schedulers subtract what it requests as long as its containers may run."""
+    ledger, pod = books(), CPU_POD.bound_to("n1")
+    ledger.put_pod(pod.view())
+    ledger.put_pod(pod.terminating(grace_s=300).view())
+    assert (used(ledger), [each.name for each in ledger.bystanders_on("n1")]) == ((0, 0), ["web"])
+    ledger.put_pod(pod.terminating(grace_s=300).phase("Failed").view())
+    assert ledger.bystanders_on("n1") == []
+    assert ledger.pod(pod.view().uid) is None
+
+
+def test_a_cpu_pod_whose_node_is_not_heard_of_stays_on_it() -> None:
+    ledger = books()
+    ledger.put_pod(CPU_POD.bound_to("n1", phase="Unknown").view())
+    assert (used(ledger), [each.name for each in ledger.bystanders_on("n1")]) == ((0, 0), ["web"])
+
+
 def test_a_changed_guarantee_wakes_everybody_who_waits_for_cpu() -> None:
     ledger = books()
     ledger.wakeups.take_queues()
