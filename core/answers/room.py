@@ -118,7 +118,7 @@ class Nodes:
 
     def has_room(self, seeker: Seeker, name: str) -> bool:
         """Whether a node that would do takes a pod beside those who are there and expected."""
-        return not self._loads[name].short_of(requests_of(seeker.pod), seeker.pod.priority)
+        return not self._loads[name].short_of(requests_of(seeker.pod), seeker.pod.displaces_below)
 
     def take(self, seeker: Seeker, name: str) -> None:
         """Expects a pod on a node."""
@@ -147,7 +147,9 @@ class Nodes:
         if unfit is not None:
             return unfit
         pod = seeker.pod
-        return _NEAREST, self._loads[node.name].lack(requests_of(pod), pod.priority, seeker.tolerations)
+        return _NEAREST, self._loads[node.name].lack(
+            requests_of(pod), pod.displaces_below, seeker.tolerations
+        )
 
     def _unfit(self, seeker: Seeker, match: NodeMatch, node: Node) -> tuple[int, str] | None:
         """The same of a node that would not do if nobody were there; None of one that would, but for its taints."""
@@ -289,7 +291,7 @@ class _Seating:
 def shape_of(seeker: Seeker) -> Hashable:
     """What is equal of pods that one template has made."""
     pod = seeker.pod
-    asks = requests_of(pod), pod.priority, bool(pod.claims)
+    asks = requests_of(pod), pod.displaces_below, bool(pod.claims)
     return pod.node_rules, seeker.cards, seeker.requirement, seeker.tolerations, asks, _booked(pod)
 
 

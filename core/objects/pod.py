@@ -38,6 +38,9 @@ _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 """One for all pods: there are as many as pods."""
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
+LOWEST_PRIORITY: Final = -(2**31)
+"""No pod has a lower one."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContainerShare:
@@ -112,6 +115,8 @@ class Pod:
     """When it got its node, in microseconds since 1970; 0 without one."""
     ended: int = 0
     """When it ended, in microseconds since 1970; 0 unless it has, and where nobody says so."""
+    preempts: bool = True
+    """Whether its scheduler may displace pods of a lower priority for it; looked at only while the pod waits for a node."""
     gang: Gang | None = None
     """The gang that its own annotations name, of a pod that asks for something of ours; None where a PodGroup decides, or none
     is named."""
@@ -140,6 +145,11 @@ class Pod:
     def terminal(self) -> bool:
         """Whether the pod has ended."""
         return self.phase in _TERMINAL
+
+    @property
+    def displaces_below(self) -> int:
+        """Pods of a lower priority than this its scheduler may displace for it."""
+        return self.priority if self.preempts else LOWEST_PRIORITY
 
     @property
     def task(self) -> str:
@@ -271,6 +281,8 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         ruled_elsewhere=waiting and bool(shares) and ruled_elsewhere(spec, affinity),
         scheduled=scheduled_at(metadata, status) if node_name else 0,
         ended=ended_at(status) if phase in _TERMINAL else 0,
+        # Admission has written there what its priority class says.
+        preempts=not waiting or read.text(spec, "preemptionPolicy") != "Never",
         # Whom no gate ever held is no member: nobody waits for it, and it waits for nobody.
         gang=gang_of(metadata, annotations, labels, owner, let_in=let_in(gates, annotations))
         if held

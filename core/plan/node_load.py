@@ -5,12 +5,13 @@ from typing import Final
 
 from core import names
 from core.objects import Node, Pod
+from core.objects.pod import LOWEST_PRIORITY
 from core.objects.taints import Tolerations, untolerated
 
 _PODS: Final = "pods"
 _ONE: Final = 1000
 
-EVERYBODY: Final = -(2**31)
+EVERYBODY: Final = LOWEST_PRIORITY
 """The lowest priority: all pods of a node count."""
 
 Amounts = tuple[tuple[str, int], ...]

@@ -26,14 +26,14 @@ _ANEW: Final = "what its owner creates instead is led to nodes that have room th
 def room_gone(ledger: Ledger, pod: Pod) -> str:
     """Why none of the nodes that the pod was led to takes it any more; empty while one does, or where it may go anywhere.
 
-    Pods of a lower priority do not stand in its way: its scheduler may displace them.
+    Pods of a lower priority do not stand in its way if its scheduler may displace them.
     """
     ask = mgpu_ask(pod)
     if not isinstance(ask, MgpuAsk):
         return ""
     found = []
     for name in led_to(pod):
-        why = _closed(ledger, pod, ask, name, pod.priority)
+        why = _closed(ledger, pod, ask, name, pod.displaces_below)
         if not why:
             return ""
         found.append(f"node {name} {why}")

@@ -16,6 +16,7 @@ class Wish(NamedTuple):
     rules: NodeRules
     requests: Amounts
     priority: int
+    """Pods of a lower one it may displace."""
     tolerations: Tolerations
     within: tuple[str, ...] = ()
     """The only nodes that will do, if any are named."""
@@ -31,4 +32,6 @@ class Wish(NamedTuple):
         closed: frozenset[str] = frozenset(),
     ) -> Self:
         """The wish of a pod that asks for this."""
-        return cls(ask, pod.node_rules, requests_of(pod), pod.priority, pod.tolerations, within, closed)
+        return cls(
+            ask, pod.node_rules, requests_of(pod), pod.displaces_below, pod.tolerations, within, closed
+        )

@@ -99,7 +99,7 @@ def _beside_shares(pod: Pod, demand: Demand) -> Hashable:
     if demand.mgpu is None:
         return None
     # Those of the shares are among them: equal shares of several cards may be rounded up from different sums.
-    return frozenset(pod.requests.items()), pod.priority, pod.tolerations
+    return frozenset(pod.requests.items()), pod.displaces_below, pod.tolerations
 
 
 def _wish(pod: Pod, demand: Demand, *, allowed: bool) -> Hashable:

@@ -196,6 +196,10 @@ class PodBuilder(Builder):
     def priority(self, value: int) -> Self:
         return self.put("spec", "priority", value=value)
 
+    def preempting_nobody(self) -> Self:
+        """As admission writes it where the priority class says so."""
+        return self.put("spec", "preemptionPolicy", value="Never")
+
     def selects(self, label: str, value: str) -> Self:
         """A node selector."""
         return self.put("spec", "nodeSelector", label, value=value)

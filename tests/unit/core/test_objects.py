@@ -57,6 +57,12 @@ class TestPod:
         assert "nodeAffinity" in waiting.view().affinity
         assert waiting.bound_to("n").view().affinity == {}
 
+    def test_a_waiting_pod_that_preempts_nobody_has_nobody_displaced(self) -> None:
+        waiting = a_pod().priority(5)
+        assert (waiting.view().displaces_below, waiting.bound_to("n").view().displaces_below) == (5, 5)
+        assert waiting.preempting_nobody().view().displaces_below == pod.LOWEST_PRIORITY
+        assert waiting.put("spec", "preemptionPolicy", value="PreemptLowerPriority").view() == waiting.view()
+
     def test_only_the_controlling_owner_counts(self) -> None:
         view = a_pod().owned_by("ReplicaSet", "rs").view()
         assert view.owner == Owner("apps/v1", "ReplicaSet", "rs", "uid-rs")

@@ -213,6 +213,20 @@ def test_what_a_scheduler_would_displace_is_not_in_the_way() -> None:
     assert books.run(share("p").limit("cpu", 2), high) == {"high": ("m0",), "p": None}
 
 
+def test_who_preempts_nobody_waits_until_there_is_room_beside_pods_of_a_lower_priority() -> None:
+    """Led there it would have its quota and its cards, and stay without a node."""
+    books = Books(host("m0"))
+    cpu = a_pod("cpu").request("cpu", 7).bound_to("m0")
+    books.ledger.put_pod(cpu.view())
+    never = share("never").limit("cpu", 2).priority(6).preempting_nobody()
+    assert books.run(never) == {"never": None}
+    assert "not enough cpu" in books.holds["never"].why.message
+    assert books.run(share("other").limit("cpu", 2).priority(6))["other"] == ("m0",), "its wish is another"
+    books.ledger.drop_pod("uid-ml-other")
+    books.ledger.drop_pod(cpu.view().uid)
+    assert books.run() == {"never": ("m0",)}
+
+
 def test_a_node_on_which_nobody_has_to_be_displaced_is_better() -> None:
     books = Books(host("m0"), host("m1", 8))
     books.ledger.put_pod(a_pod("cpu").request("cpu", 7).bound_to("m0").view())

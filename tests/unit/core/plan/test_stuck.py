@@ -131,6 +131,12 @@ def test_a_led_pod_lacks_the_cpu_that_others_of_its_priority_have() -> None:
     assert room_gone(ledger, pod.view()) == "node m1 has not enough cpu left"
 
 
+def test_a_led_pod_that_preempts_nobody_lacks_the_cpu_that_lower_ones_have() -> None:
+    pod = POD.request("cpu", 2).priority(5).preempting_nobody()
+    ledger = books(host("m1"), pods=(pod, cpu_pod("c", "m1", priority=4)))
+    assert room_gone(ledger, pod.view()) == "node m1 has not enough cpu left"
+
+
 def test_the_words_name_nodes_and_the_way_out() -> None:
     reason, note = node_full_notice("q", "m1", 3, [f"n{n}" for n in range(NAMED + 1)])
     assert reason == reasons.MGPU_NODE_FULL
