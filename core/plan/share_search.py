@@ -59,8 +59,8 @@ class ShareSearch:
     def find(self, wish: Wish, admitted: Container[str]) -> Steps[Found]:
         """The node that is to take the pod; else why there is none.
 
-        One on which a scheduler has to end pods of a lower priority first is better than none, if it does that for this pod. Room is booked for a pod on no
-        second node: it is charged once.
+        One on which a scheduler has to end pods of a lower priority first is better than none, if it does that for this pod.
+        Room is booked for a pod on no second node: it is charged once.
         """
         judged = yield from self._judge(wish.ask)
         changes, instead, refusal = self._ledger.changes, "", ""

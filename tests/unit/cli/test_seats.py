@@ -69,6 +69,7 @@ RUNS: Final[dict[str, tuple[tuple[Any, ...], PodBuilder]]] = {
         new().needs_node("zone", "a"),
     ),
     "one that has a node already": ((one(), one("n2"), running("x", 1, node="n2")), new()),
+    "one of a lower priority, which its scheduler may displace": ((*FULL,), new().priority(1)),
     "a share that is booked elsewhere": (
         (*SHARES, a_pod("x").mgpu(core=50, memory=2000).charged("default").led_to("m1")),
         a_pod("new").mgpu(core=80, memory=4000).put("spec", "nodeSelector", value={"zone": "b"}),
@@ -84,6 +85,7 @@ WAITS: Final[dict[str, tuple[tuple[Any, ...], PodBuilder]]] = {
         (one().label("zone", "a"), one("n2", A100), let_in("x").selects("zone", "a")),
         new(),
     ),
+    "one of a lower priority that is not to be displaced": ((*FULL,), new().priority(1).preempting_nobody()),
     "one that does not tolerate the other node": ((one(), tainted("n2", A100), let_in("x")), new()),
     "one that finds no device on the other": ((one(), a_node("n2"), let_in("x")), new()),
     "as many as there are nodes": ((one(), one("n2", A100), let_in("x"), let_in("y")), new()),
