@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hack.mutants.guards import GUARDS, Guard
+from hack.mutants.guard import Guard
+from hack.mutants.guards import GUARDS
 
 _ROOT: Final = Path(__file__).parents[2]
 _LIMIT_S: Final = 900

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hack.mutants.guards import GUARDS, Guard
+from hack.mutants.guard import Guard
+from hack.mutants.guards import GUARDS
 
 _ROOT = Path(__file__).parents[3]
 
