@@ -29,7 +29,7 @@ ROWS: Final = (
     ),
     Reason(
         reasons.OBJECT_TOO_LARGE,
-        "a pod has more than 10,000 containers, amounts, claims, gates and owners, or all templates of a job more than 20,000 (a container counts as five); or a queue lists more than 5,000 resources or DeviceClasses",
+        "a pod has more than 10,000 containers, amounts, claims, gates and owners, or all new or changed templates of a workload more than 20,000 (a container counts as five); or a queue lists more than 5,000 resources or DeviceClasses",
         "ask for less in one object",
     ),
     Reason(
