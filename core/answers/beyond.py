@@ -100,8 +100,8 @@ class Reach:
         against: list[Refusal] = []
         for model in models:
             refusal = fits(asked, model, idle_state(model), self._ledger.settings)
-            if refusal is None:
-                return None
+            if refusal is None or not refusal.unresolvable:
+                return None  # It could, or nobody knows: the search for room on its idle cards was cut short.
             against.append(refusal)
         if not against:
             return Beyond("no node serves mGPU shares", NO_NODE, by_quota_alone=False)

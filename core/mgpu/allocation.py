@@ -35,6 +35,15 @@ class Placement:
     optimal: bool
 
 
+class Doubt(Enum):
+    """Why no arrangement was found."""
+
+    NO_ROOM = auto()
+    """There is none."""
+    UNDECIDED = auto()
+    """What was tried led nowhere; something else may."""
+
+
 def allocate(
     ask: MgpuAsk,
     model: NodeModel,
@@ -59,7 +68,8 @@ def allocate(
     if outcome.choices is not None:
         indexes = number_cards(task.full, shared, outcome.choices, task.pools)
     elif not outcome.complete:
-        indexes = _any(ask, model, state, cap, FIT_BUDGET)
+        found = _any(ask, model, state, cap, FIT_BUDGET)
+        indexes = None if isinstance(found, Doubt) else found
     if indexes is None:
         return None
     placed = {part.container: indexes[position] for position, part in enumerate(ask.parts)}
@@ -82,12 +92,15 @@ def preferred(
     )
 
 
-def feasible(ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, budget: int = FIT_BUDGET) -> bool:
-    """Whether all containers together have room. The search ends at the first arrangement that is found.
+def feasible(
+    ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, budget: int = FIT_BUDGET
+) -> bool | None:
+    """Whether all containers together have room; None where the budget ended the search, which proves nothing.
 
-    An exhausted budget counts as no room, on the safe side.
+    The search ends at the first arrangement that is found. Who lets a pod in takes None for no room, on the safe side.
     """
-    return _any(ask, model, state, cap, budget) is not None
+    found = _any(ask, model, state, cap, budget)
+    return None if found is Doubt.UNDECIDED else not isinstance(found, Doubt)
 
 
 def any_placement(
@@ -95,24 +108,24 @@ def any_placement(
 ) -> Mapping[str, tuple[int, ...]] | None:
     """The first arrangement that is found, good or not: container name -> its cards."""
     indexes = _any(ask, model, state, cap, budget)
-    if indexes is None:
+    if isinstance(indexes, Doubt):
         return None
     return {part.container: indexes[position] for position, part in enumerate(ask.parts)}
 
 
 def _any(
     ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int, budget: int
-) -> Mapping[int, tuple[int, ...]] | None:
-    """Some arrangement, by container position, good or not."""
+) -> Mapping[int, tuple[int, ...]] | Doubt:
+    """Some arrangement, by container position, good or not; else whether it is proved that there is none."""
     indexes = first_fit(ask, model, state, cap)
-    if not isinstance(indexes, Doubt):
+    if indexes is not Doubt.UNDECIDED:
         return indexes
-    task = None if indexes is Doubt.NO_ROOM else _task(ask, model, state, cap)
+    task = _task(ask, model, state, cap)
     if task is None:
-        return None
+        return Doubt.NO_ROOM
     shared, outcome = task.search("any", _EVEN, budget)
     if outcome.choices is None:
-        return None
+        return Doubt.NO_ROOM if outcome.complete else Doubt.UNDECIDED
     return number_cards(task.full, shared, outcome.choices, task.pools)
 
 
@@ -188,21 +201,13 @@ def _size(load: Load, memory: int, weight: int) -> tuple[int, int, int, int]:
     return share, load.cards, load.core, load.memory
 
 
-class Doubt(Enum):
-    """Why there is no arrangement."""
-
-    NO_ROOM = auto()
-    """There is none: some container would not even find its cards if it were alone."""
-    UNDECIDED = auto()
-    """Taking the first cards that fit led nowhere; another choice may."""
-
-
 def first_fit(
     ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int
 ) -> Mapping[int, tuple[int, ...]] | Doubt:
     """The quick answer: position of the container in the ask -> its cards, ascending. Right when it says yes, and when it says no.
 
-    Most nodes are clear cases, and the filter looks at thousands of them; the search is for the rest.
+    Most nodes are clear cases, and the filter looks at thousands of them; the search is for the rest. It says no where some
+    container would not even find its cards if it were alone.
 
     Whole cards are the lowest idle ones; then the shared containers, the largest first, each on the fullest cards
     that take it.

@@ -13,6 +13,9 @@ from core.settings import Settings
 from core.violations import show
 
 NOT_EVEN_IDLE: Final = ", not even on idle cards"
+# Where a search ended by its budget nothing is proved.
+_CUT_SHORT: Final = ", as far as a search that was cut short can tell"
+_IDLE_CUT_SHORT: Final = "; the search for some on idle cards was cut short"
 # The ways out for shares that no node could hold, whoever is there: waiting for room is in vain.
 NO_NODE: Final = "add a node that serves them, or mend the labels and the device plugin of one that should"
 """Where none serves any."""
@@ -62,13 +65,16 @@ def preference(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Setti
 
 @lru_cache(maxsize=8192)
 def _shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Refusal | None:
-    if feasible(ask, model, state, cap=cap):
+    room = feasible(ask, model, state, cap=cap)
+    if room:
         return None
     message = f"not enough mGPU: no room for {_wish(_first_without_room(ask, model, state, cap))}"
-    hopeless = not feasible(ask, model, idle_state(model), cap=cap)
-    if hopeless:
-        message += NOT_EVEN_IDLE
-    return Refusal(reasons.MGPU_NO_ROOM, message, unresolvable=hopeless)
+    on_idle = feasible(ask, model, idle_state(model), cap=cap)
+    if on_idle is False:
+        return Refusal(reasons.MGPU_NO_ROOM, message + NOT_EVEN_IDLE, unresolvable=True)
+    if room is None:
+        return Refusal(reasons.MGPU_NO_ROOM, message + _CUT_SHORT, cut_short=True)
+    return Refusal(reasons.MGPU_NO_ROOM, message if on_idle else message + _IDLE_CUT_SHORT)
 
 
 @lru_cache(maxsize=8192)

@@ -10,6 +10,7 @@ from core.catalogue.notes import event_note
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_claim
 from tests.unit.cli.conftest import Run
+from tests.unit.core.mgpu.cases import a_filling_pod
 
 CARD = "NVIDIA-H200"
 TEAM = a_queue("team").cards({CARD: 4})
@@ -155,6 +156,16 @@ def test_the_event_of_shares_that_no_node_could_hold_does_not_tell_them_to_wait(
     assert "no open node could hold it, were it empty" in note
     assert way in note
     assert "ait for cards" not in note
+
+
+def test_shares_for_which_the_search_was_cut_short_are_not_said_never_to_fit(run: Run) -> None:
+    """Nobody knows whether idle cards could hold them, and by construction they could."""
+    node = a_node("m1").mgpu(8, memory=16_384, policy="native-burst-share")
+    found = Explained(run, TEAM, node, a_filling_pod("p", 8).in_queue("team").gated())
+    assert "no node has room; node m1: not enough mGPU" in found.report["message"]
+    assert "cut short" in found.report["message"]
+    assert "beyondNodes" not in found.report
+    assert "can never run" not in found.text
 
 
 def test_room_that_is_booked_is_no_matter_to_shares_that_no_card_could_hold(run: Run) -> None:

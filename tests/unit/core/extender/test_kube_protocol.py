@@ -6,6 +6,7 @@ import pytest
 
 from core.extender import kube
 from core.extender.shapes import ShapeError
+from core.mgpu.ask import NATIVE_BURST_SHARE
 from core.objects import node
 from tests.builders.objects import a_node
 from tests.unit.core.crossquota.ruling import gpu_node, ruled
@@ -18,6 +19,7 @@ from tests.unit.core.extender.asking import (
     prioritized,
     recorded,
 )
+from tests.unit.core.mgpu.cases import a_filling_pod
 
 TIGHT = ruled(quotaResources=["cpu", "memory"], quota={"cpu": 4, "memory": "8Gi"})
 FULL = cpu_pod("full", cpu=3, memory="1Gi").bound_to("full").view()
@@ -44,6 +46,14 @@ def test_preemption_is_not_tried_where_it_cannot_help() -> None:
         "free": "cpu quota exceeded: required 5, used 0, quota 4",
         "full": "cpu quota exceeded: required 5, used 3, quota 4",
     }
+
+
+def test_preemption_is_tried_where_nobody_knows_whether_it_can_help() -> None:
+    """The search for room on idle cards was cut short."""
+    node = a_node("m1").mgpu(8, memory=16_384, policy=NATIVE_BURST_SHARE).view()
+    answer = filtered(by_name(a_filling_pod("p", 8), "m1"), cluster([node]))
+    assert answer["FailedAndUnresolvableNodes"] == {}
+    assert "cut short" in answer["FailedNodes"]["m1"]
 
 
 def test_when_no_node_fits_the_list_is_empty_and_not_missing() -> None:

@@ -7,7 +7,7 @@ import pytest
 from core.mgpu.allocation import Placement, Policy, allocate, feasible
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.node import NodeModel, NodeState, idle_state
-from tests.unit.core.mgpu.cases import Wish, a_model, a_state, an_ask
+from tests.unit.core.mgpu.cases import Wish, a_model, a_state, an_ask, filling
 
 M = 10_000
 
@@ -207,3 +207,11 @@ def test_an_absurd_number_of_cards() -> None:
     model = a_model(4)
     for wish in ((10**18, 100, None), (10**18, 1, 1)):
         assert not feasible(an_ask(wish), model, idle_state(model), cap=16)
+
+
+def test_a_search_that_is_cut_short_says_neither_that_there_is_room_nor_that_there_is_none() -> None:
+    """By construction there is some for the first."""
+    ask, model = filling(8), a_model(8, 16_384)
+    assert feasible(ask, model, idle_state(model), cap=16) is None
+    assert feasible(an_ask((1, 60, 1), (1, 60, 1)), a_model(1), idle_state(a_model(1)), cap=16) is False
+    assert feasible(an_ask((1, 60, 1), (1, 40, 1)), a_model(1), idle_state(a_model(1)), cap=16) is True

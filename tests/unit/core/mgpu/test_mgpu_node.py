@@ -14,7 +14,7 @@ from core.mgpu.node import CARDS_MAX, NodeModel, NodeState, Usage, after, idle_s
 from core.settings import MgpuSettings, Settings
 from tests.builders import a_node
 from tests.builders.objects import NodeBuilder
-from tests.unit.core.mgpu.cases import a_model, a_normal_ask, a_state, an_ask
+from tests.unit.core.mgpu.cases import a_model, a_normal_ask, a_state, an_ask, filling
 
 CORE, MEMORY = names.MGPU_CORE, names.MGPU_MEMORY
 
@@ -133,11 +133,29 @@ def test_the_filter_on_used_nodes(ask: MgpuAsk, state: NodeState, words: str) ->
     assert words in unfit.message
 
 
+@pytest.mark.parametrize(
+    ("state", "words", "cut_short"),
+    [
+        (idle_state(a_model(8, 16_384)), ", as far as a search that was cut short can tell", True),
+        (a_state(*[(0, 0)] * 8), "; the search for some on idle cards was cut short", False),
+    ],
+)
+def test_a_search_that_was_cut_short_is_no_proof_that_idle_cards_have_no_room(
+    state: NodeState, words: str, *, cut_short: bool
+) -> None:
+    """By construction they have, but to find out how takes more than any budget."""
+    unfit = fits(filling(8), a_model(8, 16_384), state, Settings())
+    assert unfit is not None
+    assert (unfit.unresolvable, unfit.cut_short) == (False, cut_short)
+    assert unfit.message.endswith(words)
+    assert "not even on idle cards" not in unfit.message
+
+
 def test_nodes_in_like_states_share_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which number a card has, and which node it is in, makes no difference."""
     searches = 0
 
-    def searched(*question: Any, **more: Any) -> bool:
+    def searched(*question: Any, **more: Any) -> bool | None:
         nonlocal searches
         searches += 1
         return feasible(*question, **more)
