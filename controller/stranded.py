@@ -4,6 +4,10 @@ A lifted pod is led to nodes on which its room is booked. That room may go with 
 may be sent to a full node again and again. One that was nominated for its node and may go to others is nominated for another one
 when that does not take it any more, and when its bind was refused too often; nothing else is changed here. A node may have
 changed, and a pod may have come to it for which no room was booked there: another member of the task, or one without shares.
+
+Who finds no other one is homeless. A node that changes, or on which room comes free, is looked at for the homeless, and no other
+one is: what happens in a cluster costs as much as the nodes with mGPU cards that it happens to. All nodes are looked at when a pod
+becomes homeless or changes itself, and now and then.
 """
 
 from collections import OrderedDict
@@ -14,6 +18,7 @@ from controller.announcements import Announcements
 from controller.caches import Caches
 from core import reasons
 from core.mgpu.destination import booked_on, led_to, nominated_for
+from core.mgpu.node import model_of
 from core.objects import Node, Pod
 from core.plan.stuck import (
     node_full_notice,
@@ -36,7 +41,10 @@ SETTLE_S: Final = 1.0
 """Changes of a node, and of who is there, that come together are looked at together."""
 
 AGAIN_S: Final = 30.0
-"""After so long it is looked again for a node for a pod that was nominated for one which does not take it any more."""
+"""After so long it is looked again at all nodes for a pod that was nominated for one which does not take it any more."""
+
+_CHANGED_NODES: Final = ""
+"""Stands among the UIDs of pods to be looked at for the nodes that are to be looked at for the homeless ones."""
 
 NO_ROOM: Final = frozenset(
     {
@@ -69,7 +77,9 @@ class StrandedPods:
         self._due: set[str] = set()
         """Pods that are to be nominated for another node, for another refused bind was one too many."""
         self._homeless: dict[str, None] = {}
-        """Pods whose node does not take them any more, as no other one did when they were looked at."""
+        """Pods whose node does not take them any more, as no other one did when they were looked at, or are looked at now."""
+        self._changed: dict[str, None] = {}
+        """Nodes that may have room for a homeless pod since it was looked at."""
         self._looks: WorkQueue[str] = WorkQueue(self._look, slots=1)
         self._leading = False
         caches.pods.subscribe(self._pod_changed)
@@ -92,6 +102,7 @@ class StrandedPods:
             self._denied.clear()
             self._due.clear()
             self._homeless.clear()
+            self._changed.clear()
 
     def refused(self, pod: Pod, node: str, reason: str) -> None:
         """Counts a bind that was refused."""
@@ -108,16 +119,19 @@ class StrandedPods:
             self._looks.add(pod.uid)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and (new is None or new.uid != old.uid):
+        before = old if old is not None and new is not None and old.uid == new.uid else None
+        if old is not None and before is None:
             self._drop(old.uid)
         if new is not None and (new.bound or new.deleting or new.terminal):
             self._drop(new.uid)
-        if self._leading:
-            before = old if old is not None and new is not None and old.uid == new.uid else None
-            if new is not None and new.bound and _takes_room(before, new):
-                self._look_at(self._caches.ledger.led_to(new.node_name))
-            if old is not None and (new is None or before is None or new.terminal):
-                self._look_at(self._homeless)
+        if not self._leading:
+            return
+        if new is not None and new.bound and _takes_room(before, new):
+            self._look_at_led(new.node_name)
+        for name in _left(old, new):
+            self._room_may_be_on(name)
+        if new is not None and new.uid in self._homeless and before is not None and _asks_anew(before, new):
+            self._looks.add(new.uid, SETTLE_S)
 
     def _drop(self, uid: str) -> None:
         self._denied.pop(uid, None)
@@ -128,14 +142,27 @@ class StrandedPods:
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         node = new or old
         if self._leading and node is not None and old != new:
-            self._look_at({**self._caches.ledger.led_to(node.name), **self._homeless})
+            self._look_at_led(node.name)
+            self._room_may_be_on(node.name)
 
-    def _look_at(self, uids: Iterable[str]) -> None:
-        for uid in uids:
-            self._looks.add(uid, SETTLE_S)
+    def _look_at_led(self, name: str) -> None:
+        """Has those looked at for whom room is booked on a node; the homeless are, when room may be there."""
+        for uid in self._caches.ledger.led_to(name):
+            if uid not in self._homeless:
+                self._looks.add(uid, SETTLE_S)
+
+    def _room_may_be_on(self, name: str) -> None:
+        """Has a node looked at for the homeless, if it serves shares at all."""
+        node = self._caches.ledger.nodes.get(name)
+        if self._homeless and node is not None and model_of(node).serves:
+            self._changed[name] = None
+            self._looks.add(_CHANGED_NODES, SETTLE_S)
 
     async def _look(self, uid: str) -> float | None:
         """Says what there is to be said about a pod. See kube.workqueue.Work."""
+        if uid == _CHANGED_NODES:
+            await self._look_at_changed()
+            return None
         ledger = self._caches.ledger
         due = uid in self._due
         self._due.discard(uid)
@@ -155,12 +182,14 @@ class StrandedPods:
         place = nominated_for(pod)
         again_s: float | None = None
         if place_gone(ledger, pod):
+            # From now on: a node may change after it was looked at and before the last one is.
+            self._homeless[uid] = None
             others = await self._caches.turns.finish(nodes_with_room(ledger, pod, but=place))
             if self._latest(uid) is None:
+                self._homeless.pop(uid, None)
                 return None
             if self._moved(uid, place, others):
                 return AGAIN_S
-            self._homeless[uid] = None
             again_s = AGAIN_S
         node, denials = max(self._denied.get(uid, {}).items(), key=lambda each: each[1], default=("", 0))
         if denials >= DENIALS:
@@ -172,6 +201,23 @@ class StrandedPods:
                 notice = node_full_notice(queue, node, denials, elsewhere)
                 self._announcements.astray(pod, *notice, news=node)
         return again_s
+
+    async def _look_at_changed(self) -> None:
+        """Looks at the nodes that have changed for each homeless pod, and at no other ones."""
+        changed, self._changed = self._changed, {}
+        for uid in tuple(self._homeless):
+            pod = self._latest(uid)
+            if pod is None or uid not in self._homeless:
+                continue
+            place = nominated_for(pod)
+            if place in changed and not place_gone(self._caches.ledger, pod):
+                self._looks.add(uid)
+                continue
+            others = nodes_with_room(self._caches.ledger, pod, but=place, among=changed)
+            if self._moved(uid, place, await self._caches.turns.finish(others)):
+                # Not when it would have been looked at next: its move may come to nothing until then.
+                self._looks.discard(uid)
+                self._looks.add(uid, AGAIN_S)
 
     def _latest(self, uid: str) -> Pod | None:
         """A pod that was let in and has no node, nominated as it is or is to be; None for any other one."""
@@ -191,6 +237,7 @@ class StrandedPods:
             (name for name in others if name in ledger.nodes and takes_now(ledger, latest, name)), ""
         )
         if other:
+            self._homeless.pop(uid, None)
             self._nominate(latest, other)
         return bool(other)
 
@@ -200,3 +247,24 @@ def _takes_room(before: Pod | None, now: Pod) -> bool:
     if before is None or not before.bound:
         return before is None or now.node_name not in booked_on(before)
     return before.requests != now.requests or before.annotations != now.annotations
+
+
+def _left(before: Pod | None, now: Pod | None) -> set[str]:
+    """The nodes on which a pod takes no room any more, or something else than it did."""
+    if before is None:
+        return set()
+    if now is None or now.uid != before.uid or (before.bound and _takes_room(before, now)):
+        return _takes_room_on(before)
+    return _takes_room_on(before) - _takes_room_on(now)
+
+
+def _takes_room_on(pod: Pod) -> set[str]:
+    if pod.terminal:
+        return set()
+    return {pod.node_name} if pod.bound else set(booked_on(pod))
+
+
+def _asks_anew(before: Pod, now: Pod) -> bool:
+    """Whether nodes may take a pod that did not, for it is not what it was to them. Its selector and its affinity stay."""
+    same = before.requests == now.requests and before.tolerations == now.tolerations
+    return not same or before.annotations != now.annotations

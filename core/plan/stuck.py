@@ -1,6 +1,6 @@
 """Why a pod with mGPU shares that was let in finds no node, and what its owner can do about it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from core import reasons
@@ -46,12 +46,17 @@ def place_gone(ledger: Ledger, pod: Pod) -> bool:
     return bool(name) and isinstance(ask, MgpuAsk) and bool(_closed(ledger, pod, ask, name, EVERYBODY))
 
 
-def nodes_with_room(ledger: Ledger, pod: Pod, but: str) -> Steps[list[str]]:
-    """The nodes, save one, that the pod's rules admit and that would take it now; NAMED of them and one more at most."""
+def nodes_with_room(
+    ledger: Ledger, pod: Pod, but: str, among: Collection[str] | None = None
+) -> Steps[list[str]]:
+    """The nodes, save one, that the pod's rules admit and that would take it now; NAMED of them and one more at most.
+
+    Nodes `among` which they have to be, where such are named, are the only ones that are looked at.
+    """
     ask, found = mgpu_ask(pod), list[str]()
     if not isinstance(ask, MgpuAsk):
         return found
-    for name in [name for name in ledger.nodes if name != but]:
+    for name in [name for name in (ledger.nodes if among is None else among) if name != but]:
         yield
         if name in ledger.nodes and not _closed(ledger, pod, ask, name, EVERYBODY):
             found.append(name)
