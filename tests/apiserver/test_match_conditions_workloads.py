@@ -280,6 +280,10 @@ CHANGES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a device quota as annotation": (annotated({names.DRA_QUOTA_ANNOTATION: "{"}), [QUEUES]),
     "a device key": ({"spec": {"capability": {"deviceclass/gpu.example.com": 8}}}, [QUEUES]),
     "cpu": ({"spec": {"capability": {"cpu": 8}}}, []),
+    "a device that the card quota may be of": (
+        {"spec": {"capability": {"nvidia.com/gpu": 8}}},
+        [QUEUE_HINTS],
+    ),
     "below another": ({"spec": {"parent": "org"}}, [QUEUE_HINTS]),
     "below the root": ({"spec": {"parent": "root"}}, []),
     "a quota that was dropped": (annotated(DROPPED), [QUEUE_HINTS]),

@@ -156,7 +156,7 @@ it may stand. Takes the features.
 {{- end }}
 
 {{/*
-Whether a queue write puts the queue below another one than the root, changes the capability beside a card quota, or comes from a
+Whether a queue write puts the queue below another one than the root, changes the capability for devices beside a card quota, or comes from a
 kubectl that sent a device quota which the API server has dropped.
 */}}
 {{- define "cardquota.cel.deviceHint" -}}
@@ -164,8 +164,9 @@ kubectl that sent a device quota which the API server has dropped.
 (!(object.?spec.?parent.orValue('') in ['', 'root']) &&
   (request.operation == 'CREATE' || object.?spec.?parent != oldObject.?spec.?parent))
 {{- if .Values.features.cards }} ||
-(request.operation == 'UPDATE' && object.?spec.?capability != oldObject.?spec.?capability &&
-  {{ include "cardquota.cel.annotations" "object" }}[?'volcano.sh/card.quota'].hasValue())
+(request.operation == 'UPDATE' && {{ include "cardquota.cel.annotations" "object" }}[?'volcano.sh/card.quota'].hasValue() &&
+  object.?spec.?capability.orValue({}).exists(key, key.contains('/') &&
+    object.spec.?capability[?key] != oldObject.?spec.?capability[?key]))
 {{- end }}
 {{- if .Values.features.dra }} ||
 ({{ include "cardquota.cel.annotations" "object" }}[?'{{ $applied }}'].orValue('').contains('"dra"') &&
