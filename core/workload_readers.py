@@ -1,6 +1,7 @@
 """What workloads make whose pod templates are more than a path and a number: as their controllers would a moment later."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from core.objects import raw as read
 from core.pod_sets import Maker, PodSet, Raw
@@ -114,12 +115,10 @@ def steps(*path: str) -> Maker:
         outer = read.mapping(raw, *path)
         for index, each in enumerate(read.sequence(outer, "templates")):
             step = read.mapping({"step": each}, "step")
-            containers = [
-                read.mapping(step, key) for key in ("container", "script") if read.mapping(step, key)
-            ]
-            containers += read.sequence(step, "containerSet", "containers")
-            if not containers:
+            own = _step_containers(step)
+            if not own:
                 continue
+            containers = {**own, **_listed(step, "sidecars")}
             place = f"{'.'.join(path)}.templates[{index}]"
             metadata = read.mapping(step, "metadata")
             annotations = {
@@ -130,21 +129,33 @@ def steps(*path: str) -> Maker:
                 {
                     "metadata": {**metadata, "annotations": annotations},
                     "spec": {
-                        "containers": containers,
+                        "containers": list(containers.values()),
+                        "initContainers": step.get("initContainers"),
                         "schedulerName": step.get("schedulerName") or outer.get("schedulerName"),
                     },
                 },
                 0,
                 path=place,
-                moved=((f"{place}.spec.containers[0]", f"{place}.{_own(step)}"), (f"{place}.spec", place)),
+                moved=(
+                    *(
+                        (f"{place}.spec.containers[{number}]", f"{place}.{real}")
+                        for number, real in enumerate(containers)
+                    ),
+                    (f"{place}.spec", place),
+                ),
             )
 
     return make
 
 
-def _own(step: Raw) -> str:
-    kinds = ("container", "script")
-    return next((key for key in kinds if read.mapping(step, key)), "containerSet.containers[0]")
+def _step_containers(step: Raw) -> dict[str, Any]:
+    """What makes a step a pod, by its place in the step."""
+    own = {key: read.mapping(step, key) for key in ("container", "script") if read.mapping(step, key)}
+    return {**own, **_listed(step, "containerSet", "containers")}
+
+
+def _listed(step: Raw, *path: str) -> dict[str, Any]:
+    return {f"{'.'.join(path)}[{index}]": each for index, each in enumerate(read.sequence(step, *path))}
 
 
 def spark(raw: Raw, nodes: int) -> Iterator[PodSet]:

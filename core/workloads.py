@@ -36,6 +36,8 @@ class Workload:
     """Whose pods are one gang when their template names one; empty for all pods that the object makes."""
     namespaced: bool = True
     source: str = ""
+    rest: str = ""
+    """Where the rest of its pods comes from, for people; empty where the templates of the object say all of it."""
 
     def queue_of(self, raw: Raw) -> str:
         """The queue that an object of the kind names where the row says; empty where it names none."""
@@ -91,6 +93,7 @@ def _runtime(kind: str, resource: str, *, namespaced: bool) -> Workload:
         replica="each Job of the JobSet",
         namespaced=namespaced,
         source=_RUNTIME,
+        rest="each TrainJob",
     )
 
 
@@ -105,6 +108,7 @@ def _workflow(kind: str, resource: str, *path: str, namespaced: bool = True) -> 
         "as its run tells",
         namespaced=namespaced,
         source=_ARGO,
+        rest="parameters and `podSpecPatch`",
     )
 
 
@@ -215,6 +219,7 @@ TABLE: Final = (
         "minReplicas of each component",
         source="KServe, serving.kserve.io/v1beta1; kserve/kserve issue 3710: annotations of the object go to its pods",
         replica="each ReplicaSet",
+        rest="the ServingRuntime",
     ),
     _workflow("Workflow", "workflows", "spec"),
     _workflow("WorkflowTemplate", "workflowtemplates", "spec"),
@@ -239,6 +244,7 @@ TABLE: Final = (
         "1 and instances",
         source="Spark operator, sparkoperator.k8s.io/v1beta2: annotations, gpu and template of driver and executor",
         replica="the executors, or the driver",
+        rest="`sparkConf`",
     ),
 )
 Kinds = Mapping[tuple[str, str], Workload]

@@ -71,7 +71,7 @@ def hints(group: str, kind: str, raw: Mapping[str, Any], settings: Settings) -> 
     found = (
         *_keys(what, raw, kinds),
         *(_capability(raw) if what == _QUEUE else ()),
-        *(hint for place, pod in pods_of(group, kind, raw, kinds) for hint in _pod(place, pod, settings)),
+        *(hint for place, pod in _whole_pods(what, raw, kinds) for hint in _pod(place, pod, settings)),
     )
     return list(islice(dict.fromkeys(found), _TOLD))
 
@@ -87,6 +87,13 @@ def pods_of(
             # Of parts that stand in several places nobody could say which one is meant.
             if not made.moved:
                 yield f"{made.path}.", made.template
+
+
+def _whole_pods(
+    what: tuple[str, str], raw: Mapping[str, Any], kinds: Kinds
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Those of them to which nothing else adds what they lack."""
+    return pods_of(*what, raw, kinds) if what not in kinds or not kinds[what].rest else iter(())
 
 
 # -- keys --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from core import names, reasons
-from core.admission import card_request, limits, shapes, templates
+from core.admission import card_request, fragments, limits, shapes, templates
 from core.admission.asks import asks_ours
 from core.admission.request import CREATE, AdmissionRequest, Context
 from core.admission.shapes import Violations
@@ -81,6 +81,8 @@ def _judge_made(
     here = Findings()
     if draft.typed:
         templates.judge(draft, context, here)
+        # What it lacks, and what stands for a text, is the business of the pods: they are judged when they are made.
+        here = fragments.certain(here, draft) if row.rest else here
     else:
         here.violations += shapes.wrong(draft, made.template, partial(shapes.template, path=made.path))
     found.violations += [replace(each, path=_place(each.path, row, made)) for each in here.violations]

@@ -23,6 +23,11 @@ InferenceService are those of its pods; of a SparkApplication, `annotations` and
 of an Argo workflow is a pod when it has a `container`, `script` or `containerSet`. How many pods a workflow makes only its run
 tells, so `plan` makes none for it; neither does it for what is a template of workloads itself.
 
+A part of some pods comes from elsewhere: with an InferenceService from its ServingRuntime, with a TrainingRuntime from each
+TrainJob, with Argo from parameters and `podSpecPatch`, with a SparkApplication from `sparkConf`. What these kinds lack, such as a
+card's resource, and texts with `{{` are left to the review of the pods themselves; what is wrong in any case, such as a malformed
+card name or a closed queue, is refused here too.
+
 A template may name the [gang](gangs.md#gangs-without-a-podgroup) of its pods; the last column says whose pods are one gang then.
 
 | kind | pod templates | pods | queue | gang | one gang by annotations |

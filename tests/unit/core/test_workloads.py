@@ -88,7 +88,7 @@ def test_the_annotations_of_an_inference_service_are_those_of_its_pods() -> None
 
 
 def test_a_fault_in_the_pod_spec_of_a_predictor_is_shown_there() -> None:
-    bad = served({}, containers=[{"name": "c", "resources": {"limits": {names.MGPU_CORE: "50"}}}])
+    bad = served({}, containers=[{"name": "c", "resources": {"limits": {names.MGPU_CORE: "101"}}}])
     (path,) = {path.partition(".containers")[0] for path in paths(bad)}
     assert path == "spec.predictor"
 
