@@ -121,6 +121,21 @@ NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
+_READ_ON_PODS: Final = (
+    OWN_PREFIX,
+    "volcano.sh/",
+    "scheduling.volcano.sh/",
+    "scheduling.k8s.io/",
+    "vke.volcengine.com/",
+    MIRROR_POD_ANNOTATION,
+)
+
+
+def is_read_on_pods(annotation: str) -> bool:
+    """Whether rules or records may be about this annotation of a pod: every one of the domains that the names above are in."""
+    return annotation.startswith(_READ_ON_PODS)
+
+
 _RECORDS: Final = (GPU_INDEX_GUARD_PREFIX, OWN_PREFIX)
 
 

@@ -1,8 +1,9 @@
 """What workloads make whose pod templates are more than a path and a number: as their controllers would a moment later."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
+from core import names
 from core.objects import raw as read
 from core.pod_sets import Maker, PodSet, Raw
 
@@ -69,6 +70,27 @@ def leader_workers(raw: Raw, nodes: int) -> Iterator[PodSet]:
     yield PodSet(read.mapping(template, "workerTemplate"), workers, path=path, replicas=("", groups))
 
 
+_OF_POD_SPEC: Final = (
+    "affinity",
+    "initContainers",
+    "nodeName",
+    "nodeSelector",
+    "overhead",
+    "preemptionPolicy",
+    "priority",
+    "resourceClaims",
+    "resources",
+    "schedulerName",
+    "schedulingGates",
+    "schedulingGroup",
+    "tolerations",
+    "topologySpreadConstraints",
+    "volumes",
+)
+"""What is read in the spec of a pod beside its containers. A component has its scaling and its canary in the same place: whoever
+changes those changes no template."""
+
+
 def served(raw: Raw, nodes: int) -> Iterator[PodSet]:
     """InferenceService: a component is a pod spec itself, and its pods have the annotations of the object and of the component."""
     del nodes
@@ -91,15 +113,20 @@ def served(raw: Raw, nodes: int) -> Iterator[PodSet]:
             if read.mapping(part, key)
         ]
         annotations = {
-            **read.mapping(raw, "metadata", "annotations"),
-            **read.mapping(part, "annotations"),
+            key: text
+            for holder in (read.mapping(raw, "metadata"), part)
+            for key, text in read.mapping(holder, "annotations").items()
+            if names.is_read_on_pods(key)
         }
         path = f"spec.{component}"
         own = "metadata" if not read.mapping(part, "annotations") else path
         yield PodSet(
             {
                 "metadata": {"annotations": annotations},
-                "spec": {**part, "containers": [*containers, *read.sequence(part, "containers")]},
+                "spec": {
+                    **{key: part[key] for key in _OF_POD_SPEC if key in part},
+                    "containers": [*containers, *read.sequence(part, "containers")],
+                },
             },
             read.integer(part, "minReplicas", 1),
             path=path,

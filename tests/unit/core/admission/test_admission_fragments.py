@@ -12,7 +12,18 @@ from core.admission.request import ClusterView
 from core.objects import namespace, queue
 from core.settings import Settings
 from core.violations import Violation
-from tests.unit.core.admission.samples import H200, a_queue, a_view, answer, codes, creation, settings
+from tests.unit.core.admission.samples import (
+    H200,
+    a_queue,
+    a_view,
+    annotated,
+    answer,
+    changed,
+    codes,
+    creation,
+    settings,
+    update,
+)
 
 Json = dict[str, Any]
 
@@ -192,3 +203,53 @@ def test_a_container_of_a_set_is_named_by_its_place_in_it() -> None:
     del raw["spec"]["templates"][0]["container"]
     (found,) = violations(raw)
     assert found.path.startswith("spec.templates[0].containerSet.containers[1].resources")
+
+
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        {"minReplicas": 0},
+        {"maxReplicas": 9},
+        {"canaryTrafficPercent": 10},
+        {"timeout": 60},
+        {"labels": {"a": "b"}},
+    ],
+)
+def test_a_stored_inference_service_that_a_rule_refuses_now_can_still_be_scaled(predictor: Json) -> None:
+    stored = served({names.CARD_NAME_ANNOTATION: "A||B"})
+    decision = answer(update(stored, changed(stored, "spec", "predictor", **predictor)))
+    assert decision.allowed, decision.denial
+
+
+def test_a_stored_inference_service_that_a_rule_refuses_now_can_still_be_annotated() -> None:
+    stored = served({names.CARD_NAME_ANNOTATION: "A||B"})
+    assert answer(update(stored, annotated(stored, team="a"))).allowed
+    of_component = changed(stored, "spec", "predictor", annotations={"sidecar.istio.io/inject": "false"})
+    assert answer(update(stored, of_component)).allowed
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"model": GPU},
+        {"containers": [{"name": "c"}]},
+        {"initContainers": [{"name": "c"}]},
+        {"schedulerName": "volcano"},
+        {"nodeSelector": {"a": "b"}},
+        {"affinity": {"nodeAffinity": {}}},
+        {"tolerations": [{"operator": "Exists"}]},
+        {"resourceClaims": [{"name": "c"}]},
+        {"annotations": {names.QUEUE_NAME_ANNOTATION: "q"}},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_an_inference_service_is_judged_when_what_rules_read_changes(fields: Json) -> None:
+    stored = served({names.CARD_NAME_ANNOTATION: "A||B"})
+    edited = changed(stored, "spec", "predictor", **fields)
+    assert codes(answer(update(stored, edited))) == [reasons.CARD_NAME_MALFORMED]
+
+
+@pytest.mark.parametrize("record", [names.ASSIGNED_ANNOTATION, names.ASSUMED_ANNOTATION])
+def test_a_record_that_is_written_on_an_inference_service_is_refused(record: str) -> None:
+    stored = served(CARD)
+    assert codes(answer(update(stored, annotated(stored, **{record: "x"})))) == [reasons.RECORD_PROTECTED]
