@@ -55,29 +55,33 @@ def with_pod_sets(row: Workload) -> Judge:
         stored = {made.path: made.template for made in row.makes(request.old_object, 0)}
         changed = [made for made in row.makes(request.object, 0) if stored.get(made.path) != made.template]
         beyond = tuple(limits.templates(len(changed), "spec"))
-        beyond = beyond or _too_large_together((Draft.of(made.template) for made in changed), "spec")
+        drafts = [] if beyond else list(_bounded(_made(request, row, changed)))
+        beyond = beyond or _too_large_together(drafts, "spec")
         found.violations += beyond
-        for made in () if beyond else changed:
-            _judge_made(request, row, made, context, found)
+        for made, draft in () if beyond else zip(changed, drafts, strict=True):
+            _judge_made(row, made, draft, context, found)
             if len(found.violations) + len(found.hints) > _FOUND_MOST:
                 break
 
     return judge
 
 
-def _judge_made(
-    request: AdmissionRequest, row: Workload, made: PodSet, context: Context, found: Findings
-) -> None:
-    """The rules of one template, told where its parts stand in the object."""
+def _made(request: AdmissionRequest, row: Workload, changed: Iterable[PodSet]) -> Iterator[Draft]:
+    """The templates as the pods of the object will have them."""
     spec = read.mapping(request.object, "spec")
     # Where the queue stands in the spec, it is the spec of a Volcano Job, whose controller hands its scheduler on.
     scheduler = read.text(spec, "schedulerName") or _JOB_SCHEDULER if row.queue else names.DEFAULT_SCHEDULER
     # What names the queue of its pods decides as a Volcano Job does.
     queue = row.queue_of(request.object)
     owner = replace(job.project(request.object), queue=queue) if queue else None
-    draft = Draft.of(
-        made.template, f"{made.path}.", namespace=namespace_of(request), scheduler=scheduler, job=owner
-    )
+    for made in changed:
+        yield Draft.of(
+            made.template, f"{made.path}.", namespace=namespace_of(request), scheduler=scheduler, job=owner
+        )
+
+
+def _judge_made(row: Workload, made: PodSet, draft: Draft, context: Context, found: Findings) -> None:
+    """The rules of one template, told where its parts stand in the object."""
     here = Findings()
     if draft.typed:
         templates.judge(draft, context, here)

@@ -72,12 +72,14 @@ def decide(
     if placement is None:
         return shortage(ask, model, state, settings) or _NOT_FOUND
     expected = (on_the_way or OnTheWay()).served_by(model)
-    for those in (expected, expected.unyielding()):
+    unyielding = expected.unyielding()
+    # What has failed for all of them is not tried again where none gives way.
+    for those in (expected, unyielding) if unyielding.asks != expected.asks else (expected,):
         places = places_for_all(pod.uid, ask, placement.indexes, those, model, state, settings.mgpu)
         if places is not None:
             placement = replace(placement, indexes=places[pod.uid])
             return Granted(records.annotations(placement.indexes), placement, places)
-    others, cap = expected.unyielding().others(pod.uid), settings.mgpu.max_containers_per_card
+    others, cap = unyielding.others(pod.uid), settings.mgpu.max_containers_per_card
     if node.name not in booked_on(pod) and found_for_all(others, expected.places, model, state, cap=cap):
         text = f"not enough mGPU: what is free is booked for {_pods(len(others))}"
         return Refusal(reasons.MGPU_NO_ROOM, text)

@@ -69,7 +69,7 @@ def places_for_all(
     best = best_placed([ask, *others.values()], model, state, settings)
     if best is not None:
         return dict(zip((uid, *others), best, strict=True))
-    beside = found_for_all(others, expected.places, model, left, cap=cap)
+    beside = _kept_or_replayed(others, expected.places, model, left, cap)
     if beside is not None:
         return {uid: wanted, **beside}
     return found_for_all({**expected.asks, uid: ask}, expected.places, model, state, cap=cap)
@@ -82,6 +82,13 @@ def found_for_all(
     searched = all_placed([*asks.values()], model, state, cap=cap)
     if searched is not None:
         return dict(zip(asks, searched, strict=True))
+    return _kept_or_replayed(asks, places, model, state, cap)
+
+
+def _kept_or_replayed(
+    asks: Mapping[str, MgpuAsk], places: Places, model: NodeModel, state: NodeState, cap: int
+) -> Places | None:
+    """The same where the search for all of them has run out already."""
     found = arranged(asks, model, state, cap=cap, places=places) if places else None
     return found or arranged(asks, model, state, cap=cap, places={})
 

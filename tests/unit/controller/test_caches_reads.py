@@ -121,14 +121,20 @@ async def test_one_that_a_later_read_does_not_find_is_gone_and_nothing_is_kept_o
     assert (booked(of), of._readings._read, of._readings._gone, of._unseen._read) == ([], {}, set(), {})
 
 
-async def test_a_bind_that_was_found_stored_outlives_no_leader() -> None:
-    """The watch is away; the pod comes, is bound and goes, and the leader changes meanwhile."""
+async def bound_unseen() -> tuple[World, PodBuilder]:
+    """A leader that has found a bind stored by a read, for the watch is away; and the pod."""
     world = World()
     world.reader.stored["ml/p"] = share("p").build()
-    granted = await world.bind("p")
-    world.reader.stored["ml/p"] = stored(share("p"), granted).build()
+    pod = stored(share("p"), await world.bind("p"))
+    world.reader.stored["ml/p"] = pod.build()
     async with background(world.hook.run()):
         await asyncio.sleep(45)
+    return world, pod
+
+
+async def test_a_bind_that_was_found_stored_outlives_no_leader() -> None:
+    """The watch is away; the pod comes, is bound and goes, and the leader changes meanwhile."""
+    world, _ = await bound_unseen()
     assert len(world.caches.ledger.pods_on("m1")) == 1
     world.hook.stop()
     world.caches.give_back()
@@ -137,13 +143,8 @@ async def test_a_bind_that_was_found_stored_outlives_no_leader() -> None:
 
 
 async def test_one_that_was_shown_after_all_outlives_the_leader() -> None:
-    world = World()
-    world.reader.stored["ml/p"] = share("p").build()
-    granted = await world.bind("p")
-    world.reader.stored["ml/p"] = stored(share("p"), granted).build()
-    async with background(world.hook.run()):
-        await asyncio.sleep(45)
-    show(world.caches.pods, "ml/p", stored(share("p"), granted).view())
+    world, pod = await bound_unseen()
+    show(world.caches.pods, "ml/p", pod.view())
     world.hook.stop()
     world.caches.give_back()
     assert len(world.caches.ledger.pods_on("m1")) == 1
