@@ -145,7 +145,7 @@ def steps(*path: str) -> Maker:
             own = _step_containers(step)
             if not own:
                 continue
-            containers = {**own, **_listed(step, "sidecars")}
+            containers = {**own, **_listed(step, "sidecars")} if "sidecars" in step else own
             place = f"{'.'.join(path)}.templates[{index}]"
             metadata = read.mapping(step, "metadata")
             annotations = {
@@ -178,7 +178,7 @@ def steps(*path: str) -> Maker:
 def _step_containers(step: Raw) -> dict[str, Any]:
     """What makes a step a pod, by its place in the step."""
     own = {key: read.mapping(step, key) for key in ("container", "script") if read.mapping(step, key)}
-    return {**own, **_listed(step, "containerSet", "containers")}
+    return {**own, **_listed(step, "containerSet", "containers")} if "containerSet" in step else own
 
 
 def _listed(step: Raw, *path: str) -> dict[str, Any]:
