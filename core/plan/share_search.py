@@ -63,24 +63,31 @@ class ShareSearch:
         Room is booked for a pod on no second node: it is charged once.
         """
         judged = yield from self._judge(wish.ask)
-        changes, instead, refusal = self._ledger.changes, "", ""
+        changes, instead, closest, why = self._ledger.changes, "", "", ""
         for kind in self._in_order(judged):
             for name in kind.nodes:
-                if name not in admitted or (wish.within and name not in wish.within):
-                    continue
-                if self._closed(name, wish):
+                if not self._may_take(name, wish, admitted):
                     continue
                 if self._looked_at.due():
                     yield
                 if not self._nodes.lack(name, wish, displacing=False):
                     return Found(wish, changes, name)
-                if not instead:
-                    lack = self._nodes.lack(name, wish, displacing=True)
-                    instead = instead if lack else name
-                    refusal = refusal or f"node {name} has room on its cards, but {lack}"
+                if instead:
+                    continue
+                lack = self._nodes.lack(name, wish, displacing=True)
+                if not lack:
+                    instead = name
+                elif not closest or name < closest:
+                    # All of them are equally close: the first name is told.
+                    closest, why = name, f"node {name} has room on its cards, but {lack}"
         if instead:
             return Found(wish, changes, instead, displaces=True)
-        return Found(wish, changes, "", NoRoom(refusal) if refusal else self._closest(wish, judged, admitted))
+        return Found(wish, changes, "", NoRoom(why) if why else self._closest(wish, judged, admitted))
+
+    def _may_take(self, name: str, wish: Wish, admitted: Container[str]) -> bool:
+        """Whether the pod may go to this node at all, were there room."""
+        elsewhere = name not in admitted or (wish.within and name not in wish.within)
+        return not elsewhere and not self._closed(name, wish)
 
     def _judge(self, ask: MgpuAsk) -> Steps[dict[Kind, Refusal | None]]:
         """Why the pod does not fit each kind of nodes, None where it does."""

@@ -40,6 +40,18 @@ def test_the_wait_names_the_sum() -> None:
     assert f"node m1 has room on its cards, but it has {CORE_TAKEN}" in books.holds["p"].why.message
 
 
+@pytest.mark.parametrize("order", [("m1", "m2"), ("m2", "m1")])
+def test_of_nodes_that_lack_it_the_first_name_is_told_whichever_was_looked_at_first(
+    order: tuple[str, str],
+) -> None:
+    books = Books()
+    for name in order:
+        books.ledger.put_node(host(name, 1).view())
+        books.ledger.put_pod(bound(f"x-{name}", name, 7, 60).view())
+    assert books.run(share("p", 60)) == {"p": None}
+    assert f"node m1 has room on its cards, but it has {CORE_TAKEN}" in books.holds["p"].why.message
+
+
 def test_a_pod_on_no_card_that_is_known_is_in_the_sum() -> None:
     """It started past the binds, and no card has room to be held for it."""
     books = Books(host("m1"), host("m2"))
