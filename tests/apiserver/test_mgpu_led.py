@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -75,17 +75,18 @@ class Times:
             self.bound.setdefault(name, now)
         return ""
 
-    def slowest_s(self, names_begin: str, room_since: float) -> float:
+    def slowest_s(self, among: Iterable[str], room_since: float) -> float:
         """How long the slowest of those waited for a node who were bound since then and had room from then on."""
         waits = [
-            at - max(self.seen[name], room_since)
-            for name, at in self.bound.items()
-            if name.startswith(names_begin) and at >= room_since
+            self.bound[name] - max(self.seen[name], room_since)
+            for name in among
+            if self.bound[name] >= room_since
         ]
         return max(waits, default=0.0)
 
-    def check(self, ours: str, controls: str, room_since: float) -> None:
+    def check(self, controls: Collection[str], room_since: float) -> None:
         """Fails where one of ours waited longer than BOUND_S and the slowest of those who ask for nothing together."""
+        ours = self.bound.keys() - controls
         slowest, usual = self.slowest_s(ours, room_since), self.slowest_s(controls, room_since)
         assert slowest < BOUND_S + usual, (slowest, usual)
 
@@ -95,9 +96,14 @@ def are_in(cluster: Cluster, pods: Iterable[str], phase: str) -> bool:
     return all(stored[name]["status"].get("phase") == phase for name in pods)
 
 
-def controls(prefix: str, scheduler: str) -> list[Object]:
-    """Pods that ask for nothing."""
-    return [pod(f"{prefix}-{number:02}", schedulerName=scheduler) for number in range(CONTROLS)]
+def controls(kind: str, scheduler: str) -> list[Object]:
+    """Pods that ask for nothing, by name among ours: a session of the sticky scheduler binds in the order of the names."""
+    apart = PODS // CONTROLS
+    return [pod(f"p{number * apart:03}-{kind}", schedulerName=scheduler) for number in range(CONTROLS)]
+
+
+def named(objects: list[Object]) -> set[str]:
+    return {each["metadata"]["name"] for each in objects}
 
 
 def mixed(*several: list[Object]) -> list[Object]:
@@ -161,7 +167,7 @@ def test_whoever_fits_somewhere_is_bound_soon_and_no_bind_is_denied(
     before, order = denied(), Random(7)
     hosts = [mgpu_node(unique("mgpu"), cards=CARDS, memory_mib=CARD_MIB) for _ in range(NODES)]
     cluster.add_nodes(*hosts)
-    ours = crowd(scheduler, order)
+    ours, early, late = crowd(scheduler, order), controls("early", scheduler), controls("late", scheduler)
     times = Times()
     with ExitStack() as running:
         watch = running.enter_context(Watch(cluster.plane, cluster.path(), times))
@@ -169,12 +175,12 @@ def test_whoever_fits_somewhere_is_bound_soon_and_no_bind_is_denied(
         if scheduler == STICKY:
             running.enter_context(sticky)
         with ThreadPoolExecutor(8) as pool:
-            everybody = mixed(ours, controls("c", scheduler))
-            assert {answer.status for answer in pool.map(cluster.try_create, everybody)} == {201}
+            answers = pool.map(cluster.try_create, mixed(ours, early))
+            assert {answer.status for answer in answers} == {201}
         wait_at_rest(cluster)
         watch.catch_up()
         assert times.bound
-        times.check("p", "c-", 0.0)
+        times.check(named(early), 0.0)
         bound = bound_shares(cluster)
         assert len(bound) > 0.9 * PODS
         leaving = order.sample(bound, 25)
@@ -182,18 +188,18 @@ def test_whoever_fits_somewhere_is_bound_soon_and_no_bind_is_denied(
             for answer in pool.map(lambda name: cluster.api.delete(cluster.path(name)), leaving):
                 answer.expect()
         again = [
-            {**each, "metadata": {**each["metadata"], "name": f"again-{each['metadata']['name']}"}}
+            {**each, "metadata": {**each["metadata"], "name": f"{each['metadata']['name']}-again"}}
             for each in ours
             if each["metadata"]["name"] in leaving
         ]
         cluster.create(*again)
         wait_for("those who left are gone", lambda: not {*leaving} & cluster.pods().keys())
         gone = time.monotonic()
-        cluster.create(*controls("late", scheduler))
+        cluster.create(*late)
         wait_at_rest(cluster)
         watch.catch_up()
         # Some may have had room sooner, where not all of the leavers' was needed.
-        times.check("", "late-", gone)
+        times.check(named(late), gone)
         assert sticky.denied == Counter()
         assert max(sticky.sessions.values(), default=0) <= SESSIONS
         assert denied() == before
