@@ -1,6 +1,7 @@
 """So many pods of one template: how kinds of workloads that others define say what they make, read place by place."""
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -93,6 +94,36 @@ def joined(*makers: Maker) -> Maker:
             yield from maker(raw, nodes)
 
     return make
+
+
+_EACH: Final = re.compile(r"(?:\[\]|\{\})\.?")
+
+
+def list_of(path: str) -> str:
+    """Where the list or map stands whose items have templates at a path; empty where one template stands there."""
+    outer, *items = _EACH.split(path)
+    return outer if items else ""
+
+
+def places_at(path: str, raw: Raw) -> int:
+    """How many templates can stand at a path: as many as its lists and maps have items. The innermost are not looked at."""
+    *lists, last = _EACH.split(path)
+    return _items(lists, raw) if lists else int(_found(last, raw) is not None)
+
+
+def _items(lists: Sequence[str], holder: object) -> int:
+    here, *inner = lists
+    found = _found(here, holder)
+    if not isinstance(found, list | dict):
+        return 0
+    if not inner:
+        return len(found)
+    return sum(_items(inner, item) for item in (found.values() if isinstance(found, dict) else found))
+
+
+def _found(path: str, holder: object) -> object:
+    *parents, last = path.split(".")
+    return read.mapping({"": holder}, "", *parents).get(last)
 
 
 def _templates(path: list[str], raw: object, holder: Raw, place: str) -> Iterator[tuple[str, Raw, Raw]]:

@@ -1,6 +1,7 @@
 """What workloads make whose pod templates are more than a path and a number: as their controllers would a moment later."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from core import names
@@ -134,12 +135,17 @@ def served(raw: Raw, nodes: int) -> Iterator[PodSet]:
         )
 
 
+_COPIED: Final = 200
+"""Annotations; the rules are about some twenty, and name a hundred records at most."""
+
+
 def steps(*path: str) -> Maker:
     """Argo: a template of `templates` is a pod when it has a container of its own; how many there will be only its run tells."""
 
     def make(raw: Raw, nodes: int) -> Iterator[PodSet]:
         del nodes
         outer = read.mapping(raw, *path)
+        common = _read_on_pods(read.mapping(outer, "podMetadata", "annotations"))
         for index, each in enumerate(read.sequence(outer, "templates")):
             step = read.mapping({"step": each}, "step")
             own = _step_containers(step)
@@ -148,10 +154,7 @@ def steps(*path: str) -> Maker:
             containers = {**own, **_listed(step, "sidecars")} if "sidecars" in step else own
             place = f"{'.'.join(path)}.templates[{index}]"
             metadata = read.mapping(step, "metadata")
-            annotations = {
-                **read.mapping(outer, "podMetadata", "annotations"),
-                **read.mapping(metadata, "annotations"),
-            }
+            annotations = {**common, **read.mapping(metadata, "annotations")}
             yield PodSet(
                 {
                     "metadata": {**metadata, "annotations": annotations},
@@ -173,6 +176,12 @@ def steps(*path: str) -> Maker:
             )
 
     return make
+
+
+def _read_on_pods(annotations: Raw) -> Raw:
+    """Those that rules may be about; no more than anybody is told of, as each step gets a copy."""
+    ours = ((key, text) for key, text in annotations.items() if names.is_read_on_pods(key))
+    return dict(islice(ours, _COPIED))
 
 
 def _step_containers(step: Raw) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from core import workload_readers
 from core.objects import raw as read
-from core.pod_sets import Maker, PodSet, Raw, at, joined, none, number, once
+from core.pod_sets import Maker, PodSet, Raw, at, joined, none, number, once, places_at
 from core.settings.workload import WorkloadRow
 
 __all__ = ["KINDS", "TABLE", "Kinds", "PodSet", "Raw", "Workload", "added", "kinds_with", "pod_sets"]
@@ -43,6 +43,10 @@ class Workload:
         """The queue that an object of the kind names where the row says; empty where it names none."""
         *path, last = self.queue.split(".")
         return read.text(read.mapping(raw, *path), last) if self.queue else ""
+
+    def places(self, raw: Raw) -> int:
+        """How many pod templates an object can have, counted without looking at any."""
+        return sum(places_at(path, raw) for path in self.templates)
 
     def gang_of(self, raw: Raw, otherwise: int) -> int:
         """How many pods of an object start together."""

@@ -24,7 +24,7 @@ from core.objects import raw as read
 from core.settings import Settings
 from core.settings.workload import WorkloadRow
 from core.violations import Findings, Violation
-from core.workloads import KINDS, added
+from core.workloads import KINDS, Workload, added
 
 Mutate = Callable[[AdmissionRequest, Context], Decision]
 Judge = Callable[[AdmissionRequest, Context, Findings], None]
@@ -61,13 +61,14 @@ class Rule:
         )
 
 
-def _workload(group: str, resource: str, kind: str, judge: Judge) -> Rule:
+def _workload(row: Workload, judge: Judge) -> Rule:
     def with_gangs(request: AdmissionRequest, context: Context, found: Findings) -> None:
         judge(request, context, found)
         if not found.violations:
             gangs.judge_sizes(request, context, found)
 
-    return Rule(VALIDATE_WORKLOADS, group, resource, kind, judge=with_gangs)
+    limited = workloads.within_limits(row, with_gangs)
+    return Rule(VALIDATE_WORKLOADS, row.group, row.resource, row.kind, judge=limited)
 
 
 _AT_SPEC: Final = workloads.with_template("spec", "template", shape=shapes.templated)
@@ -101,14 +102,16 @@ OWN_RULES: Final = (
         operations=frozenset({CREATE, UPDATE, DELETE}),
         judge=queues.judge,
     ),
-    _workload("apps", "deployments", "Deployment", _AT_SPEC),
-    _workload("apps", "replicasets", "ReplicaSet", _AT_SPEC),
-    _workload("apps", "statefulsets", "StatefulSet", _AT_SPEC),
-    _workload("apps", "daemonsets", "DaemonSet", _AT_SPEC),
-    _workload("batch", "jobs", "Job", _AT_SPEC),
-    _workload("batch", "cronjobs", "CronJob", _AT_JOB),
-    _workload("batch.volcano.sh", "jobs", "Job", workloads.judge_volcano_job),
-    _workload("scheduling.volcano.sh", "podgroups", "PodGroup", workloads.judge_podgroup),
+    _workload(KINDS["apps", "Deployment"], _AT_SPEC),
+    _workload(KINDS["apps", "ReplicaSet"], _AT_SPEC),
+    _workload(KINDS["apps", "StatefulSet"], _AT_SPEC),
+    _workload(KINDS["apps", "DaemonSet"], _AT_SPEC),
+    _workload(KINDS["batch", "Job"], _AT_SPEC),
+    _workload(KINDS["batch", "CronJob"], _AT_JOB),
+    _workload(KINDS["batch.volcano.sh", "Job"], workloads.judge_volcano_job),
+    Rule(
+        VALIDATE_WORKLOADS, "scheduling.volcano.sh", "podgroups", "PodGroup", judge=workloads.judge_podgroup
+    ),
 )
 
 
@@ -117,7 +120,7 @@ def _others() -> Iterator[Rule]:
     own = {(rule.group, rule.kind) for rule in OWN_RULES}
     for key, row in KINDS.items():
         if key not in own:
-            yield _workload(row.group, row.resource, row.kind, workloads.with_pod_sets(row))
+            yield _workload(row, workloads.with_pod_sets(row))
 
 
 RULES: Final = (*OWN_RULES, *_others())
@@ -131,7 +134,7 @@ def rules_of(settings: Settings) -> tuple[Rule, ...]:
 
 @cache
 def _with_added(rows: tuple[WorkloadRow, ...]) -> tuple[Rule, ...]:
-    more = (_workload(row.group, row.resource, row.kind, workloads.with_pod_sets(row)) for row in added(rows))
+    more = (_workload(row, workloads.with_pod_sets(row)) for row in added(rows))
     return (*RULES, *more)
 
 

@@ -15,6 +15,8 @@ MAX_EXPRESSIONS: Final = 2000
 """Conditions in the required node affinity of a pod; each is compared with each node that carries its cards."""
 MAX_TEMPLATES: Final = 500
 """Pod templates of one object that are judged in one review."""
+MAX_PLACES: Final = 1000
+"""Pod templates that one object has, stored ones too: each is compared with what it was."""
 MAX_ENTRIES: Final = 5000
 """Entries of one quota."""
 MAX_PARTS: Final = 20_000
@@ -74,6 +76,13 @@ def _entries(quota: Mapping[str, Any]) -> int:
             if count > MAX_ENTRIES:
                 return count
     return count
+
+
+def places(count: int, before: int, path: str) -> Iterator[Violation]:
+    """An object that is to have more pod templates, at `path`, than are looked at, and more than it had `before`."""
+    if count > max(MAX_PLACES, before):
+        detail = f"must have at most {MAX_PLACES:,} templates; make several objects of it"
+        yield Violation(reasons.TOO_MANY_TEMPLATES, path, detail, kind="Too many", value=count)
 
 
 def templates(count: int, path: str) -> Iterator[Violation]:

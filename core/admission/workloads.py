@@ -19,7 +19,7 @@ from core.admission.templates import namespace_of
 from core.objects import job
 from core.objects import raw as read
 from core.objects.draft import Draft
-from core.pod_sets import PodSet
+from core.pod_sets import PodSet, list_of
 from core.violations import Findings, Hint, Violation, show
 from core.workloads import Workload
 
@@ -29,6 +29,22 @@ Judge = Callable[[AdmissionRequest, Context, Findings], None]
 _JOB_SCHEDULER: Final = "volcano"
 _FOUND_MOST: Final = 100
 """More than anybody is shown of one object; the tasks after that are judged when these are mended."""
+
+
+def within_limits(row: Workload, judge: Judge) -> Judge:
+    """These rules for objects with no more templates than are looked at; with more they are refused, unless they had as many.
+
+    Those can still be labelled, scaled and cleaned up, and nobody looks: their pods are judged one by one.
+    """
+    at = next(filter(None, map(list_of, row.templates)), "spec")
+
+    def limited(request: AdmissionRequest, context: Context, found: Findings) -> None:
+        count, before = row.places(request.object), row.places(request.old_object)
+        found.violations += limits.places(count, before, at)
+        if max(count, before) <= limits.MAX_PLACES:
+            judge(request, context, found)
+
+    return limited
 
 
 def with_template(*path: str, shape: Callable[[Mapping[str, Any]], Violations]) -> Judge:

@@ -24,7 +24,7 @@ ROWS: Final = (
     ),
     Reason(
         reasons.TOO_MANY_TEMPLATES,
-        "one object has more than 500 new or changed pod templates",
+        "one object has more than 500 new or changed pod templates, or more than 1,000 in all",
         "make several objects of it",
     ),
     Reason(
