@@ -24,22 +24,24 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The card quotas of queues, in whole cards, and who is below whom."""
+    """The card quotas of queues, read when they are asked for, and who is below whom."""
 
+    queues: Mapping[str, Queue]
     parents: Mapping[str, str]
-    quotas: Mapping[str, Mapping[str, int]]
     children: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, queues: Mapping[str, Queue]) -> Self:
         """These queues as they are."""
-        tree = cls(
-            {name: one.parent for name, one in queues.items()},
-            {name: cards_of(one) for name, one in queues.items()},
-        )
+        tree = cls(queues, {name: one.parent for name, one in queues.items()})
         for name, parent in sorted(tree.parents.items()):
             tree.children.setdefault(parent or names.ROOT_QUEUE, []).append(name)
         return tree
+
+    def quota(self, name: str) -> Mapping[str, int]:
+        """The card quota of a queue, in whole cards; none where there is no such queue."""
+        one = self.queues.get(name)
+        return {} if one is None else cards_of(one)
 
     def chain(self, name: str) -> Chain:
         """The chain of a queue."""
@@ -70,7 +72,7 @@ class Tree:
             yield here, found
             if above != (self.parents.get(here) or names.ROOT_QUEUE):
                 return
-            for card, count in self.quotas[here].items():
+            for card, count in self.quota(here).items():
                 found[card] = count
 
     def _add(self, found: Counter[str], name: str, seen: set[str]) -> None:
@@ -85,7 +87,7 @@ class Tree:
                 waiting.pop()
             elif one not in seen:
                 seen.add(one)
-                quota = self.quotas[one]
+                quota = self.quota(one)
                 cards = [card for card in quota if card not in told]
                 for card in cards:
                     found[card] += quota[card]
@@ -94,7 +96,7 @@ class Tree:
 
     def total(self) -> Counter[str]:
         """What all queues are promised together, nothing twice."""
-        own = self.quotas.get(names.ROOT_QUEUE, {})
+        own = self.quota(names.ROOT_QUEUE)
         below = {card: count for card, count in self.promised(names.ROOT_QUEUE).items() if card not in own}
         return Counter({**own, **below})
 
@@ -155,14 +157,14 @@ def _judge_parent(now: Queue, context: Context, found: Findings) -> None:
 
 def _promises(now: Queue, tree: Tree) -> Iterator[Hint]:
     """Queues that are promised more than the one above them has: the smaller limit holds."""
-    own, levels = tree.quotas[now.name], tree.upwards(now.name)
+    own, levels = tree.quota(now.name), tree.upwards(now.name)
     _, below = next(levels)
     yield from _beyond(now.name, own, below)
     waiting = {card for card, count in {**below, **own}.items() if count}
     while waiting and (level := next(levels, None)):
         name, promised = level
         # The nearest one above that lists a card says what there is of it.
-        listed = {card: count for card, count in tree.quotas.get(name, {}).items() if card in waiting}
+        listed = {card: count for card, count in tree.quota(name).items() if card in waiting}
         yield from _beyond(name, listed, promised)
         waiting.difference_update(listed)
 
@@ -187,6 +189,6 @@ def _by_itself(now: Queue, tree: Tree) -> Iterator[Hint]:
             f"{more}): cards.hierarchy is off"
         )
         yield Hint(reasons.CARD_QUOTA_INERT, QUOTA_PATH, text)
-    if now.parent and tree.quotas.get(now.parent) and now.parent != now.name:
+    if now.parent and tree.quota(now.parent) and now.parent != now.name:
         text = f"the card quota of queue {now.parent} does not limit the pods of this queue: cards.hierarchy is off"
         yield Hint(reasons.CARD_QUOTA_INERT, _PARENT_PATH, text)

@@ -53,8 +53,8 @@ def _quota(text: str) -> Mapping[str, int]:
     return {key: count for key, count in _parse(text).items() if key and expression.BAR not in key}
 
 
-_remembered = lru_cache(maxsize=1024)(_quota)
-"""Admission reads the quota of the queue with every pod that is created."""
+_remembered = lru_cache(maxsize=4096)(_quota)
+"""Admission reads the quota of the queue with every pod that is created, and of all queues with `cards.hierarchy` when one is written."""
 
 
 def parse_request(text: str) -> Mapping[str, int]:

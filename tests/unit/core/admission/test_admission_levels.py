@@ -146,10 +146,11 @@ class TestThroughTheTree:
         assert reasons.CARD_QUOTA_ABOVE_PARENT not in [code for code, _, _ in found]
 
 
-def cost(queues: int, cards: int, *, above: int = 1) -> int:
+def cost(queues: int, cards: int, *, above: int = 1, alike: bool = True, through: bool = True) -> int:
     """The calls of a write to one of so many queues that list so many cards each, and share their parent.
 
-    So many queues are above them, one above the other, and share in listing the same cards.
+    So many queues are above them, one above the other, and share in listing the same cards. Unless `alike` each of them lists one
+    card more that no other one does.
     """
     quota = {f"CARD-{number}": 8 for number in range(cards)}
     parents = [*(f"level-{number}" for number in range(above)), names.ROOT_QUEUE]
@@ -157,14 +158,20 @@ def cost(queues: int, cards: int, *, above: int = 1) -> int:
         a_queue(name).child_of(parents[number + 1]).cards(dict.fromkeys(list(quota)[number::above], 8)).view()
         for number, name in enumerate(parents[:-1])
     ]
-    siblings = [a_queue(f"q{number}").child_of("level-0").cards(quota).view() for number in range(queues)]
+    siblings = [
+        a_queue(f"q{number}")
+        .child_of("level-0")
+        .cards(quota if alike else {**quota, f"OWN-{number}": 1})
+        .view()
+        for number in range(queues)
+    ]
     stored = ClusterView(inventory=Inventory({}), queues={one.name: one for one in (*levels, *siblings)})
     written, old = (
         a_queue("q0").child_of("level-0").cards(each).build() for each in ({**quota, "CARD-0": 9}, quota)
     )
-    context = Context(stored, Settings.model_validate(THROUGH))
+    context = Context(stored, Settings.model_validate(THROUGH if through else ALONE))
     found = judge(update(old, written), context)
-    assert sum(hint.code == reasons.CARD_QUOTA_ABOVE_PARENT for hint in found.hints) == cards
+    assert sum(hint.code == reasons.CARD_QUOTA_ABOVE_PARENT for hint in found.hints) == cards * through
     return calls_of(lambda: judge(update(old, written), context))
 
 
@@ -184,6 +191,13 @@ class TestTheCostOfAWrite:
     def test_it_is_the_same_where_each_queue_above_lists_another_card(self) -> None:
         """What is promised below one of them is a part of what is promised below the next."""
         assert cost(200, cards=30, above=30) <= 1.2 * cost(200, cards=30)
+
+    def test_thousands_of_different_quotas_are_not_read_anew_with_each_write(self) -> None:
+        assert cost(2000, cards=5, alike=False) <= 2.4 * cost(1000, cards=5, alike=False)
+
+    def test_where_each_stands_by_itself_the_quotas_of_others_are_not_read(self) -> None:
+        few, many = (cost(queues, cards=5, alike=False, through=False) for queues in (100, 1100))
+        assert many - few <= 1000 * 20
 
 
 class TestEachByItself:
