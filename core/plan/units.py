@@ -33,7 +33,7 @@ class Unit:
     helped: int = 0
     """`Wakeups.helped` of its queue before the group was looked at: what is decided by that is no answer to what happened since."""
     choice: int = 0
-    """Of one that comes first: among how many cards its members may choose, all together."""
+    """Of one that comes first: among how many cards its members may choose, the one that has most."""
     version: int = 0
     """That of the group, see GroupBook, when its progress was read."""
     stuck: bool = False
@@ -169,9 +169,9 @@ def _unit(ledger: Ledger, group: Group, entries: list[Entry], helped: int) -> St
         return of_no_task, entry.pod.created, entry.pod.key
 
     entries = yield from in_order(entries, place, _IN_ONE_STEP)
-    cards: set[str] = set()
+    choice = 0
     for some in batched(entries, _IN_ONE_STEP) if first else ():
         yield
-        cards.update(*(entry.demand.cards for entry in some))
+        choice = max(choice, *(len(entry.demand.cards) for entry in some))
     stuck = progress.unfinished and not first
-    return Unit(tuple(entries), rank, group, progress, helped, len(cards), version, stuck)
+    return Unit(tuple(entries), rank, group, progress, helped, choice, version, stuck)

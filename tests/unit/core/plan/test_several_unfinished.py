@@ -51,6 +51,25 @@ def test_a_gang_with_a_choice_leaves_the_only_card_of_another_one_to_it() -> Non
     assert lifts == {"young-3": {"A": 1}, "old-3": {"B": 1}}
 
 
+def test_a_gang_whose_members_take_different_cards_without_a_choice_comes_before_one_that_may_choose() -> (
+    None
+):
+    """Both may take two kinds of cards, all together; one of each is left, and another B."""
+    world = World()
+    world.ledger.put_node(a_node("m").card("B", 16).view())
+    world.ledger.put_queue(a_queue("q").cards({"A": 6, "B": 2}).view())
+    world.half("old", OLD)
+    world.half("young", YOUNG)
+    world.put(member("old", 3).card("A|B"))
+    world.put(member("young", 2).card("B"))
+    lifts = {
+        each.pod.name: dict(each.assigned)
+        for each in Planner(world.ledger).decide("q")
+        if isinstance(each, Lift)
+    }
+    assert lifts == {"young-2": {"B": 1}, "young-3": {"A": 1}, "old-3": {"B": 1}}
+
+
 def test_halves_that_were_let_in_one_by_one_are_told_and_solved_and_come_before_nobody() -> None:
     world = World()
     world.ledger.put_queue(a_queue("q").cards({"A": 7}).view())
