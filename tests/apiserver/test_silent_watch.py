@@ -127,12 +127,9 @@ async def test_in_a_quiet_namespace_of_a_busy_cluster_the_version_moves_all_the_
         await following.near.create(LEASES, lease(namespace), "default")
         await until(lambda: following.version > before)
         await following.near.delete(LEASES, namespace, "default")
-        # The first watch ends by its silence, the second one is short.
-        assert (following.count("watches"), following.count("lists"), following.count("failures")) == (
-            2,
-            1,
-            0,
-        )
+        # The first watch ends by its silence, the second one is short; a slow machine may not get the lease into that one's bookmark.
+        assert following.count("watches") >= 2
+        assert (following.count("lists"), following.count("failures")) == (1, 0)
 
 
 async def test_an_answer_that_is_late_is_an_answer(
