@@ -1,6 +1,7 @@
 """`cardquota dump`: all that the other commands read, in one file, without what is nobody else's business."""
 
 import argparse
+import contextlib
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +16,8 @@ HELP = "all that the other commands read, in one file"
 DESCRIPTION = """\
 Writes every object that decisions look at as one JSON List: nodes, namespaces, queues, pods, PodGroups, Volcano Jobs, and
 DeviceClasses, claims and their templates, as far as the cluster has them, the settings of the installation, and what the
-leader itself says of its books (`verify --state` compares them with the pods). Commands, arguments, environment and volumes of
-containers are left out, and so are the manifests that kubectl keeps in annotations. For --state, and for a bug report.
+leader itself says of its books (`verify --state` compares them with the pods). Images, commands, arguments, environment, volumes
+and output of containers are left out, and so are the manifests that kubectl keeps in annotations. For --state, and for a bug report.
 """
 EPILOG = """\
 examples:
@@ -28,6 +29,20 @@ _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _OF_A_CONTAINER: Final = ("name", "resources", "restartPolicy")
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 _LEFT_OUT: Final = ("volumes", "imagePullSecrets", "hostAliases")
+_OF_A_POD_STATUS: Final = (
+    "phase",
+    "startTime",
+    "nominatedNodeName",
+    "conditions",
+    "resourceClaimStatuses",
+    "extendedResourceClaimStatus",
+)
+_CONTAINER_STATUSES: Final = ("containerStatuses", "initContainerStatuses")
+_OF_A_CONTAINER_STATUS: Final = ("name", "started", "resources", "allocatedResources")
+_OF_A_CONTAINER_STATE: Final = ("startedAt", "finishedAt")
+"""Reasons and messages are what a container has written, or name its image."""
+_FIELDS_WRITTEN: Final = "fieldsV1"
+"""In `managedFields`; of lists it has the names of the entries, as of environment and volumes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,14 +74,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.buffer.write(content)
         return 0
-    beside = options.output.with_name(f"{options.output.name}.part")
-    try:
-        beside.write_bytes(content)
-        beside.replace(options.output)
-    except OSError as error:
-        raise CommandError(
-            f"{options.output}: {error.strerror or error}", "name a file that can be written, or leave out -o"
-        ) from error
+    _write(options.output, content)
     from core.answers.words import counted
 
     told = (
@@ -76,6 +84,20 @@ def run(options: argparse.Namespace) -> int:
     )
     print(f"{options.output}: {told}", file=sys.stderr)
     return 0
+
+
+def _write(path: Path, content: bytes) -> None:
+    """The whole file, or nothing, whatever fails. Raises CommandError."""
+    beside = Path(f"{path}.part")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise CommandError(
+            f"{path}: {error.strerror or error}", "name a file that can be written, or leave out -o"
+        ) from error
 
 
 def listed(
@@ -102,26 +124,55 @@ def shareable(raw: Mapping[str, Any]) -> dict[str, Any]:
         result["metadata"] = _metadata(metadata, kind=str(raw.get("kind")))
     if isinstance(raw.get("spec"), dict):
         result["spec"] = _spec(raw["spec"], kind=str(raw.get("kind")))
-    if raw.get("kind") == "Node" and isinstance(raw.get("status"), dict):
-        result["status"] = {key: value for key, value in raw["status"].items() if key != "images"}
+    if isinstance(raw.get("status"), dict):
+        result["status"] = _status(raw["status"], kind=str(raw.get("kind")))
     return result
 
 
 def _metadata(metadata: Mapping[str, Any], *, kind: str) -> dict[str, Any]:
-    """Of a queue the manifest stays: it shows a device quota that the API server has dropped."""
-    annotations = metadata.get("annotations")
-    if kind == "Queue" or not isinstance(annotations, dict) or _LAST_APPLIED not in annotations:
-        return dict(metadata)
-    kept = {key: text for key, text in annotations.items() if key != _LAST_APPLIED}
-    return {**metadata, "annotations": kept}
+    """Of a queue all stays: the manifest shows a device quota that the API server has dropped, and the fields who writes its status."""
+    kept = dict(metadata)
+    if kind == "Queue":
+        return kept
+    if isinstance(metadata.get("annotations"), dict):
+        kept["annotations"] = _without(metadata["annotations"], _LAST_APPLIED)
+    if isinstance(metadata.get("managedFields"), list):
+        # Who wrote when stays: it tells since when a pod waits for a node.
+        kept["managedFields"] = [_without(entry, _FIELDS_WRITTEN) for entry in metadata["managedFields"]]
+    return kept
 
 
 def _spec(spec: Mapping[str, Any], *, kind: str) -> dict[str, Any]:
     if kind == "Pod":
         return _pod_spec(spec)
-    if kind == "Job" and isinstance(spec.get("tasks"), list):
-        return {**spec, "tasks": [_task(task) for task in spec["tasks"]]}
+    if kind == "Job":
+        kept: dict[str, Any] = _without(spec, *_LEFT_OUT)
+        if isinstance(kept.get("tasks"), list):
+            kept["tasks"] = [_task(task) for task in kept["tasks"]]
+        return kept
     return dict(spec)
+
+
+def _status(status: Mapping[str, Any], *, kind: str) -> dict[str, Any]:
+    if kind == "Pod":
+        return _pod_status(status)
+    kept: dict[str, Any] = _without(status, "images") if kind == "Node" else dict(status)
+    return kept
+
+
+def _pod_status(status: Mapping[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = _only(status, *_OF_A_POD_STATUS)
+    for key in _CONTAINER_STATUSES:
+        if isinstance(status.get(key), list):
+            kept[key] = [_container_status(entry) for entry in status[key]]
+    return kept
+
+
+def _container_status(entry: Any) -> Any:
+    kept = _only(entry, *_OF_A_CONTAINER_STATUS)
+    if isinstance(entry, dict) and isinstance(entry.get("state"), dict):
+        kept["state"] = {name: _only(value, *_OF_A_CONTAINER_STATE) for name, value in entry["state"].items()}
+    return kept
 
 
 def _task(task: Any) -> Any:
@@ -132,14 +183,19 @@ def _task(task: Any) -> Any:
 
 
 def _pod_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in spec.items() if key not in _LEFT_OUT}
+    kept: dict[str, Any] = _without(spec, *_LEFT_OUT)
     for key in _CONTAINERS:
         if isinstance(kept.get(key), list):
-            kept[key] = [_container(container) for container in kept[key]]
+            kept[key] = [_only(container, *_OF_A_CONTAINER) for container in kept[key]]
     return kept
 
 
-def _container(container: Any) -> Any:
-    if not isinstance(container, dict):
-        return container
-    return {key: container[key] for key in _OF_A_CONTAINER if key in container}
+def _only(entry: Any, *keys: str) -> Any:
+    """Nothing of what is no object: no API server has stored that, and nobody reads it."""
+    return {key: entry[key] for key in keys if key in entry} if isinstance(entry, dict) else None
+
+
+def _without(entry: Any, *keys: str) -> Any:
+    return (
+        {key: value for key, value in entry.items() if key not in keys} if isinstance(entry, dict) else None
+    )

@@ -10,6 +10,7 @@ import pytest
 from cli import cluster, leader_books
 from cli.dump import shareable
 from cli.live import Reading
+from core.objects.pod import project
 from tests.unit.cli.conftest import Outcome, Run
 
 SECRET = "s3cret"
@@ -24,7 +25,7 @@ CONTAINER = {
     "resources": {"limits": {"nvidia.com/gpu": "1"}},
     "restartPolicy": "Always",
 }
-POD = {
+POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "p", "uid": "u", "annotations": LAST_APPLIED},
@@ -55,6 +56,78 @@ def test_of_a_pod_only_what_decisions_look_at_is_left() -> None:
         },
         "status": {"phase": "Pending"},
     }
+
+
+TERMINATED = {"exitCode": 1, "reason": SECRET, "message": SECRET, "finishedAt": "2026-01-01T00:02:00Z"}
+CONTAINER_STATUS = {
+    "name": "c",
+    "image": SECRET,
+    "imageID": SECRET,
+    "containerID": SECRET,
+    "started": False,
+    "state": {"terminated": TERMINATED},
+    "lastState": {"terminated": TERMINATED},
+    "resources": {"requests": {"nvidia.com/gpu": "2"}},
+    "allocatedResources": {"nvidia.com/gpu": "2"},
+    "volumeMounts": [{"name": SECRET, "mountPath": SECRET}],
+}
+WAITING = {
+    "name": "i",
+    "image": SECRET,
+    "state": {"waiting": {"message": f"Back-off pulling image {SECRET}"}},
+}
+FIELDS: dict[str, Any] = {"f:spec": {"f:volumes": {f'k:{{"name":"{SECRET}"}}': {}}}}
+WRITTEN = [
+    {"manager": "cardquota", "operation": "Update", "time": "2026-01-01T00:01:00Z", "fieldsV1": FIELDS}
+]
+ENDED: dict[str, Any] = {
+    **POD,
+    "metadata": {"name": "p", "uid": "u", "managedFields": WRITTEN},
+    "spec": {**POD["spec"], "schedulingGates": [], "nodeName": "n"},
+    "status": {
+        "phase": "Failed",
+        "message": SECRET,
+        "startTime": "2026-01-01T00:00:00Z",
+        "conditions": [{"type": "PodScheduled", "status": "True", "message": "said by its scheduler"}],
+        "containerStatuses": [CONTAINER_STATUS, None],
+        "initContainerStatuses": [WAITING],
+        "ephemeralContainerStatuses": [CONTAINER_STATUS],
+        "resourceClaimStatuses": [{"name": "d", "resourceClaimName": "p-d"}],
+        "extendedResourceClaimStatus": {"resourceClaimName": "p-x"},
+    },
+}
+RELEASED = {
+    **ENDED,
+    "spec": {"containers": [CONTAINER]},
+    "status": {"phase": "Pending", "conditions": ENDED["status"]["conditions"]},
+}
+
+
+@pytest.mark.parametrize("raw", [ENDED, RELEASED])
+def test_images_output_and_names_of_the_environment_are_left_out_wherever_they_stand(
+    raw: dict[str, Any],
+) -> None:
+    assert SECRET not in json.dumps(shareable(raw))
+
+
+@pytest.mark.parametrize("raw", [POD, ENDED, RELEASED])
+def test_decisions_read_of_the_dump_what_they_read_of_the_cluster(raw: dict[str, Any]) -> None:
+    assert project(shareable(raw)) == project(raw)
+    assert shareable(raw)["status"].get("conditions") == raw["status"].get("conditions")
+
+
+def test_a_queue_keeps_who_wrote_which_field_of_it() -> None:
+    queue = {
+        "kind": "Queue",
+        "metadata": {"name": "q", "managedFields": WRITTEN},
+        "status": {"state": "Open"},
+    }
+    assert shareable(queue) == queue
+
+
+def test_the_volumes_of_a_volcano_job_are_left_out() -> None:
+    job = {"kind": "Job", "spec": {"queue": "q", "volumes": [{"mountPath": SECRET}]}}
+    assert shareable(job) == {"kind": "Job", "spec": {"queue": "q"}}
 
 
 def test_the_templates_of_a_volcano_job_are_treated_alike() -> None:
@@ -197,3 +270,20 @@ def test_a_place_that_cannot_be_written_is_told(run: Run, live: Live, tmp_path: 
     outcome = live.dump(NOBODY)
     assert outcome.status == 2
     assert outcome.err.splitlines()[-2].startswith("error: ")
+
+
+def test_a_folder_in_its_place_is_told_and_nothing_is_left_beside_it(live: Live) -> None:
+    live.path.mkdir()
+    outcome = live.dump(NOBODY)
+    assert outcome.status == 2
+    assert outcome.err.splitlines()[-2].startswith(f"error: {live.path}: ")
+    assert list(live.path.parent.iterdir()) == [live.path]
+
+
+def test_what_is_no_name_of_a_file_is_told_too(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    live.path = Path()
+    assert live.dump(NOBODY).status == 2
+    assert list(tmp_path.iterdir()) == []
