@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 HELP = "how full the cards of each node are, and with whom"
 DESCRIPTION = """\
 Shows for each node with cards how much of them is in use, and by which pods: whole cards and their shares by name, mGPU cards one by
-one, in hundredths of a card and MiB. Counted are pods that have the node; `cardquota queues` shows what is promised besides.
+one, in hundredths of a card and MiB. Counted are pods that have the node, also those that ask for the resource of a card and do not
+name the card, which no queue is charged with; `cardquota queues` shows what is promised besides.
 Accelerators that give no card, and labels that cannot be true, are told as warnings, as by `cardquota cards`.
 """
 EPILOG = """\
@@ -27,6 +28,8 @@ _HEADER: Final = ("NODE", "CARD", "FULL", "IN USE", "PODS")
 _WIDTH: Final = 10
 _PODS: Final = 4
 """Pods that are named in a row; `wide` and JSON have them all."""
+_UNNAMED: Final = ", card not named"
+"""Behind the cards of a pod that no queue is charged with."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +104,10 @@ def summary(ledger: "Ledger") -> dict[str, dict[str, Any]]:
 def _rows(found: Mapping[str, Mapping[str, Any]], most: int | None) -> Iterator[tuple[str, ...]]:
     for name, node in found.items():
         for card, entry in node["cards"].items():
-            pods = [f"{key} ({count})" for key, count in entry["pods"].items()]
+            pods = [
+                f"{key} ({count}{_UNNAMED if key in entry['unnamed'] else ''})"
+                for key, count in entry["pods"].items()
+            ]
             yield (
                 name,
                 card,

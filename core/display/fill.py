@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from core.cards.discovery import CardStock
 from core.cards.expression import split
 from core.mgpu import records
 from core.mgpu.node import Card, NodeModel, model_of
@@ -20,7 +21,10 @@ _PARTS: Final = 4
 
 
 def fill_of(ledger: Ledger, name: str) -> dict[str, Any]:
-    """A node's `cards` by name in whole cards, and its `mgpu` cards in hundredths and MiB. Raises KeyError where there is no such node."""
+    """A node's `cards` by name in whole cards, and its `mgpu` cards in hundredths and MiB. Raises KeyError where there is no such node.
+
+    Of the `pods` that use a card, the `unnamed` ones do not name it.
+    """
     pods = ledger.pods_on(name)
     return {"cards": _cards(ledger, name, pods), "mgpu": _shares(ledger, ledger.nodes[name], pods)}
 
@@ -42,17 +46,23 @@ def _asked(ledger: Ledger, pod: Pod) -> bool:
 def _cards(ledger: Ledger, node: str, pods: list[Pod]) -> dict[str, Any]:
     stock = ledger.inventory.on_node(node)
     users: dict[str, dict[str, int]] = {}
-    for pod in pods:
+    unnamed: dict[str, list[str]] = {}
+    for pod in (pod for pod in pods if pod.bound):
         entry = ledger.entry(pod.uid)
-        if entry is not None and entry.demand.card is not None and pod.bound:
+        if entry is not None and entry.demand.card is not None:
             asked = entry.demand.card
             users.setdefault(asked.card, {})[pod.key] = asked.milli // 1000
+        for use in _uses(ledger, pod, stock):
+            if not use.named and pod.key not in users.setdefault(use.card, {}):
+                users[use.card][pod.key] = use.milli // 1000
+                unnamed.setdefault(use.card, []).append(pod.key)
     return {
         card: {
             "resource": stock[card].resource if card in stock else "",
             "count": stock[card].milli // 1000 if card in stock else 0,
             "used": sum(users.get(card, {}).values()),
             "pods": users.get(card, {}),
+            "unnamed": unnamed.get(card, []),
         }
         for card in sorted(stock.keys() | users.keys())
     }
@@ -113,14 +123,10 @@ def use_of(ledger: Ledger, name: str) -> NodeUse:
     stock = ledger.inventory.on_node(name)
     used, unaccounted = dict.fromkeys(stock, 0), dict[str, int]()
     for pod in pods if stock else ():
-        if ledger.devices.wanted(pod):
-            continue
-        named = {stock[card].resource for card in split(pod.card_name) if card in stock}
-        for card, carried in stock.items():
-            asked = pod.requests.get(carried.resource, 0)
-            used[card] += asked
-            if asked and carried.resource not in named:
-                unaccounted[card] = unaccounted.get(card, 0) + asked
+        for use in _uses(ledger, pod, stock):
+            used[use.card] += use.milli
+            if not use.named:
+                unaccounted[use.card] = unaccounted.get(use.card, 0) + use.milli
     model = model_of(node)
     shares = occupancy(model, pods, ledger.settings.mgpu).state.cards if model.serves else ()
     return NodeUse(
@@ -129,6 +135,26 @@ def use_of(ledger: Ledger, name: str) -> NodeUse:
         unaccounted,
         tuple(_taken(share, model) for share in shares),
     )
+
+
+class _Use(NamedTuple):
+    """What a pod uses of one card of its node, in thousandths, and whether it says so by the name of any card of that resource."""
+
+    card: str
+    milli: int
+    named: bool
+
+
+def _uses(ledger: Ledger, pod: Pod, stock: Mapping[str, CardStock]) -> list[_Use]:
+    """By what it asks for, but for devices of claims."""
+    if ledger.devices.wanted(pod):
+        return []
+    named = {stock[card].resource for card in split(pod.card_name) if card in stock}
+    return [
+        _Use(card, asked, carried.resource in named)
+        for card, carried in stock.items()
+        if (asked := pod.requests.get(carried.resource, 0))
+    ]
 
 
 def _taken(card: Card, model: NodeModel) -> Fraction:

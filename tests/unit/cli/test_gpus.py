@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.gpus import bar
-from tests.builders import a_node, a_pod
+from tests.builders import a_node, a_pod, a_queue
 from tests.unit.cli.conftest import Run
 
 WHOLE = a_node("a").card("NVIDIA-H200", 8)
@@ -57,6 +57,7 @@ def test_json_has_all_of_it(run: Run, state: Path) -> None:
                 "count": 8,
                 "used": 5,
                 "pods": {"ml/big": 4, "ml/small": 1},
+                "unnamed": [],
             }
         },
         "mgpu": [],
@@ -69,6 +70,42 @@ def test_json_has_all_of_it(run: Run, state: Path) -> None:
         "memoryUsed": 1024,
         "pods": ["ml/share"],
     }
+
+
+OUTSIDERS = [
+    WHOLE,
+    a_pod("named").gpu(2).card("NVIDIA-H200").assigned({"NVIDIA-H200": 2}).bound_to("a"),
+    a_pod("nameless").gpu(5).bound_to("a"),
+    a_pod("other").gpu(1).card("NVIDIA-H100").bound_to("a"),
+]
+
+
+def test_pods_that_do_not_name_the_card_they_use_are_counted_and_marked(run: Run, tmp_path: Path) -> None:
+    """As by `explain` and `cardquota_cards_unaccounted`: whoever has the card, nobody else gets it."""
+    path = tmp_path / "state.json"
+    items = [
+        *OUTSIDERS,
+        a_queue("q").cards({"NVIDIA-H200": 8}),
+        a_pod("new").gpu(1).card("NVIDIA-H200").gated(),
+    ]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [one.build() for one in items]}))
+    assert run("gpus", "--state", path).out.splitlines()[1:] == [
+        "a      NVIDIA-H100   [!!!!!!!!!!]   1/0      ml/other (1)",
+        "a      NVIDIA-H200   [##########]   8/8      ml/named (2), ml/nameless (5, card not named), ml/other (1, card not named)",
+    ]
+    card = json.loads(run("gpus", "--state", path, "-o", "json").out)["nodes"]["a"]["cards"]["NVIDIA-H200"]
+    assert (card["used"], card["unnamed"]) == (8, ["ml/nameless", "ml/other"])
+    stock = json.loads(run("explain", "ml/new", "--state", path, "-o", "json").out)["stock"]["NVIDIA-H200"]
+    assert (stock["total"], stock["free"]) == ("8", "0")
+
+
+def test_nodes_of_a_namespace_are_also_those_where_its_pods_do_not_name_the_card(
+    run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "state.json"
+    items = [WHOLE.build(), a_pod("nameless").gpu(1).bound_to("a").build()]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert run("gpus", "-n", "ml", "--state", path, "-o", "name").out == "node/a\n"
 
 
 UNNAMED = a_node("x").label("pool", "new").allocatable("nvidia.com/gpu", 4)
