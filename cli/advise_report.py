@@ -1,6 +1,5 @@
 """What `advise` says, as JSON and for people."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -154,6 +153,8 @@ def render(report: Mapping[str, Any]) -> str:
 
 
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    from core.answers.quota import creation
+
     yield from can_run_text.refusals(report["refused"])
     if report["refused"] and not report["pods"]:
         return
@@ -173,9 +174,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
             yield from (_row(key, need, f" in queue {above} above") for key, need in quota.items())
         yield from (f"  {command}" for command in report["commands"])
         if "manifest" in report:
-            yield "  kubectl create -f - <<'END'"
-            yield f"  {json.dumps(report['manifest'])}"
-            yield "  END"
+            yield f"  {creation(report['manifest'])}"
     elif could and not waits:
         yield f"Queue {name}: its quota is enough for {pods}"
     yield from _rest(report)

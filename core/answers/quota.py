@@ -1,4 +1,4 @@
-"""Quota as it would be written: a queue with another limit for one key, and the command that would set it."""
+"""Quota as it would be written: a queue with another limit for one key, and the commands that would set it or create the queue."""
 
 import json
 from collections.abc import Mapping
@@ -54,6 +54,12 @@ def command(queue: str, key: str, changed: Queue) -> str:
         return ""
     text = _quoted(f"{names.CARD_QUOTA_ANNOTATION}={changed.card_quota}")
     return f"kubectl annotate queue {queue} --overwrite {text}"
+
+
+def creation(manifest: Mapping[str, Any]) -> str:
+    """What creates the object; on one line, so that it can be pasted with blanks before it."""
+    # Not `echo`, which in some shells reads the backslashes of JSON.
+    return f"printf %s {_quoted(json.dumps(manifest))} | kubectl create -f -"
 
 
 def _quoted(text: str) -> str:

@@ -1,6 +1,7 @@
 """`cardquota advise`: the quota for what waits, or for what somebody is about to apply."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,19 @@ def test_a_queue_that_is_to_be_is_given_as_a_manifest(run: Run, tmp_path: Path) 
     assert report["quota"] == {"NVIDIA-H200": {"by": "2", "needed": "2"}}
     made.write_text(json.dumps(report["manifest"]), "utf-8")
     assert run("can-run", file, made, "--queue", "new", "--state", "-", stdin=STATE).status == 0
+
+
+def test_the_command_that_creates_a_queue_can_be_pasted_as_it_is_shown(run: Run, tmp_path: Path) -> None:
+    """With the blanks before each line."""
+    file = tmp_path / "m.json"
+    file.write_text(json.dumps(workload(2)), "utf-8")
+    asked = ("new", "--fits", file)
+    lines = advised(run, STATE, *asked, form="text")[1].splitlines()
+    begin = next(number for number, line in enumerate(lines) if "kubectl create" in line)
+    shown = "\n".join(["kubectl() { cat; }", *lines[begin:]])
+    done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, check=True)
+    manifest = advised(run, STATE, *asked)[1]["manifest"]
+    assert (json.loads(done.stdout), done.stderr) == (manifest, "")
 
 
 def test_several_keys_are_raised_together(run: Run, tmp_path: Path) -> None:
