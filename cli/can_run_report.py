@@ -92,8 +92,8 @@ def _why(verdict: "Verdict") -> Mapping[str, str]:
 
     if verdict.hold is not None:
         return output.why(verdict.hold.why)
-    if verdict.apart:
-        return {"reason": reasons.GANG_INCOMPLETE, "message": verdict.apart}
+    if verdict.apart is not None:
+        return output.why(verdict.apart)
     return {
         "reason": reasons.NO_FREE_CARD,
         "message": f"is let in, and no node has room: {verdict.seat.problem}",

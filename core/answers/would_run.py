@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from core import reasons
 from core.affinity import NodeRequirement
 from core.answers.beyond import EmptyCluster
 from core.answers.room import Nodes, Seat, Seeker, cards_of, reserved, seats
@@ -14,6 +15,8 @@ from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from core.plan.offline import decisions
 from core.queues.ledger import Ledger
+from core.queues.shortfall import held_by_others
+from core.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +32,15 @@ class Verdict:
     """Why it would wait at the gate."""
     seat: Seat
     """Where it would go; nothing for one that waits at the gate."""
-    apart: str = ""
-    """Why a scheduler that starts groups as a whole would leave it alone, though nothing holds it at the gate."""
+    apart: Refusal | None = None
+    """Why its scheduler would leave it alone, though nothing holds it at our gate: gates of others, or a group that starts as a whole."""
     never: str = ""
     """Why it would not run even if nobody else were there; empty for one that would."""
 
     @property
     def runs(self) -> bool:
         """Whether nothing is seen that keeps it from running at once."""
-        return self.hold is None and not self.apart and not self.seat.problem
+        return self.hold is None and self.apart is None and not self.seat.problem
 
 
 def verdicts(
@@ -46,7 +49,7 @@ def verdicts(
     tolerations: Mapping[str, Tolerations],
     change: Change | None = None,
 ) -> list[Verdict]:
-    """What becomes of these pods without a node, which are in the books if they ask for anything; `tolerations` of whoever has no node, by UID.
+    """What becomes of these pods, which are in the books if they ask for anything; `tolerations` of whoever has no node, by UID.
 
     Of those who wait everybody is served in order. The books are as they were afterwards.
     """
@@ -81,7 +84,8 @@ def _compared(ledger: Ledger, cluster: EmptyCluster, verdict: Verdict, alone: Ve
     if beyond is not None:
         never = beyond.why
     else:
-        never = alone.hold.why.message if alone.hold is not None else alone.apart or alone.seat.problem
+        why = alone.hold.why if alone.hold is not None else alone.apart
+        never = why.message if why is not None else alone.seat.problem
     return replace(verdict, never=never)
 
 
@@ -108,31 +112,47 @@ def _decided(
             lifts[pod.uid].requirement if pod.uid in lifts else NodeRequirement(),
         )
         for pod in pods
-        if pod.uid not in holds and pod.uid not in apart
+        if pod.uid not in holds and pod.uid not in apart and not pod.bound
     ]
     where = seats(Nodes(ledger, empty=empty), before, new)
-    found = {seeker.pod.uid: seat for seeker, seat in zip(new, where, strict=True)}
+    found = {pod.uid: _own_node(ledger, pod) for pod in pods if pod.bound}
+    found |= {seeker.pod.uid: seat for seeker, seat in zip(new, where, strict=True)}
     return [
         replace(
             _verdict(ledger, pod, cards.get(pod.uid, {}), holds.get(pod.uid), found.get(pod.uid, Seat())),
-            apart=apart.get(pod.uid, ""),
+            apart=apart.get(pod.uid),
         )
         for pod in pods
     ]
 
 
-def _apart(ledger: Ledger, pod: Pod) -> str:
-    """Of a pod that asks for nothing of ours: what its PodGroup lacks to start, with everybody let in who can be.
+def _own_node(ledger: Ledger, pod: Pod) -> Seat:
+    """Of a pod that names its node itself: it is among those there, and no scheduler looks for another one."""
+    there = pod.node_name in ledger.nodes
+    return Seat(pod.node_name) if there else Seat(problem=f"there is no node {pod.node_name}")
+
+
+def _apart(ledger: Ledger, pod: Pod) -> Refusal | None:
+    """Of a pod that is not in the books: why its scheduler would not start it, with everybody let in who can be."""
+    if pod.bound or ledger.entry(pod.uid) is not None:
+        return None
+    gates = ledger.stages.other_gates(pod)
+    return held_by_others(gates) if gates else _unfinished(ledger, pod)
+
+
+def _unfinished(ledger: Ledger, pod: Pod) -> Refusal | None:
+    """What the PodGroup of a pod lacks to start.
 
     Schedulers that know such groups start none of its members before; to others it is a pod like any.
     """
     group = ledger.group(pod.group_key) if pod.group_key else None
-    if group is None or not group.stored or ledger.entry(pod.uid) is not None:
-        return ""
+    if group is None or not group.stored:
+        return None
     if not group.kubernetes and pod.scheduler_name not in ledger.settings.volcano.scheduler_names:
-        return ""
+        return None
     lacks = ledger.groups.lacks(group.key)
-    return f"{group.title} starts as a whole, and still lacks {counted(lacks, 'member')}" if lacks else ""
+    text = f"{group.title} starts as a whole, and still lacks {counted(lacks, 'member')}"
+    return Refusal(reasons.GANG_INCOMPLETE, text) if lacks else None
 
 
 def _held_by(ledger: Ledger, pod: Pod) -> frozenset[str]:

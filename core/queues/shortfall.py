@@ -115,9 +115,17 @@ def gang_too_small(queue: str, group: Group, size: int) -> Refusal:
 
 def waits_for_others(queue: str, gates: Sequence[str]) -> Refusal:
     """What is said when gates have to go before ours."""
+    text = f"Queue <{queue}>: {_gates_left(gates)}; quota is given once ours is the last"
+    return Refusal(reasons.OTHER_GATES, text)
+
+
+def held_by_others(gates: Sequence[str]) -> Refusal:
+    """What is said of a pod that no quota is given to, when gates have to go."""
+    text = f"{_gates_left(gates)}; no scheduler looks at the pod before they are gone"
+    return Refusal(reasons.OTHER_GATES, text)
+
+
+def _gates_left(gates: Sequence[str]) -> str:
     told = ", ".join(f"<{gate}>" for gate in gates[:_TOLD])
     more = f" and {len(gates) - _TOLD} more" if len(gates) > _TOLD else ""
-    return Refusal(
-        reasons.OTHER_GATES,
-        f"Queue <{queue}>: scheduling gates of others are left: {told}{more}; quota is given once ours is the last",
-    )
+    return f"scheduling gates of others are left: {told}{more}"
