@@ -34,6 +34,8 @@ def label(name: str) -> str:
 def read_bytes(name: str) -> bytes:
     """The content of a file, or of standard input for `-`. Raises InputError."""
     if name == STDIN:
+        if sys.stdin is None:  # `<&-`
+            raise InputError(label(name), "is closed")
         return sys.stdin.buffer.read()
     try:
         return Path(name).read_bytes()

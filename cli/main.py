@@ -5,6 +5,7 @@ that `cardquota check` in an editor or a hook answers at once.
 """
 
 import argparse
+import errno
 import io
 import os
 import re
@@ -82,6 +83,8 @@ _COMMANDS: tuple[Command, ...] = (
     version,
 )
 _USAGE = 2
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What a full disk or a terminal that is gone says; commands tell of the files that they write themselves."""
 _FEW = 8
 """Values that are all named where one is not known."""
 _CHOICE = re.compile(
@@ -108,6 +111,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exits with status 2."""
         self.exit(_USAGE, f"error: {_shorter(message)}\nSee '{self.prog} --help'.\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Ends the program, with all that was printed written: what fails is for `main` to tell."""
+        sys.stdout.flush()
+        super().exit(status, message)
 
 
 def _shorter(message: str) -> str:
@@ -153,6 +161,7 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit status. Never ends in a traceback for anything the user did."""
+    _open_closed()
     _speak_utf8()
     try:
         options = parser().parse_args(arguments)
@@ -165,12 +174,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"try: {error.remedy}", file=sys.stderr)
         return error.status
     except BrokenPipeError:
-        # The reader has gone (`| head`): nobody is left to talk to, and the interpreter's own flush must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has gone (`| head`): nobody is left to talk to.
+        _give_up_output()
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _give_up_output()
+        print(f"error: standard output: {error.strerror}", file=sys.stderr)
+        return CommandError.status
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return status
+
+
+def _give_up_output() -> None:
+    """The interpreter's own flush at the end must not complain again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_closed() -> None:
+    """Output that the shell has closed (`>&-`) is None; from here on it takes whatever is written."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def _speak_utf8() -> None:

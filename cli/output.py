@@ -40,11 +40,11 @@ def print_document(form: str, value: object) -> None:
     if form == "json":
         print_json(value)
         return
-    import yaml
+    from cli import yamltext
 
     # By way of JSON nothing stands twice as the same object, which YAML would write as an anchor that nobody reads.
     copied = json.loads(json.dumps(value, allow_nan=False))
-    print(yaml.safe_dump(copied, sort_keys=False, allow_unicode=True, width=1000), end="")
+    print(yamltext.write(copied), end="")
 
 
 def print_names(names: Iterable[str], kind: str = "") -> None:

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _ask(host: str, pods: "Sequence[Gated]") -> None:
     """Returns where somebody says yes. Raises CommandError."""
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         raise CommandError("nobody can be asked here; say --yes")
     from core.answers.words import counted
 

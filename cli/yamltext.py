@@ -1,4 +1,4 @@
-"""YAML with the line of every value, resolved as kubectl does it.
+"""YAML with the line of every value, resolved as kubectl does it, and written so that it is read back as it was.
 
 kubectl turns YAML into JSON with a YAML 1.1 parser of its own habits: `yes` and `on` are booleans, a time stays a
 text, `1e3` is a number, `1:30` is not. A manifest that is judged with other habits is another manifest. It is read
@@ -50,6 +50,32 @@ def read(source: str, text: str) -> Iterator[Document]:
     except yaml.reader.ReaderError as error:
         line = text.encode().count(b"\n", 0, error.position) + 1
         raise InputError(source, f"is not YAML: {error.reason}", line) from error
+
+
+def write(value: object) -> str:
+    """One document with a JSON value."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _is_text(plain: str) -> bool:
+    """Whether an unquoted scalar is a text, and neither another value nor an error."""
+    if plain in _WORDS:
+        return False
+    if plain[0] not in "+-.0123456789":
+        return True
+    digits = plain.replace("_", "")
+    return not (_NO_NUMBER.fullmatch(plain) or _INTEGER.fullmatch(digits) or _FLOAT.fullmatch(digits))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what is no text without quotes: PyYAML by itself takes neither `y` nor `1e3` for anything else."""
+
+
+def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar(f"{_TAG}str", text, style=None if _is_text(text) else "'")
+
+
+_Dumper.add_representer(str, _quoted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +211,14 @@ class _Builder:
         text: str = event.value
         if text in _WORDS:
             return _WORDS[text]
-        if text[0] not in "+-.0123456789":
+        if _is_text(text):
             return text
         if _NO_NUMBER.fullmatch(text):
             raise self._error(event, f"{text} is no JSON number")
         digits = text.replace("_", "")
-        integer, number = _INTEGER.fullmatch(digits), _FLOAT.fullmatch(digits)
-        if (integer or number) and len(digits) > _LONGEST_NUMBER:
+        if len(digits) > _LONGEST_NUMBER:
             raise self._error(event, f"a number of {len(digits)} digits")
-        if integer:
-            return _integer(digits)
-        return self._float(event, digits) if number else text
+        return _integer(digits) if _INTEGER.fullmatch(digits) else self._float(event, digits)
 
     def _float(self, event: yaml.ScalarEvent, digits: str) -> int | float:
         number = float(digits)

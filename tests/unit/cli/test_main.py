@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -133,6 +134,38 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         process.stdin.close()
         assert process.stderr.read() == b""
         assert process.wait(60) == 128 + signal.SIGPIPE
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+@pytest.mark.parametrize("arguments", [["version"], ["--version"], ["completion", "bash"]])
+def test_a_full_disk_is_told(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "cli", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, b"error: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("can-run - --state /dev/null <&-", 2, "error: <stdin>: is closed\n"),
+        ("check - <&-", 2, "error: <stdin>: is closed\n"),
+        ("version >&-", 0, ""),
+        ("version >&- 2>&- <&-", 0, ""),
+    ],
+)
+def test_streams_that_the_shell_has_closed_cost_no_traceback(command: str, status: int, said: str) -> None:
+    shell = ["sh", "-c", f'exec "$0" -m cli {command}', sys.executable]
+    done = subprocess.run(shell, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith(said)
+    assert "Traceback" not in done.stderr
 
 
 def test_ctrl_c_ends_quietly(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

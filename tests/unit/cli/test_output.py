@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli import output
+from cli import documents, output
 
 
 def test_columns_are_aligned_and_nothing_trails() -> None:
@@ -64,3 +64,24 @@ def test_json_keeps_order_and_unicode(capsys: pytest.CaptureFixture[str]) -> Non
     text = capsys.readouterr().out
     assert "é" in text
     assert list(json.loads(text)) == ["z", "a"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("y", "n", "No", "on", "OFF", "~", "", "null", "<<", "="),
+        *("1e3", "0x1f", "0o7", "1_0", "-.5", ".inf", ".nan", "9" * 500, "2026-01-01", "1:30", "1e3x"),
+        *("a: b", "- a", "#a", "'a'", "a\nb", "é", " a "),
+    ],
+)
+def test_yaml_says_what_json_says(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    """Read as kubectl reads it."""
+    value = {text: [text], "of": {"amount": 2, "part": 0.5, "is": True, "not": None}}
+    output.print_document("yaml", value)
+    (document,) = documents.read("x.yaml", capsys.readouterr().out)
+    assert document.value == value
+
+
+def test_yaml_has_no_quotes_where_none_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_document("yaml", {"name": "NVIDIA-H200", "share": "mig-1g.10gb"})
+    assert capsys.readouterr().out == "name: NVIDIA-H200\nshare: mig-1g.10gb\n"
