@@ -40,8 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the quota; a queue that is not there, with nothing that would be sent to it, is wrong input."""
     from cli import advise_report, can_run_text
+    from cli.sight import Sight
 
     settings, outcome = applied.to_cluster(options, options.fits)
+    waiting = Sight(outcome.state, settings).to_be_let_in(options.queue)
+    cluster.demand(
+        outcome.state, settings, [*waiting, *(pod for pods in outcome.made.values() for pod in pods)]
+    )
     report = advise_report.advised(outcome, settings, options.queue, of_manifests=options.fits is not None)
     can_run_text.show(options.output, report, outcome, advise_report.render)
     waits = report["never"] or report["waits"] or report["noNode"]

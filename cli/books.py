@@ -47,7 +47,7 @@ def guests(state: "State", settings: "Settings") -> "GuestBook":
 
 
 def view_of(state: "State", settings: "Settings") -> "ClusterView":
-    """The view view_of a state: everything in it is listed completely."""
+    """The view of a state: everything in it is listed completely, but for the kinds that may not be seen."""
     from core.admission.request import ClusterView
     from core.cards.inventory import Inventory
     from core.dra.extended import DeviceClasses
@@ -58,12 +58,13 @@ def view_of(state: "State", settings: "Settings") -> "ClusterView":
     classes = DeviceClasses()
     for device_class in state.device_classes:
         classes.put(device_class)
+    known = {kind for kind in ("Node", "Queue", "Namespace", "DeviceClass") if kind not in state.unseen}
     return ClusterView(
-        inventory=inventory,
-        queues={queue.name: queue for queue in state.queues},
-        namespaces={namespace.name: namespace for namespace in state.namespaces},
-        device_classes=classes,
-        serving=classes,
+        inventory=inventory if "Node" in known else None,
+        queues={queue.name: queue for queue in state.queues} if "Queue" in known else None,
+        namespaces={one.name: one for one in state.namespaces} if "Namespace" in known else None,
+        device_classes=classes if "DeviceClass" in known else None,
+        serving=classes if "DeviceClass" in known else None,
         kubernetes_groups_served=state.kubernetes_groups_served,
     )
 

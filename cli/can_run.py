@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from cli.can_run_report import judged
 
     settings, outcome = applied.to_cluster(options, options.files)
+    cluster.demand(outcome.state, settings, [pod for pods in outcome.made.values() for pod in pods])
     report = judged(outcome, settings)
     can_run_text.show(options.output, report, outcome, can_run_text.render)
     return {"refused": _REFUSED, "waits": _WAITS}.get(report["verdict"], 0)

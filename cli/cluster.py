@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cli import config, output
 from cli.errors import UnavailableError
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from cli.kinds import ObjectKind
     from cli.live import Reading
     from cli.state import State
+    from core.objects import Pod
     from core.settings import Settings
+
+
+_OTHERS: Final = "what others hold decides"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,6 +119,10 @@ def from_file(name: str) -> "State":
     if found.hidden:
         missing = output.printable(f"{name} was written without the right to list {found.hidden}")
         print(f"warning: {missing}: nothing is known of what others hold or wait for", file=sys.stderr)
+    others = ", ".join(sorted(found.unseen - set(found.all_hidden)))
+    if others:
+        missing = output.printable(f"{name} was written without the right to list {others}")
+        print(f"warning: {missing}: what depends on them is left out", file=sys.stderr)
     return found
 
 
@@ -179,7 +187,7 @@ def _state(reading: "Reading") -> "State":
         pods_of=reading.pods_of,
         home=reading.home,
         unled=reading.unled,
-        unseen=frozenset(reading.forbidden),
+        unseen=reading.unseen,
         settings_hidden=CONFIG_MAP.kind in reading.forbidden,
     )
 
@@ -197,17 +205,26 @@ def reading(options: argparse.Namespace) -> "Reading":
 def demand_all(state: "State") -> None:
     """For what rests on everybody. Raises UnavailableError where not all nodes, queues and pods may be seen."""
     if state.hidden:
-        raise _unknown("decides", state.hidden)
+        raise _unknown(_OTHERS, state.hidden)
+
+
+def demand(state: "State", settings: "Settings", pods: "Iterable[Pod]") -> None:
+    """For what rests on these pods. Raises UnavailableError where not all may be seen that decides on them."""
+    from cli.sight import Sight
+
+    missing = Sight(state, settings).missing(pods)
+    if missing:
+        raise _unknown(_OTHERS if state.hidden else "what pods refer to decides", missing)
 
 
 def demand_pods(state: "State") -> None:
     """For what shows who uses something. Raises UnavailableError where the pods of one namespace alone may be seen."""
     if state.pods_of:
-        raise _unknown("counts", "Pod in all namespaces")
+        raise _unknown("what others hold counts", "Pod in all namespaces")
 
 
-def _unknown(does: str, hidden: str) -> UnavailableError:
+def _unknown(what: str, hidden: str) -> UnavailableError:
     from cli import live
 
-    why = f"what others hold {does}, and without the right to list {hidden} it is not known"
+    why = f"{what}, and without the right to list {hidden} it is not known"
     return UnavailableError(why, live.RIGHTS)

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         books, missing = leader_books.asked(options)
         objects = [*objects, leader_books.marked(books, before)] if books else objects
     content = orjson.dumps(
-        listed([shareable(raw) for raw in objects], time.time(), reading.forbidden, reading.pods_of),
+        listed([shareable(raw) for raw in objects], time.time(), reading.unseen, reading.pods_of),
         option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
     )
     if missing:

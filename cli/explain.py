@@ -39,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
     from cli import explain_partly, explain_text
     from cli.explain_report import explained
     from cli.kinds import POD
+    from cli.sight import Sight
 
     target = targets.parse(options.target, options.namespace, partial(cluster.default_namespace, options))
     if options.namespace is None and "/" in options.target:
@@ -48,10 +49,11 @@ def run(options: argparse.Namespace) -> int:
     now = time.time_ns() // 1000 if options.state is None else None
     pods = targets.pods_of(state, target)
     if options.state is not None:
-        cluster.demand_all(state)
-    if state.hidden:
+        cluster.demand(state, settings, pods)
+    sight = Sight(state, settings)
+    if sight.missing(pods):
         report, render = (
-            explain_partly.explained(state, settings, target, pods, options),
+            explain_partly.explained(state, settings, sight, target, pods, options),
             explain_partly.render,
         )
     else:

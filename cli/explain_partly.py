@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cli import explain_text, output
 
 if TYPE_CHECKING:
+    from cli.sight import Sight
     from cli.state import State
     from cli.targets import Target
     from core.objects import Pod, Queue
@@ -33,17 +34,19 @@ _TOLD: Final = {
 def explained(
     state: "State",
     settings: "Settings",
+    sight: "Sight",
     target: "Target",
     pods: Sequence["Pod"],
     options: argparse.Namespace,
 ) -> dict[str, Any]:
     """The report on the pods of a target, and what was left out. Raises UnavailableError."""
-    from cli import books, live, noticed
+    from cli import live, noticed
 
-    report: dict[str, Any] = {"object": target.display, "leftOut": state.hidden}
+    hidden = sight.missing(pods)
+    report: dict[str, Any] = {"object": target.display, "leftOut": hidden}
     if not pods:
         return {**report, "pods": {}}
-    ledger = books.of(state, settings)
+    ledger = sight.ledger
     decisions = {pod.key: _decision(ledger, pod) for pod in pods}
     first = min(pods, key=lambda pod: (decisions[pod.key] != "hold", pod.created, pod.key))
     counts = output.counted(decisions.values())
@@ -55,9 +58,11 @@ def explained(
     if answer:
         report |= _since(state, first, answer)
         left_out = ", ".join([*answer["leftOut"], *_UNTRIED])
-        return {**report, **answer, "leftOut": left_out, "hidden": state.hidden}
-    queue = ledger.attribution(first).queue
-    report |= {"queue": queue, "queueFrom": ledger.queue_source(first).value, **_since(state, first, report)}
+        return {**report, **answer, "leftOut": left_out, "hidden": hidden}
+    # Of a queue that something hidden may name nothing is said.
+    queue = ledger.attribution(first).queue if sight.knows_queue(first) else ""
+    report |= {"queue": queue, "queueFrom": ledger.queue_source(first).value} if queue else {}
+    report |= _since(state, first, report)
     if report["decision"] == "hold":
         said = live.said_of(options.kubeconfig, options.context, first.namespace, first.uid)
         report |= {"said": said} if said else {}

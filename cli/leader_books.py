@@ -76,6 +76,8 @@ def of_metrics(page: str) -> LeaderBooks:
 
 def compared(books: LeaderBooks, own: Mapping[tuple[str, str], int] | None) -> list[Verdict]:
     """The books against `own`, what is in use as counted here; None where that cannot be counted."""
+    if own is None and not books.drift:
+        return [Verdict(CHECK, "unknown", "what the pods use cannot be counted by what may be listed")]
     wrong = [f"its own audit has found {books.drift} places that are wrong"] if books.drift else []
     unsteady = set()
     for queue, key in sorted(books.figures.keys() | own.keys()) if own is not None else ():

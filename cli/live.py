@@ -43,8 +43,8 @@ class Reading:
     """Whether PodGroups of Kubernetes itself do."""
     forbidden: dict[str, Forbidden] = field(default_factory=dict)
     """Kind -> why nothing of it could be listed."""
-    narrowed: list[str] = field(default_factory=list)
-    """Resources of which only those of `namespace` could be listed."""
+    narrowed: list[Resource] = field(default_factory=list)
+    """Those of which only those of `namespace` could be listed."""
     namespace: str = ""
     home: str = ""
     """Where the installation was looked for, without the right to look everywhere."""
@@ -52,9 +52,15 @@ class Reading:
     """Why nobody leads the installation; empty where somebody does or nothing is known of it."""
 
     @property
+    def unseen(self) -> frozenset[str]:
+        """The kinds of which it is not known what there is: with the pods of all those of one namespace are not enough."""
+        partly = () if self.pods_of else (resource.kind for resource in self.narrowed)
+        return frozenset({*self.forbidden, *partly})
+
+    @property
     def pods_of(self) -> str:
         """The only namespace whose pods are known; empty where those of all are."""
-        return self.namespace if str(resources.PODS) in self.narrowed else ""
+        return self.namespace if resources.PODS in self.narrowed else ""
 
 
 def read(kubeconfig: Path | None, context: str | None, namespace: str | None = None) -> Reading:
@@ -169,7 +175,7 @@ class _Reader:
             except Forbidden:
                 self.reading.forbidden[resource.kind] = error
             else:
-                self.reading.narrowed.append(str(resource))
+                self.reading.narrowed.append(resource)
                 self.reading.objects += found
 
     async def read_installation(self) -> None:
@@ -246,7 +252,7 @@ def warnings(reading: Reading) -> list[str]:
         told.append(f"without the right to list {kinds}: what depends on them is left out")
     if reading.narrowed:
         told.append(
-            f"without the right to list {', '.join(reading.narrowed)} in all namespaces: only those of namespace "
+            f"without the right to list {', '.join(map(str, reading.narrowed))} in all namespaces: only those of namespace "
             f"{reading.namespace} are known, and nothing of what others hold or wait for"
         )
     return told

@@ -71,14 +71,10 @@ def _shown(said: dict[tuple[str, str], str]) -> dict[str, Any]:
 
 def _context(state: "State", settings: "Settings") -> "Context":
     """The cards of the nodes that may be seen; of queues something else says more."""
+    from dataclasses import replace
+
     from cli import books
-    from cli.kinds import NODE
-    from core.admission.request import ClusterView, Context
+    from core.admission.request import Context
 
     view = books.view_of(state, settings)
-    inventory = None if NODE.kind in state.unseen else view.inventory
-    serving = None if "DeviceClass" in state.unseen else view.serving
-    view = ClusterView(
-        inventory=inventory, serving=serving, kubernetes_groups_served=view.kubernetes_groups_served
-    )
-    return Context(view, settings)
+    return Context(replace(view, queues=None, namespaces=None, device_classes=None), settings)

@@ -62,9 +62,11 @@ def source_of(options: argparse.Namespace) -> "AbstractAsyncContextManager[Pages
     from contextlib import nullcontext
 
     from cli import installation, leader, live, page_sources
+    from cli.sight import Sight
 
     if options.state is not None:
         settings, state = cluster.read(options)
+        cluster.demand(state, settings, state.pods)
         return nullcontext(page_sources.of_state(state, settings, options.state))
     home = installation.home_of(cluster.installed(options))
     own = cluster.default_namespace(options)
@@ -74,8 +76,9 @@ def source_of(options: argparse.Namespace) -> "AbstractAsyncContextManager[Pages
         return page_sources.of_leader(options.kubeconfig, options.context, home, own)
     print(f"note: the leader was not asked: {output.printable(why)}", file=sys.stderr)
     settings, state = cluster.read(options)
-    if state.hidden:
-        raise UnavailableError(f"you may not list {state.hidden}, and the leader shows no page", live.RIGHTS)
+    missing = Sight(state, settings).missing(state.pods)
+    if missing:
+        raise UnavailableError(f"you may not list {missing}, and the leader shows no page", live.RIGHTS)
     return nullcontext(page_sources.of_cluster(options, state, settings))
 
 

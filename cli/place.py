@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
             f"there is no pod {output.printable(key)}{targets.other_pods(state, key)}",
             "name it as namespace/name; `cardquota plan -o name` lists the pods",
         )
+    cluster.demand(state, settings, [pod])
     ledger = books.of(state, settings)
     places = place(ledger, books.guests(state, settings), pod)
     chosen = selection.of_nodes(options, state, {name: _node(found) for name, found in places.items()})

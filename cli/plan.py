@@ -40,7 +40,6 @@ _WIDE_PODS = (
     "REASON",
     "MESSAGE",
 )
-_UNKNOWN = "whether it is let in rests on pods that you may not list; cardquota explain asks the leader"
 _QUEUES = ("QUEUE", "KEY", "QUOTA", "ALLOCATED", "RESERVED", "WAITING")
 
 
@@ -54,14 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the plan."""
     from cli.kinds import NODE, POD, QUEUE
+    from cli.plan_partly import as_far_as_known
+    from cli.sight import Sight
 
     settings, state = cluster.read(options, needs=(NODE, QUEUE, POD))
     if state.unled:
         print(f"warning: nobody carries this out: {output.printable(state.unled)}", file=sys.stderr)
     now = time.time_ns() // 1000 if options.state is None else None
     report = planned(state, settings, now)
-    if state.pods_of:
-        report = _as_far_as_known(report)
+    report = as_far_as_known(report, state, Sight(state, settings))
     if options.output in {"text", "wide", "name"}:
         # Pods that ask for nothing of ours are left out before anything is counted.
         asking = {key: pod for key, pod in report["pods"].items() if pod["decision"] != "ignored"}
@@ -69,8 +69,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = selection.of_pods(options, state, report["pods"])
     chosen.tell()
     queues = selection.of_queues(options, report["queues"])
-    # What the pods of one namespace use is not what is used; `queues` shows what the status of each says.
-    report = {**report, "pods": chosen.shown, "queues": {} if state.pods_of else queues}
+    report = {**report, "pods": chosen.shown, "queues": queues}
     if options.output == "name":
         output.print_names(chosen.shown, "pod")
     elif options.output == "text":
@@ -101,20 +100,6 @@ def planned(state: "State", settings: "Settings", now: int | None = None) -> dic
             for event in found.events
         ],
     }
-
-
-def _as_far_as_known(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a plan over the pods of one namespace: who waits whatever others hold does wait; whether anybody else is let in is not known."""
-    from core import reasons
-
-    pods = {
-        key: {"queue": pod["queue"], "decision": "hold", "reason": "", "message": _UNKNOWN}
-        if pod["decision"] == "lift"
-        else pod
-        for key, pod in report["pods"].items()
-    }
-    events = [event for event in report["events"] if event["reason"] != reasons.LIFTED]
-    return {**report, "pods": pods, "events": events}
 
 
 def _raw(state: "State", key: str) -> Mapping[str, Any]:

@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
 def _print(options: argparse.Namespace) -> None:
     from cli import books
     from cli.kinds import QUEUE
+    from cli.sight import Sight
     from core.display.twofold import contradiction
     from core.queues.access import access_of
     from core.queues.narrowed import narrowed
@@ -82,7 +83,7 @@ def _print(options: argparse.Namespace) -> None:
             text = output.printable(problem)
             print(f"warning: queue {name}: {annotation} admits nobody: {text}", file=sys.stderr)
     report = summary(ledger, state.pods)
-    if state.pods_of:
+    if Sight(state, settings).uncounted():
         report = {name: _as_written(entry, ledger.queues.get(name)) for name, entry in report.items()}
     chosen = selection.of_labelled_queues(options, state, report)
     chosen.tell()

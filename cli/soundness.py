@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from cli import books
 from cli.creation import is_unstored
 from cli.kinds import POD, QUEUE
+from cli.sight import Sight
 from cli.state import State
 from cli.verdicts import Verdict, shortened, verdicts
 from core import names
@@ -23,7 +23,6 @@ from core.objects import raw as read
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.stage import Stage
-from core.steps import finish
 
 STATUS: Final = "queue status"
 RECORDS: Final = "records"
@@ -43,24 +42,34 @@ _BESIDE_THE_QUEUE: Final = (
 
 def of(state: State, settings: Settings) -> list[Verdict]:
     """What is said of the books of a state."""
-    if state.pods_of:
-        why = f"only the pods of namespace {state.pods_of} may be listed"
-        return [Verdict(STATUS, "unknown", why), Verdict(RECORDS, "unknown", why)]
-    ledger = books.of(state, settings)
-    finish(ledger.settle())
+    if state.hidden:
+        return [Verdict(check, "unknown", _unlisted(state.hidden)) for check in (STATUS, RECORDS)]
+    sight = Sight(state, settings)
+    ledger = sight.ledger
     pods = sum(entry.stage is not Stage.WAITING for entry in ledger.entries())
     whose = (
         "1 pod that was let in agree with it"
         if pods == 1
         else f"{pods} pods that were let in agree with the pods"
     )
-    return [*_statuses(state, ledger), *verdicts(RECORDS, _records(ledger), f"those of {whose}")]
+    uncounted = sight.uncounted()
+    statuses = [Verdict(STATUS, "unknown", _unlisted(uncounted))] if uncounted else _statuses(state, ledger)
+    return [*statuses, *verdicts(RECORDS, _records(ledger), f"those of {whose}")]
 
 
-def figures(state: State, settings: Settings) -> dict[tuple[str, str], int]:
-    """What bound pods use of each card, share and device, by queue and key, in thousandths; what is 0 is left out."""
-    ledger = books.of(state, settings)
-    finish(ledger.settle())
+def _unlisted(kinds: str) -> str:
+    return f"without the right to list {kinds} it is not known what pods use"
+
+
+def figures(state: State, settings: Settings) -> dict[tuple[str, str], int] | None:
+    """What bound pods use of each card, share and device, by queue and key, in thousandths; what is 0 is left out.
+
+    None where that cannot be counted by what may be seen.
+    """
+    sight = Sight(state, settings)
+    if sight.uncounted():
+        return None
+    ledger = sight.ledger
     return {
         (queue, key): milli
         for queue, parts in own_figures(ledger)

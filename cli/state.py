@@ -79,11 +79,16 @@ class State:
     """New pods that admission refuses, by key: the code of the first reason, and the whole message."""
 
     @property
-    def hidden(self) -> str:
-        """What may not be seen of what decides on every pod; empty where all of it is known."""
+    def all_hidden(self) -> list[str]:
+        """What may not be seen of what decides on every pod; cli.sight knows of the rest."""
         kinds = [kind.kind for kind in (NODE, QUEUE, POD) if kind.kind in self.unseen]
         pods = ["Pod in all namespaces"] if self.pods_of else []
-        return ", ".join([*kinds, *pods])
+        return [*kinds, *pods]
+
+    @property
+    def hidden(self) -> str:
+        """The same in words; empty where all of it is known."""
+        return ", ".join(self.all_hidden)
 
     def views(self) -> Iterator[View]:
         """All objects that decisions rest on, in the order of the table of kinds."""

@@ -65,21 +65,20 @@ def _offline(options: argparse.Namespace) -> "list[Verdict]":
 
     settings, state = cluster.offline(options)
     assert state is not None
-    own = None if state.pods_of else soundness.figures(state, settings)
+    own = soundness.figures(state, settings)
     return [*leader_books.of_state(state, own), *soundness.of(state, settings)]
 
 
 def _live(options: argparse.Namespace) -> "list[Verdict]":
     from cli import inspection, installation, soundness, wholeness
-    from cli.kinds import POD, QUEUE
 
-    settings, state = cluster.read(options, needs=(POD, QUEUE))
+    settings, state = cluster.read(options)
     told = wholeness.of_state(state)
     home, leader = installation.home_of(state), installation.leader_of(state)
     found = inspection.read(options.kubeconfig, options.context, home, settings, leader)
 
     def books(found: "Inspection", state: "State") -> "list[Verdict]":
-        own = None if state.pods_of else soundness.figures(state, settings)
+        own = soundness.figures(state, settings)
         return [*wholeness.books(found, own), *soundness.of(state, settings)]
 
     def again() -> "list[Verdict]":

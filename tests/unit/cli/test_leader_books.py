@@ -110,3 +110,10 @@ def test_why_there_are_none(
     told, missing = asked(monkeypatch, found, there)
     assert told == {}
     assert missing.startswith(why)
+
+
+def test_books_that_nothing_can_be_held_against_are_neither_right_nor_wrong() -> None:
+    books = leader_books.LeaderBooks({("q", "A"): 2000}, drift=0)
+    (verdict,) = leader_books.compared(books, None)
+    assert verdict.result == "unknown"
+    assert [one.result for one in leader_books.compared(replace(books, drift=1), None)] == ["wrong"]

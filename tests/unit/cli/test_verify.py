@@ -208,6 +208,7 @@ class World:
             for number, wish in enumerate(self.wishes)
         ]
         used = soundness.figures(states.build([*NODES, *(pod.build() for pod in pods)], "test"), Settings())
+        assert used is not None, "all is seen"
         shown = [
             queue.allocated(
                 {"cpu": "3"}
