@@ -111,7 +111,7 @@ def describe(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def retry_after_s(error: KubeError) -> float:
+def retry_after_s(error: BaseException) -> float:
     """The seconds that the server asked to wait; 0 where it named none, or gave no answer.
 
     At most five minutes: whatever stands between us and the API server may ask for any time.

@@ -5,7 +5,6 @@ verifiers ask for (key identifiers, key usage, names as subjectAltName), so that
 defaults accept them.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,6 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kube import pem
+
 CA_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=365)
 RENEWAL_MARGIN = timedelta(days=90)
@@ -26,7 +27,6 @@ BACKDATING = timedelta(hours=1)
 """Start of validity before the time of issue, for API servers whose clocks are behind."""
 
 _COMMON_NAME_LIMIT = 64
-_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,15 @@ def issue_leaf(ca: Pair, names: Iterable[str], now: datetime, *, clients: bool =
 
     It is valid for LEAF_LIFETIME.
 
-    Raises ValueError when there are no names, or the authority is not a readable EC pair.
+    Raises ValueError when there are no names, or the authority is no EC pair that can issue.
     """
     sans = _alternative_names(names)
-    issuer, signer = x509.load_pem_x509_certificate(ca.certificate), _private_key(ca.key)
+    issuer, signer = pem.read(ca.certificate), _private_key(ca.key)
+    identifier = pem.extension(issuer, x509.SubjectKeyIdentifier)
+    if identifier is None:
+        raise pem.UnreadableError("the authority's certificate has no identifier of its key")
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, str(sans[0].value)[:_COMMON_NAME_LIMIT])])
-    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if clients else [])]
     builder = (
         _builder(subject, issuer.subject, key.public_key(), now, LEAF_LIFETIME)
@@ -95,7 +97,7 @@ def renewed(bundle: Bundle | None, names: Sequence[str], now: datetime, *, keep_
     A usable authority is kept when only the leaf is to be replaced. With `keep_leaf` a leaf that can still be served stays
     although its time has come: whoever has to trust the next one may not know its authority yet.
     """
-    ca = _usable_ca(bundle, now)
+    ca = None if bundle is None else _usable_ca(bundle, now)
     if bundle is None or ca is None:
         ca = issue_ca(now)
         former = b"" if bundle is None else still_valid(bundle.ca_certificates, now)
@@ -117,7 +119,7 @@ def renewed_leaf(
 
     A new one has exactly these `names`, and proves a client's identity only with `clients`. With `keep`, as for `renewed`.
     """
-    ca = Pair(_first(bundle.ca_certificates), bundle.ca_key)
+    ca = Pair(pem.first(bundle.ca_certificates), bundle.ca_key)
     if leaf is not None:
         wanted = {str(name.value) for name in _alternative_names(names)}
         proper = _names_served(leaf, ca) == wanted and serves_clients(leaf) == clients
@@ -131,16 +133,15 @@ def renewed_leaf(
 def issued(certificate: bytes, ca_certificates: bytes) -> bool:
     """Whether one of these authorities issued the first certificate of a PEM, or the one of a DER."""
     try:
-        leaf = _read(certificate)
-        authorities = x509.load_pem_x509_certificates(ca_certificates)
-    except ValueError:
+        leaf = pem.read(certificate)
+    except pem.UnreadableError:
         return False
-    return any(_is_issuer(authority, leaf) for authority in authorities)
+    return any(_is_issuer(authority, leaf) for authority in pem.certificates(ca_certificates))
 
 
 def trusted(chain: bytes, ca_certificates: bytes) -> bool:
     """Whether who trusts these authorities and is shown this chain finds a way to one of them; periods are not looked at."""
-    shown, authorities = _readable(chain), _readable(ca_certificates)
+    shown, authorities = pem.certificates(chain), pem.certificates(ca_certificates)
     reached, between = shown[:1], [one for one in shown[1:] if _is_authority(one)]
     for certificate in reached:
         if certificate in authorities or any(_is_issuer(authority, certificate) for authority in authorities):
@@ -149,70 +150,67 @@ def trusted(chain: bytes, ca_certificates: bytes) -> bool:
     return False
 
 
-def _readable(pem: bytes) -> list[x509.Certificate]:
-    """The certificates that can be read; an API server passes over the others as well."""
-    found = []
-    for block in _BLOCK.findall(pem):
-        try:
-            found.append(x509.load_pem_x509_certificate(block))
-        except ValueError:
-            continue
-    return found
-
-
-def _is_authority(certificate: x509.Certificate) -> bool:
-    try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except (x509.ExtensionNotFound, ValueError):
-        return False
-
-
 def serves_clients(leaf: Pair) -> bool:
     """Whether a server would take the leaf for a client's."""
     try:
-        certificate = x509.load_pem_x509_certificate(leaf.certificate)
-        usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    except x509.ExtensionNotFound:
-        return True
-    except ValueError:
+        usages = pem.extension(pem.read(leaf.certificate), x509.ExtendedKeyUsage)
+    except pem.UnreadableError:
         return False
-    return ExtendedKeyUsageOID.CLIENT_AUTH in usages
+    return usages is None or ExtendedKeyUsageOID.CLIENT_AUTH in usages
 
 
 def issuing_only(bundle: Bundle) -> Bundle:
-    """The very same bundle when it trusts no former authority, else one that does not any more."""
-    first = _first(bundle.ca_certificates)
-    count = len(x509.load_pem_x509_certificates(bundle.ca_certificates))
-    return bundle if count == 1 else replace(bundle, ca_certificates=first)
+    """The very same bundle when its issuing authority is all it holds, else one that holds nothing else.
+
+    Raises UnreadableError where it holds none.
+    """
+    first = pem.first(bundle.ca_certificates)
+    return bundle if bundle.ca_certificates == first else replace(bundle, ca_certificates=first)
 
 
-def needs_renewal(pem: bytes, now: datetime, *, margin: timedelta = RENEWAL_MARGIN) -> bool:
-    """Whether the first certificate in `pem` is unreadable, not valid yet, or not valid any more `margin` from now."""
+def trusting(bundle: Bundle, others: bytes, now: datetime) -> Bundle:
+    """The very same bundle when it trusts those of the other authorities that have not ended, else one that does as well."""
+    known = pem.certificates(bundle.ca_certificates)
+    more = [one for one in dict.fromkeys(pem.certificates(others)) if one not in known and _lasts(one, now)]
+    return replace(bundle, ca_certificates=pem.encoded(known + more)) if more else bundle
+
+
+def needs_renewal(certificate: bytes, now: datetime, *, margin: timedelta = RENEWAL_MARGIN) -> bool:
+    """Whether the first certificate of a PEM is unreadable, not valid yet, or not valid any more `margin` from now."""
     try:
-        certificate = x509.load_pem_x509_certificate(pem)
-    except ValueError:
+        read = pem.read(certificate)
+    except pem.UnreadableError:
         return True
-    return not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - margin
+    return not read.not_valid_before_utc <= now < read.not_valid_after_utc - margin
 
 
-def _usable_ca(bundle: Bundle | None, now: datetime) -> Pair | None:
+def can_issue(bundle: Bundle, now: datetime) -> bool:
+    """Whether its authority can go on issuing."""
+    return _usable_ca(bundle, now) is not None
+
+
+def _usable_ca(bundle: Bundle, now: datetime) -> Pair | None:
     """The issuing pair, if it can go on issuing."""
-    if bundle is None or needs_renewal(bundle.ca_certificates, now, margin=LEAF_LIFETIME):
+    try:
+        pair = Pair(pem.first(bundle.ca_certificates), bundle.ca_key)
+    except pem.UnreadableError:
         return None
-    certificate = x509.load_pem_x509_certificate(bundle.ca_certificates)
-    pair = Pair(certificate.public_bytes(serialization.Encoding.PEM), bundle.ca_key)
-    return pair if _matches(pair) else None
+    lasts = not needs_renewal(pair.certificate, now, margin=LEAF_LIFETIME)
+    identified = pem.extension(pem.read(pair.certificate), x509.SubjectKeyIdentifier) is not None
+    return pair if lasts and identified and _matches(pair) else None
 
 
 def _names_served(leaf: Pair, ca: Pair) -> set[str]:
     """The names of a leaf that this authority issued and whose key is there; empty for any other."""
-    try:
-        certificate = x509.load_pem_x509_certificate(leaf.certificate)
-        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(ca.certificate))
-        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+    if not issued(leaf.certificate, ca.certificate) or not _matches(leaf):
         return set()
-    return {str(name.value) for name in extension.value} if _matches(leaf) else set()
+    names = pem.extension(pem.read(leaf.certificate), x509.SubjectAlternativeName)
+    return {str(name.value) for name in names or ()}
+
+
+def _is_authority(certificate: x509.Certificate) -> bool:
+    constraints = pem.extension(certificate, x509.BasicConstraints)
+    return constraints is not None and constraints.ca
 
 
 def _is_issuer(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
@@ -223,43 +221,30 @@ def _is_issuer(authority: x509.Certificate, certificate: x509.Certificate) -> bo
     return True
 
 
-def _read(certificate: bytes) -> x509.Certificate:
-    """Raises ValueError."""
-    if certificate.startswith(b"-----BEGIN"):
-        return x509.load_pem_x509_certificate(certificate)
-    return x509.load_der_x509_certificate(certificate)
-
-
-def _first(pem: bytes) -> bytes:
-    return x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.PEM)
-
-
 def _valid(leaf: Pair, now: datetime) -> bool:
     return not needs_renewal(leaf.certificate, now, margin=timedelta())
 
 
 def _matches(pair: Pair) -> bool:
     try:
-        certificate = x509.load_pem_x509_certificate(pair.certificate)
-        return _private_key(pair.key).public_key() == certificate.public_key()
-    except ValueError:
+        return _private_key(pair.key).public_key() == pem.read(pair.certificate).public_key()
+    except (ValueError, UnsupportedAlgorithm):
         return False
 
 
-def still_valid(pem: bytes, now: datetime) -> bytes:
-    """Those of the PEM certificates that have not ended; none where the text cannot be read."""
-    try:
-        certificates = x509.load_pem_x509_certificates(pem)
-    except ValueError:
-        return b""
-    valid = [certificate for certificate in certificates if now < certificate.not_valid_after_utc]
-    return b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in valid)
+def still_valid(authorities: bytes, now: datetime) -> bytes:
+    """Those of the PEM certificates that can be read and have not ended."""
+    return pem.encoded(one for one in pem.certificates(authorities) if _lasts(one, now))
 
 
-def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+def _lasts(certificate: x509.Certificate, now: datetime) -> bool:
+    return now < certificate.not_valid_after_utc
+
+
+def _private_key(text: bytes) -> ec.EllipticCurvePrivateKey:
     """Raises ValueError for anything but an unencrypted EC key."""
     try:
-        key = serialization.load_pem_private_key(pem, password=None)
+        key = serialization.load_pem_private_key(text, password=None)
     except (TypeError, UnsupportedAlgorithm) as error:
         raise ValueError("not an unencrypted private key") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):

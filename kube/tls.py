@@ -9,6 +9,7 @@ from datetime import datetime
 
 from cryptography import x509
 
+from kube import pem
 from kube.metrics import DEFAULT, Metrics
 
 _LOG = logging.getLogger(__name__)
@@ -79,18 +80,18 @@ def client_context(
 ) -> ssl.SSLContext:
     """The context of a client that trusts `ca_pem` alone and presents the pair if there is one.
 
-    Raises ssl.SSLError for what is not PEM or does not match.
+    Raises ssl.SSLError or ValueError for what is not PEM or does not match.
     """
-    context = ssl.create_default_context(cadata=ca_pem.decode("ascii", errors="replace"))
+    context = ssl.create_default_context(cadata=pem.readable(ca_pem).decode("ascii"))
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if cert_pem is not None and key_pem is not None:
         _load(context, cert_pem, key_pem, None)
     return context
 
 
-def check_authorities(pem: bytes) -> None:
+def check_authorities(authorities: bytes) -> None:
     """Raises ValueError where `required_ca` of a ServingCertificate could not be this."""
-    _require(_new_context(), pem)
+    _require(_new_context(), authorities)
 
 
 def _require(context: ssl.SSLContext, authorities: bytes) -> None:
@@ -112,7 +113,7 @@ def _load(context: ssl.SSLContext, cert_pem: bytes, key_pem: bytes, client_ca: b
     with _file_of(cert_pem + b"\n" + key_pem) as path:
         context.load_cert_chain(path)
     if client_ca is not None:
-        context.load_verify_locations(cadata=client_ca.decode("ascii", errors="replace"))
+        context.load_verify_locations(cadata=pem.readable(client_ca).decode("ascii"))
         if context.verify_mode is ssl.CERT_NONE:
             context.verify_mode = ssl.CERT_OPTIONAL
 

@@ -16,6 +16,7 @@ from kube.pki import Bundle
 from kube.resources import SECRETS
 from kube.tls import ServingCertificate
 from tests.fakes.apiserver import FakeApiServer, background
+from tests.unit.kube.damaged import without_line
 
 NOW = datetime.now(UTC)
 
@@ -73,6 +74,19 @@ async def test_a_pair_that_nobody_could_trust_by_its_secret_is_not_served(
         put(server, "s", of_bundle(good) | {"tls.crt": other.leaf.certificate, "tls.key": other.leaf.key})
         await server.wait_for(lambda: "is not issued by" in caplog.text)
         assert serving.certificate == good.leaf.certificate
+
+
+async def test_an_authority_that_cannot_be_read_does_not_keep_the_pair_of_another_from_being_served(
+    server: FakeApiServer, client: Client
+) -> None:
+    """By a server that verifies clients either, which is told whom to believe."""
+    good, serving = a_bundle(), a_server()
+    damaged = without_line(a_bundle().ca_certificates)
+    put(server, "s", of_bundle(good) | {"ca.crt": damaged + good.ca_certificates + damaged})
+    pair = FollowedPair(following(client, "s"), [serving], verify_clients=True)
+    async with background(pair.run()):
+        await server.wait_for(lambda: serving.loaded)
+    assert len(serving.context.get_ca_certs()) == 1
 
 
 async def test_a_secret_of_the_first_release_serves_until_the_own_one_is_filled(

@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kube import pki
+from kube import pem, pki
 from kube.pki import Bundle, Pair
+from tests.unit.kube.damaged import without_line
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NAMES = ("cardquota.system.svc", "127.0.0.1", "::1")
@@ -190,6 +191,41 @@ def test_what_cannot_be_read_beside_a_good_authority_is_passed_over() -> None:
     with_text = b"# company\r\n" + unreadable + root.certificate.replace(b"\n", b"\r\n") + b"the end"
     assert pki.trusted(leaf.certificate, with_text)
     assert not pki.trusted(leaf.certificate, unreadable)
+
+
+def test_an_authority_that_cannot_be_read_costs_that_one_alone() -> None:
+    good, other = pki.issue_ca(NOW), pki.issue_ca(NOW, common_name="other")
+    leaf = pki.issue_leaf(good, ["a.svc"], NOW)
+    for text in (
+        good.certificate + without_line(other.certificate),
+        without_line(other.certificate) + good.certificate,
+    ):
+        assert pki.issued(leaf.certificate, text)
+        assert pki.still_valid(text, NOW) == good.certificate
+        assert pki.issuing_only(Bundle(text, good.key, leaf)).ca_certificates == good.certificate
+        assert pki.can_issue(Bundle(text, good.key, leaf), NOW)
+
+
+def test_what_is_trusted_besides_is_added_once_and_not_after_its_end() -> None:
+    made, other = bundle(), pki.issue_ca(NOW)
+    ended = pki.issue_ca(NOW - timedelta(days=4000))
+    others = ended.certificate + b"garbage" + made.ca_certificates + other.certificate * 2
+    both = pki.trusting(made, others, NOW)
+    assert both.ca_certificates == made.ca_certificates + other.certificate
+    assert pki.trusting(both, others, NOW) is both
+
+
+def test_an_authority_whose_leaves_strict_clients_would_refuse_issues_none() -> None:
+    """They look for the identifier of the issuer's key; an authority made by hand may have none."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    bare = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(days=3650))
+    text = bare.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    ca = Pair(text, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    with pytest.raises(pem.UnreadableError, match="identifier"):
+        pki.issue_leaf(ca, NAMES, NOW)
+    new = pki.renewed(Bundle(ca.certificate, ca.key, Pair(b"", b"")), NAMES, NOW)
+    assert new.ca_certificates.endswith(ca.certificate)
+    assert pki.issued(new.leaf.certificate, pki.issuing_only(new).ca_certificates)
 
 
 def test_who_is_no_authority_stands_between_nobody() -> None:

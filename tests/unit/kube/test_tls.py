@@ -13,6 +13,7 @@ from kube.metrics import Metrics
 from kube.pki import Pair
 from kube.serving import Server, application
 from kube.tls import ServingCertificate
+from tests.unit.kube.damaged import without_line
 
 NOW = datetime.now(UTC)
 CA = pki.issue_ca(NOW)
@@ -52,6 +53,16 @@ async def serial(port: int, context: ssl.SSLContext) -> int:
 
 def serial_of(pair: Pair) -> int:
     return x509.load_pem_x509_certificate(pair.certificate).serial_number
+
+
+def test_a_client_told_to_trust_nobody_does_not_trust_whom_the_system_trusts() -> None:
+    with pytest.raises(ValueError, match="no certificate"):
+        tls.client_context(b"garbage")
+
+
+def test_a_client_passes_over_an_authority_that_cannot_be_read() -> None:
+    context = tls.client_context(without_line(CA.certificate) + CA.certificate)
+    assert len(context.get_ca_certs()) == 1
 
 
 async def test_swaps_under_load_cost_no_request() -> None:
