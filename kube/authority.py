@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Final
 
-from kube import certificates, errors, pki, segments, webhook_entries
+from kube import certificates, errors, pem, pki, segments, webhook_entries
 from kube.backoff import Backoff, Dispute
 from kube.certificates import CA_KEY, Content, content, of_bundle
 from kube.client import Client, Json
@@ -109,7 +109,7 @@ class Authority:
             self.changed.clear()
             try:
                 due_s = await self.reconcile()
-            except errors.KubeError as error:
+            except (errors.KubeError, pem.UnreadableError) as error:
                 self._metrics.certificate_failures.inc()
                 delay_s = max(failures.next_delay(), errors.retry_after_s(error))
                 extra = {"error": errors.describe(error), "retry_s": round(delay_s, 1)}
@@ -125,7 +125,7 @@ class Authority:
                     await self.changed.wait()
 
     async def reconcile(self) -> float:
-        """One pass; in how many seconds the next one is due, if nothing changes. Raises KubeError."""
+        """One pass; in how many seconds the next one is due, if nothing changes. Raises KubeError and UnreadableError."""
         conflict: errors.Conflict | None = None
         for _ in range(_RACES):
             try:
@@ -157,9 +157,7 @@ class Authority:
                 "certificates are not given yet: tls.crt, tls.key and ca.crt", extra={"objects": places}
             )
             return FORMER_S
-        # Each as it stands: the processes look for what is in their own Secret.
-        several = shared.authorities not in found.authorities
-        told = found.authorities + (b"\n" + shared.authorities if several else b"")
+        told = _told(found.authorities, shared.authorities)
         kept = segments.held_in(found) or (before.segments if before is not None else Segments.new())
         changed = before is not None and before.bundle.leaf != found.leaf
         held = Holding(Bundle(told, b"", found.leaf), self._path_after(kept, changed=changed))
@@ -178,14 +176,28 @@ class Authority:
         return kept
 
     def _holding(self, own: Content, shared: Content) -> Holding:
-        """What there is to go on from: what is stored, else what this process knows, else what the first release left.
+        """What there is to go on from: what is stored, with all that was told before, for it is still served somewhere."""
+        bundle, known = own.bundle, self._held
+        if bundle is None or not pki.can_issue(bundle, self._now()):
+            bundle = self._restored(own, shared)
+        if known is not None:
+            bundle = pki.trusting(bundle, known.bundle.ca_certificates, self._now())
+        kept = segments.held_in(own) or (known.segments if known is not None else Segments.new())
+        return Holding(bundle, kept)
 
-        Where all of that lacks the authority's key, what is left of the rest: it is still served somewhere.
+    def _restored(self, own: Content, shared: Content) -> Bundle:
+        """What to go on from where what is stored cannot issue: what this process knows, or what the rest makes whole again.
+
+        The webhook's Secret tells of the same authorities; of the first release it is all there is. Where no authority is left
+        that can issue, what can still be served.
         """
-        kept, found = segments.held_in(own), own.bundle
-        if self._held is not None:
-            kept, found = kept or self._held.segments, found or self._held.bundle
-        return Holding(found or shared.bundle or _remains(own, shared), kept or Segments.new())
+        now = self._now()
+        known = [] if self._held is None else [self._held.bundle]
+        whole = [one for one in (own.bundle, shared.bundle) if one is not None]
+        key, leaf = own.data.get(CA_KEY, b""), own.leaf or Pair(b"", b"")
+        pieces = [Bundle(secret.authorities, key, leaf) for secret in (own, shared)]
+        best = max(known + whole + pieces, key=lambda bundle: pki.can_issue(bundle, now))
+        return pki.trusting(best, own.authorities + b"\n" + shared.authorities, now)
 
     def _next(self, before: Holding) -> Holding:
         """What is to be stored: the same, or with what had to be issued."""
@@ -301,8 +313,14 @@ class Authority:
         return True
 
 
-def _remains(own: Content, shared: Content) -> Bundle:
-    return Bundle(own.authorities or shared.authorities, b"", own.leaf or Pair(b"", b""))
+def _told(own: bytes, shared: bytes) -> bytes:
+    """Both as they stand: the processes look for what is in their own Secret.
+
+    Raises UnreadableError where one of them names nobody, so that those stay trusted who were told before.
+    """
+    for authorities in (own, shared):
+        pem.first(authorities)
+    return own if shared in own else own + b"\n" + shared
 
 
 def _issuer(bundle: Bundle) -> bytes:

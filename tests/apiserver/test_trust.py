@@ -96,11 +96,12 @@ def test_pairs_are_renewed_while_binds_go_on(installation: Installation, kept: K
 def test_a_new_authority_is_trusted_before_anybody_shows_its_certificate(
     installation: Installation, kept: Kept, asking: Asking
 ) -> None:
-    """The key of the old one is not its own any more. What it has issued is served until the API server trusts the new one."""
+    """Stored by somebody before the old one. What that has issued is served until the API server trusts the new one."""
     before = [served(each) for each in lines(kept, installation)]
     former = kept.data(AUTHORITY)["ca.crt"]
     with asking.going_on():
-        kept.write(AUTHORITY, {"ca.key": pki.issue_ca(datetime.now(UTC)).key})
+        new = pki.issue_ca(datetime.now(UTC))
+        kept.write(AUTHORITY, {"ca.crt": new.certificate + former, "ca.key": new.key})
         wait_for(
             "both are trusted",
             lambda: all(former in bundle and bundle != former for bundle in kept.trusted()),

@@ -10,7 +10,7 @@ from cryptography import x509
 from prometheus_client import CollectorRegistry
 
 from kube.authority import Authority, Places
-from kube.certificates import content
+from kube.certificates import content, encoded
 from kube.client import Client
 from kube.metrics import Metrics
 from kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
@@ -66,6 +66,12 @@ class World:
 
     def secret(self, name: str = "own") -> Any:
         return content(self.server.objects.get(SECRETS.path("n", name)))
+
+    def damage(self, **parts: bytes) -> None:
+        """Puts other bytes into the controller's Secret; `ca_crt` stands for `ca.crt`."""
+        raw = self.server.objects[SECRETS.path("n", "own")]
+        data = encoded({name.replace("_", "."): value for name, value in parts.items()})
+        self.server.put(SECRETS, raw | {"data": raw["data"] | data})
 
     def segment(self) -> str:
         found = held_in(self.secret())

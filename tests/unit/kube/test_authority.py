@@ -1,7 +1,6 @@
 """The leader's pass over certificates: what it stores and tells, and in which order."""
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -106,19 +105,26 @@ async def test_a_leaf_that_is_due_goes_when_the_trust_in_its_authority_has_settl
     assert world.path() == f"{PLAIN}/{found.current}"
 
 
+OTHER = pki.issue_ca(START)
+
+
 @pytest.mark.parametrize(
     ("left", "another"),
-    [(b"", True), (b"lost", True), (pki.issue_ca(START).key, True), (pki.issue_ca(START).key, False)],
+    [
+        ({"ca_key": b""}, True),
+        ({"ca_key": b"lost"}, True),
+        ({"ca_key": OTHER.key}, True),
+        ({"ca_key": OTHER.key, "ca_crt": OTHER.certificate}, False),
+    ],
 )
 async def test_a_new_authority_is_told_before_anything_of_it_is_served_and_the_old_one_goes_last(
-    world: World, left: bytes, another: bool
+    world: World, left: dict[str, bytes], another: bool
 ) -> None:
-    """Whether its key is gone, damaged or another one's, and whether or not the leader knew the old one."""
+    """Whether the old one's key is gone, damaged or another one's, or somebody stores an authority of his."""
     await world.passes()
     before, shared = world.secret(), world.secret("shared")
     await world.passes(SETTLE_S)
-    data = world.server.objects[SECRETS.path("n", "own")]["data"]
-    data["ca.key"] = base64.b64encode(left).decode()
+    world.damage(**left)
     if another:
         world.authority = world.another()
     await world.passes()

@@ -68,7 +68,8 @@ async def test_what_we_want_otherwise_is_told_in_the_middle_of_a_quarrel(world: 
         configure(world.server)
         await world.passes()
     assert "caBundle" not in world.entries()[HOOK]
-    own = dict(world.secret().data) | {"ca.key": pki.issue_ca(START).key}
+    other = pki.issue_ca(START)
+    own = dict(world.secret().data) | {"ca.crt": other.certificate, "ca.key": other.key}
     world.server.objects[SECRETS.path("n", "own")]["data"] = encoded(own)
     await world.passes()
     assert world.told() == world.secret().authorities

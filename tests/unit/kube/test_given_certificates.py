@@ -12,8 +12,9 @@ from kube.certificates import encoded
 from kube.pki import Pair
 from kube.resources import SECRETS
 from kube.segments import held_in
-from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.apiserver import FakeApiServer, background
 from tests.unit.kube.authority_world import FOREIGN, PLACES, PLAIN, START, World, configure
+from tests.unit.kube.damaged import without_line
 
 OLD, NEW = (pki.issue_ca(START, common_name=name) for name in ("old", "new"))
 
@@ -98,6 +99,34 @@ async def test_before_both_are_given_nothing_is_told(
     given.give_both(OLD)
     await given.passes()
     assert given.trusts(OLD)
+
+
+async def test_an_authority_that_cannot_be_read_beside_a_good_one_does_no_harm(given: Given) -> None:
+    """An API server passes over it, and so does every process of ours. It is told as it stands."""
+    given.give_both(OLD)
+    ca = OLD.certificate + without_line(NEW.certificate)
+    given.give("own", OLD, **{"ca.crt": ca})
+    async with background(given.authority.run()):
+        await given.server.wait_for(lambda: len(given.server.seen("patch")) == 2)
+    assert given.told() == ca
+    assert await given.authority.reconcile() > FORMER_S
+
+
+@pytest.mark.parametrize("name", ["own", "shared"])
+async def test_where_no_authority_can_be_read_those_told_before_stay_and_that_counts_as_a_failure(
+    given: Given, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every process goes on with the pair that it has."""
+    given.give_both(OLD)
+    await given.passes()
+    given.give(name, NEW, **{"ca.crt": without_line(NEW.certificate)})
+    async with background(given.authority.run()):
+        await given.server.wait_for(lambda: "certificates could not be reconciled" in caplog.text)
+    assert given.trusts(OLD)
+    assert given.metrics.registry.get_sample_value("cardquota_certificate_failures_total") == 1.0
+    given.give_both(NEW)
+    await given.passes()
+    assert given.trusts(NEW)
 
 
 async def test_the_path_goes_with_the_controllers_pair(given: Given) -> None:
