@@ -52,7 +52,7 @@ def of_workload(state: "State", settings: "Settings", target: "Target") -> dict[
     said = {
         (hint.code, hint.path): hint.text
         for kind, objects in state.raw.items()
-        if kind.kind == target.kind and target.kind != "Pod" and key in objects
+        if target.is_of(*kind) and target.kind != "Pod" and key in objects
         for hint in near_misses.hints(kind.group, kind.kind, objects[key], settings)
         if hint.path.startswith("metadata.")
     }

@@ -14,6 +14,11 @@ class Owner:
     name: str
     uid: str
 
+    @property
+    def group(self) -> str:
+        """The API group of its kind; empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
 
 def controlling_owner(metadata: Mapping[str, Any]) -> Owner | None:
     """The owner reference with `controller: true`."""

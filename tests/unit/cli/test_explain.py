@@ -176,7 +176,8 @@ def test_shares_are_told_node_by_node_and_the_same_pods_once(run: Run) -> None:
 
 
 def workload(kind: str, name: str) -> str:
-    owner = f"ownerReferences: [{{apiVersion: x/v1, kind: {kind}, name: {name}, uid: u, controller: true}}]"
+    api = "batch/v1" if kind == "Job" else "apps/v1"
+    owner = f"ownerReferences: [{{apiVersion: {api}, kind: {kind}, name: {name}, uid: u, controller: true}}]"
     return "".join(
         (POD % (f"{name}-{n}", "NVIDIA-H200", "team", GATED)).replace("metadata:", f"metadata:\n  {owner}", 1)
         for n in range(3)

@@ -17,26 +17,32 @@ PODS = [
 ]
 
 
-def owned(name: str, kind: str, owner: str, **labels: str) -> dict[str, Any]:
+def owned(name: str, kind: str, owner: str, *, group: str, **labels: str) -> dict[str, Any]:
     pod = a_pod(name).gpu(1).card("A").in_queue("team-a").gated().build()
-    reference = {"apiVersion": "x/v1", "kind": kind, "name": owner, "uid": owner, "controller": True}
+    reference = {"apiVersion": f"{group}/v1", "kind": kind, "name": owner, "uid": owner, "controller": True}
     pod["metadata"] |= {"ownerReferences": [reference], "labels": labels}
     return pod
+
+
+def written(folder: Path, *items: dict[str, Any]) -> Path:
+    path = folder / "state.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return path
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     queues = [a_queue(name).cards({"A": 8}) for name in ("team-a", "research")]
     items = [thing.build() for thing in (a_node("n").card("A", 8), *queues, *PODS)]
-    kinds = sorted({row.kind for row in TABLE})
-    items += [owned(f"of-{kind.lower()}", kind, f"my-{kind.lower()}") for kind in kinds]
     items += [
-        owned("of-a-set", "Job", "set-workers-0", **{"jobset.sigs.k8s.io/jobset-name": "set"}),
-        owned("of-a-ray-job", "RayCluster", "r-raycluster-x", **{"ray.io/originated-from-cr-name": "ray"}),
+        owned(f"of-{row.resource}.{row.group}", row.kind, f"my-{row.kind.lower()}", group=row.group)
+        for row in TABLE
     ]
-    path = tmp_path / "state.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    return path
+    named = {"jobset.sigs.k8s.io/jobset-name": "set"}
+    items.append(owned("of-a-set", "Job", "set-workers-0", group="batch", **named))
+    named = {"ray.io/originated-from-cr-name": "ray"}
+    items.append(owned("of-a-ray-job", "RayCluster", "r-raycluster-x", group="ray.io", **named))
+    return written(tmp_path, *items)
 
 
 def told(outcome: Outcome) -> str:
@@ -64,6 +70,42 @@ def test_pods_and_groups_can_be_named_by_kind(run: Run, state: Path, target: str
 def test_short_names_and_pods_of_something_in_between(run: Run, state: Path, target: str) -> None:
     """A JobSet makes Jobs and a RayJob a RayCluster; their pods carry the name in a label."""
     assert run("explain", target, "-n", "ml", "--state", state).status == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "pods"),
+    [
+        ("vcjob", 1),
+        ("vj", 1),
+        ("jobs.batch.volcano.sh", 1),
+        ("job.v1alpha1.batch.volcano.sh", 1),
+        ("jobs.batch", 2),
+        ("job.v1.batch", 2),
+        ("job", 3),
+    ],
+)
+def test_of_two_objects_of_one_name_the_api_group_tells_which_is_meant(
+    run: Run, tmp_path: Path, kind: str, pods: int
+) -> None:
+    """A Job of Kubernetes has two pods, a Volcano Job of its name one; without a group both are meant."""
+    path = written(
+        tmp_path,
+        owned("a", "Job", "web", group="batch"),
+        owned("b", "Job", "web", group="batch"),
+        owned("c", "Job", "web", group="batch.volcano.sh"),
+    )
+    outcome = run("explain", f"{kind}/ml/web", "--state", path, "-o", "json")
+    assert outcome.status == 0, outcome.err
+    assert sum(json.loads(outcome.out)["pods"].values()) == pods
+
+
+def test_a_pod_group_is_that_of_the_api_group_that_is_named(run: Run, tmp_path: Path) -> None:
+    path = written(tmp_path, a_pod("g-0").gpu(1).card("A").in_group("g").gated().build())
+    for kind in ("pg", "podgroups.scheduling.volcano.sh"):
+        assert run("explain", f"{kind}/ml/g", "--state", path).status == 0
+    assert (
+        "there is no PodGroup ml/g" in run("explain", "podgroups.scheduling.k8s.io/ml/g", "--state", path).err
+    )
 
 
 @pytest.mark.parametrize(
