@@ -9,6 +9,7 @@ from cli import documents, inputs
 from cli.errors import InputError
 
 if TYPE_CHECKING:
+    from cli.fresh_names import FreshNames
     from cli.kinds import ObjectKind
     from cli.state import State
     from core.objects import Pod
@@ -35,12 +36,32 @@ class Manifest:
 
     source: str
     found: documents.Found
+    chosen: str = ""
+    """The name that stands for the one which the API server would make of `generateName`; empty until it is chosen."""
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether its name is made by the API server: then it is that of no object that is there."""
+        return not self.found.raw["metadata"].get("name")
+
+    @property
+    def kind(self) -> "ObjectKind":
+        """Its kind."""
+        from cli.kinds import ObjectKind
+
+        return ObjectKind(self.found.group, self.found.kind)
 
     @property
     def name(self) -> str:
-        """Its name; what the API server would make of `generateName` for one that has none."""
+        """Its name; of one that has none what it would begin with, until one is chosen."""
         metadata = self.found.raw["metadata"]
-        return str(metadata.get("name") or str(metadata.get("generateName") or "").rstrip("-"))
+        return str(self.chosen or metadata.get("name") or str(metadata["generateName"]).rstrip("-"))
+
+    def named(self, names: "FreshNames") -> "Manifest":
+        """The manifest with a name of its own, where the API server is to make one."""
+        if not self.is_generated:
+            return self
+        return replace(self, chosen=names.take(self.kind, self.key).rpartition("/")[2])
 
     @property
     def key(self) -> str:
@@ -59,8 +80,8 @@ class Outcome:
     """A cluster with manifests applied."""
 
     state: "State"
-    made: Mapping[str, list["Pod"]]
-    """The new pods of each object that makes any, by its display; in their order."""
+    made: Mapping[tuple["ObjectKind", str], list["Pod"]]
+    """The new pods of each object that makes any, by its kind and key; in their order."""
     findings: Sequence[tuple[Manifest, "Findings"]]
     """What is said of each object, in their order."""
     replaced: tuple[str, ...]
@@ -222,54 +243,70 @@ def apply(state: "State", given: Sequence[Manifest], settings: "Settings") -> Ou
     from core.workloads import kinds_with
 
     context = Context(books.view_of(state, settings), settings)
+    names = _names_of(state, given)
+    given = [one.named(names) for one in given]
     bundle = Bundle(context, [one.found for one in given], state.raw)
     findings = [(one, bundle.judge(one.found)) for one in given]
     accepted = [one for one, said in findings if not said.violations]
     gone, replaced = _there_already(state, accepted, kinds_with(settings.workloads))
     stored = state.as_stored(gone)
     more: dict[ObjectKind, dict[str, Raw]] = {}
+    makers: dict[tuple[ObjectKind, str], Manifest] = {}
     skipped = []
     for one in accepted:
-        kind, raw = _created(one)
-        if not is_known(kind, settings):
+        if not is_known(one.kind, settings):
             skipped.append(one.display)
             continue
-        old = stored.raw.get(kind, {}).get(one.key)
-        more.setdefault(kind, {})[one.key] = raw if old is None else applied_over(raw, old)
+        kind, key, raw = _created(one, names)
+        old = stored.raw.get(kind, {}).get(key)
+        more.setdefault(kind, {})[key] = raw if old is None else applied_over(raw, old)
+        makers[kind, key] = one
     there = set(stored.raw.get(POD, ()))
     created = as_created(stored.extended(more), settings)
-    return Outcome(created, _made(created, accepted, there), findings, replaced, tuple(skipped))
+    return Outcome(created, _made(created, makers, there), findings, replaced, tuple(skipped))
 
 
-def _created(one: Manifest) -> tuple["ObjectKind", Raw]:
-    """What is created; of a CronJob the next Job, for what matters is whether that would run."""
+def _names_of(state: "State", given: Sequence[Manifest]) -> "FreshNames":
+    """The names that nothing may be given: of what is there, of owners that may not be among it, and of what is applied."""
+    from cli.fresh_names import FreshNames
+    from cli.kinds import maker_of
+
+    there = [(kind, key) for kind, objects in state.raw.items() for key in objects]
+    makers = [maker for pod in state.pods if (maker := maker_of(pod)) is not None]
+    applied = [(one.kind, one.key) for one in given if not one.is_generated]
+    return FreshNames([*there, *makers, *applied])
+
+
+def _created(one: Manifest, names: "FreshNames") -> tuple["ObjectKind", str, Raw]:
+    """What is created, and its key; of a CronJob the next Job, for what matters is whether that would run."""
     from cli.kinds import ObjectKind
     from core.objects import raw as read
 
-    raw = one.found.raw
-    if (one.found.group, one.found.kind) == _CRON_JOB:
+    kind, key, raw = one.kind, one.key, one.found.raw
+    if kind == _CRON_JOB:
         spec = read.mapping(raw, "spec", "jobTemplate", "spec")
-        return ObjectKind("batch", "Job"), {**raw, "apiVersion": "batch/v1", "kind": "Job", "spec": spec}
-    if not raw["metadata"].get("name"):
-        raw = {**raw, "metadata": {**raw["metadata"], "name": one.name}}
-    return ObjectKind(one.found.group, one.found.kind), raw
+        kind, raw = ObjectKind("batch", "Job"), {**raw, "apiVersion": "batch/v1", "kind": "Job", "spec": spec}
+        key = names.take(kind, key)
+    if one.is_generated or key != one.key:
+        raw = {**raw, "metadata": {**raw["metadata"], "name": key.rpartition("/")[2]}}
+    return kind, key, raw
 
 
 def _there_already(
     state: "State", given: Sequence[Manifest], kinds: "Kinds"
 ) -> tuple[set[tuple["ObjectKind", str]], tuple[str, ...]]:
     """The pods, and the workloads with their pods, that would have to be deleted first, and how these are called."""
-    from cli.kinds import POD, ObjectKind
+    from cli.kinds import POD
     from cli.targets import Target, belongs
 
     gone: set[tuple[ObjectKind, str]] = set()
     names = []
     for one in given:
-        kind = ObjectKind(one.found.group, one.found.kind)
-        if (kind != POD and kind not in kinds) or kind == _CRON_JOB:
+        kind = one.kind
+        if (kind != POD and kind not in kinds) or kind == _CRON_JOB or one.is_generated:
             continue
         namespace, _, name = one.key.partition("/")
-        target = Target(kind.kind, namespace, name)
+        target = Target(kind.kind, namespace, name, kind.group)
         old = {pod.key for pod in state.pods if pod.namespace == namespace and belongs(pod, target)}
         if old or one.key in state.raw.get(kind, {}):
             gone |= {(kind, one.key), *((POD, key) for key in old)}
@@ -277,21 +314,18 @@ def _there_already(
     return gone, tuple(names)
 
 
-def _made(state: "State", given: Sequence[Manifest], there: set[str]) -> dict[str, list["Pod"]]:
+def _made(
+    state: "State", makers: Mapping[tuple["ObjectKind", str], Manifest], there: set[str]
+) -> dict[tuple["ObjectKind", str], list["Pod"]]:
     """The pods that were not there, by the object that they come of."""
-    found: dict[str, list[Pod]] = {}
-    for one in given:
-        namespace, _, name = one.key.partition("/")
-        kind = "Job" if (one.found.group, one.found.kind) == _CRON_JOB else one.found.kind
-        found[one.display] = [
-            pod
-            for pod in state.pods
-            if pod.namespace == namespace
-            and pod.key not in there
-            and ((kind, name) == (_owner(pod) if kind != "Pod" else ("Pod", pod.name)))
-        ]
-    return {display: pods for display, pods in found.items() if pods}
+    from cli.kinds import POD, maker_of
 
-
-def _owner(pod: "Pod") -> tuple[str, str]:
-    return (pod.owner.kind, pod.owner.name) if pod.owner is not None else ("", "")
+    found: dict[tuple[ObjectKind, str], list[Pod]] = {(one.kind, one.key): [] for one in makers.values()}
+    for pod in state.pods:
+        if pod.key in there:
+            continue
+        owner = maker_of(pod)
+        one = makers.get((POD, pod.key)) or (makers.get(owner) if owner is not None else None)
+        if one is not None:
+            found[one.kind, one.key].append(pod)
+    return {maker: pods for maker, pods in found.items() if pods}

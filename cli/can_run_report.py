@@ -25,7 +25,10 @@ def judged(outcome: "Outcome", settings: "Settings") -> dict[str, Any]:
     found = verdicts(ledger, made, books.tolerations(outcome.state))
     by_pod = {verdict.pod.uid: verdict for verdict in found}
     refused = refusals(outcome)
-    objects = [_object(display, [by_pod[pod.uid] for pod in pods]) for display, pods in outcome.made.items()]
+    objects = [
+        _object(f"{kind.kind} {key}", [by_pod[pod.uid] for pod in pods])
+        for (kind, key), pods in outcome.made.items()
+    ]
     waiting = [verdict for verdict in found if not verdict.runs]
     report: dict[str, Any] = {
         "verdict": "refused" if refused else "waits" if waiting else "runs",

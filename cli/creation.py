@@ -5,7 +5,7 @@ appended to a dump of a cluster, or a manifest by itself, is answered for as if 
 pods that it would make.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.errors import InputError
@@ -34,7 +34,7 @@ def as_created(state: "State", settings: "Settings") -> "State":
     if not made and not pods:
         return state
     groups = {key: raw for kind, key, raw in made if kind == GROUP}
-    new = {**pods, **{key: raw for kind, key, raw in made if kind == POD and key not in pods}}
+    new = {**pods, **{key: raw for kind, key, raw in made if kind == POD}}
     known = state.extended({GROUP: groups, POD: new})
     return _judged(known, new, settings)
 
@@ -77,14 +77,17 @@ def is_unstored(raw: Raw) -> bool:
 
 def _made(state: "State", kinds: "Kinds") -> Iterator[tuple["ObjectKind", str, Raw]]:
     """The pods, and the PodGroups of Volcano Jobs and their like, that new workloads make. Raises InputError for too many."""
+    from cli.fresh_names import FreshNames
+    from cli.kinds import GROUP, POD, maker_of
     from core.workloads import pod_sets
 
-    owners = {(pod.namespace, pod.owner.kind, pod.owner.name) for pod in state.pods if pod.owner is not None}
+    makers = set(map(maker_of, state.pods))
+    taken = set(state.raw.get(POD, ()))
+    groups = FreshNames((GROUP, key) for key in state.raw.get(GROUP, ()))
     total = 0
     for kind, objects in state.raw.items():
         for key, raw in objects.items() if kind in kinds else ():
-            namespace, _, name = key.partition("/")
-            if not is_unstored(raw) or (namespace, kind.kind, name) in owners:
+            if not is_unstored(raw) or (kind, key) in makers:
                 continue
             nodes = _nodes_of(state, raw) if kind.kind == "DaemonSet" else []
             sets = pod_sets(kind.group, kind.kind, raw, nodes=len(nodes), kinds=kinds)
@@ -95,48 +98,35 @@ def _made(state: "State", kinds: "Kinds") -> Iterator[tuple["ObjectKind", str, R
                     f"{kind.kind} {key} and those before it make more than {MOST_PODS:,} pods",
                     remedy="ask about fewer at a time",
                 )
-            yield from _made_by(state, kinds[kind], key, raw, sets, nodes)
+            row = kinds[kind]
+            group = groups.take(GROUP, key) if row.gang and sets else ""
+            if group:
+                yield GROUP, group, _group(group, _owner(row, key, raw), row, raw, sets)
+            for pod, made in _pods_of(row, key, raw, sets, nodes, group=group, taken=taken):
+                taken.add(pod)
+                yield POD, pod, made
 
 
-def _made_by(
-    state: "State", row: "Workload", key: str, raw: Raw, sets: list[Any], nodes: list[str]
-) -> Iterator[tuple["ObjectKind", str, Raw]]:
-    from cli.kinds import GROUP, POD
-    from core import names
+def _pods_of(
+    row: "Workload",
+    key: str,
+    raw: Raw,
+    sets: list[Any],
+    nodes: list[str],
+    *,
+    group: str,
+    taken: Collection[str],
+) -> Iterator[tuple[str, Raw]]:
+    """The pods of a workload, and their keys: none that is taken, by a pod of another workload of that name for instance."""
     from core.objects import raw as read
 
     namespace, _, name = key.partition("/")
-    taken = state.raw.get(POD, {})
-    annotations: dict[str, str] = {}
-    spec: dict[str, str] = {}
-    if row.queue:
-        scheduler = read.text(read.mapping(raw, "spec"), "schedulerName")
-        spec = {"schedulerName": scheduler or "volcano"}
-    if row.gang and sets:
-        annotations = {names.GROUP_NAME_ANNOTATION: name}
-        yield GROUP, key, _group(key, row, raw, sets)
-    elif row.queue_of(raw):
-        annotations = {names.QUEUE_NAME_ANNOTATION: row.queue_of(raw)}
-    owner = {
-        "apiVersion": raw["apiVersion"],
-        "kind": row.kind,
-        "name": name,
-        "uid": f"{row.kind.lower()}/{key}",
-        "controller": True,
-    }
+    owner = _owner(row, key, raw)
+    annotations, spec = _read_on_pods(row, raw, group)
     number = 0
     for one in sets:
         template = read.mapping(one.template)
-        metadata = {
-            **read.mapping(template, "metadata"),
-            "namespace": namespace,
-            "ownerReferences": [owner],
-        }
-        metadata["annotations"] = {
-            **read.mapping(metadata, "annotations"),
-            **annotations,
-            **({names.TASK_SPEC_ANNOTATION: one.task} if one.task else {}),
-        }
+        metadata = _metadata(one, namespace, owner, annotations)
         for made in range(one.count):
             while f"{namespace}/{name}-{number}" in taken:
                 number += 1
@@ -147,8 +137,48 @@ def _made_by(
             pod_spec = {**spec, **read.mapping(template, "spec")}
             if nodes:
                 pod_spec["affinity"] = _only_on(nodes.pop(0), pod_spec)
-            yield POD, f"{namespace}/{name}-{number}", _pod(own, pod_spec)
+            yield f"{namespace}/{name}-{number}", _pod(own, pod_spec)
             number += 1
+
+
+def _owner(row: "Workload", key: str, raw: Raw) -> dict[str, Any]:
+    """The workload as what it makes names it. Of one name there may be objects of several kinds, and of several groups."""
+    return {
+        "apiVersion": raw["apiVersion"],
+        "kind": row.kind,
+        "name": key.partition("/")[2],
+        "uid": f"{row.kind.lower()}.{row.group}/{key}",
+        "controller": True,
+    }
+
+
+def _read_on_pods(row: "Workload", raw: Raw, group: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What the controller of a workload writes on its pods: annotations, and fields of the spec that templates may give."""
+    from core import names
+    from core.objects import raw as read
+
+    spec: dict[str, str] = {}
+    if row.queue:
+        spec = {"schedulerName": read.text(read.mapping(raw, "spec"), "schedulerName") or "volcano"}
+    if group:
+        return {names.GROUP_NAME_ANNOTATION: group.partition("/")[2]}, spec
+    queue = row.queue_of(raw)
+    return {names.QUEUE_NAME_ANNOTATION: queue} if queue else {}, spec
+
+
+def _metadata(one: Any, namespace: str, owner: Raw, annotations: Mapping[str, str]) -> dict[str, Any]:
+    """The metadata of the pods of a set, but for their names."""
+    from core import names
+    from core.objects import raw as read
+
+    metadata = read.mapping(read.mapping(one.template), "metadata")
+    task = {names.TASK_SPEC_ANNOTATION: one.task} if one.task else {}
+    return {
+        **metadata,
+        "namespace": namespace,
+        "ownerReferences": [owner],
+        "annotations": {**read.mapping(metadata, "annotations"), **annotations, **task},
+    }
 
 
 def _nodes_of(state: "State", daemon_set: Raw) -> list[str]:
@@ -190,7 +220,7 @@ def _pod(metadata: Raw, spec: Raw) -> Raw:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _group(key: str, row: "Workload", job: Raw, sets: list[Any]) -> Raw:
+def _group(key: str, owner: Raw, row: "Workload", job: Raw, sets: list[Any]) -> Raw:
     """The PodGroup that Volcano makes for a job, or others for their like; without minAvailable all of its pods start together."""
     from core import names
     from core.objects import raw as read
@@ -205,15 +235,7 @@ def _group(key: str, row: "Workload", job: Raw, sets: list[Any]) -> Raw:
             "name": name,
             "namespace": namespace,
             "annotations": {} if request is None else {names.CARD_REQUEST_ANNOTATION: request},
-            "ownerReferences": [
-                {
-                    "apiVersion": job["apiVersion"],
-                    "kind": row.kind,
-                    "name": name,
-                    "uid": f"{row.kind.lower()}/{key}",
-                    "controller": True,
-                }
-            ],
+            "ownerReferences": [owner],
         },
         "spec": {
             "queue": row.queue_of(job) or "default",

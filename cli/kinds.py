@@ -3,7 +3,7 @@
 from typing import Any, Final, NamedTuple
 
 from core import workloads
-from core.objects import kinds
+from core.objects import Pod, kinds
 from core.objects.kinds import KINDS, Kind
 from core.settings import Settings
 
@@ -65,3 +65,10 @@ def added(settings: Settings) -> frozenset[ObjectKind]:
 def is_namespaced(kind: ObjectKind, settings: Settings) -> bool:
     """Whether objects of the kind are read, and are in a namespace."""
     return _NAMESPACED.get(kind, kind in added(settings))
+
+
+def maker_of(pod: Pod) -> tuple[ObjectKind, str] | None:
+    """The kind and key of the object that controls a pod, which need not be there; None where none does."""
+    if pod.owner is None:
+        return None
+    return ObjectKind(pod.owner.group, pod.owner.kind), f"{pod.namespace}/{pod.owner.name}"

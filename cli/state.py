@@ -16,7 +16,7 @@ import orjson
 from cli import documents, inputs
 from cli.documents import LEAF, Document
 from cli.errors import InputError
-from cli.items import Item, Raw, StandIns, Unread, item_of, items_of
+from cli.items import Item, Raw, StandIns, Unread, apart, item_of, items_of
 from cli.kinds import NODE, POD, QUEUE, ObjectKind, added, in_namespaces
 from core import names
 from core.objects import (
@@ -100,8 +100,7 @@ class State:
         kinds_added = added(settings)
         found = [one for one in self.unread if one.kind in kinds_added]
         more: dict[ObjectKind, dict[str, Raw]] = {}
-        for one in found:
-            item = item_of(one.source, one.found, one.kind)
+        for item in apart([item_of(one.source, one.found, one.kind) for one in found]):
             more.setdefault(item.kind, {})[item.key] = item.raw
         return self.extended(more) if more else self
 

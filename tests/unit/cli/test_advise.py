@@ -95,6 +95,15 @@ def test_several_keys_are_raised_together(run: Run, tmp_path: Path) -> None:
     assert len(report["commands"]) == 2
 
 
+def test_workloads_of_one_name_are_counted_each(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(f"{json.dumps(workload(2))}\n---\n{json.dumps(workload(3, 'StatefulSet'))}", "utf-8")
+    status, report = advised(
+        run, NODE % ("n1", 8) + QUEUE % ("team", '{"NVIDIA-H200": 1}'), "team", "--fits", file
+    )
+    assert (status, report["quota"]["NVIDIA-H200"]["needed"]) == (0, "5")
+
+
 def test_what_quota_does_not_help_is_told_apart(run: Run) -> None:
     others = "schedulingGates: [{name: example.com/check}, {name: cardquota.io/quota}]"
     status, report = advised(run, WAITING + POD % ("kept", "NVIDIA-H200", "team", others), "team")

@@ -195,6 +195,42 @@ def test_a_workload_that_exists_makes_nothing_more(run: Run) -> None:
     assert list(decisions(run, cluster() + owned, again)) == ["new"]
 
 
+def test_workloads_of_one_name_make_the_pods_of_each(run: Run) -> None:
+    """A chart calls its Deployment and its StatefulSet alike."""
+    two = [
+        workload("apps/v1", kind, replicas=count, template=TEMPLATE)
+        for kind, count in (("Deployment", 2), ("StatefulSet", 3))
+    ]
+    assert sorted(decisions(run, cluster(quota=4), *two).values()) == ["hold", *["lift"] * 4]
+
+
+def test_a_workload_takes_no_name_of_a_new_pod(run: Run) -> None:
+    pod = NEW.replace("name: new", "name: w-0")
+    made = workload("apps/v1", "Deployment", replicas=2, template=TEMPLATE)
+    assert decisions(run, cluster() + pod, made) == {"w-0": "lift", "w-1": "lift", "w-2": "hold"}
+
+
+def test_jobs_of_one_name_and_two_api_groups_are_two(run: Run) -> None:
+    """Each makes its pods, whether or not the other has some; and the gang of one is not that of the other."""
+    plain = workload("batch/v1", "Job", parallelism=2, template=TEMPLATE)
+    both = decisions(run, cluster(quota=4), volcano_job(3), plain)
+    assert sorted(both.values()) == ["hold", "lift", "lift", "lift", "lift"]
+    owner = "{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: w, uid: r, controller: true}"
+    owned = NEW.replace("metadata:", f"metadata:\n  ownerReferences: [{owner}]", 1)
+    assert set(decisions(run, cluster() + owned, plain)) == {"new", "w-0", "w-1"}
+
+
+def test_objects_whose_names_are_generated_are_not_one(run: Run) -> None:
+    """Nor are they an object of the name that theirs begins with."""
+    generated = workload("batch/v1", "Job", template=TEMPLATE)
+    generated["metadata"] = {"generateName": "w-"}
+    named = workload("batch/v1", "Job", template=TEMPLATE)
+    assert len(decisions(run, cluster(), generated, generated, named)) == 3
+    owner = "{apiVersion: batch/v1, kind: Job, name: w, uid: r, controller: true}"
+    owned = NEW.replace("metadata:", f"metadata:\n  ownerReferences: [{owner}]", 1)
+    assert len(decisions(run, cluster() + owned, generated)) == 2
+
+
 def test_too_many_pods_are_refused_before_they_are_made(run: Run) -> None:
     made = workload("apps/v1", "Deployment", replicas=10**9, template=TEMPLATE)
     outcome = run("plan", "--state", "-", stdin=json.dumps(made))

@@ -43,6 +43,29 @@ def test_a_gang_that_does_not_fit_waits_whole(run: Run, settings: Path) -> None:
     assert {one["decision"] for one in pods.values()} == {"hold"}
 
 
+def test_the_gang_of_another_kind_of_the_same_name_is_another(run: Run, settings: Path) -> None:
+    together = MANIFEST.replace("minAvailable: 3", "minAvailable: 5")
+    template = {
+        "metadata": {"annotations": {"volcano.sh/card.name": "NVIDIA-H200"}},
+        "spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]},
+    }
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "train", "namespace": "ml"},
+        "spec": {"queue": "research", "tasks": [{"name": "t", "replicas": 1, "template": template}]},
+    }
+    state = f"{CLUSTER}{together}---\n{json.dumps(job)}\n"
+    pods = planned(run, state, "--config", settings)["pods"]
+    assert sorted(one["decision"] for one in pods.values()) == [*["hold"] * 5, "lift"]
+
+
+def test_objects_whose_names_are_generated_are_not_one(run: Run, settings: Path) -> None:
+    generated = MANIFEST.replace("name: train", "generateName: train-", 1)
+    pods = planned(run, f"{CLUSTER}{generated}---\n{generated}", "--config", settings)["pods"]
+    assert len(pods) == 10
+
+
 def test_the_settings_of_the_installation_in_the_state_count(run: Run, settings: Path) -> None:
     """The kind is known only once the state is read in which its row stands."""
     config = {
