@@ -104,7 +104,7 @@ class Scribe:
             finish(self.prepare(tally))
             for day in [day for day in self._texts if day < sums.first_day - 1]:
                 del self._texts[day]
-            names = _json([list(series) for series in self._places])
+            names = f"[{','.join(series.written() for series in self._places)}]"
             size = len(names.encode()) + sum(map(len, self._texts.values()))
             if size <= SUMS_MOST or len(sums.days) <= 1:
                 break

@@ -1,5 +1,6 @@
 """Card-seconds by series and day; whole numbers throughout."""
 
+import json
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -29,6 +30,10 @@ class Series(NamedTuple):
     namespace: str
     kind: str
 
+    def written(self) -> str:
+        """Its names as they are written down."""
+        return json.dumps(self, separators=(",", ":"), ensure_ascii=False)
+
 
 class Sums:
     """Sums of each day (UTC, as days since 1970), of all days before the first one that is kept, and of both together.
@@ -41,6 +46,8 @@ class Sums:
         self.days: dict[int, dict[Series, Amounts]] = {}
         self.before: dict[Series, Amounts] = {}
         self.total: dict[Series, Amounts] = {}
+        self.names_size = 0
+        """Bytes of the names of all series that have a total."""
         self.touched: set[int] = set()
         """Days that have changed; whoever keeps a copy takes them out. What is before has the day before the first."""
 
@@ -48,7 +55,7 @@ class Sums:
         """Adds `milli` thousandths of a card from `start` to `end`, in seconds since 1970."""
         if start == end or not milli:
             return
-        self._put(self.total, series, what, milli * (end - start))
+        self.place(series)[what] += milli * (end - start)
         for day, seconds in self._spread(start, end):
             self.add_to_day(day, series, what, milli * seconds)
 
@@ -66,7 +73,15 @@ class Sums:
         for what in What:
             if amounts[what]:
                 self.add_to_day(day, series, what, amounts[what])
-                self._put(self.total, series, what, amounts[what])
+                self.place(series)[what] += amounts[what]
+
+    def place(self, series: Series) -> Amounts:
+        """The total of a series, which has a place from now on, even before it has any seconds."""
+        total = self.total.get(series)
+        if total is None:
+            total = self.total[series] = [0, 0, 0]
+            self.names_size += _size(series)
+        return total
 
     def keep_from(self, first_day: int) -> None:
         """Puts the days before this one together."""
@@ -83,7 +98,8 @@ class Sums:
     def forget(self, series: Series) -> None:
         """Drops a series, which no kept day has."""
         self.before.pop(series, None)
-        self.total.pop(series, None)
+        if self.total.pop(series, None) is not None:
+            self.names_size -= _size(series)
 
     def _spread(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """The days between two moments and the seconds of each; all before the first kept day as one."""
@@ -106,3 +122,7 @@ class Sums:
         if amounts is None:
             amounts = table[series] = [0, 0, 0]
         amounts[what] += amount
+
+
+def _size(series: Series) -> int:
+    return len(series.written().encode())

@@ -14,7 +14,11 @@ OTHER: Final = "_other"
 """Stands for queue, card and namespace of what has no series of its own, for there are too many; nobody can be named so."""
 
 SERIES_MOST: Final = 2_000
-"""So many series are told apart."""
+"""So many series are told apart ..."""
+
+NAMES_MOST: Final = 350_000
+"""... whose names are so many bytes together: whoever creates pods may choose the longest ones. With them, one day and what was
+before it is less than what may be written down, see core.usage.checkpoint.SUMS_MOST."""
 
 NAME_MOST: Final = 253
 """Whose name is longer is not told apart: pods may wait for cards with any name."""
@@ -41,7 +45,8 @@ class Tally:
         """The series itself, or the one in which it is counted where there are too many."""
         if series in self.sums.total or series in self.rates:
             return series
-        if len(self.sums.total) < SERIES_MOST and max(map(len, series)) <= NAME_MOST:
+        room = len(self.sums.total) < SERIES_MOST and self.sums.names_size < NAMES_MOST
+        if room and max(map(len, series)) <= NAME_MOST:
             return series
         return Series(OTHER, OTHER, OTHER if series.namespace else "", series.kind)
 
@@ -59,8 +64,7 @@ class Tally:
         rate[what] += milli
         if not any(rate):
             del self.rates[series]
-        # So that it has a place even before it has any seconds.
-        self.sums.total.setdefault(series, [0, 0, 0])
+        self.sums.place(series)
         self.sums.add(series, what, milli, since, self.through)
 
     def cut(self, now: int) -> None:

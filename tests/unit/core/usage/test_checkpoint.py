@@ -6,6 +6,7 @@ import pytest
 
 from core.steps import finish
 from core.usage import checkpoint, courses
+from core.usage import tally as tally_module
 from core.usage.checkpoint import CheckpointError, Listed, Scribe, UnknownVersionError, decode
 from core.usage.course import Sight
 from core.usage.courses import Courses
@@ -40,6 +41,47 @@ def test_the_largest_that_there_can_be_fits_into_a_config_map() -> None:
     assert 1 <= len(read.sums.days) < KEPT_DAYS
 
 
+def test_the_longest_names_that_there_can_be_fit_as_well() -> None:
+    """Beyond what fits they are counted with others. Whoever creates pods may choose them."""
+    tally = Tally.new(NOW)
+    for number in range(SERIES_MOST):
+        made_up = Series(f"{number:05}" + "卡" * 248, f"{number:05}" + '"' * 248, "n" * 253, "offline")
+        tally.go_on(tally.admitted(made_up), What.WAITED, 10**9, NOW)
+    tally.cut(NOW + 2 * KEPT_DAYS * DAY_S)
+    written = Scribe().write(tally, NOBODY)
+    assert sum(len(text.encode()) for text in written.data.values()) < checkpoint.SUMS_MOST
+    read = decode(written.data, written.binary)
+    assert read is not None
+    assert len(read.sums.days) == KEPT_DAYS - 1, "the last one has just begun"
+    others = Series(OTHER, OTHER, OTHER, "offline")
+    assert 100 < len(read.sums.total) < SERIES_MOST
+    assert sum(total[What.WAITED] for total in read.sums.total.values()) == (
+        SERIES_MOST * 10**9 * 2 * KEPT_DAYS * DAY_S
+    )
+    assert read.sums.total[others][What.WAITED] > 0
+    assert read.sums.names_size == tally.sums.names_size
+
+
+def test_larger_names_than_fit_are_read_and_only_new_ones_are_counted_with_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An earlier version has written them down."""
+    before = Tally.new(NOW)
+    for number in range(3):
+        before.go_on(before.admitted(series(number)), What.USED, 1000, NOW)
+    before.cut(NOW + 60)
+    written = Scribe().write(before, NOBODY)
+    monkeypatch.setattr(tally_module, "NAMES_MOST", 50)
+    found = decode(written.data, written.binary)
+    assert found is not None
+    tally = found.tally()
+    assert [tally.admitted(series(number)).queue for number in (0, 2, 3)] == [
+        series(0).queue,
+        series(2).queue,
+        OTHER,
+    ]
+
+
 def test_whoever_comes_when_there_are_too_many_is_counted_with_others() -> None:
     tally = Tally.new(NOW)
     for number in range(SERIES_MOST):
@@ -58,6 +100,7 @@ def test_a_series_without_any_day_makes_room() -> None:
     assert set(tally.series()) == {series(1), series(2)}
     tally.cut(NOW + KEPT_DAYS * DAY_S)
     assert set(tally.series()) == {series(2)}
+    assert tally.sums.names_size == len(series(2).written())
 
 
 def test_only_days_that_changed_are_written_anew() -> None:
