@@ -13,8 +13,8 @@ from datetime import date
 from typing import Any, Final, NamedTuple
 
 from core.steps import Pace, Steps, finish
-from core.usage.sums import Amounts, Series, Sums, What
-from core.usage.tally import Tally
+from core.usage.sums import DAY_S, Amounts, Series, Sums, What
+from core.usage.tally import KEPT_DAYS, Tally, first_kept
 
 VERSION: Final = 1
 SUMS_MOST: Final = 600_000
@@ -27,6 +27,7 @@ _HEAD: Final = "usage.json"
 _SERIES: Final = "series.json"
 _BEFORE: Final = "before.json"
 _EPOCH: Final = date(1970, 1, 1).toordinal()
+_LAST_DAY: Final = date.max.toordinal() - _EPOCH
 _IN_A_STEP: Final = 100
 _LISTS: Final = ("waiting", "using", "ended")
 
@@ -140,12 +141,15 @@ def decoding(data: Mapping[str, Any], binary: Mapping[str, Any]) -> Steps[Checkp
     head = _object(data, _HEAD)
     if head.get("version") != VERSION:
         raise UnknownVersionError(f"{_HEAD}: version {head.get('version')!r} is not known")
-    began, through, first_day = (_whole(head.get(key), key) for key in ("began", "through", "firstDay"))
+    began, through = (_moment(head, key) for key in ("began", "through"))
+    first_day = _within(head, "firstDay", -KEPT_DAYS, _LAST_DAY)
     names = [_series(each) for each in _loaded(data, _SERIES, list)]
     sums = Sums(first_day)
     for key in data:
         if key not in (_HEAD, _SERIES):
             yield from _load(sums, _day(key, first_day), names, _object(data, key), key)
+    # As whoever wrote it did. A hand may have changed the one and not the other.
+    sums.keep_from(first_kept(through))
     sums.touched.clear()
     lists = (_digests(binary, name) for name in _LISTS)
     return Checkpoint(began, through, head.get("partial") is True, sums, *lists)
@@ -201,6 +205,18 @@ def _whole(value: object, key: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise CheckpointError(f"{key}: {value!r} is no whole number")
     return value
+
+
+def _within(head: Mapping[str, Any], key: str, least: int, most: int) -> int:
+    value = _whole(head.get(key), key)
+    if not least <= value <= most:
+        raise CheckpointError(f"{_HEAD}: {key} {value} makes no sense")
+    return value
+
+
+def _moment(head: Mapping[str, Any], key: str) -> int:
+    """In seconds since 1970: later ones than a calendar has are of another unit."""
+    return _within(head, key, 0, (_LAST_DAY + 1) * DAY_S - 1)
 
 
 def _series(value: object) -> Series:

@@ -23,7 +23,7 @@ from core.usage.course import (
     phase_at,
 )
 from core.usage.sums import Series, What
-from core.usage.tally import Tally
+from core.usage.tally import Tally, first_kept
 
 REMEMBERED_S: Final = 3_600
 """How long a pod is remembered that has ended: a replica that begins to lead knows so long what others may not have noted."""
@@ -140,6 +140,8 @@ class Courses:
                 yield
             course.joined = False
         tally = Tally.new(now) if base is None else base.tally()
+        # Time is added day by day, and what was written down may be old.
+        tally.sums.keep_from(first_kept(now))
         self._base = base
         self.tally = tally
         for queue, cards in self._quotas.items():

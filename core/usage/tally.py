@@ -26,6 +26,11 @@ NAME_MOST: Final = 253
 KEPT_DAYS: Final = 35
 
 
+def first_kept(now: int) -> int:
+    """The first of the days that are told apart."""
+    return now // DAY_S - KEPT_DAYS + 1
+
+
 class Tally:
     """Sums, and for each series the thousandths of a card that are open now. `through` is until when all of it is in the sums."""
 
@@ -39,7 +44,7 @@ class Tally:
     @classmethod
     def new(cls, now: int) -> "Tally":
         """One that begins now."""
-        return cls(Sums(now // DAY_S - KEPT_DAYS + 1), now, now)
+        return cls(Sums(first_kept(now)), now, now)
 
     def admitted(self, series: Series) -> Series:
         """The series itself, or the one in which it is counted where there are too many."""
@@ -68,15 +73,18 @@ class Tally:
         self.sums.add(series, what, milli, since, self.through)
 
     def cut(self, now: int) -> None:
-        """Takes all that is open into the sums until now; what is older than the kept days loses its day."""
+        """Takes all that is open into the sums until now; what is older than the kept days loses its day.
+
+        It loses it first: time is added day by day, and the last cut may have been long ago.
+        """
+        first = first_kept(now)
+        if first > self.sums.first_day:
+            self.sums.keep_from(first)
+            self._forget_unused()
         for series, rate in self.rates.items():
             for what in What:
                 self.sums.add(series, what, rate[what], self.through, now)
         self.through = now
-        first = now // DAY_S - KEPT_DAYS + 1
-        if first > self.sums.first_day:
-            self.sums.keep_from(first)
-            self._forget_unused()
 
     def now(self, series: Series, what: What, now: int) -> int:
         """The sum of a series as of now."""

@@ -7,7 +7,15 @@ import pytest
 from core.steps import finish
 from core.usage import checkpoint, courses
 from core.usage import tally as tally_module
-from core.usage.checkpoint import CheckpointError, Listed, Scribe, UnknownVersionError, decode
+from core.usage.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    Listed,
+    Scribe,
+    UnknownVersionError,
+    Written,
+    decode,
+)
 from core.usage.course import Sight
 from core.usage.courses import Courses
 from core.usage.sums import DAY_S, Series, What
@@ -138,6 +146,48 @@ def test_what_cannot_be_read_is_told(key: str, text: str) -> None:
     written = Scribe().write(tally, NOBODY)
     with pytest.raises(CheckpointError, match=key):
         decode({**written.data, key: text}, written.binary)
+
+
+def with_head(written: Written, **changed: int) -> Checkpoint | None:
+    """As a hand has changed it."""
+    head = json.loads(written.data["usage.json"]) | changed
+    return decode({**written.data, "usage.json": json.dumps(head)}, written.binary)
+
+
+@pytest.mark.parametrize("key", ["began", "through", "firstDay"])
+@pytest.mark.parametrize("value", [-DAY_S, NOW * 1000, 10**40])
+def test_a_moment_that_makes_no_sense_is_told(key: str, value: int) -> None:
+    """In milliseconds for instance."""
+    written = Scribe().write(Tally.new(NOW), NOBODY)
+    with pytest.raises(CheckpointError, match=rf"usage.json: {key} {value} makes no sense"):
+        with_head(written, **{key: value})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"through": 0},
+        {"through": 0, "firstDay": 0},
+        {"firstDay": 0},
+        {"through": 253_402_300_799},
+    ],
+)
+def test_a_moment_that_is_far_away_takes_no_longer_than_another(changed: dict[str, int]) -> None:
+    """Days are not gone through one by one until then, neither with the pods that go on nor with the next write."""
+    replica = Courses()
+    for number in range(3):
+        replica.see(f"pod-{number}", Sight(((series(number), 1000),), NOW, NOW, None), NOW)
+    finish(replica.begin(None, NOW))
+    assert replica.tally is not None
+    replica.tally.cut(NOW + DAY_S)
+    found = with_head(Scribe().write(replica.tally, replica.listed(NOW + DAY_S)), **changed)
+    replica.see("pod-3", Sight(((series(3), 1000),), NOW + 3, NOW + 3, None), NOW + 9)
+    finish(replica.begin(found, NOW + DAY_S + 60))
+    assert replica.tally is not None
+    replica.tally.cut(NOW + DAY_S + 120)
+    assert len(replica.tally.sums.days) <= 2 * KEPT_DAYS
+    written = Scribe().write(replica.tally, NOBODY)
+    assert decode(written.data, written.binary) is not None
 
 
 def test_lists_that_cannot_be_read_and_versions_that_are_not_known() -> None:
