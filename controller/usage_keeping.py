@@ -40,6 +40,9 @@ _TIMEOUT_S: Final = 8.0
 _STALE_S: Final = 120.0
 """What was not heard of for so long may have changed: nothing is written down as complete. See core.usage.courses.LATE_S."""
 
+_AHEAD_S: Final = 86_400
+"""A clock that is wrong by so much is told of: by no more, days are told apart as they were."""
+
 
 class Keeper(Reader, Protocol):
     """The get and replace calls of kube.client.Client."""
@@ -106,8 +109,21 @@ class UsageKeeper:
 
     async def _begin(self, base: Checkpoint | None) -> None:
         self.summing = False
-        await self._caches.turns.finish(self.follower.courses.begin(base, self.follower.now()))
+        now = self.follower.now()
+        if base is not None and base.through > now + _AHEAD_S:
+            base = self._happened(base, now)
+        await self._caches.turns.finish(self.follower.courses.begin(base, now))
         self.summing = True
+
+    def _happened(self, base: Checkpoint, now: int) -> Checkpoint | None:
+        """What a clock that was ahead has written: the sums take that time back, but for those that began in the future only."""
+        lost = base.began > now + _AHEAD_S
+        _LOG.warning(
+            "usage was written down by a clock that was ahead, or this one is behind; %s",
+            "it is counted anew" if lost else "the sums come right, earlier days may not be told apart",
+            extra={"configMap": f"{self._namespace}/{NAME}", "aheadSeconds": base.through - now},
+        )
+        return None if lost else base
 
     async def _read(self) -> Checkpoint | None:
         """What was written down, once that can be read; None where there is nothing, or nothing that is understood."""

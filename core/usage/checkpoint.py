@@ -103,7 +103,7 @@ class Scribe:
         sums = tally.sums
         while True:
             finish(self.prepare(tally))
-            for day in [day for day in self._texts if day < sums.first_day - 1]:
+            for day in self._texts.keys() - sums.days.keys() - {sums.first_day - 1}:
                 del self._texts[day]
             names = f"[{','.join(series.written() for series in self._places)}]"
             size = len(names.encode()) + sum(map(len, self._texts.values()))

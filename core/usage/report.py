@@ -65,7 +65,8 @@ def of_checkpoint(written: Checkpoint, since_s: int) -> Account:
         return Account(written.began, written.through, sums.total)
     found: dict[Series, Amounts] = {}
     for day, table in sums.days.items():
-        if day >= first:
+        # Later days are of a clock that was ahead.
+        if first <= day <= written.through // DAY_S:
             for series, amounts in table.items():
                 total = found.setdefault(series, [0, 0, 0])
                 for what in What:

@@ -95,6 +95,20 @@ class Sums:
         self.first_day = first_day
         self.touched.add(first_day - 1)
 
+    def begin_again(self, first_day: int) -> None:
+        """Tells days apart from this one on, which is earlier than the first one now: the clock that said so was ahead.
+
+        What lies before it stays together. Later days stay for the case that it is now that a clock is wrong, but for those that have
+        nothing left once their time was taken back.
+        """
+        self.first_day = first_day
+        self.touched.add(first_day - 1)
+        for day, table in list(self.days.items()):
+            left = {series: amounts for series, amounts in table.items() if any(amounts)}
+            self.days[day] = left
+            if not left:
+                del self.days[day]
+
     def forget(self, series: Series) -> None:
         """Drops a series, which no kept day has."""
         self.before.pop(series, None)

@@ -85,6 +85,9 @@ class Tally:
             for what in What:
                 self.sums.add(series, what, rate[what], self.through, now)
         self.through = now
+        tomorrow = now // DAY_S + 1
+        if self.sums.first_day > tomorrow:
+            self.sums.begin_again(tomorrow)
 
     def now(self, series: Series, what: What, now: int) -> int:
         """The sum of a series as of now."""

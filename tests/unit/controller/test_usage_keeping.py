@@ -121,6 +121,26 @@ async def test_what_a_later_version_wrote_is_left_alone_and_what_is_damaged_is_n
     assert bool(place.writes) == ("version" not in data["usage.json"])
 
 
+@pytest.mark.parametrize("first_s", [0, 365 * 86_400], ids=["later on", "from the first"])
+async def test_a_clock_that_was_ahead_is_told_of_and_the_sums_come_right(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, first_s: int
+) -> None:
+    """But for what was counted in the future only: that is counted anew."""
+    place = Place()
+    replicas = [Replica(place, monkeypatch) for _ in range(3)]
+    for replica in replicas:
+        replica.shows(bound(3))
+    for replica, ahead_s in zip(replicas, (first_s, 365 * 86_400, 0), strict=True):
+        assert "a clock that was ahead" not in caplog.text
+        replica.ahead_s = ahead_s
+        async with replica.led():
+            await asyncio.sleep(100)
+    assert "a clock that was ahead" in caplog.text
+    found = place.checkpoint()
+    assert 200 < found.through - BEGAN <= 300
+    assert used(place) == 2 * (found.through - BEGAN - (200 if first_s else 3))
+
+
 async def test_while_it_cannot_be_read_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counter that began anew would say that all was used at once, later."""
     place = Place()

@@ -80,13 +80,14 @@ class Place:
 
 
 class Replica:
-    """A process whose clock is that of the loop; `shows` puts a pod into its watch."""
+    """A process whose clock is that of the loop, or so many seconds ahead; `shows` puts a pod into its watch."""
 
     def __init__(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         self.caches: Caches = caches([a_node("n").card("A", 8).view()])
         self.caches.ledger.put_queue(a_queue("q").cards({"A": 8}).view())
         self.metrics = Metrics(CollectorRegistry())
-        self.follower = UsageFollower(self.caches, lambda: int((BEGAN + clock()) * 1_000_000))
+        self.ahead_s = 0
+        self.follower = UsageFollower(self.caches, lambda: int((BEGAN + clock() + self.ahead_s) * 1_000_000))
         self.keeper = UsageKeeper(place, self.caches, self.follower, self.metrics, "ns")
         self.registry, self.leading = CollectorRegistry(), True
         self.registry.register(self.keeper.counters(lambda: self.leading))
