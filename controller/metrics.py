@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from controller.decision_series import DecisionCounts
 from controller.series import BookSeries, Labels, Values
+from controller.waiting_names import shown
 from core.names import MGPU_RESOURCES
 from core.objects import Pod
 from core.plan.unfinished import unfinished_gangs
@@ -19,6 +20,7 @@ from core.queues.amounts import Amounts, is_card
 from core.queues.ledger import Ledger
 from core.queues.limits import Limits
 from core.queues.overuse import overuse
+from core.usage.tally import OTHER
 
 _QUEUE_SERIES = {
     "volcano_queue_card_deserved": "Cards that the queue should have: what it is guaranteed, which is its quota; in cards.",
@@ -182,7 +184,7 @@ class _Books:
 
     limits: Limits
     parts: tuple[Amounts, Amounts, Amounts]
-    """What is allocated, reserved and waited for."""
+    """What is allocated, reserved and waited for, the latter by the names that are shown."""
     over: Amounts
     """What is used beyond the quota."""
 
@@ -194,13 +196,16 @@ class _CardGauges(BookSeries[_Books]):
         self._leading = leading
 
     def sources(self) -> Iterator[tuple[str, _Books] | None]:
+        cards = self._ledger.inventory.cards() if self._leading() else ()
         for queue in sorted(self._ledger.limits) if self._leading() else ():
             limits = self._ledger.limits.get(queue)
             account = self._ledger.accounts.get(queue) or Account()
             if limits is not None:
+                known = {*cards, *limits.cards, *account.allocated, *account.reserved, *MGPU_RESOURCES}
+                waiting = yield from shown(account.waiting, known)
                 below = NOTHING if self._ledger.subtrees is None else self._ledger.subtrees.below(queue)
                 over = {one.key: one.used - one.quota for one in overuse(limits, account, below)}
-                parts = dict(account.allocated), dict(account.reserved), dict(account.waiting)
+                parts = dict(account.allocated), dict(account.reserved), waiting
                 yield queue, _Books(limits, parts, over)
 
     def values(self, source: _Books) -> Sequence[Values]:
@@ -214,7 +219,7 @@ class _CardGauges(BookSeries[_Books]):
             )
             found["volcano_queue_card_request"][key,] = (allocated + reserved + waiting) / 1000
             found["cardquota_queue_card_reserved"][key,] = reserved / 1000
-            if is_card(key):
+            if is_card(key) and key != OTHER:
                 # A queue is guaranteed its quota, and deserves what it is guaranteed at the least.
                 found["volcano_queue_card_deserved"][key,] = quota / 1000
                 found["volcano_queue_card_capacity"][key,] = quota / 1000

@@ -47,7 +47,9 @@ A counter is shown from its first use on. Histograms have `_bucket`, `_sum` and 
 `python -m hack.metrics_reference`.
 """
 _SECTIONS = {
-    "Queues and cards": "Of the leading controller. Those that begin with `volcano_queue` are named as Volcano's card plugin names them.",
+    "Queues and cards": "Of the leading controller. Those that begin with `volcano_queue` are named as Volcano's card plugin names them.\n"
+    "The label `card` names what nodes, settings or the queue's quota know, and up to 100 choices `A|B` of them in each queue; what waits for\n"
+    "anything else is counted under `_other`.",
     "Controller": "",
     "Extender": "Of the controllers; see [extenders](extenders.md).",
     "Admission": "Of the webhook, and of the controllers for binds.",

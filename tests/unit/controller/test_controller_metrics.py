@@ -1,13 +1,18 @@
 """The queue series as a scraper reads them: in cards, of the leader only, and none that keeps its last value."""
 
+from collections.abc import Callable
+
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from controller import waiting_names
 from controller.metrics import QueueSeries
+from core.cards.expression import expression_errors
 from core.names import DRA_QUOTA_ANNOTATION, MGPU_CORE
 from core.objects import Pod
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.usage.tally import OTHER
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import QueueBuilder
 
@@ -209,3 +214,48 @@ def test_where_quotas_hold_through_the_tree_each_pod_is_counted_once_and_the_ove
     scraped.ledger.put_queue(a_queue("q").cards({"A": 4}).child_of("org").view())
     assert scraped.of_card("q", "A") == all_of(4, 2, 6, 1, 0)
     assert scraped.of_card("org", "A") == all_of(1, 0, 0, 0, 2)
+
+
+def longest(number: int) -> str:
+    return "|".join(["A", *(f"x{number:04}{other:02}/" + "c" * 240 for other in range(15))])
+
+
+@pytest.mark.parametrize("expression_of", [lambda number: f"A|u{number:04}", longest])
+def test_the_page_does_not_grow_with_names_that_pods_make_up(expression_of: Callable[[int], str]) -> None:
+    """What waits for cards that neither nodes nor settings nor the queue's quota know is counted together."""
+    scraped = Scraped()
+    before = scraped.page()
+    for number in range(300):
+        expression = expression_of(number)
+        assert not expression_errors(expression)
+        scraped.ledger.put_pod(POD.uid(f"u{number}").gpu(2).card(expression).gated().view())
+    page = scraped.page()
+    assert len(page) == len(before) + 2
+    assert scraped.of_card("q", OTHER) == {"request": 600, "reserved": 0}
+    assert scraped.of_card("q", "A")["request"] == 6
+
+
+def test_so_many_choices_of_known_cards_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have been waited for longest."""
+    monkeypatch.setattr(waiting_names, "CHOICES_MOST", 2)
+    scraped = Scraped()
+    scraped.ledger.put_node(a_node("c").card("C", 1).view())
+    for expression in ("C|B", "A|B", "A|C", "B|C", "C"):
+        scraped.ledger.put_pod(POD.uid(expression).gpu(1).card(expression).gated().view())
+    assert {
+        name: scraped.of_card("q", name).get("request") for name in ("C|B", "A|B", "A|C", OTHER, "C")
+    } == {
+        "C|B": 1,
+        "A|B": 1,
+        "A|C": None,
+        OTHER: 2,
+        "C": 1,
+    }
+
+
+def test_a_choice_has_its_name_once_a_node_shows_its_cards() -> None:
+    scraped = Scraped()
+    scraped.ledger.put_pod(POD.uid("new").gpu(2).card("A|new").gated().view())
+    assert scraped.of_card("q", OTHER)["request"] == 2
+    scraped.ledger.put_node(a_node("m").card("new", 8).view())
+    assert scraped.of_card("q", "A|new")["request"] == 2
