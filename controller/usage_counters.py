@@ -12,6 +12,7 @@ from controller.series import escaped
 from core.steps import Steps, finish
 from core.usage.courses import Courses
 from core.usage.sums import Series, What
+from core.usage.tally import Tally
 from kube.metrics import LongFamily
 
 LABELS: Final = ("queue", "card", "namespace", "kind")
@@ -27,14 +28,43 @@ _FAMILIES: Final = {
         "Cards, shares of mGPU cards and devices of claims that pods have waited for, from their creation until they got their node or were given up, in card-seconds.",
     ),
 }
+_PUT_RIGHT_S: Final = 300
+"""A clock that steps back by more than this was ahead before."""
+
 _SHOWN: Final = sorted(range(len(LABELS)), key=LABELS.__getitem__)
 _PER_STEP: Final = 100
+
+
+class _Shown:
+    """One family as it has been shown, by sums that began at one moment."""
+
+    def __init__(self, began: int = 0) -> None:
+        self.began = began
+        self.values: dict[Series, int] = {}
+        self._latest = 0
+        self._ahead: dict[Series, int] = {}
+        """What a clock that was ahead had shown too much."""
+
+    def show(self, tally: Tally, what: What, now: int) -> Steps[None]:
+        """Brings the values up to date."""
+        values, ahead = dict[Series, int](), dict[Series, int]()
+        put_right, self._latest = now < self._latest - _PUT_RIGHT_S, now
+        for number, series in enumerate(tuple(tally.series())):
+            if number % _PER_STEP == _PER_STEP - 1:
+                yield
+            summed, shown = tally.now(series, what, now), self.values.get(series, 0)
+            ahead[series] = max(0, shown - summed) if put_right else self._ahead.get(series, 0)
+            if value := max(summed + ahead[series], shown):
+                values[series] = value
+        self.values, self._ahead = values, ahead
 
 
 class UsageCounters(Collector):
     """`now` is the wall clock in seconds since 1970, `summing` says whether the sums are complete, `leading` whether they are to be shown at all.
 
-    A counter never goes back: what turns out to have ended earlier than was thought makes it stand still for as long.
+    A counter never goes back, for Prometheus would take all of it for new: what turns out to have ended earlier than was thought makes it
+    stand still for as long, and when a clock that was ahead is put right, it goes on from where it is. Only sums that have begun
+    anew, because what was written down is lost, begin at nothing.
     """
 
     def __init__(
@@ -48,7 +78,7 @@ class UsageCounters(Collector):
         self._now = now
         self._leading = leading
         self._summing = summing
-        self._seen: dict[What, dict[Series, int]] = {what: {} for what in _FAMILIES}
+        self._shown = {what: _Shown() for what in _FAMILIES}
 
     @property
     def label_names(self) -> dict[str, tuple[str, ...]]:
@@ -62,20 +92,14 @@ class UsageCounters(Collector):
 
     def values(self, what: What) -> Steps[list[tuple[Series, int]]]:
         """Thousandths of a card times seconds, as of now; what has never been anything is left out."""
-        if not self._leading():
-            self._seen[what] = {}
+        tally = self._courses.tally
+        if tally is None or not self._leading():
             return []
-        tally, seen = self._courses.tally, self._seen[what]
-        if tally is not None and self._summing():
-            now, current = self._now(), dict[Series, int]()
-            for number, series in enumerate(tuple(tally.series())):
-                if number % _PER_STEP == _PER_STEP - 1:
-                    yield
-                value = max(tally.now(series, what, now), seen.get(series, 0))
-                if value:
-                    current[series] = value
-            self._seen[what] = seen = current
-        return sorted(seen.items())
+        if self._summing():
+            if tally.began != self._shown[what].began:
+                self._shown[what] = _Shown(tally.began)
+            yield from self._shown[what].show(tally, what, self._now())
+        return sorted(self._shown[what].values.items())
 
 
 class _Counters(LongFamily):

@@ -11,7 +11,6 @@ from core.queues.ledger import Ledger
 from core.usage.checkpoint import Listed, Scribe
 from core.usage.sums import Series, What
 from core.usage.tally import SERIES_MOST
-from kube import errors
 from tests.builders import a_pod
 from tests.builders.claims import a_claim
 from tests.unit.controller.cluster import caches
@@ -139,37 +138,6 @@ async def test_a_clock_that_was_ahead_is_told_of_and_the_sums_come_right(
     found = place.checkpoint()
     assert 200 < found.through - BEGAN <= 300
     assert used(place) == 2 * (found.through - BEGAN - (200 if first_s else 3))
-
-
-async def test_while_it_cannot_be_read_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A counter that began anew would say that all was used at once, later."""
-    place = Place()
-    place.fails = errors.Forbidden(403, "Forbidden", "no")
-    replica = Replica(place, monkeypatch)
-    async with replica.led():
-        replica.shows(bound(3))
-        await asyncio.sleep(100)
-        assert replica.counter() == 0
-        place.fails = None
-        await asyncio.sleep(100)
-        assert replica.counter() > 0
-
-
-async def test_a_counter_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An end that is told late makes it stand still."""
-    replica = Replica(Place(), monkeypatch)
-    async with replica.led():
-        replica.shows(bound(3))
-        await asyncio.sleep(100)
-        assert replica.counter() == 2 * (100 - 3)
-        ended = bound(3).phase("Succeeded").condition("Ready", "False", "2026-01-01T00:00:13Z")
-        replica.shows(ended)
-        assert replica.counter() == 2 * (100 - 3)
-        tally = replica.follower.courses.tally
-        assert tally is not None
-        assert sum(tally.now(s, What.USED, BEGAN + 100) for s in tally.series()) == 2000 * 10
-        replica.leading = False
-        assert replica.counter() == 0
 
 
 def test_the_books_tell_of_each_pod_that_comes_changes_or_goes() -> None:
