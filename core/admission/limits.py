@@ -81,12 +81,19 @@ def _entries(quota: Mapping[str, Any]) -> int:
 def places(count: int, before: int, path: str) -> Iterator[Violation]:
     """An object that is to have more pod templates, at `path`, than are looked at, and more than it had `before`."""
     if count > max(MAX_PLACES, before):
-        detail = f"must have at most {MAX_PLACES:,} templates; make several objects of it"
-        yield Violation(reasons.TOO_MANY_TEMPLATES, path, detail, kind="Too many", value=count)
+        yield _too_many(count, path)
 
 
 def templates(count: int, path: str) -> Iterator[Violation]:
     """An object with more new or changed pod templates, at `path`, than are judged in one review."""
     if count > MAX_TEMPLATES:
-        detail = f"must have at most {MAX_TEMPLATES} new or changed templates; make several objects of it"
-        yield Violation(reasons.TOO_MANY_TEMPLATES, path, detail, kind="Too many", value=count)
+        yield _too_many(count, path)
+
+
+def _too_many(count: int, path: str) -> Violation:
+    """Of both limits, so that nobody who keeps the one is refused for the other."""
+    detail = (
+        f"must have at most {MAX_TEMPLATES} new or changed templates, and {MAX_PLACES:,} in all; "
+        "make several objects of it"
+    )
+    return Violation(reasons.TOO_MANY_TEMPLATES, path, detail, kind="Too many", value=count)

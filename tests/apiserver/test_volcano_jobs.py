@@ -236,7 +236,7 @@ class TestLarge:
         assert len(json.dumps(job)) > 600_000
         answers, longest = self.with_others(cluster, work, job)
         assert {answer.status for answer in answers} == {400}
-        assert "must have at most 500 new or changed templates; make several objects of it" in str(
+        assert "must have at most 500 new or changed templates, and 1,000 in all; make several" in str(
             answers[0].body
         )
         assert longest < self.ANSWERED_S

@@ -51,7 +51,8 @@ def test_beyond_the_limit_it_is_refused_before_any_template_is_read(
     denial = answer(creation(many)).denial
     assert denial is not None
     where = next(path for path in map(list_of, row.templates) if path)
-    assert f"{where}: Too many: 1001: must have at most 1,000 templates; make several" in denial.message
+    said = "must have at most 500 new or changed templates, and 1,000 in all; make several objects of it"
+    assert f"{where}: Too many: 1001: {said}" in denial.message
     assert codes(answer(update(an_object(row, MAX_PLACES), many))) == [reasons.TOO_MANY_TEMPLATES]
 
 
