@@ -6,6 +6,12 @@ from tests.builders import a_node, a_pod, a_queue
 from tests.unit.core.plan.halves import OLD, YOUNG, World, lifted, lifted_alone, member
 
 
+def cards_given(world: World) -> dict[str, dict[str, int]]:
+    """The cards of those that are lifted, by their names."""
+    decisions = Planner(world.ledger).decide("q")
+    return {each.pod.name: dict(each.assigned) for each in decisions if isinstance(each, Lift)}
+
+
 def test_of_two_the_younger_one_gives_back_and_the_older_one_is_finished_by_that() -> None:
     world = World()
     world.half("young", YOUNG)
@@ -43,12 +49,7 @@ def test_a_gang_with_a_choice_leaves_the_only_card_of_another_one_to_it() -> Non
     world.half("old", OLD)
     world.half("young", YOUNG)
     world.put(member("old", 3).card("A|B"))
-    lifts = {
-        each.pod.name: dict(each.assigned)
-        for each in Planner(world.ledger).decide("q")
-        if isinstance(each, Lift)
-    }
-    assert lifts == {"young-3": {"A": 1}, "old-3": {"B": 1}}
+    assert cards_given(world) == {"young-3": {"A": 1}, "old-3": {"B": 1}}
 
 
 def test_a_gang_whose_members_take_different_cards_without_a_choice_comes_before_one_that_may_choose() -> (
@@ -62,12 +63,7 @@ def test_a_gang_whose_members_take_different_cards_without_a_choice_comes_before
     world.half("young", YOUNG)
     world.put(member("old", 3).card("A|B"))
     world.put(member("young", 2).card("B"))
-    lifts = {
-        each.pod.name: dict(each.assigned)
-        for each in Planner(world.ledger).decide("q")
-        if isinstance(each, Lift)
-    }
-    assert lifts == {"young-2": {"B": 1}, "young-3": {"A": 1}, "old-3": {"B": 1}}
+    assert cards_given(world) == {"young-2": {"B": 1}, "young-3": {"A": 1}, "old-3": {"B": 1}}
 
 
 def test_halves_that_were_let_in_one_by_one_are_told_and_solved_and_come_before_nobody() -> None:
