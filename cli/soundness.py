@@ -21,7 +21,6 @@ from core.mgpu.repair import examine
 from core.objects import Pod, Queue
 from core.objects import raw as read
 from core.queues.ledger import Ledger
-from core.settings import Settings
 from core.stage import Stage
 
 STATUS: Final = "queue status"
@@ -40,11 +39,10 @@ _BESIDE_THE_QUEUE: Final = (
 """Records that nobody writes without that of the queue. Indexes of GPUs are none of these: node agents of others write them, too."""
 
 
-def of(state: State, settings: Settings) -> list[Verdict]:
-    """What is said of the books of a state."""
+def of(state: State, sight: Sight) -> list[Verdict]:
+    """What is said of the books of a state, by what of it is seen."""
     if state.hidden:
         return [Verdict(check, "unknown", _unlisted(state.hidden)) for check in (STATUS, RECORDS)]
-    sight = Sight(state, settings)
     ledger = sight.ledger
     pods = sum(entry.stage is not Stage.WAITING for entry in ledger.entries())
     whose = (
@@ -61,12 +59,11 @@ def _unlisted(kinds: str) -> str:
     return f"without the right to list {kinds} it is not known what pods use"
 
 
-def figures(state: State, settings: Settings) -> dict[tuple[str, str], int] | None:
+def figures(sight: Sight) -> dict[tuple[str, str], int] | None:
     """What bound pods use of each card, share and device, by queue and key, in thousandths; what is 0 is left out.
 
     None where that cannot be counted by what may be seen.
     """
-    sight = Sight(state, settings)
     if sight.uncounted():
         return None
     ledger = sight.ledger

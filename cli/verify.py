@@ -62,15 +62,17 @@ def _entry(verdict: "Verdict") -> dict[str, str]:
 def _offline(options: argparse.Namespace) -> "list[Verdict]":
     """Of the state as it stands: what is new in it uses nothing yet."""
     from cli import leader_books, soundness
+    from cli.sight import Sight
 
     settings, state = cluster.offline(options)
     assert state is not None
-    own = soundness.figures(state, settings)
-    return [*leader_books.of_state(state, own), *soundness.of(state, settings)]
+    sight = Sight(state, settings)
+    return [*leader_books.of_state(state, soundness.figures(sight)), *soundness.of(state, sight)]
 
 
 def _live(options: argparse.Namespace) -> "list[Verdict]":
     from cli import inspection, installation, soundness, wholeness
+    from cli.sight import Sight
 
     settings, state = cluster.read(options)
     told = wholeness.of_state(state)
@@ -78,8 +80,8 @@ def _live(options: argparse.Namespace) -> "list[Verdict]":
     found = inspection.read(options.kubeconfig, options.context, home, settings, leader)
 
     def books(found: "Inspection", state: "State") -> "list[Verdict]":
-        own = soundness.figures(state, settings)
-        return [*wholeness.books(found, own), *soundness.of(state, settings)]
+        sight = Sight(state, settings)
+        return [*wholeness.books(found, soundness.figures(sight)), *soundness.of(state, sight)]
 
     def again() -> "list[Verdict]":
         state = cluster.again(options)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cli import books, soundness
 from cli import state as states
+from cli.sight import Sight
 from core.plan.offline import plan
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
@@ -207,7 +208,8 @@ class World:
             self._went_on(number, wish, dict(decided[f"ml/p{number}"].assigned or {}))
             for number, wish in enumerate(self.wishes)
         ]
-        used = soundness.figures(states.build([*NODES, *(pod.build() for pod in pods)], "test"), Settings())
+        state = states.build([*NODES, *(pod.build() for pod in pods)], "test")
+        used = soundness.figures(Sight(state, Settings()))
         assert used is not None, "all is seen"
         shown = [
             queue.allocated(
@@ -245,7 +247,8 @@ WISHES = st.builds(
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.fixed_dictionaries({"q": QUOTAS, "r": QUOTAS}), st.lists(WISHES, max_size=8))
 def test_nothing_wrong_is_said_of_healthy_states(quotas: dict[str, Any], wishes: list[Wish]) -> None:
-    found = soundness.of(states.build(World(quotas, wishes).live(), "test"), Settings())
+    state = states.build(World(quotas, wishes).live(), "test")
+    found = soundness.of(state, Sight(state, Settings()))
     assert [verdict.text for verdict in found if verdict.result != "ok"] == []
 
 
@@ -258,5 +261,6 @@ def test_a_thousand_wrong_places_are_twenty_lines_and_their_number() -> None:
         RUNS.uid(f"u{number}").put("metadata", "name", value=f"p{number}").assigned({"A": 1}).build()
         for number in range(30)
     ]
-    found = soundness.of(states.build([*NODES, QUEUE.build(), *objects], "test"), Settings())
+    state = states.build([*NODES, QUEUE.build(), *objects], "test")
+    found = soundness.of(state, Sight(state, Settings()))
     assert texts(found)[-1] == "and 10 more"
