@@ -48,8 +48,8 @@ def report(verdict: Verdict, done: Mapping[str, int]) -> int:
     for what, count in sorted({**done, **verdict.covered}.items()):
         print(f"{count:8} {what}")
     print(*verdict.violations or ["no violation"], sep="\n")
-    if not verdict.covered["at rest: judged"]:
-        print("nothing was judged at rest: the log has no list of everything at its end")
+    if verdict.unrest:
+        print(f"nothing was judged at rest: {verdict.unrest}")
         return 1
     return int(bool(verdict.violations))
 

@@ -62,14 +62,16 @@ class Clocks:
             stepped.step(self._folder, pid, 0.0)
 
     def _whose(self, step: ClockStep) -> int | None:
-        """The process that is meant, if it runs."""
+        """The process that is meant, if it runs and has come so far that its clock can be stepped."""
         controllers, webhooks = (
             self._installation.controller_processes,
             self._installation.webhook_processes,
         )
         if step.who == WEBHOOK:
-            return webhooks[int(step.choice * len(webhooks))].pid
-        running = [process for process in controllers if process.running]
-        led = {controllers[place].name for place in leading(self._installation)}
-        found = [process for process in running if (process.name in led) == (step.who == LEADER)]
-        return found[int(step.choice * len(found))].pid if found else None
+            found = list(webhooks)
+        else:
+            led = {controllers[place].name for place in leading(self._installation)}
+            running = [process for process in controllers if process.running]
+            found = [process for process in running if (process.name in led) == (step.who == LEADER)]
+        pid = found[int(step.choice * len(found))].pid if found else None
+        return pid if pid is not None and stepped.can_step(self._folder, pid) else None

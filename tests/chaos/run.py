@@ -155,18 +155,31 @@ def carry_out(bed: Bed, plan: Plan, progress: Callable[[str], None]) -> Outcome:
     Load(bed.plane.api, threading.Event()).calm()
     progress("faults and load are over")
     began = time.monotonic()
-    unrest = _unrest(bed)
     echoes = max((each.ended for each in faults.seen), default=0.0)
     wait_for("the last fault has died away", lambda: time.time() > echoes, ECHO_S + _QUIET_S)
-    verdict = take_census(bed, faults.seen)
+    unrest, verdict = _rested(bed, faults.seen)
     check_processes()
     done = load.done + bed.clocks.done + Counter(f"fault: {each.kind}" for each in faults.seen)
     return Outcome(verdict, done, unrest, time.monotonic() - began, bed.plane.audit_log)
 
 
-def _unrest(bed: Bed) -> Sequence[str]:
-    """Returns once nothing is written any more and nobody waits for nothing; or, when that takes too long, what is open."""
+def _rested(bed: Bed, disturbances: Sequence[Disturbance]) -> tuple[Sequence[str], Verdict]:
+    """What is still open when it should have been at rest, and the verdict.
+
+    Whatever was quiet for a while may stir while the census is prepared, by Kubernetes alone: then it is awaited once more.
+    """
     deadline = time.monotonic() + _REST_S
+    while True:
+        unrest = _unrest(bed, deadline)
+        verdict = take_census(bed, disturbances)
+        if unrest or not verdict.unrest:
+            return unrest, verdict
+        if time.monotonic() > deadline:
+            return (verdict.unrest,), verdict
+
+
+def _unrest(bed: Bed, deadline: float) -> Sequence[str]:
+    """Returns once nothing is written any more and nobody waits for nothing; or, when that takes too long, what is open."""
     last, since = "", time.monotonic()
     starving: list[Any] = []
     open_: list[str] = []
@@ -179,7 +192,7 @@ def _unrest(bed: Bed) -> Sequence[str]:
         open_ = [f"{thing['metadata']['name']} {text}" for thing, text in wrong]
         now = repr(sorted((uid, thing["metadata"]["resourceVersion"]) for uid, thing in _moving(world)))
         if now != last or open_ or len(leading(bed.installation)) != 1:
-            last, since = now, since if now == last and not open_ else time.monotonic()
+            last, since = now, time.monotonic()
         elif time.monotonic() - since > _QUIET_S:
             return ()
         threading.Event().wait(1.0)

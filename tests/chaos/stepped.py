@@ -23,6 +23,11 @@ def step(folder: Path, pid: int, seconds: float) -> None:
         file.write(_SECONDS.pack(seconds))
 
 
+def can_step(folder: Path, pid: int) -> bool:
+    """Whether the process has begun to ask the file for the time: one that was only just started has not."""
+    return (folder / str(pid)).exists()
+
+
 def make_steppable(folder: Path) -> None:
     """From now on this process asks the file for the time; to be called before others take functions of the clock."""
     file = folder / str(os.getpid())

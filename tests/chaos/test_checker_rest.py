@@ -71,6 +71,21 @@ def test_a_pod_may_wait_yet_where_somebody_has_only_just_gone(log: Log) -> None:
     assert log.rules() == []
 
 
+def test_what_kept_a_world_from_rest_is_told(log: Log) -> None:
+    log.wait(60)
+    log.pod("p", queue="nowhere")
+    assert log.verdict().unrest == "the log has no list of everything at its end"
+    log.wait(1)
+    log.census()
+    verdict = log.verdict()
+    assert verdict.covered["at rest: judged"] == 0
+    assert "s before the last lists: somebody: create pods ns/p (entry " in verdict.unrest
+    log.wait(10)
+    log.census()
+    assert log.verdict().unrest == ""
+    assert "the echo of a fault ended" in log.verdict(Disturbance(log.now - 9, log.now + 1)).unrest
+
+
 def test_a_pod_waits_rightly_for_a_queue_above_a_card_that_nobody_has_or_a_group_that_is_not_there(
     log: Log,
 ) -> None:

@@ -15,7 +15,11 @@ BROKEN = Violation(at=1.0, rule="quota", about="q", text="four of three", entrie
     [
         (Verdict((), RESTED), 0, "no violation"),
         (Verdict((BROKEN,), RESTED), 1, str(BROKEN)),
-        (Verdict((), {"at rest: judged": 0}), 1, "nothing was judged at rest"),
+        (
+            Verdict((), {"at rest: judged": 0}, "somebody wrote"),
+            1,
+            "nothing was judged at rest: somebody wrote",
+        ),
     ],
     ids=["whole", "broken", "never at rest"],
 )

@@ -18,6 +18,14 @@ for _ in sys.stdin:
 """
 
 
+def test_a_process_that_was_only_just_started_has_no_clock_to_be_stepped(tmp_path: Path) -> None:
+    """Its file is there once it has come so far; `tests/chaos/clocks.py` passes it over until then."""
+    with subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
+    ) as process:
+        assert not stepped.can_step(tmp_path, process.pid)
+
+
 def test_the_wall_clock_is_stepped_and_passing_time_is_not(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _TOLD, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -32,6 +40,7 @@ def test_the_wall_clock_is_stepped_and_passing_time_is_not(tmp_path: Path) -> No
             return [float(text) for text in process.stdout.readline().split()]
 
         before = told()
+        assert stepped.can_step(tmp_path, process.pid)
         for seconds in (3600.0, -86_400.0, 0.0):
             stepped.step(tmp_path, process.pid, seconds)
             *walls, passed = (later - earlier for later, earlier in zip(told(), before, strict=True))

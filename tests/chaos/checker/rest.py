@@ -253,7 +253,7 @@ class Rest:
         self._census = max((entry.ended for entry in history.censuses), default=float("-inf"))
         # Whoever ends the processes after that has another one lead.
         before = [reign for reign in reigns if reign.began <= self._census]
-        self._settled = _settled_at(history, calm, before)
+        self._settled, self._by = _settled_at(history, calm, before)
         self._at_rest = self._census >= self._settled + given.prompt_s
 
     def covered(self) -> dict[str, int]:
@@ -261,6 +261,14 @@ class Rest:
         if not self._at_rest:
             return {"at rest: judged": 0}
         return {"at rest: judged": 1, **{f"at rest: {k}": n for k, n in self._resting.counted().items()}}
+
+    def unrest(self) -> str:
+        """Why nothing was judged at rest; "" where it was."""
+        if self._at_rest:
+            return ""
+        if not self._history.censuses:
+            return "the log has no list of everything at its end"
+        return f"{self._census - self._settled:.1f} s before the last lists: {self._by}"
 
     def violations(self) -> Iterator[Violation]:
         """Of all rules that hold at rest."""
@@ -291,16 +299,21 @@ class Rest:
                 )
 
 
-def _settled_at(history: History, calm: Calm, reigns: Sequence[Term]) -> float:
-    """Since when nothing happens that lifts and status would have to follow, and somebody leads."""
-    last = max(calm.last, max((reign.began for reign in reigns), default=0.0))
+def _settled_at(history: History, calm: Calm, reigns: Sequence[Term]) -> tuple[float, str]:
+    """Since when nothing happens that lifts and status would have to follow, and somebody leads; and what was the last."""
+    last = max(
+        [(0.0, "nothing"), (calm.last, "the echo of a fault ended")]
+        + [(reign.began, f"{reign.holder} began to lead") for reign in reigns]
+    )
     for change, _ in history.changes():
         if change.kind in ("resourceclaims", "resourceclaimtemplates"):
             # Kubernetes goes on writing who uses a claim that is shared; neither lifts nor status follow that.
             continue
-        by_hand = change.kind == "queues" and "status" not in change.entry.resource
-        if change.entry.verb != "list" and (change.kind != "queues" or by_hand):
-            last = max(last, change.entry.ended)
+        entry = change.entry
+        by_hand = change.kind == "queues" and "status" not in entry.resource
+        if entry.verb != "list" and (change.kind != "queues" or by_hand):
+            did = f"{entry.user}: {entry.verb} {entry.resource} {change.about} (entry {entry.number})"
+            last = max(last, (entry.ended, did))
     return last
 
 

@@ -23,6 +23,8 @@ class Verdict:
 
     violations: tuple[Violation, ...]
     covered: dict[str, int]
+    unrest: str = ""
+    """Why nothing was judged at rest; "" where it was."""
 
 
 def judge(
@@ -64,7 +66,7 @@ def judge(
         }
     )
     found.sort(key=lambda violation: (violation.at, violation.rule, violation.about))
-    return Verdict(tuple(found), dict(sorted(covered.items())))
+    return Verdict(tuple(found), dict(sorted(covered.items())), at_rest.unrest())
 
 
 def _steps(change: Change, calm: Calm) -> list[str]:
