@@ -59,15 +59,16 @@ def fit(ledger: Ledger, name: str, uids: Collection[str]) -> Fit:
     there = ledger.queues.get(name)
     base = there or queue.project({"metadata": {"name": name}, "status": {"state": "Open"}})
     with whatif.made(Change.none() if there else Change.none().queue(base)):
-        figures = _asked_of(ledger, name, held)
+        # Of all that are meant: whoever would be let in now may have to take another card beside those that wait.
+        figures = _asked_of(ledger, name, uids)
         queues = {one.queue: ledger.queues[one.queue] for one in figures if one.queue in ledger.queues}
         ample = {_place(one): one.used + _waiting_for(ledger, one) for one in figures}
     limits = {_place(one): max(ample[_place(one)], one.limit or 0) for one in figures}
     new = {} if there else {name: base}
     most = _changed({**new, **_with(queues, limits)})
     still = _of(whatif.holds(most), uids)
-    if len(still) == len(held):
-        return Fit({}, (), still, least=True)
+    if still.keys() >= held.keys():
+        return Fit({}, (), {uid: still[uid] for uid in held}, least=True)
     wanted = frozenset(uids) - still.keys()
 
     def enough(limits: Limits) -> bool:

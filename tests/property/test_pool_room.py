@@ -78,3 +78,17 @@ def test_nor_is_who_would_be_let_in_by_the_quota_that_is_advised(world: World) -
     found = verdicts(ledger, world.pods, {}, advised.change if advised.changed else Change.none())
     assert all(one.hold is None for one in found)
     _is_right(found, world.cards)
+
+
+def test_quota_is_advised_as_well_for_who_would_have_to_take_the_card_of_the_pool_beside_those_that_wait() -> (
+    None
+):
+    """With its quota of A p2 takes the room there p3 is let in for now; with that of C alone p3 goes to the pool."""
+    asked = (("C", 2), ("A", 1), ("A", 2), ("C|A", 1))
+    made = [
+        a_pod(f"p{n}").card(card).gpu(count).in_queue("q").gated() for n, (card, count) in enumerate(asked)
+    ]
+    world = World(cards=1, quota=2, pods=tuple(pod.view() for pod in made))
+    advised = fit(world.ledger(), "q", [pod.uid for pod in world.pods])
+    assert not advised.holds
+    assert {need.key: need.needed for need in advised.needs} == {"A": 3000, "C": 3000}

@@ -48,6 +48,16 @@ def test_manifests_that_fit_need_nothing(run: Run, tmp_path: Path) -> None:
     )
 
 
+def test_quota_that_lets_in_one_and_leaves_no_card_for_another_is_advised_all_the_same(run: Run) -> None:
+    """Of two cards the first pod has one; the second waits for a quota of 3, and beside it the third finds none any more."""
+    first, second, third = (POD % (f"w{n}", card, "team", GATED) for n, card in enumerate(("A", "A", "A|B")))
+    node = (NODE % ("n1", 2)).replace("NVIDIA-H200", "A")
+    two = second.replace("nvidia.com/gpu: 1", "nvidia.com/gpu: 2")
+    _, report = advised(run, node + QUEUE % ("team", '{"A": 2, "B": 1}') + first + two + third, "team")
+    assert {card: (one["now"], one["needed"]) for card, one in report["quota"].items()} == {"A": ("2", "3")}
+    assert [(one["pod"], one["reason"]) for one in report["waits"]] == [("default/w2", "NoFreeCard")]
+
+
 def test_a_queue_that_is_to_be_is_given_as_a_manifest(run: Run, tmp_path: Path) -> None:
     """And with it all of it runs."""
     file, made = tmp_path / "m.json", tmp_path / "q.json"
