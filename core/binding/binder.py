@@ -21,6 +21,7 @@ from core.crossquota.book import GuestBook
 from core.crossquota.filter import bind_excess, guards_binds, is_limited
 from core.mgpu import records
 from core.mgpu.ask import MgpuAsk, mgpu_ask
+from core.mgpu.destination import task_of
 from core.objects import Pod
 from core.queues.demand import shares_count
 from core.queues.ledger import Ledger
@@ -124,7 +125,7 @@ class Binder:
         found, ask = self._charge(pod, node_name), self._shares(pod)
         if isinstance(found, Refusal) or ask is None:
             return found
-        on_the_way = on_the_way_to(self._ledger, node_name, pod)
+        on_the_way = on_the_way_to(self._ledger, node_name, pod.uid, task_of(pod))
         node, on_node = self._ledger.nodes[node_name], self._ledger.pods_on(node_name)
         answer = place_shares(pod, ask, node, on_node, self._settings, on_the_way)
         if answer.cut_short:

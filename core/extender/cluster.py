@@ -6,12 +6,13 @@ from core.crossquota.book import GuestBook
 from core.crossquota.guest import keys
 from core.crossquota.quota import node_quota
 from core.extender.pipeline import Question, Standing
-from core.mgpu.allocation import any_placement
-from core.mgpu.destination import gives_way, together
-from core.mgpu.node import NodeModel, NodeState, after, model_of
+from core.mgpu.arrangement import left_beside
+from core.mgpu.ask import MgpuAsk
+from core.mgpu.node import NodeModel, NodeState, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
+from core.queues.promises import on_the_way_to
 
 
 class Cluster:
@@ -52,27 +53,19 @@ class Cluster:
         return self.ledger.inventory.discovered(node).cards
 
     def beside_promises(
-        self, node: str, model: NodeModel, state: NodeState, asked: Question, counted: Container[str] = ()
+        self, node: str, model: NodeModel, state: NodeState, asked: Question, counted: Iterable[str] = ()
     ) -> NodeState:
-        """What is left when those have their cards who are on their way to the node, save the ones that were `counted`.
+        """What is left for the pod when those have their cards who are on their way to the node, save the ones that were `counted`.
 
         A pod that was led there itself has its own room, and the bind sees to it that all find their cards. Members of its task
         give way to it, see `gives_way`.
         """
-        led = self.ledger.led_to(node)
-        if not led or node in asked.booked_on:
+        ask = asked.shares
+        if not isinstance(ask, MgpuAsk) or node in asked.booked_on or not self.ledger.led_to(node):
             return state
-        ask = together(
-            [
-                ask
-                for uid, entry in led.items()
-                if uid not in counted and not gives_way(entry.pod, asked.task) and (ask := entry.demand.mgpu)
-            ]
-        )
-        if not ask.parts:
-            return state
-        indexes = any_placement(ask, model, state, cap=self.settings.mgpu.max_containers_per_card)
-        return state if indexes is None else after(state, model, ask, indexes)
+        expected = on_the_way_to(self.ledger, node, asked.uid, asked.task).unyielding()
+        others = expected.without({asked.uid, *counted})
+        return left_beside(ask, others, model, state, self.settings)
 
     def _shares_on(self, node: Node, asked: Question) -> tuple[NodeModel, NodeState]:
         model, state = self._bound_on(node, asked.uid)

@@ -4,22 +4,24 @@ The gate lets them in one after the other, each beside those before it; a search
 out. So one arrangement of them is kept in mind, and what of it still holds is where the next one begins.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from core.mgpu.allocation import any_placement
+from core.mgpu.allocation import any_placement, feasible
 from core.mgpu.ask import MgpuAsk, Part
-from core.mgpu.destination import Cards, all_placed, best_placed
-from core.mgpu.filter import mismatch
+from core.mgpu.destination import Cards, all_placed, best_placed, together
+from core.mgpu.filter import fits, mismatch
 from core.mgpu.node import Card, NodeModel, NodeState, after, idle_card
-from core.settings import MgpuSettings
+from core.settings import MgpuSettings, Settings
 
 Places = Mapping[str, Cards]
 """The UIDs of pods, and their cards."""
 
 _REARRANGED: Final = 3
 """How often all are arranged anew because the next one has no room beside them; each time is a search with a budget."""
+_ASKING: Final = ""
+"""The UID of nobody, for the one that looks for room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,11 @@ class OnTheWay:
         """Those of them that give way to nobody."""
         asks = {uid: ask for uid, ask in self.asks.items() if uid not in self.yielding}
         return OnTheWay(asks, frozenset(), self.places)
+
+    def without(self, uids: Container[str]) -> "OnTheWay":
+        """Those of them who are none of these."""
+        asks = {uid: ask for uid, ask in self.asks.items() if uid not in uids}
+        return OnTheWay(asks, self.yielding, self.places)
 
     def others(self, uid: str) -> dict[str, MgpuAsk]:
         """All but this one."""
@@ -75,13 +82,39 @@ def places_for_all(
     return found_for_all({**expected.asks, uid: ask}, expected.places, model, state, cap=cap)
 
 
+def left_beside(
+    ask: MgpuAsk, others: OnTheWay, model: NodeModel, state: NodeState, settings: Settings
+) -> NodeState:
+    """What the others leave of the node for a pod, arranged so that it has room there as well if that can be found.
+
+    Who cannot be served there, and all of them where there is no room for them at once, keep nobody out, see `shares.decide`.
+    """
+    if not others.asks or fits(ask, model, state, settings) is not None:
+        return state
+    served, cap = others.served_by(model).asks, settings.mgpu.max_containers_per_card
+    places = found_for_all(served, others.places, model, state, cap=cap)
+    if places is None:
+        return state
+    left = with_all(state, model, served, places)
+    if fits(ask, model, left, settings) is None:
+        return left
+    anew = found_for_all({**served, _ASKING: ask}, others.places, model, state, cap=cap)
+    return left if anew is None else with_all(state, model, served, anew)
+
+
 def found_for_all(
     asks: Mapping[str, MgpuAsk], places: Places, model: NodeModel, state: NodeState, *, cap: int
 ) -> Places | None:
-    """Cards for all these pods by one search, else by what is kept of a former answer, else as the gate placed them."""
-    searched = all_placed([*asks.values()], model, state, cap=cap)
+    """Cards for all these pods by one search, else by what is kept of a former answer, else as the gate placed them.
+
+    Where the search has proved that there are none nothing else is tried.
+    """
+    pods = [*asks.values()]
+    searched = all_placed(pods, model, state, cap=cap)
     if searched is not None:
         return dict(zip(asks, searched, strict=True))
+    if feasible(together(pods), model, state, cap=cap) is False:
+        return None
     return _kept_or_replayed(asks, places, model, state, cap)
 
 
@@ -112,8 +145,8 @@ def arranged(
             continue
         rearranged += 1
         found[uid] = {}
-        together = [asks[each] for each in found]
-        anew = all_placed(together, model, state, cap=cap) if rearranged <= _REARRANGED else None
+        those = [asks[each] for each in found]
+        anew = all_placed(those, model, state, cap=cap) if rearranged <= _REARRANGED else None
         if anew is None:
             return None
         found = dict(zip(found, anew, strict=True))

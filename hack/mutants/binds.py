@@ -90,8 +90,8 @@ BINDS: Final = (
     Guard(
         "room that is booked on a node is given to no other pod",
         "core/queues/promises.py",
-        "if uid != pod.uid and gives_way(led[uid].pod, task))",
-        "if uid != pod.uid or gives_way(led[uid].pod, task))",
+        "if other != uid and gives_way(led[other].pod, task))",
+        "if other != uid or gives_way(led[other].pod, task))",
         (f"{_BINDING}/test_binder_promised.py",),
     ),
     Guard(
