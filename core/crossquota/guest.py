@@ -18,7 +18,7 @@ Strategy = Literal["most-allocated", "least-allocated"]
 STRATEGIES: Final[tuple[Strategy, ...]] = ("most-allocated", "least-allocated")
 """The first one is the default."""
 
-_ON_EVERY_NODE: Final = "DaemonSet"
+_ON_EVERY_NODE: Final = ("apps", "DaemonSet")
 _PODS: Final = "pods"
 _ONE: Final = 1000
 
@@ -80,9 +80,10 @@ def guest_of(
 def held_back(pod: Pod) -> bool:
     """Whether a guest stays out where there is no room. The pods of a DaemonSet count, but go in all the same.
 
-    No other node would do for them, and nodes hardly work without them.
+    No other node would do for them, and nodes hardly work without them. A kind of that name in another group may be anything;
+    what names a DaemonSet of this one that does not exist Kubernetes deletes by itself.
     """
-    return pod.owner is None or pod.owner.kind != _ON_EVERY_NODE
+    return pod.owner is None or (pod.owner.group, pod.owner.kind) != _ON_EVERY_NODE
 
 
 def strategy_of(annotations: Mapping[str, str]) -> Strategy:

@@ -1,6 +1,8 @@
 """What gets past quota by design, each as docs/security.md says it: shown here, so that the page stays true."""
 
 from core import reasons
+from core.crossquota.book import guest_book
+from core.crossquota.filter import bind_excess
 from core.display.notices import queue_notices
 from core.settings import Settings
 from tests.adversary import ways
@@ -10,6 +12,7 @@ from tests.adversary.ways import OTHER, OWN, WAYS
 from tests.adversary.world import DRIVER
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_claim
+from tests.unit.core.crossquota.ruling import gpu_node, ruled
 
 
 def test_warn_lets_cards_pass_that_nobody_names() -> None:
@@ -130,6 +133,17 @@ def test_claims_of_a_pod_that_comes_with_its_node_are_charged_without_being_aske
     world.settle()
     world.restart()
     assert world.charged(OTHER, key) == 1
+
+
+def test_who_names_a_daemon_set_as_its_controller_gets_past_crossquota() -> None:
+    """Whether there is such a DaemonSet is not looked at; one of another API group lets nobody pass."""
+    settings = ruled(quota={"cpu": 4}, guardBind=True)
+    guests = guest_book((gpu_node("n").view(),), (), settings)
+    outcomes = {}
+    for version in ("apps/v1", "made.up/v1"):
+        pod = a_pod("p").request("cpu", 9).owned_by("DaemonSet", "none", api_version=version)
+        outcomes[version] = bind_excess(pod.view(), "n", guests, settings) is None
+    assert outcomes == {"apps/v1": True, "made.up/v1": False}
 
 
 def test_who_may_use_a_queue_may_fill_it_up_to_its_quota() -> None:

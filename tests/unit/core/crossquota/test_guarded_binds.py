@@ -53,6 +53,13 @@ def test_the_pods_of_a_daemon_set_count_and_are_never_refused() -> None:
     )
 
 
+@pytest.mark.parametrize("version", ["made.up/v1", "apps.made.up/v1", "v1", ""])
+def test_a_daemon_set_of_another_group_lets_nobody_pass(version: str) -> None:
+    pod = a_pod("p").request("cpu", 9).owned_by("DaemonSet", "d", api_version=version)
+    assert refused(pod, "gpu").startswith("cpu quota exceeded")
+    assert is_limited(pod.view(), "gpu", guest_book(NODES, [], GUARDED), GUARDED)
+
+
 @pytest.mark.parametrize(
     ("pod", "node", "limited"),
     [

@@ -183,6 +183,14 @@ def test_the_pods_of_a_daemon_set_fit_everywhere_and_keep_others_out() -> None:
     assert predicated(task(other), session, asked) == {"status": full, "code": 2}
 
 
+def test_a_pod_of_a_made_up_daemon_set_is_kept_out_as_others_are() -> None:
+    made_up = cpu_pod("p", cpu=9).owned_by("DaemonSet", "d", api_version="made.up/v1")
+    asked = cluster([gpu_node().view()], settings=ruled(quota={"cpu": 4}))
+    full = "cpu quota exceeded: required 9, used 0, quota 4"
+    assert filtered(by_name(made_up, "gpu"), asked)["FailedAndUnresolvableNodes"] == {"gpu": full}
+    assert predicated(task(made_up), session_node(gpu_node().build()), asked)["status"] == full
+
+
 def test_the_pods_of_a_daemon_set_are_scored_as_others_are() -> None:
     daemon = cpu_pod("d").owned_by("DaemonSet", "d")
     asked = cluster([gpu_node().view()])
