@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,48 @@ _RULES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "gates": {"waitForUs": _NAMES},
     "volcano": {"schedulerNames": _NAMES},
 }
+# Without which templates would render something else than the default, or nothing that works: Helm takes away a key that is null.
+# By the switch with which they are read. Not here is what may be missing: lists and maps, which are empty then, switches that are off
+# anyway, and settings that the processes alone read, which have the default.
+_ALWAYS = "uninstall"
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    _ALWAYS: (
+        "image.repository",
+        "clusterDomain",
+        "webhook.replicas",
+        "webhook.logLevel",
+        "webhook.timeoutSeconds",
+        "webhook.pdb.enabled",
+        "controller.replicas",
+        "controller.logLevel",
+        "controller.bindingHook.failurePolicy",
+        "controller.bindingHook.timeoutSeconds",
+        "controller.extender",
+        "controller.answers.enabled",
+        "controller.pdb.enabled",
+        "policies.enabled",
+        "uninstall.ungate",
+        "crds",
+        "volcano",
+        "features.cards",
+        "features.mgpu",
+        "features.dra",
+        "features.crossQuota",
+        "features.extender",
+        "cards",
+    ),
+    "webhook.pdb.enabled": ("webhook.pdb.minAvailable",),
+    "controller.pdb.enabled": ("controller.pdb.minAvailable",),
+    "controller.answers.enabled": ("controller.answers.port",),
+    "uninstall.ungate": ("uninstall.podsPerSecond",),
+    "policies.enabled": ("quota.maxFreeGrace",),
+    "features.extender": (
+        "controller.extender.port",
+        "controller.extender.kubePort",
+        "controller.extender.networkPolicy.enabled",
+        "volcano.namespace",
+    ),
+}
 _NAME = {"type": "string", "minLength": 1}
 _RESOURCES = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
@@ -86,7 +128,33 @@ def updated(schema: Mapping[str, Any]) -> dict[str, Any]:
         **webhook,
         "properties": {**webhook["properties"], **sections["webhook"]["properties"]},
     }
-    return {**schema, "properties": {**schema["properties"], **sections}}
+    return {**schema, "properties": {**schema["properties"], **sections}, **_needed()}
+
+
+def _needed() -> dict[str, Any]:
+    """What has to be there. Without `uninstall` nothing: a template refuses the values of an earlier chart, and says the way out."""
+    switched = [
+        {"if": _holding({switch: {"const": True}}), "then": _there(paths)}
+        for switch, paths in NEEDED.items()
+        if switch != _ALWAYS
+    ]
+    return {"if": {"required": [_ALWAYS]}, "then": {**_there(NEEDED[_ALWAYS]), "allOf": switched}}
+
+
+def _there(paths: Iterable[str]) -> dict[str, Any]:
+    return _holding(dict.fromkeys(paths, True))
+
+
+def _holding(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of objects in which every path of `wanted` is there and is as its schema says."""
+    inner: dict[str, dict[str, Any]] = {}
+    for path, schema in wanted.items():
+        key, _, rest = path.partition(".")
+        inner.setdefault(key, {})[rest] = schema
+    return {
+        "required": list(inner),
+        "properties": {key: rests[""] if "" in rests else _holding(rests) for key, rests in inner.items()},
+    }
 
 
 def render(schema: Mapping[str, Any]) -> str:

@@ -155,12 +155,6 @@ def test_what_kubernetes_would_refuse_fails_at_install(render: Render, values: M
         render(values)
 
 
-@pytest.mark.parametrize("path", ["schedulerNames", "reservation.warnAfter", "extender"])
-def test_a_value_that_is_taken_away_falls_back_to_the_default(render: Render, path: str) -> None:
-    parsed, _ = settings.parse(render(nested(path, None)).settings())
-    assert parsed == Settings()
-
-
 def test_the_values_that_the_security_page_recommends_are_taken(render: Render) -> None:
     page = (rendering.CHART.parents[1] / "docs" / "security.md").read_text("utf-8")
     shown = (

@@ -87,11 +87,10 @@ Whether a pod seems to be meant for a card, as far as `podsWithoutCardName` care
 for a card's resource. Takes (dict "root" $ "pod" <variable>).
 */}}
 {{- define "cardquota.cel.looksLikeCard" -}}
-{{- with .root.Values.cards -}}
-'volcano.sh/card.card' in {{ include "cardquota.cel.annotations" $.pod }}
-{{- if ne .podsWithoutCardName "ignore" }} ||
-{{ include "cardquota.cel.extendedResource" (dict "pod" $.pod "prefixes" .resourcePrefixes) }}
-{{- end }}
+{{- $cards := .root.Values.cards -}}
+'volcano.sh/card.card' in {{ include "cardquota.cel.annotations" .pod }}
+{{- if ne $cards.podsWithoutCardName "ignore" }} ||
+{{ include "cardquota.cel.extendedResource" (dict "pod" .pod "prefixes" $cards.resourcePrefixes) }}
 {{- end }}
 {{- end }}
 

@@ -81,7 +81,7 @@ exist in every cluster, and Volcano's does not. Nothing of Volcano's own asks fo
 matchExpressions:
 - key: kubernetes.io/metadata.name
   operator: NotIn
-  values: {{ concat (list "kube-system" "kube-node-lease" .Release.Namespace) .Values.webhook.exemptNamespaces | uniq | toJson }}
+  values: {{ concat (list "kube-system" "kube-node-lease" .Release.Namespace) (.Values.webhook.exemptNamespaces | default list) | uniq | toJson }}
 {{- with .Values.webhook.namespaceSelectorExpressions }}
 {{ toYaml . }}
 {{- end }}

@@ -92,7 +92,7 @@ spec:
         {{- end }}
       annotations:
         checksum/config: {{ include (print $root.Template.BasePath "/config.yaml") $root | sha256sum }}
-        {{- with merge (dict) $values.podAnnotations $root.Values.commonAnnotations }}
+        {{- with merge (dict) ($values.podAnnotations | default dict) ($root.Values.commonAnnotations | default dict) }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
     spec:
