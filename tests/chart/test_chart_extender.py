@@ -108,6 +108,30 @@ def test_a_port_that_the_process_cannot_have_fails_at_install(render: Render, po
         render({"controller": {"extender": {"port": port}}})
 
 
+@pytest.mark.parametrize(
+    ("values", "by"),
+    [
+        ({"answers": {"port": 8443}}, "controller.answers.port"),
+        ({"answers": {"port": 8080}}, "the metrics"),
+        ({"extender": {"port": 8080}}, "the metrics"),
+        ({"extender": {"kubePort": 9443}}, "the binding hook"),
+        ({"extender": {"port": 8500, "kubePort": 8500}}, "controller.extender.kubePort"),
+    ],
+)
+def test_a_port_that_is_taken_fails_at_install(render: Render, values: dict[str, Any], by: str) -> None:
+    with pytest.raises(
+        RenderError, match=rf"controller\.[.A-Za-z]+: [0-9]+ is taken by {by}; choose another"
+    ):
+        render({"controller": values})
+
+
+def test_a_port_that_nobody_opens_is_not_taken(render: Render) -> None:
+    off = {"features": {"extender": False}, "controller": {"answers": {"port": 8443}}}
+    assert {"name": "answers", "containerPort": 8443} in container_ports(render(off))
+    off = {"controller": {"answers": {"enabled": False, "port": 9443}}}
+    assert {"name": "https", "containerPort": 9443} in container_ports(render(off))
+
+
 def test_without_crossquota_its_annotations_are_not_sent(render: Render) -> None:
     entries = render({"features": {"crossQuota": False}}).webhooks()
     assert not {"validating/nodes.cardquota.io", "validating/strategy.pods.cardquota.io"} & entries.keys()
