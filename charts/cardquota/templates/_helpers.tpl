@@ -16,25 +16,37 @@ Names are fixed, not derived from the release: a cluster has one cardquota. A se
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "cardquota.controller" . }}
 {{- end }}
 
-{{/* Labels of every object. Takes (dict "root" $ "component" "webhook" "labels" (dict)); all but the root may be left out. */}}
+{{/* The keys of a list of maps, each once: the first map that has a key says what it is, an empty text included. */}}
+{{- define "cardquota.firstOf" -}}
+{{- $all := dict }}
+{{- range reverse . }}
+{{- range $key, $value := . }}
+{{- $all = set $all $key $value }}
+{{- end }}
+{{- end }}
+{{- with $all }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/*
+Labels of every object. Takes (dict "root" $ "component" "webhook" "labels" (dict)); all but the root may be left out. Values may
+change what describes, not by what we are selected.
+*/}}
 {{- define "cardquota.labels" -}}
-{{ include "cardquota.selectorLabels" . }}
-app.kubernetes.io/part-of: {{ .root.Chart.Name }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
-{{- with .root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
-{{- with .labels }}
-{{ toYaml . }}
-{{- end }}
+{{- $selected := include "cardquota.selectorLabels" . | fromYaml }}
+{{- $described := dict
+  "app.kubernetes.io/part-of" .root.Chart.Name
+  "app.kubernetes.io/version" .root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" .root.Release.Service
+  "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") }}
+{{- include "cardquota.firstOf" (list $selected .labels .root.Values.commonLabels $described) }}
 {{- end }}
 
 {{/* Labels that never change during the life of a Deployment. */}}
 {{- define "cardquota.selectorLabels" -}}
 app.kubernetes.io/name: {{ .root.Chart.Name }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- with .component }}
 app.kubernetes.io/component: {{ . }}
 {{- end }}
@@ -58,12 +70,11 @@ The same for a hook, which is there only while it runs. Takes (dict "root" $ "co
 labels:
   {{- include "cardquota.labels" . | nindent 2 }}
 annotations:
-  helm.sh/hook: {{ .hook }}
-  helm.sh/hook-weight: {{ .weight | quote }}
-  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
-  {{- with .root.Values.commonAnnotations }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- $hook := dict
+    "helm.sh/hook" .hook
+    "helm.sh/hook-weight" .weight
+    "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded" }}
+  {{- include "cardquota.firstOf" (list $hook .root.Values.commonAnnotations) | nindent 2 }}
 {{- end }}
 
 {{- define "cardquota.image" -}}

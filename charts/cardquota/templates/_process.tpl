@@ -82,19 +82,16 @@ spec:
   template:
     metadata:
       labels:
-        {{- include "cardquota.labels" . | nindent 8 }}
+        {{- $own := dict }}
         {{- if eq .component "controller" }}
-        # Serves the binding hook at the path in the Secret; as long as a pod without this label runs, the API server is not told of that path.
-        cardquota.io/hook-path: secret
+        # With hook-path: secret it serves the binding hook at the path in the Secret; while a pod without runs, no API server is told that path.
+        {{- $own = dict "cardquota.io/hook-path" "secret" }}
         {{- end }}
-        {{- with $values.podLabels }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+        {{- $labels := include "cardquota.firstOf" (list $own $values.podLabels) | fromYaml }}
+        {{- include "cardquota.labels" (dict "root" $root "component" .component "labels" $labels) | nindent 8 }}
       annotations:
-        checksum/config: {{ include (print $root.Template.BasePath "/config.yaml") $root | sha256sum }}
-        {{- with merge (dict) ($values.podAnnotations | default dict) ($root.Values.commonAnnotations | default dict) }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+        {{- $own = dict "checksum/config" (include (print $root.Template.BasePath "/config.yaml") $root | sha256sum) }}
+        {{- include "cardquota.firstOf" (list $own $values.podAnnotations $root.Values.commonAnnotations) | nindent 8 }}
     spec:
       serviceAccountName: {{ $name }}
       automountServiceAccountToken: true
