@@ -181,10 +181,14 @@ class Choice:
         return any(inventory.nodes_with(card) or inventory.pool_of(card) for card in asked.alternatives)
 
     def _devices_short(self, entry: Entry, card: str) -> Refusal | None:
-        """Which limit of devices leaves no room for the pod's claims, and for this card of its choice where that is such a device."""
+        """Which limit of devices leaves no room for the pod's claims, and for this card of its choice where that is such a device.
+
+        A claim that is away by now, since the pod was found to have no obstacle, costs nothing: it is what the pod waits for.
+        """
         asked = entry.demand.card
         ask = Ask(card, asked.milli, asked.resource) if card and asked is not None else None
-        return self._ledger.devices.excess(entry.pod, entry.queue, card=ask)
+        devices = self._ledger.devices
+        return devices.obstacle(entry.pod, entry.queue) or devices.excess(entry.pod, entry.queue, card=ask)
 
     def _other_shortfall(
         self, entry: Entry, balance: Balance | None, within: tuple[str, ...] = (), *, card: str = ""

@@ -188,8 +188,7 @@ class Judge:
             assigned[card] = count
             records[names.ASSIGNED_ANNOTATION] = render_assigned(card, count)
         records |= self._ledger.naming.records(pod)
-        if pod.claims:
-            records[names.CLAIMS_ANNOTATION] = self._ledger.devices.record(pod)
+        records |= self._ledger.devices.records(pod)
         if together > 1:
             records[names.GANG_ANNOTATION] = str(together)
         records |= gang_record(pod)

@@ -113,6 +113,8 @@ class Planner:
         known = not seen.group_name or self._ledger.pod_group_of(seen) is not None
         if known and self._ledger.attribution(seen).queue != lift.queue:
             return False
+        if self._ledger.devices.obstacle(seen, lift.queue) is not None:
+            return False
         return self._judge.closed(entry) is None and not self._choice.breaks_quota(
             balance_of(self._ledger, lift.queue), entry, lift.assigned
         )

@@ -181,12 +181,16 @@ class LedgerTrial:
         return True
 
     def _stands(self, uid: str) -> bool:
-        """Whether a member is what it was. Of one that was taken another state than the booked one can never be lifted so."""
+        """Whether a member is what it was. Of one that was taken another state than the booked one can never be lifted so.
+
+        Nor can one whose claims are others by now than it was taken with.
+        """
         ledger, lift = self._ledger, self.lifts.get(uid)
         if lift is None:
             return ledger.current(self._entries[uid]) is not None
         observed = ledger.observed(uid)
-        return ledger.assumed(uid) is lift.lifted and (observed is lift.pod or observed == lift.pod)
+        same = ledger.assumed(uid) is lift.lifted and (observed is lift.pod or observed == lift.pod)
+        return same and ledger.devices.records(lift.pod).items() <= lift.records.items()
 
 
 def member_of(ledger: Ledger, entry: Entry, *, tight: bool) -> Member:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
-from core import reasons
+from core import names, reasons
 from core.cards.inventory import Inventory
 from core.dra.alone import DevicesAlone
 from core.dra.amounts import thousandths, total
@@ -146,6 +146,10 @@ class Devices:
     def unclaimed(self, pod: Pod) -> Collection[str]:
         """The extended resources of a pod that a DeviceClass serves, and for which it is charged without a claim."""
         return unclaimed(pod, self.book.source) if self._on else ()
+
+    def records(self, pod: Pod) -> dict[str, str]:
+        """The records of a lift about the claims of a pod, as it waits; none for one that has no claims."""
+        return {names.CLAIMS_ANNOTATION: self.record(pod)} if pod.claims else {}
 
     def record(self, pod: Pod) -> str:
         """What the lift or the bind of a pod with claims puts on record about them: nothing counts while the feature is off."""

@@ -29,6 +29,7 @@ class PodBooking(Books):
             settings, self.stages, self.inventory, self._weights, self.access, self._sources
         )
         self._membership = Membership(self.groups, self._sources, self._group_changed)
+        self.devices.book.follower = self._claims_changed
 
     # -- pods ------------------------------------------------------------------------------------------------
 
@@ -198,7 +199,7 @@ class PodBooking(Books):
 
     def follow(self, follower: Callable[[str], None]) -> None:
         """Tells the UID of each pod from now on whose place in the books changes; there is one follower."""
-        self._entries.follower = self.devices.book.follower = follower
+        self._entries.follower = follower
 
     def _book_again(self, uid: str) -> None:
         unnamed = self.naming.as_it_is(uid)
@@ -219,6 +220,12 @@ class PodBooking(Books):
         """Notes a change of a pod."""
         self.changes += 1
         self.touched.note(uid)
+
+    def _claims_changed(self, uid: str) -> None:
+        """Notes that the claims of a pod are counted as others by what is known of them now; whoever decides has read the old ones."""
+        self._touch(uid)
+        if self._entries.follower is not None:
+            self._entries.follower(uid)
 
     def _book(self, pod: Pod) -> None:
         self._sources.follow(pod)

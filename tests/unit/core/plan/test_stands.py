@@ -61,6 +61,7 @@ def queue(built: QueueBuilder) -> Change:
         (SHARE, queue(full().shares(core=40))),
         (CLAIM, queue(full().devices({"capability": {"gpu": {"count": 0}}}))),
         (CARD, lambda ledger: ledger.drop_pod("uid-ml-p")),
+        (CLAIM, lambda ledger: ledger.devices.drop_claim("ml/one")),
     ],
 )
 def test_what_is_taken_from_a_queue_takes_the_lift_with_it(lifted: PodBuilder, change: Change) -> None:
