@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from core.dra.amounts import Amounts, DeviceKey, render, total
+from core.dra.amounts import Amounts, DeviceKey, total
 from core.dra.links import card_key, is_card_key, milli_of
-from core.objects import Queue
 from core.stage import Stage
 
 
@@ -193,14 +192,6 @@ class DeviceAccounts:
             key.dimension: milli_of(amount - account.granted.sums.get(key, 0))
             for key, amount in account.used.sums.items()
             if is_card_key(key)
-        }
-
-    def published(self, queue: Queue) -> dict[str, str]:
-        """The keys of `status.allocated` that we answer for; what another manager owns there is left to it."""
-        return {
-            key.resource: render(amount)
-            for key, amount in self.allocated(queue.name).items()
-            if key.resource not in queue.foreign_allocated
         }
 
     def waiting_queues(self) -> frozenset[str]:

@@ -263,7 +263,7 @@ class DeviceBook:
         effect = self._rechain(queue.name) if moved else NO_EFFECT
         if not changed:
             return effect
-        return Effect(effect.touched | {queue.name}, effect.dirty | self.accounts.waiting_below(queue.name))
+        return self._limits_changed(effect, queue.name)
 
     def drop_queue(self, name: str) -> Effect:
         """Takes out a queue; its pods stay charged to its name."""
@@ -271,9 +271,7 @@ class DeviceBook:
         if self._keeps_tree:
             self._tree.drop(name)
         effect = self._rechain(name)
-        return (
-            Effect(effect.touched, effect.dirty | self.accounts.waiting_below(name)) if had_limits else effect
-        )
+        return self._limits_changed(effect, name) if had_limits else effect
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
@@ -294,6 +292,11 @@ class DeviceBook:
         if unlinked and known is not None and (known.pod is pod or references(known.pod) == references(pod)):
             return known.wants
         return self._asked.by(pod)
+
+    def _limits_changed(self, effect: Effect, name: str) -> Effect:
+        """The effect with that of other limits of a queue: what it lists is shown of the queues below it too."""
+        below = self._tree.subtree(name) if self._quotas.through_the_tree else (name,)
+        return Effect(effect.touched.union(below), effect.dirty | self.accounts.waiting_below(name))
 
     def _rechain(self, name: str) -> Effect:
         """Charges the pods of a queue, and of those below it, where they belong now."""

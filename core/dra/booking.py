@@ -15,7 +15,7 @@ Charge = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a change has done: the queues whose sums are others now, and those in which a waiting pod may fit now."""
+    """What a change has done: the queues of which something else is shown now, and those in which a waiting pod may fit now."""
 
     touched: frozenset[str] = frozenset()
     dirty: frozenset[str] = frozenset()

@@ -72,6 +72,10 @@ class Links:
     def __bool__(self) -> bool:
         return bool(self.classes)
 
+    def names_class(self, device_class: str) -> bool:
+        """Whether a DeviceClass is the same devices as some card."""
+        return device_class in self._cards
+
     def linked(
         self, claims: Mapping[str, Amounts], pod: Pod, ask: Ask | None, served: Served
     ) -> dict[str, Amounts]:

@@ -8,8 +8,10 @@ from core.dra.alone import DevicesAlone
 from core.dra.amounts import thousandths, total
 from core.dra.book import DeviceBook
 from core.dra.booking import NO_EFFECT, Effect
+from core.dra.carriers import NO_LIMITS
 from core.dra.links import Ask, Links, is_implicit
 from core.dra.record import render_counted
+from core.dra.status import published
 from core.dra.wants import all_counted, late_record_of, record_of, unclaimed, unresolved
 from core.hierarchy import QueueTree
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
@@ -232,7 +234,12 @@ class Devices:
 
     def published(self, queue: Queue) -> Mapping[str, str]:
         """The keys of `status.allocated` that we answer for, as texts."""
-        return self.book.accounts.published(queue)
+        limits = [self.book.limits.get(level, NO_LIMITS) for level in self.levels(queue.name)]
+        return published(queue, self.book.accounts.allocated(queue.name), limits, self._is_known)
+
+    def _is_known(self, device_class: str) -> bool:
+        """Whether a DeviceClass exists, or the settings name it."""
+        return device_class in self.book.classes or self.book.links.names_class(device_class)
 
     def malformed(self, queue: str) -> str:
         """What of the device quota of the queue cannot be read; empty when all can."""

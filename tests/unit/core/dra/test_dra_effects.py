@@ -1,7 +1,5 @@
 """Whom a change in the book of devices wakes, and what is shown of it."""
 
-from typing import Any
-
 import pytest
 
 from core import reasons
@@ -112,32 +110,10 @@ def test_claims_and_templates_that_come_wake_the_pods_that_wait_for_them() -> No
 # -- what is shown -------------------------------------------------------------------------------------------
 
 
-def test_status_shows_what_is_allocated_in_the_queue_and_below() -> None:
-    book = a_book(
-        a_queue("leaf").child_of("team").view(),
-        a_queue("team").view(),
-        a_claim("c").exactly("r", "gpu", count=2, capacity={"memory": "8Gi", "cores": "250m"}).view(),
-        gpus("d").view(),
-    )
-    book.put_pod(holding("a", "c").view(), ALLOCATED, "leaf")
-    book.put_pod(holding("b", "d").view(), RESERVED, "leaf")
-    shown = {"deviceclass/gpu": "2", "memory.deviceclass/gpu": "17179869184", "cores.deviceclass/gpu": "500m"}
-    assert (
-        book.accounts.published(a_queue("leaf").view())
-        == book.accounts.published(a_queue("team").view())
-        == shown
-    )
-    assert book.accounts.published(a_queue("other").view()) == {}
-
-
-def test_keys_that_the_scheduler_owns_are_left_to_it() -> None:
-    book = a_book(gpus("c").view(), a_claim("n").exactly("r", "nic").view())
-    book.put_pod(holding("a", "c").claim("two", name="n").view(), ALLOCATED, "q")
-    fields: dict[str, Any] = {"f:status": {"f:allocated": {"f:deviceclass/gpu": {}}}}
-    owned = a_queue("q").put(
-        "metadata", "managedFields", value=[{"manager": "vc-scheduler", "fieldsV1": fields}]
-    )
-    assert book.accounts.published(owned.view()) == {"deviceclass/nic": "1"}
+def test_what_a_queue_lists_is_shown_anew_of_the_queues_below(book: DeviceBook) -> None:
+    """A class that does not exist is shown where a queue above lists it."""
+    assert book.put_queue(limited("team", 2, "nic").view()).touched == {"team", "left", "right"}
+    assert book.drop_queue("team").touched >= {"team", "left", "right"}
 
 
 def test_the_share_is_that_of_the_fullest_limit() -> None:
