@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from core.answers.shortage import asked_of_quota
 from core.plan.decision import Hold
 from core.plan.units import Unit
-from core.queues.amounts import total
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 
@@ -19,7 +18,7 @@ class Waiting:
     """`Pod namespace/name`, `PodGroup namespace/name` or `gang namespace/name`."""
     pods: int
     asks: Mapping[str, int]
-    """All of them together, in thousandths by key, as they are counted: cards, shares and devices."""
+    """What all of them together add to their queue, in thousandths by key, as they are counted: cards, shares and devices."""
     reason: str
     """The code of what holds them."""
 
@@ -67,6 +66,6 @@ def _waiting(ledger: Ledger, unit: Unit, holds: Mapping[str, Hold]) -> Waiting:
     return Waiting(
         object=f"Pod {first.key}" if unit.group is None else unit.group.title,
         pods=len(unit.entries),
-        asks=total(asked_of_quota(ledger, entry) for entry in unit.entries),
+        asks=asked_of_quota(ledger, unit.entries),
         reason=reasons[0] if reasons else "",
     )

@@ -1,6 +1,6 @@
 """How the quota stands of everything that a waiting pod asks for, and how much is missing."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.dra.amounts import thousandths
@@ -30,14 +30,24 @@ class Figure:
 
 
 def counted(ledger: Ledger, entry: Entry) -> dict[str, int]:
-    """What a pod is counted with, in thousandths: cards under the expression that it names, shares, devices, CPU, memory."""
-    return {**asked_of_quota(ledger, entry), **entry.demand.cpu_memory}
+    """What a pod is counted with, in thousandths: cards under the expression that it names, shares, devices, CPU, memory.
 
-
-def asked_of_quota(ledger: Ledger, entry: Entry) -> dict[str, int]:
-    """The same without CPU and memory."""
+    A claim that several pods share is counted for each of them.
+    """
     devices = thousandths(ledger.devices.book.asked(entry.pod)) if ledger.devices.concerns(entry.pod) else {}
-    return {**entry.charged, **devices}
+    return {**entry.charged, **devices, **entry.demand.cpu_memory}
+
+
+def asked_of_quota(ledger: Ledger, entries: Sequence[Entry]) -> dict[str, int]:
+    """What waiting pods of one queue ask of it together, without CPU and memory: what they would add to what it is charged with."""
+    return total(_without_cpu_memory(ledger, entries, entries[0].queue)) if entries else {}
+
+
+def _without_cpu_memory(ledger: Ledger, entries: Sequence[Entry], level: str) -> Iterator[dict[str, int]]:
+    """Pod by pod, at a level: a claim that several of them share is counted once, and one that is charged there already not at all."""
+    devices = ledger.devices.added((entry.pod for entry in entries), entries[0].queue, level)
+    for entry, added in zip(entries, devices, strict=True):
+        yield {**entry.charged, **added}
 
 
 def figures_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
@@ -68,16 +78,21 @@ def is_device(key: str) -> bool:
 
 def _at_each_level(ledger: Ledger, entries: list[Entry]) -> dict[str, list[Figure]]:
     """By key, the figure of their own queue first; of the queues above those that limit it."""
+    if not entries:
+        return {}
     found = {figure.key: [figure] for figure in figures_for(ledger, entries)}
-    balance = balance_of(ledger, entries[0].queue) if entries else None
-    for level in balance.above if balance is not None else ():
-        for key, (own, *_) in found.items():
-            limit = None if is_device(key) else _at(level, own)
+    queue = entries[0].queue
+    balance = balance_of(ledger, queue)
+    above = {level.queue: level for level in balance.above} if balance is not None else {}
+    of_devices = ledger.devices.levels(queue)[1:]
+    for name in dict.fromkeys((*above, *of_devices)):
+        asked = _by_card(ledger, entries, name)
+        for key in found.keys() & asked.keys():
+            if is_device(key):
+                limit = _devices_at(ledger, name, key, asked[key]) if name in of_devices else None
+            else:
+                limit = _at(above[name], key, asked[key]) if name in above else None
             found[key] += [] if limit is None else [limit]
-    for key, figures in found.items():
-        if is_device(key):
-            above = levels_of(ledger, figures[0].queue, key)[1:]
-            figures += [one for name in above if (one := _devices_at(ledger, name, figures[0])) is not None]
     return found
 
 
@@ -87,21 +102,21 @@ def shortest_level(queue: str, figures: Sequence[Figure]) -> str:
     return most.queue if most is not None and most.missing else queue
 
 
-def _at(level: Ceiling, figure: Figure) -> Figure | None:
-    if figure.key in CPU_AND_MEMORY:
-        limit, used = level.cpu_memory.get(figure.key), level.cpu_memory_used(figure.key)
-    elif figure.key in MGPU_RESOURCES:
-        limit, used = level.limits.shares.get(figure.key), level.used(figure.key)
+def _at(level: Ceiling, key: str, asked: int) -> Figure | None:
+    if key in CPU_AND_MEMORY:
+        limit, used = level.cpu_memory.get(key), level.cpu_memory_used(key)
+    elif key in MGPU_RESOURCES:
+        limit, used = level.limits.shares.get(key), level.used(key)
     else:
-        limit, used = level.limit(figure.key), level.used(figure.key)
-    return None if limit is None else Figure(figure.key, figure.asked, used, limit, level.queue)
+        limit, used = level.limit(key), level.used(key)
+    return None if limit is None else Figure(key, asked, used, limit, level.queue)
 
 
-def _devices_at(ledger: Ledger, queue: str, figure: Figure) -> Figure | None:
-    key, devices = figure.key, ledger.devices
+def _devices_at(ledger: Ledger, queue: str, key: str, asked: int) -> Figure | None:
+    devices = ledger.devices
     limit = devices.quota(queue).get(key)
     used = devices.allocated(queue).get(key, 0) + devices.reserved(queue).get(key, 0)
-    return None if limit is None else Figure(key, figure.asked, used, limit, queue)
+    return None if limit is None else Figure(key, asked, used, limit, queue)
 
 
 def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
@@ -109,7 +124,7 @@ def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
         return []
     queue = entries[0].queue
     balance = balance_of(ledger, queue)
-    asked = dict(total(_by_card(ledger, entry) for entry in entries))
+    asked = _by_card(ledger, entries, queue)
     devices = ledger.devices
     quota, used = devices.quota(queue), total([devices.allocated(queue), devices.reserved(queue)])
     figures = []
@@ -140,8 +155,14 @@ def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
     return figures
 
 
-def _by_card(ledger: Ledger, entry: Entry) -> dict[str, int]:
-    amounts = counted(ledger, entry)
+def _by_card(ledger: Ledger, entries: Sequence[Entry], level: str) -> dict[str, int]:
+    """What they ask of a level together, of each card that would do, CPU and memory too."""
+    parts = zip(entries, _without_cpu_memory(ledger, entries, level), strict=True)
+    return total(_of_any_card(ledger, entry, amounts) for entry, amounts in parts)
+
+
+def _of_any_card(ledger: Ledger, entry: Entry, amounts: Mapping[str, int]) -> dict[str, int]:
+    amounts = {**amounts, **entry.demand.cpu_memory}
     asked = entry.demand.card
     if asked is not None:
         own = amounts.pop(asked.card, 0)

@@ -82,6 +82,17 @@ class DeviceBook:
         """What the claims of a pod cost, whether others hold them too or not."""
         return total(self.claims_of(pod).values())
 
+    def added(self, pods: Iterable[Pod], queue: str, level: str) -> Iterator[Amounts]:
+        """What each of these pods, which wait in a queue, would add to what this or one above it is charged with, after those before it.
+
+        A claim that several of them share is told of the first one; one that is charged there already costs nothing more.
+        """
+        charged, seen = self.accounts.of(level).used, set[str]()
+        for pod in pods:
+            claims = self._quotas.at(level, queue, self.claims_of(pod))
+            yield total(cost for key, cost in claims.items() if key not in charged and key not in seen)
+            seen.update(claims)
+
     def share(self, queue: str) -> float:
         """The largest part of any limit of the queue that is used; for order and display only."""
         return self._quotas.share(queue, self.accounts.used(queue))

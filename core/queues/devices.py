@@ -1,6 +1,6 @@
 """The device quota of all queues as a part of the ledger: what its changes touch and wake, and its figures by name."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from core import names, reasons
 from core.cards.inventory import Inventory
@@ -199,6 +199,12 @@ class Devices:
     def kind(self, pod: Pod) -> Hashable:
         """What decides about the claims of a pod; those of an equal kind are interchangeable."""
         return self.book.kind(pod) if self._on else ()
+
+    def added(self, pods: Iterable[Pod], queue: str, level: str) -> Iterator[Mapping[str, int]]:
+        """What each of these waiting pods would add to a level, see DeviceBook.added, by the names in resource lists, in thousandths."""
+        if not self._on:
+            return ({} for _ in pods)
+        return map(thousandths, self.book.added(pods, queue, level))
 
     def levels(self, queue: str) -> Sequence[str]:
         """The queue, and the queues above it whose device quotas hold for it."""
