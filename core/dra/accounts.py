@@ -1,6 +1,6 @@
 """The figures of every queue: which devices its pods and those below it use, hold and wait for, each claim charged once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from core.dra.amounts import Amounts, DeviceKey, total
@@ -180,6 +180,12 @@ class DeviceAccounts:
     def waiting(self, queue: str) -> Amounts:
         """What would be used beyond what is, if all that wait were let in."""
         return self.of(queue).waiting()
+
+    def allocated_of(self, device_class: str) -> Iterator[str]:
+        """The queues in which bound pods use devices of a class."""
+        for name, account in self._by_queue.items():
+            if any(key.device_class == device_class for key in account.allocated.sums):
+                yield name
 
     def card_used(self, queue: str, card: str) -> int:
         """What is used of a card that has classes, in thousandths: by its name and by claims."""

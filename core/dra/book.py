@@ -257,11 +257,13 @@ class DeviceBook:
 
     def put_class(self, device_class: DeviceClass) -> Effect:
         """Takes in a DeviceClass; pods whose resources it serves now, or no longer, are counted anew."""
-        return self._served_anew(self._known.classes.put(device_class))
+        shown = self.accounts.allocated_of(device_class.name) if device_class.name not in self.classes else ()
+        return self._served_anew(self._known.classes.put(device_class), shown)
 
     def drop_class(self, name: str) -> Effect:
         """Takes out a DeviceClass."""
-        return self._served_anew(self._known.classes.drop(name))
+        shown = self.accounts.allocated_of(name) if name in self.classes else ()
+        return self._served_anew(self._known.classes.drop(name), shown)
 
     def put_queue(self, queue: Queue, *, moved: bool = False) -> Effect:
         """Takes in a queue; with another parent, all pods of the queue and of those below it are charged elsewhere.
@@ -334,13 +336,13 @@ class DeviceBook:
             for pod in pods:
                 self.follower(pod.uid)
 
-    def _served_anew(self, resources: Iterable[str]) -> Effect:
-        """Counts the pods anew that ask for resources which another class serves, or none any more."""
+    def _served_anew(self, resources: Iterable[str], shown: Iterable[str]) -> Effect:
+        """Counts the pods anew that ask for resources which another class serves, or none any more; `shown` are queues it is shown of."""
         concerned = self._candidates.of(resources)
         effects = [self._rebook(pod.uid for pod, _, _ in concerned if pod.uid in self._bookings)]
         effects += [self.put_pod(*booked) for booked in concerned if booked[0].uid not in self._bookings]
         self._tell(pod for pod, _, _ in concerned)
         return Effect(
-            frozenset().union(*(effect.touched for effect in effects)),
+            frozenset(shown).union(*(effect.touched for effect in effects)),
             frozenset().union(*(effect.dirty for effect in effects)),
         )

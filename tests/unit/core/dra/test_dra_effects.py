@@ -5,6 +5,7 @@ import pytest
 from core import reasons
 from core.dra.book import DeviceBook
 from core.dra.booking import NO_EFFECT, Effect
+from core.objects import DeviceClass
 from tests.builders import a_pod, a_queue
 from tests.builders.claims import a_claim
 from tests.unit.core.dra.device_books import (
@@ -114,6 +115,16 @@ def test_what_a_queue_lists_is_shown_anew_of_the_queues_below(book: DeviceBook) 
     """A class that does not exist is shown where a queue above lists it."""
     assert book.put_queue(limited("team", 2, "nic").view()).touched == {"team", "left", "right"}
     assert book.drop_queue("team").touched >= {"team", "left", "right"}
+
+
+def test_a_class_that_comes_or_goes_is_shown_anew_where_its_devices_are_in_use(book: DeviceBook) -> None:
+    book.put_pod(holding("p", "nic").view(), ALLOCATED, "left")
+    nic = DeviceClass("nic")
+    assert book.put_class(nic).touched == {"left", "team", "root"}
+    assert book.put_class(nic) == NO_EFFECT
+    assert book.put_class(DeviceClass("unused")) == NO_EFFECT
+    assert book.drop_class("nic").touched == {"left", "team", "root"}
+    assert book.drop_class("nic") == NO_EFFECT
 
 
 def test_the_share_is_that_of_the_fullest_limit() -> None:
