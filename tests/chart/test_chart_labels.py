@@ -48,7 +48,7 @@ class _Strict(yaml.SafeLoader):
 
 
 def _each_once(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    found = [loader.construct_object(key) for key, _ in node.value]  # type: ignore[no-untyped-call]
+    found = [loader.construct_object(key) for key, _ in node.value]
     assert sorted(map(str, found)) == sorted(map(str, set(found))), f"twice: {node.start_mark}"
     return loader.construct_mapping(node, deep=True)
 
