@@ -1,6 +1,7 @@
 """The fewest pods that would let a waiting pod in by ending: those of its queue, those on the nodes, those before it in line."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from core import names, reasons
@@ -9,6 +10,10 @@ from core.answers.raising import QUOTA
 from core.answers.remedy import Case, Found, Step
 from core.answers.shortage import shortest_for, shortest_level
 from core.answers.words import counted, listed
+from core.mgpu import records
+from core.mgpu.ask import booked_parts
+from core.mgpu.node import Card, model_of
+from core.mgpu.occupancy import occupancy
 from core.objects import Pod
 from core.queues.amounts import CPU, MEMORY
 from core.queues.ledger import Ledger
@@ -85,7 +90,7 @@ def _by_node(
     """The pods of each node that has what is wanted; those of nodes with fewer pods first, then all of them together."""
     if resources:
         nodes = {
-            name: [pod for pod in ledger.pods_on(name) if pod.asks_mgpu]
+            name: sorted((pod for pod in ledger.pods_on(name) if pod.asks_mgpu), key=_largest_first)
             for name, node in ledger.nodes.items()
             if any(node.allocatable.get(resource) for resource in resources)
         }
@@ -99,10 +104,14 @@ def _by_node(
     return [*found, everywhere] if len(found) > 1 else found
 
 
+def _largest_first(pod: Pod) -> tuple[list[int], int, str]:
+    return [-pod.requests.get(resource, 0) for resource in names.MGPU_RESOURCES], pod.created, pod.key
+
+
 def _fewest(case: Case, pods: list[Pod], below: int | None) -> list[Pod] | None:
     """As few of these pods as were found to help; None where not even all of them do, or not fewer than `below`."""
     pods = [pod for pod in pods if not _together(case, pod)]
-    for pod in _unlike(pods)[:_SINGLES]:
+    for pod in _unlike(case.whatif.ledger, pods)[:_SINGLES]:
         if case.helps(case.change.without(pod.uid)):
             return [pod]
     if below is not None and below <= 2:
@@ -119,17 +128,44 @@ def _fewest(case: Case, pods: list[Pod], below: int | None) -> list[Pod] | None:
     chosen = pods[:high]
     for pod in list(reversed(chosen))[:_PRUNED]:
         fewer = [one for one in chosen if one.uid != pod.uid]
-        if len(fewer) > 1 and case.helps(case.change.without(*(one.uid for one in fewer))):
+        if fewer and case.helps(case.change.without(*(one.uid for one in fewer))):
             chosen = fewer
     return chosen
 
 
-def _unlike(pods: list[Pod]) -> list[Pod]:
-    """One of each kind, the smallest first: whether another one of the same size on the same node ends is all the same."""
+def _unlike(ledger: Ledger, pods: list[Pod]) -> list[Pod]:
+    """One of each kind, the smallest first: whether another one of the same size on the same node ends is all the same.
+
+    Of shares it is if the cards which they have there are alike.
+    """
+    left = {name: _left_on(ledger, name) for name in {pod.node_name for pod in pods if pod.shares}}
     kinds: dict[object, Pod] = {}
     for pod in pods:
-        kinds.setdefault((tuple(sorted(pod.requests.items())), pod.node_name, pod.card_name), pod)
+        cards = _cards(pod, left[pod.node_name]) if pod.shares else ()
+        kinds.setdefault((tuple(sorted(pod.requests.items())), pod.node_name, pod.card_name, cards), pod)
     return list(reversed(kinds.values()))
+
+
+def _left_on(ledger: Ledger, name: str) -> tuple[Card, ...]:
+    """What is left of each card of a node; nothing of one that is not there."""
+    node = ledger.nodes.get(name)
+    if node is None:
+        return ()
+    return occupancy(model_of(node), ledger.pods_on(name), ledger.settings.mgpu).state.cards
+
+
+def _cards(pod: Pod, left: Sequence[Card]) -> Hashable:
+    """What is left of each card that a pod has by its record, and what it takes of it."""
+    taken: dict[int, list[tuple[int, int]]] = {}
+    record = records.recorded(pod)
+    for part in booked_parts(pod):
+        for number in record.get(part.container, ()):
+            taken.setdefault(number, []).append((part.core, part.memory or 0))
+    return frozenset(
+        Counter(
+            (left[number], *sorted(parts)) for number, parts in taken.items() if number < len(left)
+        ).items()
+    )
 
 
 def _together(case: Case, pod: Pod) -> bool:

@@ -104,6 +104,7 @@ Finder = Callable[[Case], Found | None]
 def remedies(case: Case, routes: Mapping[str, tuple[Finder, ...]]) -> tuple[list[Remedy], bool]:
     """Every route that leads to a lift and to a node, the smallest first, and whether all were followed to their ends.
 
+    One that does all that a smaller one does, and more, is left out.
     A route goes on with the first of its finders that knows a step, until the pod is lifted.
     """
     found: dict[tuple[Step, ...], Remedy] = {}
@@ -116,7 +117,21 @@ def remedies(case: Case, routes: Mapping[str, tuple[Finder, ...]]) -> tuple[list
             continue
         if remedy is not None and case.finds_a_node(remedy.change):
             found.setdefault(remedy.steps, remedy)
-    return sorted(found.values(), key=lambda one: one.weight), complete
+    told: list[Remedy] = []
+    for remedy in sorted(found.values(), key=lambda one: one.weight):
+        if not any(_does_all_of(remedy, smaller) for smaller in told):
+            told.append(remedy)
+    return told, complete
+
+
+def _does_all_of(larger: Remedy, smaller: Remedy) -> bool:
+    return all(
+        any(
+            step == one or (step.action == one.action == "end" and {*step.pods} <= {*one.pods})
+            for one in larger.steps
+        )
+        for step in smaller.steps
+    )
 
 
 def _followed(case: Case, finders: tuple[Finder, ...]) -> Remedy | None:

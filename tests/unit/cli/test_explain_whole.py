@@ -133,7 +133,7 @@ Node          m2: not enough mGPU: no room for container "main", which asks for 
               6000 on 1 card, not even on idle cards
 
 What would help (each was tried, and lifts the pod; the smallest first):
-  1. 1 pod ending: ml/s2
+  1. 1 pod ending: ml/s1
 """
 CLAIMS: Final = """\
 Pod ml/p waits in queue research: InsufficientDeviceQuota
