@@ -107,7 +107,7 @@ class Reach:
             return Beyond("no node serves mGPU shares", NO_NODE, by_quota_alone=False)
         closest = min(against, key=lambda one: (_CLOSEST.index(one.code), one.message))
         why = (
-            f"no node could hold it, not even one without pods: {closest.message.removesuffix(NOT_EVEN_IDLE)}"
+            f"no node could hold it, not even one without pods: {closest.message.replace(NOT_EVEN_IDLE, '')}"
         )
         return Beyond(why, WAYS[closest.code], by_quota_alone=False)
 

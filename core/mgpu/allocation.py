@@ -12,6 +12,7 @@ from core.mgpu.node import Card, NodeModel, NodeState, after, idle_card
 from core.mgpu.numbering import Pool, number_cards
 from core.mgpu.search import UNLIMITED, Goal, Load, Problem, Slot, Solution, solve
 from core.mgpu.shares import FULL_CARD
+from core.mgpu.totals import excess, free
 from core.settings import MgpuSettings
 
 PLACEMENT_BUDGET: Final = 1500
@@ -172,7 +173,9 @@ class _Task:
 
 
 def _task(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> _Task | None:
-    """None when there are not enough idle cards for the full parts."""
+    """None when there are not enough idle cards for the full parts, or the parts ask together for more than is free."""
+    if excess(ask.parts, free(state.cards, cap), model, cap) is not None:
+        return None
     full = {position: part.cards for position, part in enumerate(ask.parts) if part.full}
     if sum(full.values()) > len(state.idle(model)):
         return None
@@ -206,12 +209,14 @@ def first_fit(
 ) -> Mapping[int, tuple[int, ...]] | Doubt:
     """The quick answer: position of the container in the ask -> its cards, ascending. Right when it says yes, and when it says no.
 
-    Most nodes are clear cases, and the filter looks at thousands of them; the search is for the rest. It says no where some
-    container would not even find its cards if it were alone.
+    Most nodes are clear cases, and the filter looks at thousands of them; the search is for the rest. It says no where the
+    containers ask together for more than is free, and where one would not even find its cards if it were alone.
 
     Whole cards are the lowest idle ones; then the shared containers, the largest first, each on the fullest cards
     that take it.
     """
+    if excess(ask.parts, free(state.cards, cap), model, cap) is not None:
+        return Doubt.NO_ROOM
     idle = state.idle(model)
     whole = sum(part.cards for part in ask.parts if part.full)
     if whole > len(idle):

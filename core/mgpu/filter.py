@@ -8,6 +8,7 @@ from core import names, reasons
 from core.mgpu.allocation import SCORE_BUDGET, Policy, allocate, feasible, node_score
 from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
 from core.mgpu.node import NODE_TYPE, NodeModel, NodeState, canonical, idle_state
+from core.mgpu.totals import excess, free, idle
 from core.refusal import Refusal
 from core.settings import Settings
 from core.violations import show
@@ -50,7 +51,8 @@ def mismatch(ask: MgpuAsk, model: NodeModel) -> Refusal | None:
 
 def shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Refusal | None:
     """Whether the containers together have no room on the cards as they are."""
-    return _shortage(ask, model, canonical(state), settings.mgpu.max_containers_per_card)
+    cap = settings.mgpu.max_containers_per_card
+    return _more_than_all(ask, model, cap) or _shortage(ask, model, canonical(state), cap)
 
 
 def preference(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Fraction:
@@ -63,12 +65,23 @@ def preference(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Setti
     )
 
 
+def _more_than_all(ask: MgpuAsk, model: NodeModel, cap: int) -> Refusal | None:
+    """Of a pod that asks for more than all cards of the node have: whoever is there, and without a search."""
+    over = excess(ask.parts, idle(model, cap), model, cap)
+    if over is None:
+        return None
+    message = f"{_no_room_for(ask.parts[over.position])}{NOT_EVEN_IDLE}"
+    if over.position:
+        message += f"; with those before it that makes {over}"
+    return Refusal(reasons.MGPU_NO_ROOM, message, unresolvable=True)
+
+
 @lru_cache(maxsize=8192)
 def _shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Refusal | None:
     room = feasible(ask, model, state, cap=cap)
     if room:
         return None
-    message = f"not enough mGPU: no room for {_wish(_first_without_room(ask, model, state, cap))}"
+    message = _no_room_for(_first_without_room(ask, model, state, cap))
     on_idle = feasible(ask, model, idle_state(model), cap=cap)
     if on_idle is False:
         return Refusal(reasons.MGPU_NO_ROOM, message + NOT_EVEN_IDLE, unresolvable=True)
@@ -89,15 +102,22 @@ def _preference(
 
 def _first_without_room(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Part:
     """The first container that cannot be placed together with those before it."""
-    fitting, failing = 0, len(ask.parts)
+    over = excess(ask.parts, free(state.cards, cap), model, cap)
+    fitting, failing = 0, len(ask.parts) if over is None else over.position + 1
+    # Where the sums say which one it is, it mostly is; one search for those before it shows that.
+    middle = failing // 2 if over is None else over.position
     while failing - fitting > 1:
-        middle = (fitting + failing) // 2
         head = MgpuAsk(ask.parts[:middle], ask.multi, ask.policy)
         if feasible(head, model, state, cap=cap, budget=SCORE_BUDGET):
             fitting = middle
         else:
             failing = middle
+        middle = (fitting + failing) // 2
     return ask.parts[failing - 1]
+
+
+def _no_room_for(part: Part) -> str:
+    return f"not enough mGPU: no room for {_wish(part)}"
 
 
 def _wish(part: Part) -> str:

@@ -151,20 +151,72 @@ def test_a_search_that_was_cut_short_is_no_proof_that_idle_cards_have_no_room(
     assert "not even on idle cards" not in unfit.message
 
 
+class Searches:
+    """Counts how often it is asked whether there is room, by the number of containers."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.containers: list[int] = []
+
+        def searched(ask: MgpuAsk, *question: Any, **more: Any) -> bool | None:
+            self.containers.append(len(ask.parts))
+            return feasible(ask, *question, **more)
+
+        monkeypatch.setattr(node_filter, "feasible", searched)
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (
+            an_ask(*[(1, 1, 1)] * 1000),
+            'container "c128", which asks for mgpu-core 1 and mgpu-memory 1 on 1 card, not even on idle cards; with those before it that makes 129 places on cards, the node has 128',
+        ),
+        (
+            an_ask(*[(1, 40, 1)] * 21),
+            'container "c20", which asks for mgpu-core 40 and mgpu-memory 1 on 1 card, not even on idle cards; with those before it that makes mgpu-core 840, the node has 800',
+        ),
+        (
+            an_ask(HALF, (8, 100, None)),
+            'container "c1", which asks for 8 cards whole, not even on idle cards; with those before it that makes mgpu-core 850, the node has 800',
+        ),
+        (
+            an_ask((8, 1, 10_001)),
+            'container "c0", which asks for mgpu-core 1 and mgpu-memory 10001 each on 8 cards, not even on idle cards',
+        ),
+    ],
+)
+def test_who_asks_for_more_than_all_cards_of_a_node_is_told_so_without_a_search(
+    ask: MgpuAsk, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever else is there."""
+    searches, model = Searches(monkeypatch), a_model(8)
+    for state in (idle_state(model), a_state(*[(1, 1)] * 8)):
+        unfit = fits(ask, model, state, Settings())
+        assert unfit is not None
+        assert (unfit.code, unfit.unresolvable) == (reasons.MGPU_NO_ROOM, True)
+        assert unfit.message == f"not enough mGPU: no room for {words}"
+    assert searches.containers == []
+
+
+def test_the_container_at_which_the_places_end_is_found_by_one_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All containers, those that have places, and all on idle cards."""
+    searches, state = Searches(monkeypatch), a_state(*[(90, 9000, 11)] * 8)
+    unfit = fits(an_ask(*[(1, 2, 3)] * 100), a_model(8), state, Settings())
+    assert unfit is not None
+    assert 'container "c40"' in unfit.message
+    assert not unfit.unresolvable
+    assert searches.containers == [100, 40, 100]
+
+
 def test_nodes_in_like_states_share_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which number a card has, and which node it is in, makes no difference."""
-    searches = 0
-
-    def searched(*question: Any, **more: Any) -> bool | None:
-        nonlocal searches
-        searches += 1
-        return feasible(*question, **more)
-
-    monkeypatch.setattr(node_filter, "feasible", searched)
+    searches = Searches(monkeypatch)
     ask, model = an_ask((1, 77, 7777)), a_model(4)
     for cards in permutations([(76, 7777), (77, 7777), (0, 0), (50, 1)]):
         assert fits(ask, model, a_state(*cards), Settings()) is None
-    assert searches == 1
+    assert searches.containers == [1]
 
 
 def test_the_filter_counts_containers_per_card() -> None:

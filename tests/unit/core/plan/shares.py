@@ -1,5 +1,6 @@
 """mGPU pods that each ask for a part of one card, and the node `m1` with two cards to share."""
 
+from core import names
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
@@ -12,6 +13,18 @@ NODE = a_node("m1").mgpu(2, memory=16384)
 
 def share(name: str, core: int = 60, *, second: int = 0) -> PodBuilder:
     return a_pod(name).mgpu(core=core, memory=2048).gated().created(f"2024-01-01T00:00:{second:02}Z")
+
+
+def of_containers(name: str, count: int) -> PodBuilder:
+    """One that asks for so many small shares. Its containers have its name: no other one asks for the same."""
+    containers = [
+        {
+            "name": f"{name}-{number}",
+            "resources": {"limits": {names.MGPU_CORE: "1", names.MGPU_MEMORY: f"{256 + number % 50}"}},
+        }
+        for number in range(count)
+    ]
+    return a_pod(name).gated().put("spec", "containers", value=containers)
 
 
 def books(*nodes: NodeBuilder) -> Ledger:

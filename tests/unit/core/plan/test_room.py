@@ -7,7 +7,7 @@ from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
-from tests.unit.core.plan.shares import NODE, books, bound, run, share
+from tests.unit.core.plan.shares import NODE, books, bound, of_containers, run, share
 
 
 def test_only_as_many_are_lifted_as_cards_take() -> None:
@@ -73,6 +73,16 @@ def test_a_lifted_pod_counts_on_its_node_once_it_is_bound() -> None:
         (a_node("m1").mgpu(2, memory=16384, policy="native-burst-share"), share("p"), "compute policy"),
         (NODE, a_pod("p").mgpu(core=300).gated(), "asks for 3 cards"),
         (NODE, a_pod("p").mgpu(core=10, memory=20000).gated(), "no room for container"),
+        (
+            NODE,
+            of_containers("p", 1000),
+            "no open node could hold it, were it empty; node m1: not enough mGPU",
+        ),
+        (
+            NODE,
+            of_containers("p", 1000),
+            "with those before it that makes 33 places on cards, the node has 32",
+        ),
     ],
 )
 def test_the_reason_is_that_of_the_node_that_comes_closest(

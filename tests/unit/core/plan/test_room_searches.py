@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.mgpu.allocation import any_placement
+from core.mgpu import filter as node_filter
+from core.mgpu.allocation import any_placement, feasible
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.filter import fits
 from core.objects.node_rules import NodeRules
@@ -17,7 +18,7 @@ from core.refusal import Refusal
 from core.steps import Steps
 from tests.builders import a_node, a_pod
 from tests.builders.objects import PodBuilder
-from tests.unit.core.plan.shares import books, bound, run, share
+from tests.unit.core.plan.shares import books, bound, of_containers, run, share
 from tests.unit.core.plan.stepping import stepped
 
 
@@ -132,3 +133,25 @@ def test_pods_that_fit_nowhere_are_looked_at_once_for_all_that_are_alike(
     monkeypatch.setattr(AdmittedNodes, "admitted", look)
     assert run(ledger, Planner(ledger), share("p")) == {"p": False}
     assert asked.times == len(looked) == 1
+
+
+def test_pods_of_very_many_containers_that_wait_cost_no_search_when_a_share_is_freed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They have more of them than a node has places."""
+    ledger = books(*(a_node(f"m{n}").mgpu(2, memory=16384) for n in range(5)))
+    for number in range(5):
+        ledger.put_pod(bound(f"b{number}", 0, 50 + number, node=f"m{number}").view())
+    searches = 0
+
+    def searched(*question: Any, **more: Any) -> bool | None:
+        nonlocal searches
+        searches += 1
+        return feasible(*question, **more)
+
+    monkeypatch.setattr(node_filter, "feasible", searched)
+    planner = Planner(ledger)
+    assert set(run(ledger, planner, *(of_containers(f"p{n}", 300) for n in range(3))).values()) == {False}
+    ledger.drop_pod("uid-ml-b3")
+    assert set(run(ledger, planner).values()) == {False}
+    assert searches == 0
