@@ -1,12 +1,12 @@
 """Whether a node can serve a pod, why not, and how much it is preferred."""
 
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final
 
 from core import names, reasons
 from core.mgpu.allocation import SCORE_BUDGET, Policy, allocate, feasible, node_score
 from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
+from core.mgpu.kept import kept
 from core.mgpu.node import NODE_TYPE, NodeModel, NodeState, canonical, idle_state
 from core.mgpu.totals import excess, free, idle
 from core.refusal import Refusal
@@ -76,7 +76,11 @@ def _more_than_all(ask: MgpuAsk, model: NodeModel, cap: int) -> Refusal | None:
     return Refusal(reasons.MGPU_NO_ROOM, message, unresolvable=True)
 
 
-@lru_cache(maxsize=8192)
+def _containers(ask: MgpuAsk) -> int:
+    return len(ask.parts)
+
+
+@kept(_containers)
 def _shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Refusal | None:
     room = feasible(ask, model, state, cap=cap)
     if room:
@@ -90,7 +94,7 @@ def _shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Ref
     return Refusal(reasons.MGPU_NO_ROOM, message if on_idle else message + _IDLE_CUT_SHORT)
 
 
-@lru_cache(maxsize=8192)
+@kept(_containers)
 def _preference(
     ask: MgpuAsk, model: NodeModel, state: NodeState, policy: Policy, weight: int, cap: int
 ) -> Fraction:

@@ -8,11 +8,11 @@ best answer is cut. The work is limited by a number of steps, not by time, so th
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations
 from typing import Literal, NamedTuple
 
 from core.mgpu.bounds import greatest_loss, least_loss
+from core.mgpu.kept import kept
 
 Goal = Literal["binpack", "spread", "any"]
 """Few cards filled up, or all cards filled evenly, or the first arrangement that is found."""
@@ -78,7 +78,11 @@ class Solution:
     steps: int
 
 
-@lru_cache(maxsize=8192)
+def _containers(problem: Problem) -> int:
+    return len(problem.loads)
+
+
+@kept(_containers)
 def solve(problem: Problem) -> Solution:
     """The best arrangement within the budget. Equal problems are solved once: most nodes share few states."""
     return _Search(problem).run()
