@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakKeyDictionary, ref
 
 from core import names, reasons
 from core.mgpu import shares
@@ -41,7 +42,7 @@ class Part:
         return self.memory is None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class MgpuAsk:
     """What a pod asks: one part per asking container, in the order of `spec.containers`; never empty."""
 
@@ -61,11 +62,17 @@ class MgpuAsk:
         return self.pure_full and not self.multi
 
 
+_ASKED: WeakKeyDictionary[MgpuAsk, ref[MgpuAsk]] = WeakKeyDictionary()
+"""What the pods that there are ask for."""
+
+
 def mgpu_ask(pod: Pod) -> MgpuAsk | Refusal | None:
     """What the pod asks, None for a pod without mGPU resources.
 
     A refusal says why an asking pod can be served nowhere: admission refuses such pods, this one got past it. Only what makes
     placement impossible is looked at; the memory floors are admission's business.
+
+    Pods alike share one object, which goes with the last of them: so does what is known of it.
     """
     if not pod.asks_mgpu:
         return None
@@ -83,7 +90,16 @@ def mgpu_ask(pod: Pod) -> MgpuAsk | Refusal | None:
         return Refusal(reasons.MGPU_CARD_COUNTS, told, unresolvable=True)
     for problem in _problems(pod, counts):
         return problem
-    return MgpuAsk(parts=_parts(pod, counts), multi=counts is not None, policy=pod_policy(pod))
+    return _shared(MgpuAsk(parts=_parts(pod, counts), multi=counts is not None, policy=pod_policy(pod)))
+
+
+def _shared(ask: MgpuAsk) -> MgpuAsk:
+    known = _ASKED.get(ask)
+    like = None if known is None else known()
+    if like is None:
+        like = ask
+        _ASKED[ask] = ref(ask)
+    return like
 
 
 def length_detail(entries: int, containers: int) -> str:

@@ -17,12 +17,13 @@ from core.mgpu.ask import MgpuAsk
 from core.mgpu.destination import booked_on, led_to, requirement
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
+from core.plan.by_ask import ByAsk
 from core.plan.changed import ChangedNodes
 from core.plan.changed_shares import ChangedShares
 from core.plan.homeless import Homeless
 from core.plan.share_nodes import ShareNodes
 from core.plan.share_search import Found, NoRoom, ShareSearch
-from core.plan.wish import Wish
+from core.plan.wish import Wish, WishBesides
 from core.queues.entry import Entry, ShareKey
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
@@ -76,7 +77,7 @@ class ShareRoom:
         self._stranded: dict[ShareKey, Entry] = {}
         """Those of them that were led to nodes of which none takes them now; they come up again when one of these changes."""
         self._shares = ChangedShares(ledger, (self._nodes.expected, self._stranded, self._homeless))
-        self._refused: dict[Wish, NoRoom] = {}
+        self._refused: ByAsk[WishBesides, NoRoom] = ByAsk(_REFUSED)
         self._found: Found | None = None
         self._noticed = Pace(_NOTICED_IN_A_STEP)
 
@@ -146,7 +147,7 @@ class ShareRoom:
         """Why no node has room, None when one has."""
         while True:
             yield from self._refresh()
-            known = self._refused.get(wish)
+            known = self._refused.about(wish.ask).get(wish.besides)
             if known is not None:
                 return known
             admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
@@ -159,9 +160,7 @@ class ShareRoom:
                 return found.refusal
 
     def _refuse(self, wish: Wish, why: NoRoom) -> None:
-        if len(self._refused) >= _REFUSED:
-            self._refused.clear()
-        self._refused[wish] = why
+        self._refused.note(self._refused.about(wish.ask), wish.besides, why)
 
     # -- keeping up with the ledger ----------------------------------------------------------------------------
 
@@ -268,7 +267,7 @@ class ShareRoom:
         return True
 
     def _find_node(self, entry: Entry, wish: Wish) -> Steps[None]:
-        if wish not in self._refused:
+        if wish.besides not in self._refused.about(wish.ask):
             admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
             found = yield from self._search.find(wish, admitted)
             if found.refusal is None and self._nodes.put(entry, found.node):

@@ -8,7 +8,7 @@ from typing import Final
 from core import reasons
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import NO_NODE, WAYS, fits
-from core.plan.recent import Recent
+from core.plan.by_ask import ByAsk
 from core.plan.share_nodes import Kind, ShareNodes
 from core.plan.wish import Wish
 from core.queues.ledger import Ledger
@@ -53,7 +53,7 @@ class ShareSearch:
     def __init__(self, ledger: Ledger, nodes: ShareNodes) -> None:
         self._ledger = ledger
         self._nodes = nodes
-        self._judged: Recent[MgpuAsk, dict[Kind, Refusal | None]] = Recent(lambda _: {}, _JUDGED)
+        self._judged: ByAsk[Kind, Refusal | None] = ByAsk(_JUDGED)
         self._looked_at = Pace(_LOOKED_AT_IN_A_STEP)
 
     def find(self, wish: Wish, admitted: Container[str]) -> Steps[Found]:
@@ -91,9 +91,9 @@ class ShareSearch:
 
     def _judge(self, ask: MgpuAsk) -> Steps[dict[Kind, Refusal | None]]:
         """Why the pod does not fit each kind of nodes, None where it does."""
-        judged, kinds = self._judged[ask], self._nodes.kinds
+        judged, kinds = self._judged.about(ask), self._nodes.kinds
         for kind in [kind for kind in kinds if kind not in judged]:
-            judged[kind] = fits(ask, kind.model, kind.state, self._ledger.settings)
+            self._judged.note(judged, kind, fits(ask, kind.model, kind.state, self._ledger.settings))
             yield
         if len(judged) > 2 * len(kinds):
             for kind in judged.keys() - set(kinds):

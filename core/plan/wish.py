@@ -8,6 +8,9 @@ from core.objects.node_rules import NodeRules
 from core.objects.taints import Tolerations
 from core.plan.node_load import Amounts, requests_of
 
+WishBesides = tuple[NodeRules, Amounts, int, Tolerations, tuple[str, ...], frozenset[str]]
+"""All of a wish but the shares."""
+
 
 class Wish(NamedTuple):
     """Shares, and all else that decides about a node: the pod's own rules, what it takes in sum, whom it may displace."""
@@ -35,3 +38,8 @@ class Wish(NamedTuple):
         return cls(
             ask, pod.node_rules, requests_of(pod), pod.displaces_below, pod.tolerations, within, closed
         )
+
+    @property
+    def besides(self) -> WishBesides:
+        """What a pod wants of its node besides the shares."""
+        return self[1:]

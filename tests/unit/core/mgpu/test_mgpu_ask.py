@@ -1,5 +1,7 @@
 """What a pod asks, read from its view."""
 
+from weakref import ref
+
 import pytest
 
 from core import names, reasons
@@ -185,3 +187,15 @@ def test_a_pod_of_very_many_containers() -> None:
 def test_native_is_what_multi_pods_run_on() -> None:
     """The policy of a pod with counts is what it says, not what it should say."""
     assert asked(a_pod().mgpu(core=100).cards_per_container(1).mgpu_policy(NATIVE)).policy == NATIVE
+
+
+def test_pods_alike_share_one_ask_that_goes_with_the_last_of_them() -> None:
+    """What is known of it can go with it too."""
+    first, second = (asked(a_pod(name).mgpu(core=31, memory=2048)) for name in ("a", "b"))
+    assert first is second
+    assert asked(a_pod("c").mgpu(core=32, memory=2048)) is not first
+    gone = ref(first)
+    del first
+    assert gone() is second
+    del second
+    assert gone() is None

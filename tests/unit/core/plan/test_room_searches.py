@@ -1,5 +1,6 @@
 """What a search for room for mGPU pods costs: nodes and pods alike are asked about once, and each search is a step."""
 
+import gc
 from collections.abc import Collection, Container, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from core.mgpu import filter as node_filter
 from core.mgpu.allocation import any_placement, feasible
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.filter import fits
+from core.mgpu.kept import ABOUT_MANY, FEW_CONTAINERS
 from core.objects.node_rules import NodeRules
 from core.plan import share_nodes, share_search
 from core.plan.admitted import AdmittedNodes
@@ -155,3 +157,27 @@ def test_pods_of_very_many_containers_that_wait_cost_no_search_when_a_share_is_f
     ledger.drop_pod("uid-ml-b3")
     assert set(run(ledger, planner).values()) == {False}
     assert searches == 0
+
+
+def asks_of(*pods: str) -> int:
+    """How many asks of these pods are in memory, judged by the name of the first container."""
+    firsts = {f"{name}-0" for name in pods}
+    return sum(ask.parts[0].container in firsts for ask in gc.get_objects() if isinstance(ask, MgpuAsk))
+
+
+@pytest.mark.parametrize(
+    ("containers", "kept"),
+    [(33, 0), (FEW_CONTAINERS + 1, ABOUT_MANY)],
+    ids=["more than a node has places", "many"],
+)
+def test_what_is_asked_by_pods_that_are_gone_is_let_go(containers: int, kept: int) -> None:
+    """But for a few answers about who could have had room; and the one that was asked about last."""
+    ledger = books(a_node("m1").mgpu(2, memory=16384))
+    for card in (0, 1):
+        ledger.put_pod(bound(f"b{card}", card, 95).view())
+    planner, pods = Planner(ledger), [f"gone-{number}" for number in range(ABOUT_MANY + 10)]
+    for name in pods:
+        assert run(ledger, planner, of_containers(name, containers)) == {name: False}
+        ledger.drop_pod(f"uid-ml-{name}")
+    run(ledger, planner)
+    assert asks_of(*pods) <= kept + 1
