@@ -211,7 +211,9 @@ class Informer(Generic[V]):
     async def _follow(self) -> None:
         async with aclosing(self._reflector.run()) as events:
             async for event in events:
-                self._contact = self._clock()
+                if not isinstance(event, ListBegins):
+                    # That a list begins says only that the server is asked; it may refuse every one for hours.
+                    self._contact = self._clock()
                 self._take(event)
 
     def _take(self, event: Event) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from kube.errors import Gone
+from kube.errors import ApiError, Forbidden, Gone, NotFound, ServerError
 from kube.informer import Informer
 from kube.listing import WatchEvent
 from kube.metrics import Metrics
@@ -171,6 +171,34 @@ async def test_staleness_grows_while_the_server_is_silent() -> None:
             "cardquota_informer_staleness_seconds", {"resource": "pods"}
         )
         assert shown == pytest.approx(70.0)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("refusal", "optional", "stale"),
+    [
+        (Forbidden(403, "Forbidden"), False, True),
+        (NotFound(404, "NotFound"), False, True),
+        (ServerError(500, "InternalError"), False, True),
+        (NotFound(404, "NotFound"), True, False),
+    ],
+    ids=["forbidden", "gone", "server errors", "gone, and may be"],
+)
+async def test_a_list_that_is_only_asked_for_is_no_word_of_the_server(
+    refusal: ApiError, optional: bool, stale: bool
+) -> None:
+    """`CardquotaCacheStale` fires while every list is refused, but for a kind that a cluster need not have."""
+    source = ScriptedSource(
+        lists=[[raw("p", 1, node="x")], *([refusal] for _ in range(200))], watches=[[bookmark(10), GONE]]
+    )
+    informer = Informer(source, PODS, project, optional=optional, metrics=Metrics(CollectorRegistry()))
+    async with background(informer.run()):
+        await informer.wait_synced()
+        await asyncio.sleep(600)
+        staleness_s = informer.staleness_s()
+        assert staleness_s is not None
+        assert (staleness_s > 500) is stale
+        assert not source.exhausted.is_set(), "it was refused to the end"
 
 
 @pytest.mark.looptime
