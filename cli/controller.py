@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--advertise-address",
         metavar="URL",
+        type=process.url,
         default="",
         help="where other replicas reach this one, https://ADDRESS:PORT; without it they cannot forward binds",
     )

@@ -1,6 +1,7 @@
 """The flags that the long-running commands share."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
     parser.add_argument(
         "--bind-address",
         metavar="ADDRESS",
-        default="0.0.0.0",  # noqa: S104 - a pod is called from outside
-        help="address to listen on (default %(default)s)",
+        default=_all_addresses(),
+        help="address to listen on (default 0.0.0.0, and :: where POD_IP is an address of IPv6)",
     )
     parser.add_argument(
         "--namespace", metavar="NAME", default=NAMESPACE, help="where the process runs (default %(default)s)"
@@ -69,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser, *, service: str) -> None:
     )
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="default %(default)s")
     parser.set_defaults(default_service=service)
+
+
+def _all_addresses() -> str:
+    """What a pod listens on, as it is called from outside: `::` are those of IPv4 as well, but not every pod has any of IPv6."""
+    return "::" if ":" in os.environ.get("POD_IP", "") else "0.0.0.0"  # noqa: S104
 
 
 def check(settings: "Settings", options: "ProcessOptions") -> None:
@@ -121,6 +127,14 @@ def seconds(text: str) -> float:
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= 30):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of seconds from 1 to 30")
     return float(text)
+
+
+def url(text: str) -> str:
+    """`https://ADDRESS:PORT`, with brackets around an address of IPv6: the chart only has a variable of the pod there."""
+    scheme, separator, authority = text.partition("://")
+    host, _, number = authority.rpartition(":")
+    bare = ":" in host and not host.startswith("[")
+    return f"{scheme}{separator}[{host}]:{number}" if bare else text
 
 
 def port(text: str) -> int:

@@ -6,6 +6,7 @@ still answered, the listening socket closes, open requests finish.
 
 import asyncio
 import logging
+import socket
 import ssl
 
 from aiohttp import web
@@ -54,14 +55,27 @@ class _Site(web.TCPSite):
         host, port = self._wanted
         threshold.keep_tls_small()
         self._entrance = doors.Doors(inner, tls=self._tls, name=self._called, turns=self._handshakes)
-        self._server = await asyncio.get_running_loop().create_server(
-            self._entrance, host, port, reuse_port=self._shared
-        )
+        loop = asyncio.get_running_loop()
+        if ":" in host:
+            listener = _listener(host, port, shared=self._shared is True)
+            self._server = await loop.create_server(self._entrance, sock=listener)
+        else:
+            self._server = await loop.create_server(self._entrance, host, port, reuse_port=self._shared)
 
     async def stop(self) -> None:
         await super().stop()
         if self._entrance is not None:
             self._entrance.shut()
+
+
+def _listener(host: str, port: int, *, shared: bool) -> socket.socket:
+    """On an address of IPv6, with those of IPv4 where it means all: asyncio itself leaves them out. Raises OSError."""
+    return socket.create_server(
+        (host, port),
+        family=socket.AF_INET6,
+        reuse_port=shared,
+        dualstack_ipv6=socket.has_dualstack_ipv6(),
+    )
 
 
 class Server:

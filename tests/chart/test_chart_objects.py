@@ -283,9 +283,10 @@ def test_the_command_understands_its_command_line(any_values: Rendered, componen
 
 @pytest.mark.parametrize("component", PROCESSES)
 def test_every_variable_on_the_command_line_is_set(any_values: Rendered, component: str) -> None:
+    """And the one by which a process knows on addresses of which kind it listens."""
     spec = container(any_values, component)
     used = set(re.findall(r"\$\((\w+)\)", " ".join(spec["args"])))
-    assert used <= {entry["name"] for entry in spec["env"]}
+    assert used | {"POD_IP"} <= {entry["name"] for entry in spec["env"]}
 
 
 @pytest.mark.parametrize("component", PROCESSES)

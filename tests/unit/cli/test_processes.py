@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from yarl import URL
 
 import controller.process
 import webhook.process
@@ -120,6 +121,39 @@ def test_a_local_run_names_its_kubeconfig_and_address(run: Run, started: Started
     options = started.options
     assert (options.kubeconfig, options.bind_address) == (Path("k"), "127.0.0.1")
     assert (options.port, options.log_level) == (0, "debug")
+
+
+@pytest.mark.parametrize(
+    ("address", "listened", "advertised"),
+    [
+        ("10.0.0.1", "0.0.0.0", "https://10.0.0.1:9443"),
+        ("fd00:10:244::5", "::", "https://[fd00:10:244::5]:9443"),
+    ],
+)
+def test_a_pod_listens_and_is_reached_at_the_kind_of_address_that_it_has(
+    run: Run,
+    started: Started,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+    listened: str,
+    advertised: str,
+) -> None:
+    monkeypatch.setenv("POD_IP", address)
+    own = [f"--advertise-address=https://{address}:9443"] if command == "controller" else []
+    assert run(command, *own).status == 7
+    assert started.options.bind_address == listened
+    if own:
+        assert started.options.advertise_address == advertised
+        assert URL(advertised).host == address
+
+
+@pytest.mark.parametrize(
+    "given", ["https://[fd00::5]:9443", "https://pod.quota:9443", "https://10.0.0.1", ""]
+)
+def test_an_advertised_address_that_is_a_url_stays_as_it_is(run: Run, started: Started, given: str) -> None:
+    run("controller", f"--advertise-address={given}")
+    assert started.options.advertise_address == given
 
 
 def test_an_authority_of_clients_that_cannot_be_read_is_refused_before_anything_starts(

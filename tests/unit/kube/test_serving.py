@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import socket
 from io import BytesIO
 
@@ -6,6 +7,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
+from yarl import URL
 
 from kube import metrics
 from kube.health import Health
@@ -124,6 +126,35 @@ async def test_bodies_up_to_the_limit_are_accepted() -> None:
         async with session.post("/", data=BytesIO(b"x" * (BODY_LIMIT + 1))) as response:
             assert response.status == 413
     await server.stop()
+
+
+@pytest.mark.parametrize(("listened", "asked"), [("::1", "::1"), ("::ffff:127.0.0.1", "127.0.0.1")])
+async def test_whoever_listens_on_ipv6_is_reached_from_both_families(listened: str, asked: str) -> None:
+    """The second address is one of IPv4, as `::` has them all."""
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    health, app = Health(), application()
+    health.add_routes(app)
+    server = Server(app, listened, 0)
+    try:
+        await server.start()
+    except OSError as error:
+        if error.errno != errno.EADDRNOTAVAIL:
+            raise
+        pytest.skip(f"this machine does not have the address {listened}")
+    async with aiohttp.ClientSession() as session:
+        async with session.get(
+            URL.build(scheme="http", host=asked, port=server.port, path="/healthz")
+        ) as response:
+            assert response.status == 200
+        await server.stop()
+
+
+async def test_a_taken_port_of_ipv6_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        server = Server(application(), "::ffff:127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(OSError, match="in use"):
+            await server.start()
 
 
 async def test_a_taken_port_is_an_error_that_leaves_nothing_behind() -> None:
