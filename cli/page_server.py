@@ -17,6 +17,8 @@ from kube.serving import Server, application
 
 HOST: Final = "127.0.0.1"
 _SECRET_BYTES: Final = 24
+_OF_HTTP: Final = 80
+"""Browsers do not name this port."""
 
 Pages = Callable[[Wish], Awaitable[View]]
 """Makes the page that is asked for. Raises CommandError where there is none."""
@@ -63,7 +65,10 @@ def add_page(app: web.Application, pages: Pages, port: Callable[[], int]) -> str
 
 async def _answer(request: web.Request, pages: Pages, port: int) -> web.Response:
     """The page for a request. Under another name than this machine's own none is served: a name may be made to point here."""
-    if request.host not in {f"{HOST}:{port}", f"localhost:{port}"}:
+    names = {f"{HOST}:{port}", f"localhost:{port}"}
+    if port == _OF_HTTP:
+        names |= {HOST, "localhost"}
+    if request.host not in names:
         return _text("this page has no other name than the one that was printed", HTTPStatus.FORBIDDEN)
     try:
         view = await pages(wish_of(request.query_string))

@@ -113,7 +113,10 @@ def _queues(board: Board, ledger: Ledger, wish: Wish) -> Steps[Queues]:
 
 
 def _keys(figures: Figures) -> tuple[tuple[KeyRow, ...], int]:
-    """Those that have a quota first, then those of which most is in use or waited for."""
+    """Those that have a quota first, then those of which most is in use or waited for.
+
+    Of too many with a quota those are shown that are furthest beyond it, then those of which most is in use or waited for.
+    """
     sums = (figures.allocated, figures.reserved, figures.waiting)
     keys = {key for amounts in (figures.quota, *sums) for key in amounts}
     keys = {key for key in keys if key in figures.quota or any(part.get(key) for part in sums)}
@@ -122,7 +125,11 @@ def _keys(figures: Figures) -> tuple[tuple[KeyRow, ...], int]:
         weight = 0 if key in figures.quota else -sum(part.get(key, 0) for part in sums)
         return key not in figures.quota, weight, key
 
-    shown = sorted(keys, key=place)[:KEYS]
+    def rank(key: str) -> tuple[bool, int, int, str]:
+        used, quota = sum(part.get(key, 0) for part in sums[:2]), figures.quota.get(key, 0)
+        return key not in figures.quota, min(0, quota - used), -sum(part.get(key, 0) for part in sums), key
+
+    shown = sorted(sorted(keys, key=rank)[:KEYS], key=place)
     rows = tuple(
         KeyRow(
             _cut(key),
@@ -215,7 +222,8 @@ def _node(name: str, fill: dict[str, Any]) -> NodeRow:
         ShareRow(one["index"], one["coreUsed"], one["core"], one["memoryUsed"], one["memory"])
         for one in fill["mgpu"]
     ]
-    return NodeRow(name, tuple(cards[:KEYS]), tuple(shares[:SHARES]))
+    more = len(cards[KEYS:]) + len(shares[SHARES:])
+    return NodeRow(name, tuple(cards[:KEYS]), tuple(shares[:SHARES]), more)
 
 
 def _filtered(things: Sequence[T], chosen: Callable[[T], bool]) -> Steps[Sequence[T]]:

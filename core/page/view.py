@@ -111,11 +111,12 @@ class ShareRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node with cards."""
+    """A node with cards; of those, and of what they share, `more` are not shown."""
 
     name: str
     cards: tuple[CardRow, ...]
     shares: tuple[ShareRow, ...]
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)

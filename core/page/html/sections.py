@@ -120,7 +120,9 @@ def _queue_rows(queue: QueueRow) -> Iterator[Markup]:
         )
         yield row(*((first,) if not number else ()), *cells)
     if queue.more:
-        yield row(cell(f"and {queue.more:,} more, which have no quota here", colspan=3, class_="note"))
+        quota = "" if queue.keys[-1].quota else ", which have no quota here"
+        told = f"and {queue.more:,} more{quota}; cardquota queues has them all"
+        yield row(cell(told, colspan=3, class_="note"))
 
 
 def _queue_use(one: KeyRow) -> Iterator[Markup]:
@@ -216,6 +218,8 @@ def _node_rows(node: NodeRow) -> Iterator[Markup]:
         yield row(*((first,) if not number else ()), *cells)
     if not uses:
         yield row(first, cell("none", colspan=2))
+    if node.more:
+        yield row(cell(f"and {node.more:,} more; cardquota gpus has them all", colspan=3, class_="note"))
 
 
 def _node_uses(node: NodeRow) -> Iterator[tuple[str, tuple[Markup, ...]]]:

@@ -339,6 +339,27 @@ class TestLimits:
         assert max(len(one.asks) + len(one.message) for one in found.waiting.rows) < 1000
 
 
+    def test_of_too_many_quotas_those_are_shown_that_are_passed_or_used(self) -> None:
+        quota = {f"A{number:02}": 1 for number in range(KEYS + 5)} | {"X": 1, "Y": 1, "Z": 9}
+        bound = [
+            a_pod(f"p-{count}").gpu(count).card(card).in_queue("q").assigned({card: count}).bound_to(node)
+            for node, card, count in (("y", "Y", 3), ("z", "Z", 2))
+        ]
+        pods = [a_pod("p").gpu(2).card("X").in_queue("q").gated(), *bound]
+        nodes = [a_node(card.lower()).card(card, 8) for card in ("X", "Y", "Z")]
+        found = Scene(a_queue("q").cards(quota), *nodes, *pods).view()
+        assert found.queues is not None
+        (queue,) = found.queues.rows
+        assert [one.key for one in queue.keys] == [f"A{number:02}" for number in range(KEYS - 3)] + ["X", "Y", "Z"]
+        assert queue.more == 8
+
+
+    def test_a_node_says_how_many_of_its_cards_are_not_shown(self) -> None:
+        found = Scene(a_node("many").share_cards(SHARES + 3)).view()
+        assert found.nodes is not None
+        assert [(len(one.shares), one.more) for one in found.nodes.rows] == [(SHARES, 3)]
+
+
 class TestWishes:
     @pytest.mark.parametrize(
         ("query", "wish"),
