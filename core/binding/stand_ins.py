@@ -13,7 +13,7 @@ from core import names
 from core.cards.ask import assignment_of
 from core.cards.assigned import recorded_share, render_assigned, share_milli
 from core.cards.expression import is_excessive, split
-from core.dra.record import Counted, read_counted, render_counted
+from core.dra.record import Counted, read_counted, render_counted, unasked
 from core.objects import Pod
 from core.queues.demand import demand_of, shares_count
 from core.queues.ledger import Ledger
@@ -88,7 +88,7 @@ def of_any_bind(pod: Pod, ledger: Ledger) -> Iterator[Pod]:
         cards = cards[1:]
     else:
         if not ledger.devices.all_counted(pod):
-            yield _for_claims(pod, read_counted(ledger.devices.record(pod)) or {}, ledger)
+            yield _for_claims(pod, _maybe_asked(pod, ledger), ledger)
         booked = entry.demand.card.card if entry.demand.card is not None else ""
         cards = [each for each in cards if each[0] != booked]
     for card, count in (*cards, *_cards_of_shares(pod, ledger)):
@@ -141,9 +141,14 @@ def _for_claims(pod: Pod, claims: Mapping[str, Counted], ledger: Ledger) -> Pod:
     return replace(alone, requests={}, limits={}, shares=(), claims=entries)
 
 
+def _maybe_asked(pod: Pod, ledger: Ledger) -> dict[str, Counted]:
+    """The claims of a bind that may never have been granted: others that share them have to be asked themselves."""
+    return unasked(read_counted(ledger.devices.record(pod)) or {})
+
+
 def _unbooked(pod: Pod, card: Iterable[tuple[str, int]], ledger: Ledger) -> Pod:
     """Holds everything that a pod asks for, with this card of those that it names."""
-    kept = {names.CLAIMS_ANNOTATION: ledger.devices.record(pod)} if pod.claims else {}
+    kept = {names.CLAIMS_ANNOTATION: render_counted(_maybe_asked(pod, ledger))} if pod.claims else {}
     for each in card:
         kept |= {names.CARD_NAME_ANNOTATION: each[0], names.ASSIGNED_ANNOTATION: render_assigned(*each)}
     return _no_member(pod, kept, ledger)

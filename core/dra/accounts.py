@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from core.dra.amounts import Amounts, DeviceKey, total
+from core.dra.booking import Booking
 from core.dra.links import card_key, is_card_key, milli_of
 from core.stage import Stage
 
@@ -23,17 +24,17 @@ class Charges:
     def __contains__(self, claim: str) -> bool:
         return claim in self._holders
 
-    def alone(self, claims: Mapping[str, Amounts]) -> Amounts:
-        """What those of these claims cost to which a single pod refers."""
-        return total(amounts for claim, amounts in claims.items() if self._holders.get(claim) == 1)
+    def holders(self, claim: str) -> int:
+        """How many pods refer to a claim."""
+        return self._holders.get(claim, 0)
 
-    def added(self, claims: Mapping[str, Amounts], instead: Mapping[str, Amounts]) -> Amounts:
-        """What those of these claims cost to which nobody refers but a pod that has these now `instead` of others."""
-        return total(
-            amounts
-            for claim, amounts in claims.items()
-            if self._holders.get(claim, 0) == (1 if claim in instead else 0)
-        )
+    def without(self, claims: Mapping[str, Amounts]) -> Amounts:
+        """The sum of all others than these claims."""
+        here = [amounts for claim, amounts in claims.items() if claim in self._holders]
+        if not here:
+            return self.sums
+        less = total(here)
+        return {key: amount - less.get(key, 0) for key, amount in self.sums.items()}
 
     def add(self, claims: Mapping[str, Amounts]) -> None:
         """One more pod refers to these claims."""
@@ -62,7 +63,7 @@ class Charges:
 class DeviceAccount:
     """What a queue and those below it use. A claim that pods of several stages share counts for the furthest of them."""
 
-    __slots__ = ("_known", "_pods", "allocated", "granted", "used", "waiting_queues")
+    __slots__ = ("_known", "_pods", "allocated", "asked", "granted", "used", "waiting_queues")
 
     def __init__(self) -> None:
         self._pods = 0
@@ -72,6 +73,8 @@ class DeviceAccount:
         """Those, and the claims of pods that may be bound any moment."""
         self.granted = Charges()
         """Those of bound pods, and of pods that were let in: without those that lost their gate in another way."""
+        self.asked = Charges()
+        """Those of these claims for which quota was asked: whoever shares one has it for nothing."""
         self._known = Charges()
         """Those, and the claims of waiting pods."""
         self.waiting_queues: dict[str, int] = {}
@@ -96,41 +99,42 @@ class DeviceAccount:
             "allocated": dict(self.allocated.sums),
             "allocated or reserved": dict(self.used.sums),
             "granted": dict(self.granted.sums),
+            "granted after asking": dict(self.asked.sums),
             "asked for": dict(self._known.sums),
         }
 
-    def book(self, queue: str, stage: Stage, claims: Mapping[str, Amounts], *, granted: bool) -> None:
-        """Adds a pod of `queue`, which is this one or below it."""
+    def book(self, booking: Booking, claims: Mapping[str, Amounts]) -> None:
+        """Adds a pod of this queue or one below it, with those of its claims that count here."""
         self._pods += 1
-        for charges in self._counting(stage):
-            charges.add(claims)
-        if granted:
-            self.granted.add(claims)
-        if stage is Stage.WAITING:
-            self.waiting_queues[queue] = self.waiting_queues.get(queue, 0) + 1
+        for charges, counted in self._counting(booking, claims):
+            charges.add(counted)
+        if booking.stage is Stage.WAITING:
+            self.waiting_queues[booking.queue] = self.waiting_queues.get(booking.queue, 0) + 1
 
-    def unbook(self, queue: str, stage: Stage, claims: Mapping[str, Amounts], *, granted: bool) -> None:
+    def unbook(self, booking: Booking, claims: Mapping[str, Amounts]) -> None:
         """Takes out a pod that was booked so."""
         self._pods -= 1
-        for charges in self._counting(stage):
-            charges.remove(claims)
-        if granted:
-            self.granted.remove(claims)
-        if stage is Stage.WAITING:
-            self.waiting_queues[queue] -= 1
-            if not self.waiting_queues[queue]:
-                del self.waiting_queues[queue]
+        for charges, counted in self._counting(booking, claims):
+            charges.remove(counted)
+        if booking.stage is Stage.WAITING:
+            self.waiting_queues[booking.queue] -= 1
+            if not self.waiting_queues[booking.queue]:
+                del self.waiting_queues[booking.queue]
 
-    def _counting(self, stage: Stage) -> tuple[Charges, ...]:
-        match stage:
-            case Stage.ALLOCATED:
-                return (self._known, self.used, self.allocated)
-            case Stage.RESERVED:
-                return (self._known, self.used)
-            case Stage.WAITING:
-                return (self._known,)
-            case Stage.IGNORED:
-                raise ValueError("an ignored pod is not booked")
+    def _counting(
+        self, booking: Booking, claims: Mapping[str, Amounts]
+    ) -> Iterator[tuple[Charges, Mapping[str, Amounts]]]:
+        yield self._known, claims
+        if booking.stage in (Stage.RESERVED, Stage.ALLOCATED):
+            yield self.used, claims
+        if booking.stage is Stage.ALLOCATED:
+            yield self.allocated, claims
+        if booking.granted:
+            yield self.granted, claims
+            yield (
+                self.asked,
+                {claim: amounts for claim, amounts in claims.items() if booking.asked_for(claim)},
+            )
 
 
 def _beyond(sums: Amounts, others: Amounts) -> dict[DeviceKey, int]:

@@ -140,9 +140,9 @@ class DeviceBook:
     ) -> Refusal | None:
         """Which limit the claims of a waiting pod would break; of one with an obstacle, as far as they can be counted.
 
-        Only what is not charged yet counts: a claim that another pod of the queue holds costs nothing more. With `granted`
-        nothing is charged but what is bound or was let in: for the bind of a pod that was not. `card` is the one that a pod would
-        get which has the choice.
+        A claim for which another pod of the queue was asked costs nothing more. Any other is asked for in full, also where it is
+        charged for a pod that came past the gate. With `granted` nothing is charged but what is bound or was let in: for the bind
+        of a pod that was not. `card` is the one that a pod would get which has the choice.
         """
         if not self.concerns(pod):
             return None
@@ -155,8 +155,9 @@ class DeviceBook:
             account = self.accounts.of(name)
             charged = account.granted if granted else account.used
             at_level = self._quotas.at(name, queue, claims)
-            added = total(amounts for claim, amounts in at_level.items() if claim not in charged)
-            return self._quotas.beyond(name, added, charged.sums, own=name == queue)
+            asked = {claim: amounts for claim, amounts in at_level.items() if claim not in account.asked}
+            beside = charged.without(asked)
+            return self._quotas.beyond(name, total(asked.values()), beside, own=name == queue)
 
         return short_in(queue) or first_above(queue, map(short_in, chain.queues[1:]))
 
@@ -165,8 +166,8 @@ class DeviceBook:
         booking = self._bookings.get(uid)
         if booking is None:
             return None
-        charged = {name: self.accounts.of(name).used for name in booking.chain.queues}
-        return self._quotas.beyond_instead(booking, booking.wants.claims, charged)
+        accounts = {name: self.accounts.of(name) for name in booking.chain.queues}
+        return self._quotas.beyond_instead(booking, booking.wants.claims, accounts, granted=False)
 
     def exchanged(self, pod: Pod) -> Refusal | None:
         """Which limit leaves no room for the claims of a pod that was let in with others, and that gives those back.
@@ -176,8 +177,8 @@ class DeviceBook:
         booking = self._bookings.get(pod.uid)
         if booking is None:
             return None
-        charged = {name: self.accounts.of(name).granted for name in booking.chain.queues}
-        return self._quotas.beyond_instead(booking, self._wants(pod).claims, charged)
+        accounts = {name: self.accounts.of(name) for name in booking.chain.queues}
+        return self._quotas.beyond_instead(booking, self._wants(pod).claims, accounts, granted=True)
 
     def obstacle(self, pod: Pod, queue: str) -> Refusal | None:
         """Why the claims of a waiting pod cannot be let into a queue however much is left; None when they can."""

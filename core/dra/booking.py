@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from core.dra.links import OF_CARD
 from core.dra.wants import Wants
 from core.hierarchy import Chain
 from core.objects import Pod
 from core.stage import Stage
 
-Charge = tuple[str, str]
-"""A queue, and a claim that it is charged with."""
+Charge = tuple[str, str, bool]
+"""A queue, a claim that it is charged with, and whether quota was asked for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,18 @@ class Booking:
         """Whether the pod has what it wants by right: bound, or let in."""
         return self.stage is Stage.ALLOCATED or (self.stage is Stage.RESERVED and self.pod.let_in)
 
+    def asked_for(self, claim: str) -> bool:
+        """Whether quota was asked for a claim of this pod when it was let in, or bound: whoever shares it has it for nothing.
+
+        A claim that came past the gate, on a pod with a node for instance, is charged all the same, and pays for nobody else.
+        """
+        return self.granted and claim.removeprefix(OF_CARD) not in self.wants.unasked
+
 
 def held(bookings: Iterable[Booking]) -> set[Charge]:
     """Where which claims are charged for pods that do not wait."""
     return {
-        (queue, claim)
+        (queue, claim, booking.asked_for(claim))
         for booking in bookings
         if booking.stage is not Stage.WAITING
         for queue in booking.chain.queues

@@ -83,8 +83,8 @@ class Bookings:
         return Effect(frozenset(queues), frozenset(dirty))
 
     def sharing(self, held: Iterable[Charge]) -> set[str]:
-        """The queues in which pods wait for a claim that another pod holds now, and that costs them less therefore."""
-        claims = {claim for _, claim in held}
+        """The queues in which pods wait for a claim that another pod holds now, and that may cost them less therefore."""
+        claims = {claim for _, claim, _ in held}
         users = (self._by_uid[uid] for claim in claims for uid in self._by_claim.get(claim))
         return {booking.queue for booking in users if booking.stage is Stage.WAITING}
 
@@ -96,10 +96,10 @@ class Bookings:
         self._by_template.put(pod.uid, *dict.fromkeys(template_keys(pod)))
         for name in booking.chain.queues:
             account = self.accounts.opened(name)
-            account.book(booking.queue, booking.stage, self.at(name, booking), granted=booking.granted)
+            account.book(booking, self.at(name, booking))
 
     def _unbook(self, booking: Booking) -> None:
         del self._by_uid[booking.pod.uid]
         for name in booking.chain.queues:
             account = self.accounts.opened(name)
-            account.unbook(booking.queue, booking.stage, self.at(name, booking), granted=booking.granted)
+            account.unbook(booking, self.at(name, booking))

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from core import reasons
-from core.dra.accounts import Charges
-from core.dra.amounts import Amounts, DeviceKey, render
+from core.dra.accounts import DeviceAccount
+from core.dra.amounts import Amounts, DeviceKey, render, total
 from core.dra.booking import Booking
 from core.dra.carriers import NO_LIMITS, DeviceLimits, device_limits_of
 from core.dra.links import OF_CARD, CardQuotas, Links, is_card_key, milli_of
@@ -78,17 +78,29 @@ class DeviceQuotas:
         return device_shortfall(queue, limits, lambda key: used.get(key, 0), added, deny_unlisted=deny)
 
     def beyond_instead(
-        self, booking: Booking, claims: Mapping[str, Amounts], charged: Mapping[str, Charges]
+        self,
+        booking: Booking,
+        claims: Mapping[str, Amounts],
+        accounts: Mapping[str, DeviceAccount],
+        *,
+        granted: bool,
     ) -> Refusal | None:
         """Which limit of its queues leaves no room for these claims instead of those that a pod is booked with.
 
-        `charged` is what counts at each level of its chain, the booking included.
+        `accounts` are those of its chain, the booking included; `granted` as in DeviceBook.excess.
         """
-        for name, charges in charged.items():
+        for name, account in accounts.items():
+            charged = account.granted if granted else account.used
             instead, had = (self.at(name, booking.queue, each) for each in (claims, booking.wants.claims))
-            freed = charges.alone(had)
-            others = {key: amount - freed.get(key, 0) for key, amount in charges.sums.items()}
-            refusal = self.beyond(name, charges.added(instead, had), others, own=name == booking.queue)
+            freed = {claim: amounts for claim, amounts in had.items() if charged.holders(claim) == 1}
+            # Nothing is asked for what another pod was asked for.
+            asked = {
+                claim: amounts
+                for claim, amounts in instead.items()
+                if account.asked.holders(claim) == (claim in had and booking.asked_for(claim))
+            }
+            beside = charged.without({**freed, **asked})
+            refusal = self.beyond(name, total(asked.values()), beside, own=name == booking.queue)
             if refusal is not None:
                 return refusal
         return None

@@ -5,7 +5,7 @@ Whoever may write claims may take one out of sight while its pod runs on with th
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from core import quantity
@@ -13,20 +13,35 @@ from core.dra.amounts import Amounts, DeviceKey, nano, render
 
 _UID: Final = "uid"
 """No name of an amount: those have a slash."""
+_UNASKED: Final = "unasked"
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One entry of `spec.resourceClaims` as it was counted; `uid` is empty where its claim was not made yet."""
+    """One entry of `spec.resourceClaims` as it was counted; `uid` is empty where its claim was not made yet.
+
+    Some are put on record because their pod has them, though no quota was asked for them.
+    """
 
     uid: str
     amounts: Amounts
+    unasked: bool = False
+
+    def covers(self, amounts: Amounts) -> bool:
+        """Whether these cost no more than what was counted."""
+        return all(amount <= self.amounts.get(key, 0) for key, amount in amounts.items())
+
+
+def unasked(entries: Mapping[str, Counted]) -> dict[str, Counted]:
+    """The same entries, of claims for which no quota was asked."""
+    return {name: replace(entry, unasked=True) for name, entry in entries.items()}
 
 
 def render_counted(entries: Mapping[str, Counted]) -> str:
     """The annotation's text; the keys are the names of the entries."""
     written = {
         name: ({_UID: entry.uid} if entry.uid else {})
+        | ({_UNASKED: "true"} if entry.unasked else {})
         | {key.resource: render(amount) for key, amount in sorted(entry.amounts.items())}
         for name, entry in sorted(entries.items())
     }
@@ -49,17 +64,19 @@ def read_counted(text: str) -> Mapping[str, Counted] | None:
 def _entry(fields: object) -> Counted | None:
     if not isinstance(fields, dict):
         return None
-    uid = fields.get(_UID, "")
-    if not isinstance(uid, str):
+    uid, unasked_text = fields.get(_UID, ""), fields.get(_UNASKED, "")
+    if not isinstance(uid, str) or unasked_text not in ("", "true"):
         return None
     amounts: dict[DeviceKey, int] = {}
     for name, value in fields.items():
-        key = None if name == _UID else DeviceKey.parse(name)
+        key = None if name in (_UID, _UNASKED) else DeviceKey.parse(name)
         if key is not None and isinstance(value, str):
             try:
                 amounts[key] = nano(quantity.parse(value))
             except quantity.QuantityError:
                 return None
-        elif name != _UID:
+        elif name not in (_UID, _UNASKED):
             return None
-    return Counted(uid, amounts) if all(amount > 0 for amount in amounts.values()) else None
+    if not all(amount > 0 for amount in amounts.values()):
+        return None
+    return Counted(uid, amounts, unasked=bool(unasked_text))

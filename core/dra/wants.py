@@ -1,7 +1,7 @@
 """Which claims a pod holds or will hold, what each of them costs, and whether they are those that were counted as it was let in."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from core import names, reasons
@@ -25,6 +25,8 @@ class Wants:
     claims: Mapping[str, Amounts] = field(default_factory=dict)
     why: Refusal | None = None
     """Why the pod has to wait whatever is left; None when it need not."""
+    unasked: frozenset[str] = frozenset()
+    """Those of the claims for which no quota was asked when the pod was let in, or bound, as far as records tell."""
 
 
 class ClaimSource(Protocol):
@@ -104,7 +106,11 @@ def late_record_of(pod: Pod, source: ClaimSource) -> str:
         return ""
     resolution = _Resolution(pod, source)
     resolution.resolve()
-    found = {entry: each for entry, each in resolution.counted.items() if entry in missing and each.uid}
+    found = {
+        entry: replace(each, unasked=entry not in known or not known[entry].covers(each.amounts))
+        for entry, each in resolution.counted.items()
+        if entry in missing and each.uid
+    }
     return render_counted({**known, **found}) if found else ""
 
 
@@ -132,13 +138,17 @@ class _Resolution:
         """What the entries were found to be, without those that need no claim or cannot be counted at all."""
         self._pod = pod
         self._source = source
-        self._record = record_on(pod) or {}
+        record = record_on(pod)
+        self._record = record or {}
+        # Before there were such records, whoever was let in had been asked for what it named.
+        self._let_in_before = record is None and pod.let_in and not pod.bound
         self._claims: dict[str, Amounts] = {}
+        self._unasked: set[str] = set()
         self._failure: Refusal | None = None
 
     @property
     def wants(self) -> Wants:
-        return Wants(self._claims, self._failure)
+        return Wants(self._claims, self._failure, frozenset(self._unasked))
 
     def resolve(self) -> None:
         pod = self._pod
@@ -208,14 +218,22 @@ class _Resolution:
                 self._check(f"ResourceClaim {claim.key}", cost)
                 return
         self._charge(claim.key, f"ResourceClaim {claim.key}", cost)
+        if not self._was_asked(recorded, claim, cost):
+            self._unasked.add(claim.key)
+
+    def _was_asked(self, recorded: Counted | None, claim: Claim, cost: Cost) -> bool:
+        """Whether quota was asked for this claim when the pod was let in, or bound."""
+        if recorded is None:
+            return self._let_in_before
+        return not recorded.unasked and (
+            recorded.uid == claim.uid if recorded.uid else recorded.covers(cost.amounts)
+        )
 
     def _is_counted(self, recorded: Counted, claim: Claim, cost: Cost) -> bool:
         """Whether a claim is the one on record. One that was not made then may be, if it costs no more; bound, it is."""
         if recorded.uid:
             return recorded.uid == claim.uid
-        return self._pod.bound or all(
-            amount <= recorded.amounts.get(key, 0) for key, amount in cost.amounts.items()
-        )
+        return self._pod.bound or recorded.covers(cost.amounts)
 
     def _by_record(self, entry: str) -> None:
         """A claim as it was counted when the pod was let in."""
@@ -225,6 +243,8 @@ class _Resolution:
         amounts = render_counted({"": Counted("", counted.amounts)})
         key = f"uid:{counted.uid}{amounts}" if counted.uid else f"pod:{self._pod.uid}/{entry}"
         self._claims[key] = counted.amounts
+        if counted.unasked:
+            self._unasked.add(key)
 
     def _from_template(self, entry: str, key: str, *, needed: bool) -> None:
         """A claim that is not there: by its template, unless the pod was let in, whatever its template was made into since."""

@@ -42,7 +42,7 @@ def device_drifts(ledger: Ledger, snapshot: DeviceSnapshot) -> Steps[list[Drift]
             yield
         for name in booking.chain.queues:
             account = counted.setdefault(name, DeviceAccount())
-            account.book(booking.queue, booking.stage, book.at(name, booking), granted=booking.granted)
+            account.book(booking, book.at(name, booking))
     drifts = list(_sums(snapshot.sums, {name: account.sums() for name, account in counted.items()}))
     booked = set[str]()
     for booking in snapshot.bookings:

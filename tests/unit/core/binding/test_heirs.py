@@ -78,6 +78,18 @@ def test_an_heir_of_another_scheduler_holds_its_claims() -> None:
     assert ledger.devices.reserved("q") == {"deviceclass/gpu": 2000}
 
 
+def test_the_claim_that_an_heir_holds_pays_for_nobody_who_shares_it() -> None:
+    """Perhaps nobody has ever asked for it."""
+    heir = a_pod("heir").claim("dev", name="two").in_queue("q").scheduler("another")
+    sharing = a_pod("w").claim("dev", name="two").in_queue("q").gated()
+    ledger = books(heir, sharing, queue=a_queue("q").devices({"capability": {"gpu": {"count": 1}}}))
+    ledger.devices.serve(True)
+    ledger.devices.put_claim(a_claim("two").exactly("r", "gpu", count=2).view())
+    binder(ledger).hold_outcomes(heir.view())
+    assert ledger.devices.reserved("q") == {"deviceclass/gpu": 2000}
+    assert lifted(ledger) == []
+
+
 @pytest.mark.parametrize(
     ("core", "held", "recorded"),
     [

@@ -1,7 +1,9 @@
 """Books of devices with queues and claims in them, and questions to them."""
 
+import json
 from typing import Any
 
+from core import names
 from core.dra.amounts import thousandths
 from core.dra.book import DeviceBook
 from core.objects import Claim, ClaimTemplate, Queue
@@ -24,6 +26,13 @@ def gpus(name: str, count: int = 1) -> ClaimBuilder:
 
 def holding(pod: str, claim: str) -> PodBuilder:
     return a_pod(pod).claim("dev", name=claim)
+
+
+def asked(pod: str, claim: str, count: int = 1, *, unasked: bool = False) -> PodBuilder:
+    """One that was let in with this claim on record, or has it on record because it runs with it."""
+    mark = {"unasked": "true"} if unasked else {}
+    entry = {"uid": f"uid-ml-{claim}", **mark, "deviceclass/gpu": str(count)}
+    return holding(pod, claim).charged("q").annotation(names.CLAIMS_ANNOTATION, json.dumps({"dev": entry}))
 
 
 def a_book(*objects: Queue | Claim | ClaimTemplate, **settings: Any) -> DeviceBook:

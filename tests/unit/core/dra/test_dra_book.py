@@ -16,6 +16,7 @@ from tests.unit.core.dra.device_books import (
     TEMPLATE,
     WAITING,
     a_book,
+    asked,
     counts,
     gpus,
     holding,
@@ -179,12 +180,51 @@ def test_a_claim_that_is_made_once_for_a_group_is_shared_by_its_members(
 
 def test_a_second_pod_on_a_shared_claim_always_fits() -> None:
     book = a_book(limited("q", 2).view(), gpus("c", 2).view(), gpus("d").view())
-    book.put_pod(holding("a", "c").view(), ALLOCATED, "q")
+    book.put_pod(asked("a", "c", 2).bound_to("n").view(), ALLOCATED, "q")
     assert why(book, holding("b", "c")) == ("", "")
     assert why(book, holding("b", "c").claim("two", name="d"))[1] == (
         "queue q: DeviceClass gpu quota exceeded: requested 1, used 2, limit 2"
     )
     assert why(book, holding("b", "d"), "unlimited") == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("holder", "stage", "free"),
+    [
+        (holding("a", "c").bound_to("n"), ALLOCATED, False),
+        (holding("a", "c"), RESERVED, False),
+        (asked("a", "c", 4, unasked=True).bound_to("n"), ALLOCATED, False),
+        (asked("a", "d", 4).bound_to("n").claim("two", name="c"), ALLOCATED, False),
+        (holding("a", "c").charged("q").bound_to("n"), ALLOCATED, False),
+        (holding("a", "c").charged("q"), RESERVED, True),
+        (asked("a", "c", 4), RESERVED, True),
+        (asked("a", "c", 4).bound_to("n"), ALLOCATED, True),
+    ],
+    ids=[
+        "came with its node",
+        "lost its gate",
+        "put on record as it ran",
+        "has another one on record",
+        "runs since an earlier version",
+        "let in by an earlier version",
+        "let in",
+        "bound after that",
+    ],
+)
+def test_a_shared_claim_is_free_where_quota_was_asked_for_it(
+    holder: PodBuilder, stage: Stage, *, free: bool
+) -> None:
+    """Else it is asked for in full, beside what is used without it: who runs within the quota keeps nobody back."""
+    book = a_book(limited("q", 3).view(), gpus("c", 4).view(), gpus("d").view())
+    book.put_pod(holder.view(), stage, "q")
+    never = "requested 4, used {}, limit 3, more than the whole quota; ask for less, or raise it"
+    others = 0 if "d" not in [claim for _, claim, _ in holder.view().claims] else 4
+    refused = f"queue q: DeviceClass gpu quota exceeded: {never.format(others and 1)}"
+    assert why(book, holding("b", "c")) == (
+        ("", "") if free else (reasons.INSUFFICIENT_DEVICE_QUOTA, refused)
+    )
+    book.put_queue(limited("q", 5).view())
+    assert why(book, holding("b", "c")) == ("", "")
 
 
 def test_a_lift_that_is_tried_is_taken_back() -> None:

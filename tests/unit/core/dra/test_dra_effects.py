@@ -14,6 +14,7 @@ from tests.unit.core.dra.device_books import (
     TEMPLATE,
     WAITING,
     a_book,
+    asked,
     gpus,
     holding,
     limited,
@@ -53,12 +54,19 @@ def test_devices_that_come_back_wake_all_below_the_queue_that_limits_them(book: 
 
 
 def test_a_claim_that_another_pod_holds_now_costs_a_waiting_one_less(book: DeviceBook) -> None:
-    assert book.put_pod(holding("p", "w2").view(), RESERVED, "left").dirty == {"right"}
+    assert book.put_pod(asked("p", "w2").view(), RESERVED, "left").dirty == {"right"}
+
+
+def test_a_claim_that_is_asked_for_at_the_bind_of_its_holder_costs_a_waiting_one_less(
+    book: DeviceBook,
+) -> None:
+    book.put_pod(holding("p", "w2").view(), RESERVED, "left")
+    assert book.put_pod(asked("p", "w2").bound_to("n").view(), ALLOCATED, "left").dirty == {"right"}
 
 
 def test_a_claim_that_its_holder_takes_to_another_queue_costs_less_there(book: DeviceBook) -> None:
     """The queue as a whole is no emptier for it, so nothing else would tell."""
-    holder = holding("p", "w3").view()
+    holder = asked("p", "w3").bound_to("n").view()
     book.put_pod(holder, ALLOCATED, "left")
     book.put_pod(holding("full", "c").view(), ALLOCATED, "else")
     assert why(book, holding("waits-else", "w3"), "else")[0] == reasons.INSUFFICIENT_DEVICE_QUOTA
@@ -67,7 +75,7 @@ def test_a_claim_that_its_holder_takes_to_another_queue_costs_less_there(book: D
 
 
 def test_a_claim_that_comes_below_a_queue_with_its_holder_costs_less_there(book: DeviceBook) -> None:
-    book.put_pod(holding("p", "w2").view(), ALLOCATED, "else")
+    book.put_pod(asked("p", "w2").bound_to("n").view(), ALLOCATED, "else")
     book.put_pod(holding("a", "c").view(), ALLOCATED, "left")
     book.put_pod(holding("b", "w1").view(), ALLOCATED, "left")
     assert why(book, holding("waits-right", "w2"), "right")[0] == reasons.INSUFFICIENT_DEVICE_QUOTA

@@ -16,7 +16,10 @@ from tests.builders.objects import PodBuilder
 
 KEYS = st.builds(DeviceKey, st.sampled_from(["gpu", "x.y"]), st.sampled_from(["", "memory", "d.io/cores"]))
 ENTRIES = st.builds(
-    Counted, st.sampled_from(["", "u-1"]), st.dictionaries(KEYS, st.integers(1, 2**40 * 10**9), max_size=3)
+    Counted,
+    st.sampled_from(["", "u-1"]),
+    st.dictionaries(KEYS, st.integers(1, 2**40 * 10**9), max_size=3),
+    st.booleans(),
 )
 
 
@@ -33,6 +36,8 @@ def test_what_is_written_is_read_again(entries: dict[str, Counted]) -> None:
         "[]",
         '{"dev":1}',
         '{"dev":{"uid":1}}',
+        '{"dev":{"unasked":true}}',
+        '{"dev":{"unasked":"no"}}',
         '{"dev":{"deviceclass/gpu":1}}',
         '{"dev":{"deviceclass/gpu":"one"}}',
         '{"dev":{"deviceclass/gpu":"-1"}}',
@@ -174,6 +179,17 @@ def test_the_bind_asks_for_one_that_was_made_anew_in_the_place_of_the_first(
     assert (books.book.exchanged(recorded(NAMED, 7, "new").view()) is not None) == refused
     books.put(recorded(NAMED, 7, "new").bound_to("n"))
     assert books.used == 7 + 2 * shared
+
+
+@pytest.mark.parametrize("past_the_gate", [True, False])
+def test_the_bind_asks_in_full_for_one_that_only_a_pod_past_the_gate_has(*, past_the_gate: bool) -> None:
+    """Made anew for more, and held by a pod with a node at once, it would be had for nothing."""
+    other = a_pod("other").claim("dev", name="c").bound_to("n")
+    books = Books(recorded(NAMED), other if past_the_gate else recorded(other, 7, "new"))
+    books.book.put_queue(a_queue("q").devices({"capability": {"gpu": {"count": 4}}}).view())
+    books.book.put_claim(gpus(7, "new").view())
+    assert books.used == 9
+    assert (books.book.exchanged(recorded(NAMED, 7, "new").view()) is not None) == past_the_gate
 
 
 @pytest.mark.parametrize(

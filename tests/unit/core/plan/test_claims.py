@@ -65,6 +65,21 @@ def test_a_shared_claim_lets_in_all_that_share_it() -> None:
     assert told(decisions) == {"a": "", "b": "", "c": SHORT}
 
 
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_claim_that_came_past_the_gate_pays_for_nobody_who_shares_it(*, bound: bool) -> None:
+    """Else whoever makes a pod with a node, or takes a gate away, has any number of devices."""
+    past = a_pod("past").claim("dev", name="two").in_queue("q")
+    ledger = books(limited("q", 1))
+    ledger.put_pod((past.bound_to("n") if bound else past).view())
+    decisions = decide(ledger, pod("p", "two"))
+    assert told(decisions) == {"p": SHORT}
+    hold = decisions["p"]
+    assert isinstance(hold, Hold)
+    assert "requested 2, used 0, limit 1, more than the whole quota" in hold.why.message
+    ledger.put_queue(limited("q", 2).view())
+    assert told(decide(ledger, pod("q", "two", second=1))) == {"p": "", "q": ""}
+
+
 def test_the_smaller_limit_above_holds_and_is_named() -> None:
     ledger = books(limited("q", 8, parent="org"), limited("org", 1))
     decisions = decide(ledger, pod("a", second=1), pod("b", second=2))

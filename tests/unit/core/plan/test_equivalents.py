@@ -82,6 +82,11 @@ class TestOneQuota:
                 "Queue <q> has insufficient <A> quota: requested <1000>, total would be <3000>, but capability is <2000>"
             )
 
+    def test_a_claim_that_came_past_the_gate_pays_for_nobody_s_card(self) -> None:
+        ledger = books(a_queue("q").cards({"A": 1}))
+        ledger.put_pod(a_pod("past").claim("dev", name="two").in_queue("q").bound_to("n1").view())
+        assert decide(ledger, claiming("p", claim="two")) == {"p": CARD_SHORT}
+
     def test_without_the_setting_neither_counts_the_other(self) -> None:
         ledger = books(a_queue("q").cards({"A": 2}), settings=Settings())
         found = decide(

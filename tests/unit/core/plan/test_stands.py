@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from core import names
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.queues.ledger import Ledger
@@ -88,7 +89,8 @@ def test_a_lift_whose_pod_charges_another_queue_by_now_is_void() -> None:
 USES_ALL = a_pod("cpu").request("cpu", 9).in_queue("q").bound_to("n")
 CARDS_OVER = a_pod("cards").gpu(5).card("A").in_queue("q").bound_to("n")
 NIC_OVER = a_pod("nic").claim("dev", name="nic").in_queue("q").bound_to("n")
-SHARED = a_pod("shares").claim("dev", name="one").in_queue("q").bound_to("n")
+RECORD = '{"dev":{"uid":"uid-ml-one","deviceclass/gpu":"1"}}'
+SHARED = a_pod("shares").claim("dev", name="one").charged("q").annotation(names.CLAIMS_ANNOTATION, RECORD)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ SHARED = a_pod("shares").claim("dev", name="one").in_queue("q").bound_to("n")
         (pod().gpu(0).card("A"), [CARDS_OVER], None),
         (SHARE.request("cpu", 1), [USES_ALL], None),
         (CLAIM, [NIC_OVER], None),
-        (CLAIM, [SHARED], queue(full().devices({"capability": {"gpu": {"count": 0}}}))),
+        (CLAIM, [SHARED.bound_to("n")], queue(full().devices({"capability": {"gpu": {"count": 0}}}))),
         (pod(), [CARDS_OVER], queue(full().state("Closed"))),
     ],
     ids=["cpu", "no cpu", "no cards", "share", "another class", "a shared claim", "asks for nothing"],

@@ -1,10 +1,11 @@
 """Device quota in the ledger: who is charged, what is shown, and which queues are looked at again."""
 
+import json
 from typing import Any
 
 import pytest
 
-from core import reasons
+from core import names, reasons
 from core.display.figures import figures_of
 from core.display.notices import queue_notices
 from core.queues.ledger import Ledger
@@ -198,12 +199,14 @@ class TestNotices:
     def test_a_quota_that_cannot_be_read(self, bad: Any) -> None:
         """Stored while the webhook was away. That all is beyond it goes without saying."""
         ledger = books(a_queue("team").put("spec", "dra", value=bad))
-        ledger.put_pod(user("p").bound_to("n").view())
+        let_in = {"dev": {"uid": "uid-ml-c", "deviceclass/gpu": "2"}}
+        holder = user("p").charged("team").annotation(names.CLAIMS_ANNOTATION, json.dumps(let_in))
+        ledger.put_pod(holder.bound_to("n").view())
         said = self.said(ledger)
         assert said.keys() == {reasons.DEVICE_QUOTA_MALFORMED}
         assert "spec.dra" in said[reasons.DEVICE_QUOTA_MALFORMED]
         short = ledger.devices.excess(user("q").gated().view(), "team")
-        assert short is None, "its claim is charged already"
+        assert short is None, "its claim is charged already, and was asked for"
         short = ledger.devices.excess(a_pod("q").claim("dev", template="t").gated().view(), "team")
         assert short is not None
         assert short.code == reasons.DEVICE_QUOTA_MALFORMED

@@ -194,26 +194,33 @@ def two_claims() -> PodBuilder:
     return a_pod("p").in_queue("q").claim("dev", name="c").claim("more", name="d").bound_to("n")
 
 
-def recorded(**entries: tuple[str, int]) -> str:
-    written = {entry: {"uid": uid, f"deviceclass/{CLASS}": str(n)} for entry, (uid, n) in entries.items()}
+def recorded(*late: str, **entries: tuple[str, int]) -> str:
+    """A record; for those that came on it `late` no quota was asked."""
+    written = {
+        entry: {"uid": uid}
+        | ({"unasked": "true"} if entry in late else {})
+        | {f"deviceclass/{CLASS}": str(n)}
+        for entry, (uid, n) in entries.items()
+    }
     return json.dumps(written, separators=(",", ":"))
 
 
 ALL = recorded(dev=("uid-ml-c", 1), more=("uid-ml-d", 2))
+ALL_LATE = recorded("dev", "more", dev=("uid-ml-c", 1), more=("uid-ml-d", 2))
 
 
 @pytest.mark.parametrize(
     ("pod", "late"),
     [
-        (two_claims(), {QUEUE: "q", CLAIMS: ALL}),
+        (two_claims(), {QUEUE: "q", CLAIMS: ALL_LATE}),
         (two_claims().phase("Pending"), {QUEUE: "q"}),
-        (two_claims().charged("q"), {CLAIMS: ALL}),
+        (two_claims().charged("q"), {CLAIMS: ALL_LATE}),
         (two_claims().charged("q").annotation(CLAIMS, ALL), {}),
         (
             two_claims().charged("q").annotation(CLAIMS, recorded(dev=("gone", 8))),
-            {CLAIMS: recorded(dev=("gone", 8), more=("uid-ml-d", 2))},
+            {CLAIMS: recorded("more", dev=("gone", 8), more=("uid-ml-d", 2))},
         ),
-        (two_claims().charged("q").claim("third", name="nowhere"), {CLAIMS: ALL}),
+        (two_claims().charged("q").claim("third", name="nowhere"), {CLAIMS: ALL_LATE}),
         (two_claims().charged("q").annotation(CLAIMS, ALL).claim("third", name="nowhere"), {}),
         (two_claims().charged("q").phase("Succeeded"), {}),
         (two_claims().charged("q").gated().put("spec", "nodeName", value=""), {}),
@@ -251,3 +258,16 @@ def test_without_the_feature_no_claim_is_put_on_record() -> None:
     ledger = Ledger(Settings.model_validate({"features": {"dra": False}}))
     ledger.devices.put_claim(a_claim("c").exactly("r", CLASS).view())
     assert late_records(two_claims().view(), ledger) == {QUEUE: "q"}
+
+
+@pytest.mark.parametrize(("made", "late"), [(1, ()), (2, ()), (3, ("dev",))])
+def test_a_claim_that_costs_no_more_than_its_template_was_asked_for_at_the_lift(
+    made: int, late: tuple[str, ...]
+) -> None:
+    """When its pod was let in it was not made yet, and nobody of us saw the bind."""
+    let_in = json.dumps({"dev": {f"deviceclass/{CLASS}": "2"}})
+    pod = a_pod("p").claim("dev", template="t").generated_claim("dev", "c").bound_to("n")
+    pod = pod.charged("q").annotation(CLAIMS, let_in)
+    ledger = books(pod)
+    ledger.devices.put_claim(a_claim("c").made_for("p").exactly("r", CLASS, count=made).view())
+    assert late_records(pod.view(), ledger) == {CLAIMS: recorded(*late, dev=("uid-ml-c", made))}
