@@ -161,13 +161,20 @@ class DeviceBook:
 
         return short_in(queue) or first_above(queue, map(short_in, chain.queues[1:]))
 
-    def overdrawn(self, uid: str) -> Refusal | None:
-        """Which limit leaves no room for the claims that a pod which does not wait any more holds alone."""
+    def overdrawn(self, uid: str, unwritten: Callable[[str], bool]) -> Refusal | None:
+        """Which limit leaves no room for the claims that a pod which does not wait any more has alone.
+
+        Or shares with pods alone whose lifts, as that of this one, are `unwritten` and may be taken back.
+        """
         booking = self._bookings.get(uid)
         if booking is None:
             return None
-        accounts = {name: self.accounts.of(name) for name in booking.chain.queues}
-        return self._quotas.beyond_instead(booking, booking.wants.claims, accounts, granted=False)
+        charges = {name: self.accounts.of(name).used for name in booking.chain.queues}
+        claims = booking.wants.claims
+        free = self._bookings.paid_by_others(booking, unwritten)
+        # Almost always there is room for all, and nobody has to look at the others.
+        refusal = self._quotas.beyond_instead(booking, claims, charges, lambda _name, _claim: False)
+        return refusal and self._quotas.beyond_instead(booking, claims, charges, free)
 
     def exchanged(self, pod: Pod) -> Refusal | None:
         """Which limit leaves no room for the claims of a pod that was let in with others, and that gives those back.
@@ -177,8 +184,9 @@ class DeviceBook:
         booking = self._bookings.get(pod.uid)
         if booking is None:
             return None
-        accounts = {name: self.accounts.of(name) for name in booking.chain.queues}
-        return self._quotas.beyond_instead(booking, self._wants(pod).claims, accounts, granted=True)
+        charges = {name: self.accounts.of(name).granted for name in booking.chain.queues}
+        free = self._bookings.paid_by_others(booking)
+        return self._quotas.beyond_instead(booking, self._wants(pod).claims, charges, free)
 
     def obstacle(self, pod: Pod, queue: str) -> Refusal | None:
         """Why the claims of a waiting pod cannot be let into a queue however much is left; None when they can."""

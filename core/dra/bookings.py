@@ -1,6 +1,6 @@
 """All bookings, found by pod, queue, claim and template, and the sums that they add up to."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from core.dra.accounts import DeviceAccounts
 from core.dra.amounts import Amounts, DeviceKey
@@ -46,6 +46,27 @@ class Bookings:
     def with_claim(self, key: str) -> Collection[str]:
         """The UIDs of the pods that refer to a claim, `namespace/name`."""
         return self._by_claim.get(key)
+
+    def paid_by_others(
+        self, booking: Booking, apart: Callable[[str], bool] | None = None
+    ) -> Callable[[str, str], bool]:
+        """Whether, in a queue, quota was asked for a claim for another pod than this one, and than those `apart`."""
+
+        def is_paid(name: str, claim: str) -> bool:
+            own = booking.asked_for(claim) and claim in self.at(name, booking)
+            if apart is None or self.accounts.of(name).asked.holders(claim) == own:
+                return self.accounts.of(name).asked.holders(claim) > own
+            return any(
+                other.asked_for(claim) and claim in self.at(name, other)
+                for other in self._beside(booking)
+                if name in other.chain.queues and not apart(other.pod.uid)
+            )
+
+        return is_paid
+
+    def _beside(self, booking: Booking) -> Iterator[Booking]:
+        for claim in dict.fromkeys(claim_keys(booking.pod)):
+            yield from (self._by_uid[uid] for uid in self._by_claim.get(claim) if uid != booking.pod.uid)
 
     def with_template(self, key: str) -> Collection[str]:
         """The UIDs of the pods that refer to a template, `namespace/name`."""

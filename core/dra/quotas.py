@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from core import reasons
-from core.dra.accounts import DeviceAccount
+from core.dra.accounts import Charges
 from core.dra.amounts import Amounts, DeviceKey, render, total
 from core.dra.booking import Booking
 from core.dra.carriers import NO_LIMITS, DeviceLimits, device_limits_of
@@ -81,24 +81,18 @@ class DeviceQuotas:
         self,
         booking: Booking,
         claims: Mapping[str, Amounts],
-        accounts: Mapping[str, DeviceAccount],
-        *,
-        granted: bool,
+        charges: Mapping[str, Charges],
+        free: Callable[[str, str], bool],
     ) -> Refusal | None:
         """Which limit of its queues leaves no room for these claims instead of those that a pod is booked with.
 
-        `accounts` are those of its chain, the booking included; `granted` as in DeviceBook.excess.
+        `charges` are what counts in the queues of its chain, the booking included; `free` says which claims nothing is asked for
+        in which of them.
         """
-        for name, account in accounts.items():
-            charged = account.granted if granted else account.used
+        for name, charged in charges.items():
             instead, had = (self.at(name, booking.queue, each) for each in (claims, booking.wants.claims))
             freed = {claim: amounts for claim, amounts in had.items() if charged.holders(claim) == 1}
-            # Nothing is asked for what another pod was asked for.
-            asked = {
-                claim: amounts
-                for claim, amounts in instead.items()
-                if account.asked.holders(claim) == (claim in had and booking.asked_for(claim))
-            }
+            asked = {claim: amounts for claim, amounts in instead.items() if not free(name, claim)}
             beside = charged.without({**freed, **asked})
             refusal = self.beyond(name, total(asked.values()), beside, own=name == booking.queue)
             if refusal is not None:

@@ -91,7 +91,7 @@ class Choice:
     def breaks_quota(self, balance: Balance | None, entry: Entry, assigned: Iterable[str]) -> bool:
         """Whether a pod that is lifted with these cards has no place any more in its queue, room on nodes aside."""
         demand = entry.demand
-        if self._ledger.devices.overdrawn(entry.pod.uid) is not None:
+        if self._ledger.devices.overdrawn(entry.pod.uid, self._is_gated) is not None:
             return True
         if balance is None:
             return False
@@ -104,6 +104,11 @@ class Choice:
         cards = assigned if asked is not None else ()
         milli = asked.milli if asked is not None else 0
         return shortfall is not None or any(rest.card_shortfall(card, milli) for card in cards)
+
+    def _is_gated(self, uid: str) -> bool:
+        """Whether a pod carries our gate as the cluster has it, though it may be lifted in the books."""
+        seen = self._ledger.observed(uid)
+        return seen is not None and seen.gated
 
     def destination(self, entry: Entry, within: tuple[str, ...] = ()) -> Destination | None:
         """To which nodes the pod is to be led that was found last to have room; see ShareRoom."""

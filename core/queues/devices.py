@@ -184,9 +184,9 @@ class Devices:
             return None
         return self.book.excess(pod, queue, granted=granted, card=card)
 
-    def overdrawn(self, uid: str) -> Refusal | None:
-        """Which limit the claims of a pod that does not wait any more are beyond."""
-        return self.book.overdrawn(uid) if self._on and self._served else None
+    def overdrawn(self, uid: str, unwritten: Callable[[str], bool]) -> Refusal | None:
+        """Which limit the claims of a pod that does not wait any more are beyond; `unwritten` as in DeviceBook.overdrawn."""
+        return self.book.overdrawn(uid, unwritten) if self._on and self._served else None
 
     def exchanged(self, pod: Pod) -> Refusal | None:
         """Which limit the claims of a pod with this record would break, that was let in with another one."""

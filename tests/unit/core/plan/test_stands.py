@@ -116,3 +116,33 @@ def test_what_does_not_keep_a_pod_from_being_lifted_does_not_void_its_lift(
     assert planner.stands(lift)
     ledger.retract(lift.lifted)
     assert any(isinstance(each, Lift) for each in planner.decide("q"))
+
+
+@pytest.mark.parametrize(
+    ("written", "claims", "stand"),
+    [
+        ((), ("one", "one"), [False, False]),
+        (("a",), ("one", "one"), [True]),
+        (("b",), ("one", "one"), [True]),
+        ((), ("one", "two"), [False, True]),
+    ],
+    ids=["none is written", "the first is written", "the other is written", "of another class"],
+)
+def test_a_quota_that_was_cut_voids_the_lifts_of_all_that_share_a_claim(
+    written: tuple[str, ...], claims: tuple[str, str], stand: list[bool]
+) -> None:
+    """As long as none of them is in; then the others take nothing more."""
+    ledger = Ledger(Settings())
+    ledger.put_queue(full().view())
+    ledger.devices.put_claim(a_claim("one").exactly("r", "gpu").view())
+    ledger.devices.put_claim(a_claim("two").exactly("r", "other").view())
+    for name, claim in zip("ab", claims, strict=True):
+        ledger.put_pod(pod(name).claim("dev", name=claim).view())
+    planner = Planner(ledger)
+    lifts = [each for each in planner.decide("q") if isinstance(each, Lift)]
+    assert [planner.stands(lift) for lift in lifts] == [True, True]
+    for lift in lifts:
+        if lift.pod.name in written:
+            ledger.put_pod(lift.lifted)
+    ledger.put_queue(full().devices({"capability": {"gpu": {"count": 0}}}).view())
+    assert [planner.stands(lift) for lift in lifts if lift.pod.name not in written] == stand
