@@ -85,7 +85,7 @@ class DeviceBook:
     def added(self, pods: Iterable[Pod], queue: str, level: str) -> Iterator[Amounts]:
         """What each of these pods, which wait in a queue, would add to what this or one above it is charged with, after those before it.
 
-        A claim that several of them share is told of the first one; one that is charged there already costs nothing more.
+        A claim that several of them share is told of the first one; one that is charged there already adds nothing.
         """
         charged, seen = self.accounts.of(level).used, set[str]()
         for pod in pods:
@@ -130,8 +130,7 @@ class DeviceBook:
 
     def effect_of(self, uid: str) -> Effect:
         """What the booking of a pod that does not wait has done to others."""
-        booking = self._bookings.get(uid)
-        if booking is None:
+        if (booking := self._bookings.get(uid)) is None:
             return NO_EFFECT
         return Effect(frozenset(booking.chain.queues), frozenset(self._bookings.sharing(held([booking]))))
 
@@ -162,10 +161,7 @@ class DeviceBook:
         return short_in(queue) or first_above(queue, map(short_in, chain.queues[1:]))
 
     def overdrawn(self, uid: str, unwritten: Callable[[str], bool]) -> Refusal | None:
-        """Which limit leaves no room for the claims that a pod which does not wait any more has alone.
-
-        Or shares with pods alone whose lifts, as that of this one, are `unwritten` and may be taken back.
-        """
+        """Which limit leaves no room for the claims that a lifted pod has alone, or shares with others whose lifts are `unwritten`."""
         booking = self._bookings.get(uid)
         if booking is None:
             return None
@@ -181,8 +177,7 @@ class DeviceBook:
 
         Only what is bound or was let in counts, as for the bind of any pod that nobody asked before.
         """
-        booking = self._bookings.get(pod.uid)
-        if booking is None:
+        if (booking := self._bookings.get(pod.uid)) is None:
             return None
         charges = {name: self.accounts.of(name).granted for name in booking.chain.queues}
         free = self._bookings.paid_by_others(booking)
@@ -283,9 +278,7 @@ class DeviceBook:
         if self._keeps_tree:
             moved = self._tree.put(queue.name, queue.parent)
         effect = self._rechain(queue.name) if moved else NO_EFFECT
-        if not changed:
-            return effect
-        return self._limits_changed(effect, queue.name)
+        return self._limits_changed(effect, queue.name) if changed else effect
 
     def drop_queue(self, name: str) -> Effect:
         """Takes out a queue; its pods stay charged to its name."""

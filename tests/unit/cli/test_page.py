@@ -9,10 +9,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
+from cli.page_server import add_page
+from core.page.view import View, Wish
 from tests.unit.cli.conftest import ROOT, Run
 from tests.unit.cli.objects import GATED, NODE, POD, QUEUE
-from tests.unit.core.page.views import parsed
+from tests.unit.core.page.views import filled, parsed
 
 STATE = (
     NODE % ("n1", 8)
@@ -93,6 +97,19 @@ def test_under_another_name_it_is_not_served(served: Served, host: str) -> None:
     assert status == 403 if host else status in (400, 403)
     assert "waiting" not in text
     assert "Access-Control-Allow-Origin" not in headers
+
+
+@pytest.mark.parametrize(("port", "status"), [(80, 200), (8080, 403)])
+async def test_browsers_leave_the_port_of_http_out(port: int, status: int) -> None:
+    async def pages(_: Wish) -> View:
+        return filled()
+
+    app = web.Application()
+    path = add_page(app, pages, lambda: port)
+    async with TestClient(TestServer(app)) as client:
+        for host in ("127.0.0.1", "localhost"):
+            answer = await client.get(path, headers={"Host": host})
+            assert answer.status == status
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS"])

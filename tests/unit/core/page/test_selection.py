@@ -11,7 +11,7 @@ from core.objects import Pod
 from core.page.board import Board, board
 from core.page.hours import Summed
 from core.page.html.links import wish_of
-from core.page.selection import EVERYTHING, KEYS, NODES, QUEUES, WAITING, Sight, view_of
+from core.page.selection import EVERYTHING, KEYS, NODES, QUEUES, SHARES, WAITING, Sight, view_of
 from core.page.view import View, Wish, read
 from core.page.witness import HOUR_US, Witness
 from core.plan.decision import Hold
@@ -338,7 +338,6 @@ class TestLimits:
         assert (len(queue.keys), queue.more, queue.keys[0].key) == (KEYS, 31, "A")
         assert max(len(one.asks) + len(one.message) for one in found.waiting.rows) < 1000
 
-
     def test_of_too_many_quotas_those_are_shown_that_are_passed_or_used(self) -> None:
         quota = {f"A{number:02}": 1 for number in range(KEYS + 5)} | {"X": 1, "Y": 1, "Z": 9}
         bound = [
@@ -350,12 +349,15 @@ class TestLimits:
         found = Scene(a_queue("q").cards(quota), *nodes, *pods).view()
         assert found.queues is not None
         (queue,) = found.queues.rows
-        assert [one.key for one in queue.keys] == [f"A{number:02}" for number in range(KEYS - 3)] + ["X", "Y", "Z"]
+        assert [one.key for one in queue.keys] == [f"A{number:02}" for number in range(KEYS - 3)] + [
+            "X",
+            "Y",
+            "Z",
+        ]
         assert queue.more == 8
 
-
     def test_a_node_says_how_many_of_its_cards_are_not_shown(self) -> None:
-        found = Scene(a_node("many").share_cards(SHARES + 3)).view()
+        found = Scene(a_node("many").mgpu(SHARES + 3, memory=8192)).view()
         assert found.nodes is not None
         assert [(len(one.shares), one.more) for one in found.nodes.rows] == [(SHARES, 3)]
 
