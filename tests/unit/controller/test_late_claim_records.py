@@ -15,7 +15,7 @@ from tests.unit.controller.test_queue_records import World
 
 pytestmark = pytest.mark.looptime
 
-RECORD = '{"dev":{"uid":"uid-mine","deviceclass/gpu":"1"}}'
+RECORD = '{"dev":{"uid":"uid-mine","unasked":"true","deviceclass/gpu":"1"}}'
 DOWN = errors.ServerError(500, "InternalError", "down", None, None)
 
 
