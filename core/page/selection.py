@@ -126,8 +126,9 @@ def _keys(figures: Figures) -> tuple[tuple[KeyRow, ...], int]:
         return key not in figures.quota, weight, key
 
     def rank(key: str) -> tuple[bool, int, int, str]:
-        used, quota = sum(part.get(key, 0) for part in sums[:2]), figures.quota.get(key, 0)
-        return key not in figures.quota, min(0, quota - used), -sum(part.get(key, 0) for part in sums), key
+        used = sum(part.get(key, 0) for part in sums[:2])
+        beyond = max(0, used - figures.quota.get(key, used))
+        return key not in figures.quota, -beyond, -sum(part.get(key, 0) for part in sums), key
 
     shown = sorted(sorted(keys, key=rank)[:KEYS], key=place)
     rows = tuple(

@@ -120,7 +120,7 @@ def _queue_rows(queue: QueueRow) -> Iterator[Markup]:
         )
         yield row(*((first,) if not number else ()), *cells)
     if queue.more:
-        quota = "" if queue.keys[-1].quota else ", which have no quota here"
+        quota = "" if all(one.quota for one in queue.keys) else ", which have no quota here"
         told = f"and {queue.more:,} more{quota}; cardquota queues has them all"
         yield row(cell(told, colspan=3, class_="note"))
 

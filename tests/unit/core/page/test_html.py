@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.page.html.document import HEADERS
 from core.page.html.marks import Markup, age, tag, text
-from core.page.view import Extent, KeyRow, QueueRow, Queues, Wish
+from core.page.view import CardRow, Extent, KeyRow, NodeRow, Nodes, QueueRow, Queues, Wish
 from tests.unit.core.page.views import empty, filled, parsed, written
 
 ATTACKS = (
@@ -167,6 +167,22 @@ def test_bars(row: KeyRow, bars: list[tuple[str, int, int]], told: str) -> None:
     ]
     assert drawn == bars
     assert told in page.text
+
+
+@pytest.mark.parametrize(
+    ("quota", "told"),
+    [
+        ("1", "and 1,234 more; cardquota queues has them all"),
+        ("", "and 1,234 more, which have no quota here; cardquota queues has them all"),
+    ],
+)
+def test_what_is_cut_of_a_queue_and_of_a_node_is_told(quota: str, told: str) -> None:
+    rows = (QueueRow("q", "Open", 0, "", (KeyRow("A", quota, "1", "0", "0"),), more=1234),)
+    nodes = Nodes((NodeRow("n", (CardRow("A", 1, 8),), (), more=3),), Extent(0, 1))
+    view = replace(empty(), queues=Queues(rows, Extent(0, 1), subtrees=False), nodes=nodes)
+    page = parsed(written(view))
+    assert told in page.text
+    assert "and 3 more; cardquota gpus has them all" in page.text
 
 
 def test_of_nothing_each_part_says_so() -> None:
