@@ -157,7 +157,11 @@ class Informer(Generic[V]):
     async def run(self) -> None:
         """Follows the collection until cancelled."""
         self._clock = asyncio.get_running_loop().time
-        self._staleness.set_function(lambda: self.staleness_s() or 0.0)
+        began = self._clock()
+        # Who has heard nothing yet is as stale as the time is long since he has asked.
+        self._staleness.set_function(
+            lambda: self._clock() - (began if self._contact is None else self._contact)
+        )
         self._size.set_function(lambda: len(self._views))
         while True:
             self._following = asyncio.create_task(self._follow(), name=f"follow {self._resource}")

@@ -27,10 +27,10 @@ class ByAsk(Generic[K, V]):
 
     def about(self, ask: MgpuAsk) -> dict[K, V]:
         """What is known about it; new answers are given to `note`."""
+        if self._noted >= self._limit:
+            self.clear()
         answers = self._answers.get(ask)
         if answers is None:
-            if self._noted >= self._limit:
-                self.clear()
             answers = self._answers[ask] = {}
         return answers
 

@@ -202,6 +202,20 @@ async def test_a_list_that_is_only_asked_for_is_no_word_of_the_server(
 
 
 @pytest.mark.looptime
+async def test_staleness_of_who_was_refused_from_the_start_is_shown_since_then() -> None:
+    metrics = Metrics(CollectorRegistry())
+    source = ScriptedSource(lists=[[Forbidden(403, "Forbidden")] for _ in range(100)])
+    informer = Informer(source, PODS, project, metrics=metrics)
+    async with background(informer.run()):
+        await asyncio.sleep(300)
+        assert informer.staleness_s() is None
+        shown = metrics.registry.get_sample_value(
+            "cardquota_informer_staleness_seconds", {"resource": "pods"}
+        )
+        assert shown == pytest.approx(300)
+
+
+@pytest.mark.looptime
 async def test_a_failing_handler_ends_the_informer() -> None:
     """A bug in the process is not hidden: the task group that runs the informer sees it."""
     informer = informer_of(ScriptedSource(lists=[[raw("p", 1, node="x")]]))

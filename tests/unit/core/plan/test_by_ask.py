@@ -33,9 +33,15 @@ def test_all_are_forgotten_rather_than_that_too_many_are_kept() -> None:
             known.note(about, f"m{number}", number)
     # The last one is kept whatever it needs.
     assert len(known) == 4
-    assert known.about(asks[2])["m3"] == 3
     assert known.about(asks[0]) == {}
     assert len(known) == 0
+
+
+def test_so_they_are_where_very_much_is_asked_about_the_same_shares() -> None:
+    known, ask = ByAsk[int, int](3), an_ask((1, 1, 1))
+    for number in range(100):
+        known.note(known.about(ask), number, number)
+        assert len(known) <= 3
 
 
 def test_room_that_is_freed() -> None:
