@@ -124,8 +124,10 @@ class DeviceAccount:
     def _counting(
         self, booking: Booking, claims: Mapping[str, Amounts]
     ) -> Iterator[tuple[Charges, Mapping[str, Amounts]]]:
+        if booking.stage is Stage.IGNORED:
+            raise ValueError("an ignored pod is not booked")
         yield self._known, claims
-        if booking.stage in (Stage.RESERVED, Stage.ALLOCATED):
+        if booking.stage is not Stage.WAITING:
             yield self.used, claims
         if booking.stage is Stage.ALLOCATED:
             yield self.allocated, claims

@@ -54,8 +54,9 @@ class Bookings:
 
         def is_paid(name: str, claim: str) -> bool:
             own = booking.asked_for(claim) and claim in self.at(name, booking)
-            if apart is None or self.accounts.of(name).asked.holders(claim) == own:
-                return self.accounts.of(name).asked.holders(claim) > own
+            others = self.accounts.of(name).asked.holders(claim) - own
+            if apart is None or not others:
+                return others > 0
             return any(
                 other.asked_for(claim) and claim in self.at(name, other)
                 for other in self._beside(booking)

@@ -121,14 +121,16 @@ def _keys(figures: Figures) -> tuple[tuple[KeyRow, ...], int]:
     keys = {key for amounts in (figures.quota, *sums) for key in amounts}
     keys = {key for key in keys if key in figures.quota or any(part.get(key) for part in sums)}
 
+    def weight(key: str) -> int:
+        return sum(part.get(key, 0) for part in sums)
+
     def place(key: str) -> tuple[bool, int, str]:
-        weight = 0 if key in figures.quota else -sum(part.get(key, 0) for part in sums)
-        return key not in figures.quota, weight, key
+        return key not in figures.quota, 0 if key in figures.quota else -weight(key), key
 
     def rank(key: str) -> tuple[bool, int, int, str]:
         used = sum(part.get(key, 0) for part in sums[:2])
         beyond = max(0, used - figures.quota.get(key, used))
-        return key not in figures.quota, -beyond, -sum(part.get(key, 0) for part in sums), key
+        return key not in figures.quota, -beyond, -weight(key), key
 
     shown = sorted(sorted(keys, key=rank)[:KEYS], key=place)
     rows = tuple(
