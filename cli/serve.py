@@ -112,7 +112,7 @@ async def _answer(
         extender.add_kube_routes(app)
         extender.add_volcano_routes(app)
     REGISTRY.register(series)
-    REGISTRY.register(DeviceSeries(caches.ledger.devices.book, lambda: series.leading))
+    REGISTRY.register(DeviceSeries(caches.ledger.devices, lambda: series.leading))
     # Nobody else is asked, so this replica leads for ever.
     hook.start(Term(0, asyncio.get_running_loop().time, math.inf))
     series.leading = True

@@ -174,10 +174,12 @@ class BindingHook:
         if problem is not None:
             return self._refused(problem)
         assert known is not None, "a pod that does not exist is an obstacle"
-        if self.leading and not (
-            self._caches.ledger.sums_settled or self._binder.passes_unasked(known, target.node)
-        ):
-            return None
+        if self.leading and not self._binder.passes_unasked(known, target.node):
+            ledger = self._caches.ledger
+            if not ledger.sums_settled:
+                return None
+            if not ledger.devices.certain(known):
+                return self._refused(_UNSETTLED)
         decision = self._decide(request, target, known) if self.leading else None
         if decision is None:
             decision = await elsewhere(request)

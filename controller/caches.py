@@ -16,6 +16,7 @@ from core.queues import intake
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import Pace, Steps
+from kube.class_grace import ClassGrace
 from kube.client import Json
 from kube.informer import GARBAGE, Informer, informer_of
 from kube.reflector import ListWatch
@@ -24,6 +25,8 @@ from kube.unseen import Unseen
 
 _KEPT_IN_A_STEP: Final = 1000
 """Pods that are gone through for their records; most have no shares."""
+_BREAK_S: Final = 1.0
+"""No shorter is the break after a change of what very many pods refer to, see core.queues.breaks."""
 
 
 class Caches:
@@ -57,6 +60,8 @@ class Caches:
         self.claims = self._followed(client, kinds.CLAIM, ledger.devices.serve)
         self.templates = self._followed(client, kinds.CLAIM_TEMPLATE)
         self.device_classes = self._followed(client, kinds.DEVICE_CLASS)
+        self._class_grace = ClassGrace(ledger.devices.book.classes, self._release_resource)
+        self.device_classes.subscribe(self._class_grace.class_changed)
         self._with_claims = settings.features.dra
         self.records = RecordBook(settings.mgpu, ledger.nodes)
         self._follow(self.pods, self._put_pod, lambda gone: self._drop_pod(gone.uid))
@@ -208,13 +213,15 @@ class Caches:
 
     async def sums_settled(self) -> None:
         """Returns when what queues use is right: nobody else comes to his turn before the caller goes on."""
-        await self.turns.finish(self.ledger.settle_sums())
+        if not self.ledger.sums_settled:
+            await self.turns.finish(self.ledger.settle_sums())
 
     async def catch_up(self) -> None:
         """Afterwards nothing that was written before the call is missing. Lists anew what is no more than a page, or does not come."""
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers():
                 tasks.create_task(informer.catch_up(), name=f"catch up with {informer.resource}")
+        await self.turns.finish(self.ledger.devices.breaks.end())
 
     def refreshing(self) -> list[str]:
         """The collections that have not caught up yet, or were not listed anew; they are still being tried when nobody waits any more."""
@@ -225,7 +232,27 @@ class Caches:
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers():
                 tasks.create_task(informer.run(), name=f"informer {informer.resource}")
+            tasks.create_task(self._class_grace.run(), name="grace of DeviceClasses")
             tasks.create_task(self._settle(), name="settle")
+            tasks.create_task(self.end_breaks(), name="breaks")
+
+    async def end_breaks(self) -> None:
+        """Ends breaks after changes of what very many pods refer to, until cancelled: decisions have as much time as booking those takes.
+
+        There are none before all is listed: nobody decides before that.
+        """
+        breaks, clock, changed = self.ledger.devices.breaks, asyncio.get_running_loop().time, self.signal()
+        await self.wait_synced()
+        breaks.pace()
+        while True:
+            await changed.wait()
+            changed.clear()
+            while breaks:
+                since = clock()
+                await self.settled()
+                await asyncio.sleep(max(_BREAK_S, clock() - since))
+                await self.turns.finish(breaks.end())
+                self.notify()
 
     async def _settle(self) -> None:
         changed = self.signal()
@@ -241,6 +268,10 @@ class Caches:
             yield from (self.device_classes, self.claims, self.templates)
         yield from (self.namespaces, self.nodes, self.queues, self.groups, self.kubernetes_groups, self.jobs)
         yield self.pods
+
+    def _release_resource(self, resource: str) -> None:
+        self.ledger.release_resource(resource)
+        self.notify()
 
     def _shown_pod(self, raw: Json) -> Pod:
         """The pod that the watch shows; what became of a write of ours is known by its answer as a rule."""

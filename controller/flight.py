@@ -5,7 +5,6 @@ from http import HTTPStatus
 
 from core.names import GANG_ANNOTATION
 from core.objects import Pod
-from core.plan.begun import others_are_in
 from core.plan.decision import Lift
 from core.queues.ledger import Ledger
 from kube import errors
@@ -24,7 +23,7 @@ RETRY_FIRST_S = 0.2
 RETRY_MAX_S = 5.0
 
 PATIENCE_S = 30.0
-"""So long a lift may fail, or wait for its turn behind others that do, before it is given up for now."""
+"""So long a lift may fail before it is given up for now, or wait for its turn while none of its namespace is stored."""
 TRIES = 6
 """So often the API server may fail at a pod before that gives its quota back and waits to be tried anew."""
 GANG_PATIENCE = 10
@@ -48,6 +47,8 @@ class Flight:
     """Until when a try may still be stored that failed, or was not answered."""
     since: float = 0.0
     """When it was decided, or first failed."""
+    read_at: float = float("-inf")
+    """When the last reading began of the pod that found it as it was."""
     not_before: float = float("-inf")
     """Until when the server wants to be left alone with it."""
     given_up: str = ""
@@ -63,6 +64,19 @@ class Flight:
     def open_s(self, now: float) -> float:
         """For how many seconds more a try may be stored; less than nothing when none can be any more."""
         return self.open_until - now
+
+    def read_after_s(self, delay_s: float, now: float) -> float:
+        """After how many seconds the pod of a lift that is given up is to be read: as soon as that shows how it ended."""
+        return min(delay_s, max(RETRY_MAX_S, self.open_s(now)))
+
+    def read_again_s(self, now: float) -> float:
+        """The same where it was just read: that may have begun before the last try could be stored, and be answered after."""
+        return min(RETRY_MAX_S, max(self.delay_s, self.open_s(now)))
+
+    @property
+    def certain(self) -> bool:
+        """Whether no try has been stored, or can be any more: the pod was read after the last of them could be."""
+        return self.open_until <= self.read_at
 
     def failed(self, error: errors.KubeError, now: float, ledger: Ledger) -> float:
         """Takes in that a request was not answered as it should be. Returns after how many seconds it is to be tried again.
@@ -85,7 +99,7 @@ class Flight:
         """Whether a lift that has failed for long is tried on all the same: others of its gang are in."""
         if GANG_ANNOTATION not in self.lift.records or self.tries >= GANG_PATIENCE * TRIES:
             return False
-        return now - self.since < GANG_PATIENCE * PATIENCE_S and others_are_in(ledger, self.lift.pod)
+        return now - self.since < GANG_PATIENCE * PATIENCE_S and ledger.others_are_in(self.lift.pod)
 
     def overtaken(self, ledger: Ledger) -> bool:
         """Whether it has been seen what became of the lift, or of the pod."""

@@ -30,7 +30,8 @@ QUIET_S = WRITE_TIMEOUT_S + 1.0
 A lift of the former leader may hang in the API server, in somebody's webhook for instance, while its process is stopped or
 cut off; its resourceVersion does not keep it from being stored while the pod is as it was. But the leader sent it before the
 renew deadline, 5 s before anybody else can lead, and nothing is stored WRITE_TIMEOUT_S after it has arrived, see kube.client.
-So 6 s are left for its way through the network. A leader that gives the Lease back has closed its connections by then.
+So 6 s are left for its way through the network. A leader that gives the Lease back has closed its connections by then. Where
+the Lease was deleted, whoever makes a new one waits as long before this as for one that was not renewed, see Term.shared_s.
 Binds are requests of others and may take longer, see controller.inheritance.
 """
 
@@ -80,17 +81,18 @@ class Leader:
     async def lead(self, term: Term) -> None:
         """Leads until cancelled. Raises Resigned when the cluster cannot be caught up with in reasonable time."""
         self._hook.begin()
-        begun = asyncio.get_running_loop().time()
-        followed = term.epoch > 0 or _anything_let_in(self._caches.ledger)
+        shared_s = term.shared_s()
+        alone_from = asyncio.get_running_loop().time() + shared_s
+        followed = term.epoch > 0 or shared_s > 0 or anything_let_in(self._caches.ledger)
         if followed:
-            # There was a leader before, even if somebody has deleted its Lease since. Its lifts may not have reached
-            # our watches yet, so everything is caught up with, once no more of them can be stored.
-            await asyncio.sleep(QUIET_S)
+            # There was a leader before, even if somebody has deleted its Lease since, which it may not have noticed. Its lifts
+            # may not have reached our watches yet, so everything is caught up with, once no more of them can be stored.
+            await asyncio.sleep(shared_s + QUIET_S)
             await self._catch_up()
         try:
             await self._queue_records.begin(term)
             if followed:
-                await self._hook.inherit(term, begun)
+                await self._hook.inherit(term, alone_from)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._queue_records.run(), name="queue records")
                 await self._queue_records.written()
@@ -132,6 +134,6 @@ class Leader:
         self._gave_up = False
 
 
-def _anything_let_in(ledger: Ledger) -> bool:
+def anything_let_in(ledger: Ledger) -> bool:
     """Whether any pod of ours is past its gate: somebody has led before, or pods came before us."""
     return any(entry.stage is not Stage.WAITING for entry in ledger.entries())

@@ -7,18 +7,23 @@ what the watch shows decides, or what is read.
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from controller.caches import Caches
 from controller.flight import PATIENCE_S, RETRY_MAX_S, TRIES, WRITE_TIMEOUT_S, Flight, Key, about, key_of
-from controller.lone_lifts import LoneLifts
+from controller.lone_lifts import LoneLifts, terms_of
 from controller.metrics import Metrics
+from controller.open_questions import OpenQuestions
 from controller.refused_lifts import RefusedLifts
+from controller.returned_lifts import ReturnedLifts
+from controller.untried_lifts import UntriedLifts
 from controller.write_order import WriteOrder
-from core.names import FIELD_MANAGER, GANG_ANNOTATION
+from core.names import FIELD_MANAGER
 from core.objects import Group, Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
+from core.steps import Steps
 from kube import errors
 from kube.calls import LiftClient
 from kube.client import PatchType
@@ -44,14 +49,13 @@ class LiftWriter:
         self._caches = caches
         self._metrics = metrics
         self._lone = LoneLifts(client, caches)
-        self._asking: dict[str, list[Key]] = {}
-        """Questions under way, and whose lifts wait for the answer as well."""
-        self._returned: list[Lift] = []
-        """Members of groups whose booking is taken back between two passes, see `give_back`."""
+        self._questions = OpenQuestions()
+        self._returned = ReturnedLifts(caches)
         self._planner: Planner | None = None
         self._term: Term | None = None
         self._flights: dict[Key, Flight] = {}
         self._order = WriteOrder()
+        self._untried = UntriedLifts(self._flights, self._order, self._questions, caches.ledger)
         self._refused = RefusedLifts()
         self._queue: WorkQueue[Key] = WorkQueue(
             self._work, slots=SLOTS, per_lane=PER_NAMESPACE, unheard=FIRST_CONTACTS, lane=lambda key: key[0]
@@ -72,24 +76,19 @@ class LiftWriter:
             self._planner = self._term = None
             self._queue.clear()
             self._flights.clear()
+            self._untried.clear()
             self._order.clear()
             self._refused.end()
             self._returned.clear()
-            self._asking.clear()
 
-    def give_back(self) -> None:
-        """Takes back the bookings of group members that are to be decided on again. To be called before each pass.
-
-        A gang that is in but for these comes before all others, in a pass that begins with them. In the middle of one it may
-        have had its turn, and others that come after it would get what it lacks.
-        """
-        returned, self._returned = self._returned, []
-        for lift in returned:
-            self._retract(lift)
+    async def give_back(self) -> None:
+        """Takes back the bookings of group members that are to be decided on again. To be called before each pass."""
+        await self._returned.give_back()
 
     def write(self, lift: Lift) -> None:
         """Has a lift written that is booked in the ledger."""
-        key = key_of(lift.pod)
+        if (key := key_of(lift.pod)) in self._flights:
+            self._order.end(self._flights[key].lift)
         self._order.begun(lift)
         self._flights[key] = Flight(lift, since=asyncio.get_running_loop().time())
         self._queue.add(key)
@@ -107,28 +106,27 @@ class LiftWriter:
             self._queue.discard(key)
 
     def _group_changed(self, old: Group | None, new: Group | None) -> None:
-        """Takes back what was decided for single members and may not be written any more, all at once.
+        """Takes back what was decided for single members and is not being written yet, all at once: they are decided on again.
 
         Were it done one by one, a pass in between would take those still booked for members that are in, and let in only what
         the gang lacks beside them.
         """
         group = new or old
-        if group is None or self._planner is None:
+        if group is None or self._planner is None or terms_of(old) == terms_of(new):
             return
-        for uid in self._caches.ledger.members_of(group.key):
-            key = group.namespace, uid
-            flight = self._flights.get(key)
-            alone = flight is not None and not flight.tries and GANG_ANNOTATION not in flight.lift.records
-            if flight is not None and alone and not self._planner.stands(flight.lift):
+        alone = self._untried.of_single_members(group.key)
+        if alone:
+            for key in alone:
                 del self._flights[key]
-                self._lost(flight.lift)
-                self._retract(flight.lift)
-                self._caches.notify()
+            self._decide_again(self._order.lost_together(group.key, alone))
+            self._returned.retract(alone.values())
+            self._caches.notify()
 
     # -- one lift ----------------------------------------------------------------------------------------------
 
     async def _work(self, key: Key) -> float | None:
         """One step for one pod. Returns after how many seconds it goes on, None or IDLE when nothing is left to be done."""
+        await self._caches.sums_settled()
         flight = self._flights.get(key)
         if flight is None:
             self._try_anew(key)
@@ -142,14 +140,14 @@ class LiftWriter:
             self._take_back(key, flight)
             return IDLE
         flight.void = self._planner is not None and not self._planner.stands(flight.lift)
-        if flight.void and flight.open_s(asyncio.get_running_loop().time()) <= 0 and not flight.look:
+        if flight.void and flight.certain and not flight.look:
             self._take_back(key, flight)
             return IDLE
         if flight.look or flight.void:
             again_s = await self._look(key, flight)
             # That a pod can be read says nothing about writes.
             return IDLE if again_s is None else again_s
-        if not flight.tries and self._order.waits(flight.lift):
+        if not flight.tries and (flight.given_up or self._order.waits(flight.lift)):
             return IDLE
         question = self._lone.question(flight.lift)
         if question is not None:
@@ -158,11 +156,8 @@ class LiftWriter:
 
     async def _ask(self, key: Key, flight: Flight, question: str) -> float:
         """Has something found out on which the lift depends; then it is looked at again, with all that wait for the same."""
-        waiting = self._asking.get(question)
-        if waiting is not None:
-            waiting.append(key)
+        if self._questions.join(question, key):
             return IDLE
-        waiting = self._asking[question] = []
         delay_s = 0.0
         try:
             await self._lone.ask(question)
@@ -173,10 +168,8 @@ class LiftWriter:
             self._queue.add(key)
             return IDLE
         finally:
-            if self._asking.get(question) is waiting:
-                del self._asking[question]
-                for other in waiting:
-                    self._queue.add(other, delay_s)
+            for other in self._questions.end(question):
+                self._queue.add(other, delay_s)
 
     async def _write(self, key: Key, flight: Flight) -> float | None:
         lift = flight.lift
@@ -209,9 +202,11 @@ class LiftWriter:
 
     def _put_off(self, key: Key, flight: Flight, error: errors.KubeError) -> float:
         """The patch was not taken in. Quota is not held for longer than a lift is given, if the server wants to be left alone."""
-        delay_s, now = self._again(flight, error), asyncio.get_running_loop().time()
-        if not (flight.given_up and flight.open_s(now) <= 0 and delay_s > PATIENCE_S):
+        delay_s = self._again(flight, error)
+        if not (flight.given_up and delay_s > PATIENCE_S):
             return delay_s
+        if not flight.certain:
+            return flight.read_after_s(delay_s, asyncio.get_running_loop().time())
         self._hold(key, flight)
         return IDLE
 
@@ -220,8 +215,7 @@ class LiftWriter:
         flight.look, now = True, asyncio.get_running_loop().time()
         flight.keep_open(error, now)
         delay_s = self._again(flight, error)
-        # It is only read any more, as soon as that shows how it ended.
-        return min(delay_s, max(RETRY_MAX_S, flight.open_s(now))) if flight.given_up else delay_s
+        return flight.read_after_s(delay_s, now) if flight.given_up else delay_s
 
     async def _refuse(self, key: Key, flight: Flight, error: errors.ApiError) -> float | None:
         """The patch was not stored. The pod may be another one than was looked at, perhaps by an earlier try of this lift."""
@@ -235,6 +229,7 @@ class LiftWriter:
 
     async def _look(self, key: Key, flight: Flight) -> float | None:
         """What is stored decides."""
+        asked_at = asyncio.get_running_loop().time()
         try:
             found = await self._caches.look_up(flight.lift.pod, self._read)
         except errors.KubeError as error:
@@ -249,13 +244,13 @@ class LiftWriter:
         if flight.is_another(self._caches.ledger):
             self._take_back(key, flight)
             return None
+        flight.read_at = asked_at
         if not (flight.given_up or flight.void):
             # Nothing has been stored. Should an earlier try be under way still, only one of the two can be.
             flight.look = False
             return flight.delay_s
-        open_s = flight.open_s(asyncio.get_running_loop().time())
-        if open_s > 0:
-            return min(open_s, RETRY_MAX_S)
+        if not flight.certain:
+            return flight.read_again_s(asyncio.get_running_loop().time())
         if flight.given_up:
             self._hold(key, flight)
         else:
@@ -271,18 +266,20 @@ class LiftWriter:
         return self._caches.project_pod(raw)
 
     async def _give_up_untried(self) -> None:
-        """What has not come to its turn in reasonable time, for all before it hangs, gives its quota back."""
-        clock, ledger = asyncio.get_running_loop().time, self._caches.ledger
+        """What has waited in vain, for all before it hangs, gives its quota back."""
         while True:
             await asyncio.sleep(PATIENCE_S / 4)
-            late = clock() - PATIENCE_S
-            for key, flight in tuple(self._flights.items()):
-                if self._order.waits(flight.lift):
-                    # For others of its group, not for its turn.
-                    flight.since = clock()
-                elif not (flight.tries or flight.since > late or flight.patient(clock(), ledger)):
-                    flight.given_up = f"lifts in namespace {key[0]} are not taken in at present"
-                    self._hold(key, flight)
+            await self._caches.turns.finish(self._giving_up())
+
+    def _giving_up(self) -> Steps[None]:
+        """Those that are marked first are not begun meanwhile."""
+        in_vain = yield from self._untried.in_vain()
+        for key, flight in in_vain:
+            flight.given_up = f"lifts in namespace {key[0]} are not taken in at present"
+        for key, flight in in_vain:
+            if self._untried.has(key, flight.lift):
+                self._hold(key, flight)
+            yield
 
     # -- how it goes on ----------------------------------------------------------------------------------------
 
@@ -298,6 +295,7 @@ class LiftWriter:
             self._refused.forget(key)
             seen = self._caches.latest(flight.lift.pod.key)
             if stored or (seen is not None and seen.uid == key[1] and not seen.gated):
+                self._untried.stored(key[0])
                 for other in self._order.stored(flight.lift):
                     self._queue.add(other)
             else:
@@ -309,32 +307,28 @@ class LiftWriter:
             del self._flights[key]
         self._lost(flight.lift)
         if flight.lift.pod.group_key:
-            self._returned.append(flight.lift)
+            self._returned.keep(flight.lift)
         else:
-            self._retract(flight.lift)
-        self._caches.notify()
+            self._returned.retract((flight.lift,))
+            self._caches.notify()
 
     def _lost(self, lift: Lift) -> None:
         """Others that were decided on as if this one were in are decided on again, before anybody gets what it gives back."""
-        for other in self._order.lost(lift):
-            key = key_of(other.pod)
-            flight = self._flights.get(key)
-            if flight is not None and flight.lift is other and not flight.tries:
-                del self._flights[key]
-                self._returned.append(other)
-                self._caches.notify()
+        self._decide_again(self._order.lost(lift))
 
-    def _retract(self, lift: Lift) -> None:
-        self._caches.ledger.retract(lift.lifted)
-        self._caches.ledger.wakeups.look_at(lift.queue)
+    def _decide_again(self, lifts: Iterable[Lift]) -> None:
+        for lift in lifts:
+            key = key_of(lift.pod)
+            if self._untried.has(key, lift):
+                del self._flights[key]
+                self._returned.keep(lift)
 
     def _hold(self, key: Key, flight: Flight) -> None:
         """The pod gives its quota back and waits, with the reason, until it is tried anew; unless it is gone meanwhile, or in."""
         if flight.overtaken(self._caches.ledger):
             self._done(key, flight)
             return
-        wait_s = self._refused.refuse(key, flight.given_up)
-        wait_s = max(wait_s, flight.not_before - asyncio.get_running_loop().time())
+        wait_s = self._refused.refuse(key, flight.given_up, flight.not_before)
         self._take_back(key, flight)
         self._queue.discard(key)
         self._queue.add(key, wait_s)
@@ -343,6 +337,8 @@ class LiftWriter:
         pod = self._caches.ledger.observed(key[1])
         if pod is None:
             self._refused.forget(key)
+        elif (left_s := self._refused.left_s(key)) > 0:
+            self._queue.add(key, left_s)
         elif key in self._refused:
             self._refused.allow(key)
             self._caches.ledger.wakeups.help(self._caches.ledger.attribution(pod).queue)

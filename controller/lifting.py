@@ -57,11 +57,11 @@ class Lifter:
         self._changed.clear()
         await self._caches.settled()
         wakeups = self._caches.ledger.wakeups
-        self._writer.give_back()
+        await self._writer.give_back()
         while queues := wakeups.take_queues():
             with self._metrics.pass_seconds.time():
                 await self._decide(planner, queues)
-            self._writer.give_back()
+            await self._writer.give_back()
 
     async def _decide(self, planner: Planner, queues: list[str]) -> None:
         with closing(self._deciding(planner, queues)) as steps:

@@ -15,7 +15,6 @@ from core import names
 from core.objects import Group, Pod, group_key, kinds
 from core.objects import raw as parts
 from core.objects.kinds import Kind
-from core.plan.begun import others_are_in
 from core.plan.decision import Lift
 from kube import errors
 from kube.calls import LiftClient
@@ -79,11 +78,11 @@ class LoneLifts:
         ledger, now = self._caches.ledger, asyncio.get_running_loop().time()
         if group_key.is_kubernetes(key) and names.KUBERNETES_GROUPS not in ledger.groups_served:
             return names.KUBERNETES_GROUPS if self._may_be_served(names.KUBERNETES_GROUPS) else None
-        known = _terms(self._caches.group(key))
+        known = terms_of(self._caches.group(key))
         until, terms = self._sure.get(key, (now, ()))
         if now < until and terms == known:
             return None
-        if not others_are_in(ledger, pod):
+        if not ledger.others_are_in(pod):
             return key
         self._note(key, known)
         return None
@@ -99,11 +98,11 @@ class LoneLifts:
         if question in _ALL:
             await self._ask_for_any(question)
             return
-        before = _terms(self._caches.group(question))
+        before = terms_of(self._caches.group(question))
         found, version = await self._read(question)
-        if _terms(self._caches.group(question)) != before:
+        if terms_of(self._caches.group(question)) != before:
             return  # The watch has come further meanwhile.
-        if _terms(found) == before:
+        if terms_of(found) == before:
             self._note(question, before)
         else:
             _LOG.info("PodGroup is not what it was known to be", extra={"group": question})
@@ -145,7 +144,7 @@ class LoneLifts:
         self._sure[key] = now + SURE_S, terms
 
 
-def _terms(found: Group | None) -> _Terms:
+def terms_of(found: Group | None) -> _Terms:
     """What of a PodGroup decides about a lift; its status does not."""
     if found is None:
         return ()

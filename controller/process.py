@@ -21,7 +21,7 @@ from controller.extender_metrics import ExtenderMetrics
 from controller.extender_votes import VoteNotes
 from controller.forwarding import ADDRESS_ANNOTATION, LeaderLink
 from controller.knowledge import Knowledge
-from controller.leading import Leader
+from controller.leading import Leader, anything_let_in
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
 from controller.node_series import NodeSeries
@@ -93,7 +93,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
         for shown in (
             series,
             DecisionSeries(metrics.by_queue),
-            DeviceSeries(caches.ledger.devices.book, lambda: series.leading),
+            DeviceSeries(caches.ledger.devices, lambda: series.leading),
             UsageSeries(caches.ledger, lambda: series.leading),
             NodeSeries(caches.ledger, caches.guests, lambda: series.leading),
             usage.counters(lambda: series.leading),
@@ -106,6 +106,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             options.lease,
             options.identity,
             annotations={ADDRESS_ANNOTATION: options.advertise_address} if options.advertise_address else {},
+            preceded=lambda: anything_let_in(caches.ledger),
         )
         link = LeaderLink(
             elector, lambda: trust.credentials, options.service, timeout_s=options.hook_timeout_s / 2

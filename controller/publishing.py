@@ -25,7 +25,7 @@ SETTLE_S = 0.2
 """Changes of one burst are published together."""
 
 SIDE_BY_SIDE = 8
-"""Status writes at a time, and as many again of queues whose last write failed."""
+"""Status writes at a time, and as many again of queues whose last write failed; more while slow ones are found out."""
 
 _PACE_S = 1.0
 """A queue is written so often at most, the first time after a while at once. The Volcano scheduler writes each at this pace."""

@@ -50,6 +50,8 @@ class QueueRecords:
         self._queue: WorkQueue[_Key] = WorkQueue(
             self._write, slots=SIDE_BY_SIDE, per_lane=PER_NAMESPACE, lane=lambda key: key[0]
         )
+        self._claims: WorkQueue[str] = WorkQueue(self._look_at_claim, slots=1)
+        """Claims that have changed, `namespace/name`: any number of pods may refer to one."""
         caches.pods.subscribe(self._pod_changed)
         # Of all that a record is made of, claims alone change without their pod.
         caches.claims.subscribe(self._claim_changed)
@@ -79,11 +81,14 @@ class QueueRecords:
 
     async def run(self) -> None:
         """Writes until cancelled."""
-        await self._queue.run()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._claims.run(), name="records of claims")
+            await self._queue.run()
 
     def end(self) -> None:
         """Leaves nothing for the next term."""
         self._leads = None
+        self._claims.clear()
         self._queue.clear()
         self._untried.clear()
         self._delays.clear()
@@ -97,12 +102,20 @@ class QueueRecords:
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
         claim = new or old
-        if self._leads is None or claim is None:
-            return
-        for uid in tuple(self._caches.ledger.devices.with_claim(claim.key)):
+        if self._leads is not None and claim is not None:
+            self._claims.add(claim.key)
+
+    async def _look_at_claim(self, claim: str) -> float:
+        """Has the pods written that lack the record of a claim. See kube.workqueue.Work."""
+        if self._caches.ledger.devices.awaits(claim):
+            return _AGAIN_S
+        for number, uid in enumerate(tuple(self._caches.ledger.devices.with_claim(claim)), 1):
             pod = self._latest(uid)
             if pod is not None:
                 self._fix(pod)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return IDLE
 
     def _latest(self, uid: str) -> Pod | None:
         """The latest state of a pod that is booked."""
@@ -113,6 +126,8 @@ class QueueRecords:
     def _fix(self, pod: Pod) -> None:
         """Has a pod written that lacks something; one that is being written is looked at again after that."""
         key = _key(pod)
+        for claim in self._caches.ledger.devices.awaited(pod):
+            self._claims.add(claim)
         if not late_records(pod, self._caches.ledger):
             self._done(key)
         elif key not in self._delays:

@@ -33,7 +33,7 @@ SETTLE_S = 0.01
 """Changes of one burst are looked at together; hardly any time, for the node agent may be about to look."""
 
 SIDE_BY_SIDE = 16
-"""Writes of records at a time, and as many again to pods whose last write failed."""
+"""Writes of records at a time, and as many again to pods whose last write failed; more while slow ones are found out."""
 
 _AT_ONCE = 500
 """So many nodes are put in line before others come to their turn."""

@@ -11,7 +11,7 @@ becomes homeless or changes itself, and now and then.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from controller.announcements import Announcements
@@ -20,6 +20,7 @@ from core import reasons
 from core.mgpu.destination import booked_on, led_to, nominated_for
 from core.mgpu.node import model_of
 from core.objects import Node, Pod
+from core.plan.admitted import AdmittedNodes
 from core.plan.stuck import (
     node_full_notice,
     nodes_with_room,
@@ -80,6 +81,8 @@ class StrandedPods:
         """Pods whose node does not take them any more, as no other one did when they were looked at, or are looked at now."""
         self._changed: dict[str, None] = {}
         """Nodes that may have room for a homeless pod since it was looked at."""
+        self._admitted = AdmittedNodes(caches.ledger)
+        """Which nodes the rules of such pods admit: asked by one look after the other, forgotten with the term."""
         self._looks: WorkQueue[str] = WorkQueue(self._look, slots=1)
         self._leading = False
         caches.pods.subscribe(self._pod_changed)
@@ -103,6 +106,7 @@ class StrandedPods:
             self._due.clear()
             self._homeless.clear()
             self._changed.clear()
+            self._admitted = AdmittedNodes(self._caches.ledger)
 
     def refused(self, pod: Pod, node: str, reason: str) -> None:
         """Counts a bind that was refused."""
@@ -184,7 +188,7 @@ class StrandedPods:
         if place_gone(ledger, pod):
             # From now on: a node may change after it was looked at and before the last one is.
             self._homeless[uid] = None
-            others = await self._caches.turns.finish(nodes_with_room(ledger, pod, but=place))
+            others = await self._elsewhere(pod, place)
             if self._latest(uid) is None:
                 self._homeless.pop(uid, None)
                 return None
@@ -193,7 +197,7 @@ class StrandedPods:
             again_s = AGAIN_S
         node, denials = max(self._denied.get(uid, {}).items(), key=lambda each: each[1], default=("", 0))
         if denials >= DENIALS:
-            elsewhere = await self._caches.turns.finish(nodes_with_room(ledger, pod, but=node))
+            elsewhere = await self._elsewhere(pod, node)
             if elsewhere and self._latest(uid) is not None:
                 if due and place:
                     # Its scheduler does not use the place that it has, whatever speaks against that.
@@ -213,11 +217,15 @@ class StrandedPods:
             if place in changed and not place_gone(self._caches.ledger, pod):
                 self._looks.add(uid)
                 continue
-            others = nodes_with_room(self._caches.ledger, pod, but=place, among=changed)
-            if self._moved(uid, place, await self._caches.turns.finish(others)):
+            if self._moved(uid, place, await self._elsewhere(pod, place, among=changed)):
                 # Not when it would have been looked at next: its move may come to nothing until then.
                 self._looks.discard(uid)
                 self._looks.add(uid, AGAIN_S)
+
+    async def _elsewhere(self, pod: Pod, but: str, among: Collection[str] | None = None) -> list[str]:
+        """The nodes that would take a pod, see nodes_with_room."""
+        looked_for = nodes_with_room(self._caches.ledger, pod, but, self._admitted, among)
+        return await self._caches.turns.finish(looked_for)
 
     def _latest(self, uid: str) -> Pod | None:
         """A pod that was let in and has no node, nominated as it is or is to be; None for any other one."""

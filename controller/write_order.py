@@ -1,5 +1,7 @@
 """Which lifts wait for others of their group to be stored."""
 
+from collections.abc import Mapping
+
 from controller.flight import Key, key_of
 from core.plan.decision import Lift
 
@@ -17,11 +19,7 @@ class WriteOrder:
         """A lift is to be written."""
         group, key = lift.pod.group_key, key_of(lift.pod)
         if group:
-            side, other = (self._behind, self._ahead) if lift.beyond else (self._ahead, self._behind)
-            side.setdefault(group, {})[key] = lift
-            # Of one pod the last lift that was decided counts.
-            if key in other.get(group, {}):
-                self._end(other[group][key])
+            (self._behind if lift.beyond else self._ahead).setdefault(group, {})[key] = lift
 
     def waits(self, lift: Lift) -> bool:
         """Whether the lift may not be written yet."""
@@ -29,21 +27,40 @@ class WriteOrder:
 
     def stored(self, lift: Lift) -> list[Key]:
         """A lift has been stored. Returns those that need not wait any longer."""
-        self._end(lift)
         group = lift.pod.group_key
+        self.end(lift)
         return [] if lift.beyond or group in self._ahead else [*self._behind.get(group, ())]
 
     def lost(self, lift: Lift) -> list[Lift]:
         """A lift is not stored and never will be. Returns those that were decided for it, and are to be decided on again."""
-        self._end(lift)
-        return [] if lift.beyond else [*self._behind.pop(lift.pod.group_key, {}).values()]
+        group = lift.pod.group_key
+        self.end(lift)
+        return [] if lift.beyond else [*self._behind.pop(group, {}).values()]
+
+    def under_way(self, group: str) -> dict[Key, Lift]:
+        """The lifts of a group that are to be written, or being written."""
+        return {**self._ahead.get(group, {}), **self._behind.get(group, {})}
+
+    def lost_together(self, group: str, lost: Mapping[Key, Lift]) -> list[Lift]:
+        """The same as `lost` for several of those under way of a group at once."""
+        ahead, behind = self._ahead.pop(group, {}), self._behind.pop(group, {})
+        left = {key: lift for key, lift in ahead.items() if key not in lost}
+        if left:
+            self._ahead[group] = left
+        waiting = {key: lift for key, lift in behind.items() if key not in lost}
+        if len(left) < len(ahead):
+            return [*waiting.values()]
+        if waiting:
+            self._behind[group] = waiting
+        return []
 
     def clear(self) -> None:
         """Nothing is under way."""
         self._ahead.clear()
         self._behind.clear()
 
-    def _end(self, lift: Lift) -> None:
+    def end(self, lift: Lift) -> None:
+        """A lift is not written any more, for whatever reason, or another one of its pod takes its place."""
         group, key = lift.pod.group_key, key_of(lift.pod)
         side = self._behind if lift.beyond else self._ahead
         those = side.get(group, {})

@@ -90,7 +90,7 @@ def reference() -> dict[str, list[Series]]:
         DecisionSeries(DecisionCounts()),
         UsageSeries(ledger, lambda: False),
         NodeSeries(ledger, guest_book((), (), Settings()), lambda: False),
-        DeviceSeries(ledger.devices.book, lambda: False),
+        DeviceSeries(ledger.devices, lambda: False),
         UsageCounters(Courses(), lambda: 0, lambda: False, lambda: False),
     ):
         queues.register(collector)

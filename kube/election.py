@@ -53,7 +53,8 @@ class Elector:
     """Campaigns for one Lease under one identity, which no other process may use, an earlier life included.
 
     `annotations`, with names of our own, are put on the Lease by whoever holds it, for the standbys to read (an address to
-    forward to); they may be exchanged while running, the next renewal writes them.
+    forward to); they may be exchanged while running, the next renewal writes them. `preceded` says whether somebody has led
+    before, as far as anything but the Lease tells: it is asked where there is none.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Elector:
         identity: str,
         *,
         annotations: Mapping[str, str] = MappingProxyType({}),
+        preceded: Callable[[], bool] = lambda: False,
         durations: Durations | None = None,
         clock: Clock | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -79,6 +81,7 @@ class Elector:
         self.annotations = annotations
         self.leave: Callable[[], Mapping[str, str]] = dict
         """The annotations of a Lease that is given back, for whoever holds it next, see Term.left."""
+        self._preceded = preceded
         self._durations = durations or Durations()
         self._given_clock = clock
         self._now = now
@@ -89,6 +92,8 @@ class Elector:
         self._lease: Json | None = None
         self._vanished: Json | None = None
         """The Lease as it was before somebody deleted it."""
+        self._alone_from = float("-inf")
+        """When nobody can lead any more by a Lease that was deleted before this elector came."""
         self._last_epoch = -1
         self._seen_version = ""
         self._seen_at = 0.0
@@ -230,10 +235,13 @@ class Elector:
             self._last_failure = ""
             return None
         sent, epoch, lease = self._clock(), self._last_epoch + 1, self._lease
+        if lease is None and self._vanished is None and self._preceded():
+            self._alone_from = sent + self._durations.lease_s
         await self._write(lease, epoch=epoch, holder=self._identity)
         self._last_failure = ""
         left = annotations_of(lease) if lease is not None and not holder_of(lease) else None
-        return Term(epoch, self._clock, sent + self._durations.renew_deadline_s, left)
+        valid_until = sent + self._durations.renew_deadline_s
+        return Term(epoch, self._clock, valid_until, left, alone_from=self._alone_from)
 
     def _free(self) -> bool:
         """Whether the Lease may be taken: nobody's, ours, or not renewed for as long as its holder promised to.
@@ -284,8 +292,11 @@ class Elector:
         self._observe(await call(LEASES, body, self._namespace, timeout_s=self._durations.request_s))
 
     async def _release(self) -> None:
-        """Gives the lease back if it is ours; a failure only costs the successor the waiting time."""
-        if not self._may_hold:
+        """Gives the lease back if it is ours; a failure only costs the successor the waiting time.
+
+        It is kept while a former leader's term may go on: who follows would not know of that, and waits as long this way.
+        """
+        if not self._may_hold or self._clock() < self._alone_from:
             return
         try:
             async with asyncio.timeout(self._durations.request_s):

@@ -82,6 +82,8 @@ class Informer(Generic[V]):
         self._clock = time.monotonic
         """That of the event loop in which it runs."""
         self._contact: float | None = None
+        self._list_began: float | None = None
+        """While a list has not come to its end."""
         label = str(resource)
         self._size = metrics.informer_objects.labels(label)
         self._projection_failures = metrics.projection_failures.labels(label)
@@ -107,9 +109,10 @@ class Informer(Generic[V]):
         await self._synced.wait()
 
     def staleness_s(self) -> float | None:
-        """Seconds since the API server last said anything about this resource, None before it first did.
+        """Seconds since the API server last said anything about this resource, None before all of it was first listed.
 
-        While the server answers that is no more than some fifteen, however quiet it is.
+        While the server answers that is no more than some fifteen, however quiet it is. A list is a word as of when it began, and
+        none before its end: until then what came with its later pages is missing.
         """
         return None if self._contact is None else self._clock() - self._contact
 
@@ -215,10 +218,17 @@ class Informer(Generic[V]):
     async def _follow(self) -> None:
         async with aclosing(self._reflector.run()) as events:
             async for event in events:
-                if not isinstance(event, ListBegins):
-                    # That a list begins says only that the server is asked; it may refuse every one for hours.
-                    self._contact = self._clock()
+                self._hear(event)
                 self._take(event)
+
+    def _hear(self, event: Event) -> None:
+        """Takes note of a word of the API server. That a list begins is none: it may refuse every one for hours."""
+        if isinstance(event, ListBegins):
+            self._list_began = self._clock()
+        elif isinstance(event, Listed):
+            self._contact, self._list_began = self._list_began, None
+        elif self._list_began is None:
+            self._contact = self._clock()
 
     def _take(self, event: Event) -> None:
         match event:

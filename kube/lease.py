@@ -33,13 +33,20 @@ class Term:
     """One time of leading. `epoch` grows from term to term, whoever leads (it is the Lease's leaseTransitions)."""
 
     def __init__(
-        self, epoch: int, clock: Clock, valid_until: float, left: Mapping[str, str] | None = None
+        self,
+        epoch: int,
+        clock: Clock,
+        valid_until: float,
+        left: Mapping[str, str] | None = None,
+        *,
+        alone_from: float = float("-inf"),
     ) -> None:
         self.epoch = epoch
         self.left = left
         """The annotations of the Lease as its last holder gave it back; None where it did not."""
         self._clock = clock
         self._valid_until = valid_until
+        self._alone_from = alone_from
 
     def valid(self) -> bool:
         """Whether nobody else can lead now. To be asked right before every write of the leader."""
@@ -48,6 +55,10 @@ class Term:
     def remaining_s(self) -> float:
         """Seconds for which `valid` stays true without a further renewal."""
         return max(0.0, self._valid_until - self._clock())
+
+    def shared_s(self) -> float:
+        """Seconds for which a former leader's term may go on beside this one, because the Lease that says so is gone."""
+        return max(0.0, self._alone_from - self._clock())
 
     def extend(self, valid_until: float) -> None:
         """The lease was renewed. Only the elector calls this."""

@@ -77,7 +77,7 @@ class Metrics:
         )
         self.informer_staleness = Gauge(
             "cardquota_informer_staleness_seconds",
-            "Time since the API server last said anything about this resource; it is asked every few seconds.",
+            "Time since the API server last said anything about this resource, a list not before its end; it is asked every few seconds.",
             ("resource",),
             registry=registry,
         )

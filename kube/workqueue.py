@@ -4,6 +4,9 @@ The idea is that of controller-runtime's work queue. A slot is held only while t
 waits to be tried again. Keys are dealt out in turn over their lanes (namespaces, as a rule). A lane whose last work failed has
 a single slot, and one of a pool of its own, so that what hangs there takes none from the others. So has, where that is wanted,
 a lane of which nothing has come back yet: nobody knows whether its works hang.
+
+A slot is lent for SLOW_S. What takes longer holds none from then on, and its lane has its slots in another pool until a work of
+it comes back in time: lanes that are slow, or that begin to hang, share with each other, and others get the slot back soon.
 """
 
 import asyncio
@@ -16,8 +19,13 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-_ORDERLY, _FAILING, _UNHEARD = range(3)
-"""The pools of slots, see WorkQueue."""
+SLOW_S = 0.5
+"""Work that takes longer is slow. Most requests take a hundredth of that; one that hangs is given up after seconds."""
+
+_ORDERLY, _SLOW, _FAILING, _HANGING, _UNHEARD, _LENT = range(6)
+"""The pools of slots, see WorkQueue; lanes that fail slowly hang. What had a slot for too long is counted last, and begun nowhere."""
+_LATE = {_ORDERLY: _SLOW, _FAILING: _HANGING}
+"""For each pool that lends its slots the one in which slow lanes have theirs."""
 
 _SLACK = 64
 _TAKEN_AT_ONCE = 1000
@@ -37,10 +45,16 @@ An exception ends the queue: whoever expects one catches it here.
 
 @dataclass(slots=True)
 class _Job:
-    """Work under way: when the key was asked for again meanwhile, None when it was not; whether it was taken off."""
+    """Work under way: where it counts, whether it is slow, when the key was asked for again, and whether it was taken off."""
 
+    pool: int
+    slow: bool = False
     again_at: float | None = None
     discarded: bool = False
+
+    def discard(self) -> None:
+        """The key is taken off: it is not tried again."""
+        self.again_at, self.discarded = None, True
 
 
 class _Line(Generic[K]):
@@ -49,8 +63,9 @@ class _Line(Generic[K]):
     __slots__ = ("fresh", "retried")
 
     def __init__(self) -> None:
-        self.fresh: dict[K, None] = {}
-        self.retried: dict[K, None] = {}
+        # To find the first one of a dict costs as many steps as were taken from its beginning.
+        self.fresh: OrderedDict[K, None] = OrderedDict()
+        self.retried: OrderedDict[K, None] = OrderedDict()
 
     def __contains__(self, key: object) -> bool:
         return key in self.fresh or key in self.retried
@@ -64,10 +79,7 @@ class _Line(Generic[K]):
 
     def take(self) -> K:
         """The first key, which is in here no more."""
-        keys = self.fresh or self.retried
-        key = next(iter(keys))
-        del keys[key]
-        return key
+        return (self.fresh or self.retried).popitem(last=False)[0]
 
     def drop(self, key: K) -> None:
         """Takes a key out, wherever it is."""
@@ -82,6 +94,11 @@ class WorkQueue(Generic[K]):
     for all of them together. `lane` says which lane a key belongs to, by default each to one of its own.
     With `unheard`, a lane has one of so many further slots until a work of it has come back: as long as no more lanes than that
     hang from the first, they take nothing from any other one. Without, each is trusted from the first.
+
+    Slow lanes have as many slots again, and so have slow ones of those that failed last; each work that is begun there holds one
+    to its end. So works that all take T seconds at the most are no more than slots * (T / SLOW_S + 1) at once, and as many that
+    failed last: so many when all begins to hang in one moment, and `slots` of each kind as soon as that is known. A single slot
+    is lent for as long as a work takes: there they come one after the other.
     """
 
     def __init__(
@@ -94,18 +111,20 @@ class WorkQueue(Generic[K]):
         lane: Callable[[K], Hashable] | None = None,
     ) -> None:
         self._work = work
-        self._slots = (slots, slots, unheard or 0)
+        self._slots = (slots, slots, slots, slots, unheard or 0, 0)
         """How many there are in each pool."""
         self._trusting = unheard is None
+        self._lending = slots > 1
         self._per_lane = per_lane or slots
         self._lane = lane or _itself
         self._ready: dict[Hashable, _Line[K]] = {}
         """Lane -> its keys that may be worked on now."""
-        self._turns: tuple[OrderedDict[Hashable, None], ...] = (OrderedDict(), OrderedDict(), OrderedDict())
+        self._turns: tuple[OrderedDict[Hashable, None], ...] = tuple(OrderedDict() for _ in self._slots)
         """The lanes of each pool that have ready keys and may have a further slot."""
         self._running: Counter[Hashable] = Counter()
-        self._used = [0, 0, 0]
+        self._used = [0] * len(self._slots)
         self._failing: set[Hashable] = set()
+        self._slow: set[Hashable] = set()
         self._heard: set[Hashable] = set()
         """Lanes of which a work has come back."""
         self._retries: set[K] = set()
@@ -138,7 +157,7 @@ class WorkQueue(Generic[K]):
         """Takes the key off; what is worked on now goes on and is not tried again."""
         lane = self._lane(key)
         if key in self._busy:
-            self._busy[key] = _Job(discarded=True)
+            self._busy[key].discard()
         elif self._later.pop(key, None) is not None or key in self._ready.get(lane, ()):
             if lane in self._ready:
                 self._ready[lane].drop(key)
@@ -147,8 +166,8 @@ class WorkQueue(Generic[K]):
 
     def clear(self) -> None:
         """Takes all keys off; what is worked on now goes on. A hundred thousand cost no more than to free them."""
-        for key in self._busy:
-            self._busy[key] = _Job(discarded=True)
+        for job in self._busy.values():
+            job.discard()
         for turns in self._turns:
             turns.clear()
         for held in (self._ready, self._later, self._timers):
@@ -156,8 +175,8 @@ class WorkQueue(Generic[K]):
         self._retries &= self._busy.keys()
         self._keys = Counter(map(self._lane, self._busy))
         self._running = Counter(dict(self._keys))
-        self._failing &= self._keys.keys()
-        self._heard &= self._keys.keys()
+        for lanes in (self._failing, self._slow, self._heard):
+            lanes.intersection_update(self._keys)
 
     async def run(self) -> None:
         """Works until cancelled; what is under way then is cancelled too. Keys that wait stay for a further run."""
@@ -214,7 +233,10 @@ class WorkQueue(Generic[K]):
         pool = _ORDERLY if self._trusting or lane in self._heard else _UNHEARD
         if lane in self._failing:
             pool = _FAILING
-        may_begin = lane in self._ready and self._running[lane] < (self._per_lane if pool == _ORDERLY else 1)
+        most = self._per_lane if pool == _ORDERLY else 1
+        if lane in self._slow:
+            pool = _LATE.get(pool, pool)
+        may_begin = lane in self._ready and self._running[lane] < most
         if may_begin and lane in self._turns[pool]:
             return
         for turns in self._turns:
@@ -223,51 +245,71 @@ class WorkQueue(Generic[K]):
         if may_begin:
             self._turns[pool][lane] = None
 
-    def _next(self) -> tuple[K, Hashable, int] | None:
-        """The next key to work on, its lane, and the pool whose slot it takes; None while nothing can be begun."""
+    def _next(self) -> tuple[K, Hashable, _Job] | None:
+        """The next key to work on, and its lane; None while nothing can be begun."""
         for pool, turns in enumerate(self._turns):
             if turns and self._used[pool] < self._slots[pool]:
                 lane = next(iter(turns))
                 turns.move_to_end(lane)
                 key = self._ready[lane].take()
-                self._busy[key] = _Job()
+                job = self._busy[key] = _Job(pool)
                 self._running[lane] += 1
                 self._used[pool] += 1
                 self._settle(lane)
-                return key, lane, pool
+                return key, lane, job
         return None
 
-    async def _serve(self, key: K, lane: Hashable, pool: int) -> None:
+    async def _serve(self, key: K, lane: Hashable, job: _Job) -> None:
         again_s: float | None = None
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(SLOW_S, self._slowed, lane, job) if self._lending else None
         try:
             again_s = await self._work(key)
         finally:
-            job = self._busy.pop(key)
-            self._used[pool] -= 1
-            self._running[lane] -= 1
-            if again_s is None:
-                self._failing.discard(lane)
-                self._heard.add(lane)
-                self._retries.discard(key)
-            elif again_s >= 0:
-                self._failing.add(lane)
-                self._retries.add(key)
-                # Work that failed is not repeated earlier because somebody asked: that is what the waiting is for.
-                job.again_at = None if job.discarded else asyncio.get_running_loop().time() + again_s
-            if job.again_at is not None:
-                self._add(key, job.again_at)
-            else:
-                self._retries.discard(key)
-            self._gone(lane)
-            self._wake.set()
+            if timer is not None:
+                timer.cancel()
+            self._ended(key, lane, job, again_s)
+
+    def _slowed(self, lane: Hashable, job: _Job) -> None:
+        """Others may have the slot of work that takes long."""
+        job.slow = True
+        if job.pool in _LATE:
+            self._used[job.pool] -= 1
+            job.pool = _LENT
+            self._used[job.pool] += 1
+        self._slow.add(lane)
+        self._settle(lane)
+        self._wake.set()
+
+    def _ended(self, key: K, lane: Hashable, job: _Job, again_s: float | None) -> None:
+        del self._busy[key]
+        self._used[job.pool] -= 1
+        self._running[lane] -= 1
+        if again_s is None:
+            self._failing.discard(lane)
+            self._heard.add(lane)
+            self._retries.discard(key)
+        elif again_s >= 0:
+            self._failing.add(lane)
+            self._retries.add(key)
+            # Work that failed is not repeated earlier because somebody asked: that is what the waiting is for.
+            job.again_at = None if job.discarded else asyncio.get_running_loop().time() + again_s
+        if again_s != IDLE and not job.slow:
+            self._slow.discard(lane)
+        if job.again_at is not None:
+            self._add(key, job.again_at)
+        else:
+            self._retries.discard(key)
+        self._gone(lane)
+        self._wake.set()
 
     def _gone(self, lane: Hashable) -> None:
         """One key less in a lane; one that is empty is forgotten."""
         self._keys[lane] -= 1
         if not self._keys[lane]:
             del self._keys[lane], self._running[lane]
-            self._failing.discard(lane)
-            self._heard.discard(lane)
+            for lanes in (self._failing, self._slow, self._heard):
+                lanes.discard(lane)
         self._settle(lane)
 
 

@@ -9,6 +9,7 @@ from core.dra.extended import DeviceClasses
 from core.objects import DeviceClass, Node, kinds
 from core.settings import Settings
 from kube import metrics
+from kube.class_grace import ClassGrace
 from kube.informer import informer_of
 from kube.reflector import ListWatch
 from kube.turns import Turns
@@ -41,11 +42,13 @@ class LiveViews:
         self._with_classes = settings.features.dra
         self._nodes.subscribe(self._on_node)
         self._classes.subscribe(self._on_class)
+        self._class_grace = ClassGrace(self._device_classes, self._device_classes.release)
+        self._classes.subscribe(self._class_grace.class_changed)
 
     @property
     def runnables(self) -> tuple[Callable[[], Awaitable[None]], ...]:
         """What has to run, each until cancelled, for the view to stay current."""
-        classes = [self._classes.run] if self._with_classes else []
+        classes = [self._classes.run, self._class_grace.run] if self._with_classes else []
         return (self._nodes.run, self._queues.run, self._namespaces.run, *classes)
 
     async def wait_listed(self) -> None:

@@ -1,6 +1,7 @@
 """The smallest quota that would let a waiting pod in, those before it in line served first as ever."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Final
@@ -11,6 +12,7 @@ from core.answers.remedy import Case, Found, Step
 from core.answers.shortage import Figure, is_device, levels_of, limits_for, shortest_for
 from core.answers.whatif import Change
 from core.answers.words import amount
+from core.dra.amounts import thousandths
 from core.objects import Queue
 from core.plan.decision import Hold
 from core.plan.units import units_of
@@ -45,6 +47,9 @@ class _Limit:
     figure: Figure
     amounts: tuple[int, ...]
 
+
+_Askers = tuple[str, ...]
+"""The UIDs of pods."""
 
 Raise = tuple[int, ...]
 """By how much each limit of a search is raised."""
@@ -251,22 +256,50 @@ def _sums(ledger: Ledger, entry: Entry, key: str, level: str) -> list[int]:
     others = [
         name for name in ledger.accounts if name != entry.queue and level in levels_of(ledger, name, key)
     ]
-    asks: list[int] = []
+    line: list[Entry] = []
     for queue in [*others, entry.queue]:
         for unit in finish(units_of(ledger, queue)):
-            for one in unit.entries:
-                asks += [figure.asked for figure in shortest_for(ledger, [one]) if figure.key == key]
+            line += unit.entries
             if any(one.pod.uid == entry.pod.uid for one in unit.entries):
                 break
+    parts = _parts(ledger, line, key, level)
+    asks = [ask for ask in parts.values() if ask > 0]
     unit_of_all = gcd(*asks) if asks else 0
     if not unit_of_all:
         return []
     if sum(asks) // unit_of_all > _MOST_SUMS:
-        return sorted({*asks, sum(asks)})
+        return sorted({*_of_each(parts), sum(asks)})
     bits = 1
     for ask in asks:
         bits |= bits << (ask // unit_of_all)
     return [unit_of_all * place for place in _places(bits)]
+
+
+def _parts(ledger: Ledger, line: Sequence[Entry], key: str, level: str) -> Counter[_Askers]:
+    """What these pods ask of a key at a level, by who asks for it: of several pods the claims that just these share, which cost once."""
+    parts: Counter[_Askers] = Counter()
+    askers: dict[str, list[str]] = {}
+    costs: dict[str, int] = {}
+    for one in line:
+        uid = one.pod.uid
+        at_level = (figure for figure in limits_for(ledger, [one]) if figure.queue == level)
+        parts[uid,] += sum(figure.asked for figure in at_level if figure.key == key)
+        for claim, amounts in ledger.devices.to_ask(one.pod, one.queue, level).items():
+            costs[claim] = thousandths(amounts).get(key, 0)
+            askers.setdefault(claim, []).append(uid)
+    for claim, uids in askers.items():
+        if costs[claim] and len(uids) > 1:
+            parts[tuple(uids)] += costs[claim]
+            parts.subtract({(uid,): costs[claim] for uid in uids})
+    return parts
+
+
+def _of_each(parts: Mapping[_Askers, int]) -> Iterable[int]:
+    """What each pod asks for by itself."""
+    each: Counter[str] = Counter()
+    for uids, ask in parts.items():
+        each.update(dict.fromkeys(uids, ask))
+    return each.values()
 
 
 def _places(bits: int) -> Iterator[int]:

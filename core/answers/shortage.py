@@ -14,7 +14,10 @@ from core.queues.ledger import Ledger
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One key of the quota, in thousandths. `limit` is None where the queue does not limit it."""
+    """One key of the quota, in thousandths. `limit` is None where the queue does not limit it.
+
+    A claim that is charged already, and for which nobody asked, is in `asked` and not in `used`, as in the words of its refusal.
+    """
 
     key: str
     asked: int
@@ -39,20 +42,33 @@ def counted(ledger: Ledger, entry: Entry) -> dict[str, int]:
 
 
 def asked_of_quota(ledger: Ledger, entries: Sequence[Entry]) -> dict[str, int]:
-    """What waiting pods of one queue ask of it together, without CPU and memory: what they would add to what it is charged with."""
+    """What waiting pods of one queue ask of it together, without CPU and memory."""
     return total(_without_cpu_memory(ledger, entries, entries[0].queue)) if entries else {}
 
 
 def _without_cpu_memory(ledger: Ledger, entries: Sequence[Entry], level: str) -> Iterator[dict[str, int]]:
-    """Pod by pod, at a level: a claim that several of them share is counted once, and one that is charged there already not at all."""
-    devices = ledger.devices.added((entry.pod for entry in entries), entries[0].queue, level)
-    for entry, added in zip(entries, devices, strict=True):
-        yield {**entry.charged, **added}
+    """Pod by pod, at a level: a claim that several of them share is counted once, and one that was asked for there already not at all."""
+    devices = ledger.devices.asked((entry.pod for entry in entries), entries[0].queue, level)
+    for entry, asked in zip(entries, devices, strict=True):
+        yield {**entry.charged, **asked}
+
+
+def _asked_anew(ledger: Ledger, entries: Sequence[Entry], level: str) -> Mapping[str, int]:
+    return ledger.devices.asked_anew((entry.pod for entry in entries), entries[0].queue, level)
 
 
 def figures_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
     """The figures of these pods of one queue together, of each card that would do; keys that do not matter are left out."""
-    return [replace(figure, queue=entries[0].queue) for figure in _own(ledger, entries)]
+    if not entries:
+        return []
+    queue = entries[0].queue
+    anew = _asked_anew(ledger, entries, queue)
+    return [_without(replace(figure, queue=queue), anew) for figure in _own(ledger, entries)]
+
+
+def _without(figure: Figure, anew: Mapping[str, int]) -> Figure:
+    """The figure without what is asked for once more."""
+    return replace(figure, used=figure.used - anew.get(figure.key, 0))
 
 
 def shortest_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
@@ -86,13 +102,13 @@ def _at_each_level(ledger: Ledger, entries: list[Entry]) -> dict[str, list[Figur
     above = {level.queue: level for level in balance.above} if balance is not None else {}
     of_devices = ledger.devices.levels(queue)[1:]
     for name in dict.fromkeys((*above, *of_devices)):
-        asked = _by_card(ledger, entries, name)
+        asked, anew = _by_card(ledger, entries, name), _asked_anew(ledger, entries, name)
         for key in found.keys() & asked.keys():
             if is_device(key):
                 limit = _devices_at(ledger, name, key, asked[key]) if name in of_devices else None
             else:
                 limit = _at(above[name], key, asked[key]) if name in above else None
-            found[key] += [] if limit is None else [limit]
+            found[key] += [] if limit is None else [_without(limit, anew)]
     return found
 
 
@@ -120,8 +136,6 @@ def _devices_at(ledger: Ledger, queue: str, key: str, asked: int) -> Figure | No
 
 
 def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
-    if not entries:
-        return []
     queue = entries[0].queue
     balance = balance_of(ledger, queue)
     asked = _by_card(ledger, entries, queue)

@@ -3,61 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from core.dra.amounts import Amounts, DeviceKey, total
+from core.dra.amounts import Amounts, DeviceKey
 from core.dra.booking import Booking
+from core.dra.charges import Charges
 from core.dra.links import card_key, is_card_key, milli_of
 from core.stage import Stage
-
-
-class Charges:
-    """Claims with the number of pods that refer to them, and the sum of what they cost.
-
-    As long as any pod refers to a claim, `amounts` must be the same for it.
-    """
-
-    __slots__ = ("_holders", "sums")
-
-    def __init__(self) -> None:
-        self._holders: dict[str, int] = {}
-        self.sums: dict[DeviceKey, int] = {}
-
-    def __contains__(self, claim: str) -> bool:
-        return claim in self._holders
-
-    def holders(self, claim: str) -> int:
-        """How many pods refer to a claim."""
-        return self._holders.get(claim, 0)
-
-    def without(self, claims: Mapping[str, Amounts]) -> Amounts:
-        """The sum of all others than these claims."""
-        here = [amounts for claim, amounts in claims.items() if claim in self._holders]
-        if not here:
-            return self.sums
-        less = total(here)
-        return {key: amount - less.get(key, 0) for key, amount in self.sums.items()}
-
-    def add(self, claims: Mapping[str, Amounts]) -> None:
-        """One more pod refers to these claims."""
-        for claim, amounts in claims.items():
-            self._holders[claim] = self._holders.get(claim, 0) + 1
-            if self._holders[claim] == 1:
-                self._sum(amounts, 1)
-
-    def remove(self, claims: Mapping[str, Amounts]) -> None:
-        """One of the pods that refer to these claims does so no longer."""
-        for claim, amounts in claims.items():
-            self._holders[claim] -= 1
-            if not self._holders[claim]:
-                del self._holders[claim]
-                self._sum(amounts, -1)
-
-    def _sum(self, amounts: Amounts, sign: int) -> None:
-        for key, amount in amounts.items():
-            left = self.sums.get(key, 0) + sign * amount
-            if left:
-                self.sums[key] = left
-            else:
-                self.sums.pop(key, None)
 
 
 class DeviceAccount:

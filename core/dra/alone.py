@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from core.dra.accounts import Charges
 from core.dra.amounts import Amounts, DeviceKey, total
 from core.dra.booking import Booking
 from core.dra.bookings import Bookings
+from core.dra.charges import Charges
 from core.dra.cost import is_estimate
 from core.dra.quotas import DeviceQuotas
 from core.dra.wants import Known, claim_keys, template_keys

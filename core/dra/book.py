@@ -1,10 +1,9 @@
 """Who uses which devices: the claims of every pod, charged to its queue and to all queues above it.
 
 The book follows API objects one change at a time, in whatever order they come, and its sums are always those that the
-objects known now add up to. A change costs as much as the pods that it touches.
+objects known now add up to, but for pods that are `behind`. A change costs as much as the pods that it touches.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -12,10 +11,11 @@ from typing import Final
 from core import reasons
 from core.dra.alone import DevicesAlone
 from core.dra.amounts import Amounts, total
-from core.dra.booking import NO_EFFECT, Booking, Effect, held
+from core.dra.behind import Behind
+from core.dra.booking import NO_EFFECT, Booking, Effect, held, kind_of
 from core.dra.bookings import Bookings
 from core.dra.extended import Candidates
-from core.dra.links import OF_CARD, Ask, Asked, CardQuotas, Links
+from core.dra.links import Ask, Asked, CardQuotas, Links
 from core.dra.quotas import DeviceQuotas
 from core.dra.wants import ClaimSource, Wants, references
 from core.hierarchy import Chain, QueueTree
@@ -53,6 +53,7 @@ class DeviceBook:
         self.limits = self._quotas.limits
         self._bookings = Bookings(self._quotas, linked=bool(self.links))
         self.accounts = self._bookings.accounts
+        self.with_claim, self.with_template = self._bookings.with_claim, self._bookings.with_template
         self._tree = QueueTree() if tree is None else tree
         self._keeps_tree = tree is None
         self._asked = Asked(settings, self.links, cards)
@@ -61,6 +62,7 @@ class DeviceBook:
         self.classes = self._known.classes
         self.follower: Callable[[str], None] | None = None
         """Is told the UID of each pod that claims, templates or classes have been counted anew for."""
+        self.behind = Behind()
         self._candidates = Candidates()
 
     # -- what others read ------------------------------------------------------------------------------------
@@ -82,34 +84,17 @@ class DeviceBook:
         """What the claims of a pod cost, whether others hold them too or not."""
         return total(self.claims_of(pod).values())
 
-    def added(self, pods: Iterable[Pod], queue: str, level: str) -> Iterator[Amounts]:
-        """What each of these pods, which wait in a queue, would add to what this or one above it is charged with, after those before it.
-
-        A claim that several of them share is told of the first one; one that is charged there already adds nothing.
-        """
-        charged, seen = self.accounts.of(level).used, set[str]()
-        for pod in pods:
-            claims = self._quotas.at(level, queue, self.claims_of(pod))
-            yield total(cost for key, cost in claims.items() if key not in charged and key not in seen)
-            seen.update(claims)
+    def to_ask(self, pod: Pod, queue: str, level: str) -> Mapping[str, Amounts]:
+        """The claims for which a pod that waits in a queue has to be asked for quota of this or one above it, see `excess`."""
+        return self._to_ask(self.claims_of(pod), queue, level)
 
     def share(self, queue: str) -> float:
         """The largest part of any limit of the queue that is used; for order and display only."""
         return self._quotas.share(queue, self.accounts.used(queue))
 
     def kind(self, pod: Pod) -> Hashable:
-        """What decides about the claims of a pod; two pods of one kind may take each other's place.
-
-        A claim that is named is the very one; of a claim that is made for the pod alone only the cost matters.
-        """
-        named = {f"{pod.namespace}/{claim}" for _, claim, _ in pod.claims if claim}
-        claims = self._wants(pod).claims.items() if self.concerns(pod) else ()
-        return frozenset(
-            Counter(
-                (key if key.removeprefix(OF_CARD) in named else "", frozenset(cost.items()))
-                for key, cost in claims
-            ).items()
-        )
+        """What decides about the claims of a pod; two pods of one kind may take each other's place."""
+        return kind_of(pod, self.claims_of(pod))
 
     def wanted(self, pod: Pod) -> bool:
         """Whether a pod has claims or, as far as the DeviceClasses tell, will have some."""
@@ -123,10 +108,6 @@ class DeviceBook:
     def concerns(self, pod: Pod) -> bool:
         """Whether a pod is in the book: it has claims, or a card that has classes."""
         return self.wanted(pod) or self._asked.names_linked(pod)
-
-    def with_claim(self, key: str) -> Collection[str]:
-        """The UIDs of the pods in the book that refer to a claim, `namespace/name`; live."""
-        return self._bookings.with_claim(key)
 
     def effect_of(self, uid: str) -> Effect:
         """What the booking of a pod that does not wait has done to others."""
@@ -153,8 +134,7 @@ class DeviceBook:
         def short_in(name: str) -> Refusal | None:
             account = self.accounts.of(name)
             charged = account.granted if granted else account.used
-            at_level = self._quotas.at(name, queue, claims)
-            asked = {claim: amounts for claim, amounts in at_level.items() if claim not in account.asked}
+            asked = self._to_ask(claims, queue, name)
             beside = charged.without(asked)
             return self._quotas.beyond(name, total(asked.values()), beside, own=name == queue)
 
@@ -219,6 +199,14 @@ class DeviceBook:
 
     def put_pod(self, pod: Pod, stage: Stage, queue: str) -> Effect:
         """Books a pod anew; `stage` may be one that is only tried, to be put back by another call."""
+        effect = self._put(pod, stage, queue)
+        if not self.behind.drop(pod.uid):
+            return effect
+        self._tell((pod,))
+        # What it was told meanwhile may not be so any more.
+        return replace(effect, dirty=effect.dirty.union((queue,) if stage is Stage.WAITING else ()))
+
+    def _put(self, pod: Pod, stage: Stage, queue: str) -> Effect:
         served = self._candidates.put(pod, stage, queue) and bool(self._known.classes)
         linked = self._asked.names_linked(pod)
         if not (pod.claims or served or linked) or stage is Stage.IGNORED:
@@ -230,6 +218,7 @@ class DeviceBook:
     def drop_pod(self, uid: str) -> Effect:
         """Takes out a pod; unknown UIDs are fine."""
         self._candidates.drop(uid)
+        self.behind.drop(uid)
         return self._unbooked(uid)
 
     def _unbooked(self, uid: str) -> Effect:
@@ -239,25 +228,23 @@ class DeviceBook:
     # -- what pods depend on ---------------------------------------------------------------------------------
 
     def put_claim(self, claim: Claim) -> Effect:
-        """Takes in a claim; every pod that refers to it is counted anew."""
-        return (
-            self._rebook(self._bookings.with_claim(claim.key)) if self._asked.put_claim(claim) else NO_EFFECT
-        )
+        """Takes in a claim; every pod that refers to it is counted anew, as are those of all that follows here, see `behind`."""
+        return self._anew(self.with_claim(claim.key)) if self._asked.put_claim(claim) else NO_EFFECT
 
     def drop_claim(self, key: str) -> Effect:
         """Takes out a claim, `namespace/name`."""
         self._known.claims.pop(key, None)
-        return self._rebook(self._bookings.with_claim(key))
+        return self._anew(self.with_claim(key))
 
     def put_template(self, template: ClaimTemplate) -> Effect:
         """Takes in a template; pods whose claims are not made yet are counted anew."""
-        self._asked.put_template(template)
-        return self._rebook(self._bookings.with_template(template.key))
+        changed = self._asked.put_template(template)
+        return self._anew(self.with_template(template.key)) if changed else NO_EFFECT
 
     def drop_template(self, key: str) -> Effect:
         """Takes out a template, `namespace/name`."""
         self._known.templates.pop(key, None)
-        return self._rebook(self._bookings.with_template(key))
+        return self._anew(self.with_template(key))
 
     def put_class(self, device_class: DeviceClass) -> Effect:
         """Takes in a DeviceClass; pods whose resources it serves now, or no longer, are counted anew."""
@@ -265,9 +252,13 @@ class DeviceBook:
         return self._served_anew(self._known.classes.put(device_class), shown)
 
     def drop_class(self, name: str) -> Effect:
-        """Takes out a DeviceClass."""
+        """Takes out a DeviceClass; its pods are charged as before until their resource is released, or another serves it."""
         shown = self.accounts.allocated_of(name) if name in self.classes else ()
         return self._served_anew(self._known.classes.drop(name), shown)
+
+    def release_resource(self, resource: str) -> Effect:
+        """Has an extended resource cost nothing any more that no DeviceClass serves."""
+        return self._served_anew(self._known.classes.release(resource), ())
 
     def put_queue(self, queue: Queue, *, moved: bool = False) -> Effect:
         """Takes in a queue; with another parent, all pods of the queue and of those below it are charged elsewhere.
@@ -290,18 +281,22 @@ class DeviceBook:
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
+    def _to_ask(self, claims: Mapping[str, Amounts], queue: str, level: str) -> Mapping[str, Amounts]:
+        asked, at_level = self.accounts.of(level).asked, self._quotas.at(level, queue, claims)
+        return {claim: amounts for claim, amounts in at_level.items() if claim not in asked}
+
     def _chain(self, queue: str) -> Chain:
         return self._tree.chain(queue) if self._quotas.through_the_tree else Chain((queue,))
 
     def _standing(self, pod: Pod, queue: str) -> tuple[Chain, Wants]:
-        """Where a pod is charged, and with what; a booking is always up to date, so it serves as far as it goes."""
-        known = self._bookings.get(pod.uid)
+        """Where a pod is charged, and with what; a booking that is up to date serves as far as it goes."""
+        known = None if pod.uid in self.behind else self._bookings.get(pod.uid)
         chain = known.chain if known is not None and known.queue == queue else self._chain(queue)
         return chain, self._wants(pod)
 
     def _wants(self, pod: Pod) -> Wants:
-        """What a pod wants; that of a booked one is always up to date, so it serves as long as the pod refers to the same."""
-        known = self._bookings.get(pod.uid)
+        """What a pod wants; a booking that is up to date serves as long as the pod refers to the same."""
+        known = None if pod.uid in self.behind else self._bookings.get(pod.uid)
         # Which card a pod has may hang on nodes as well.
         unlinked = not self._asked.names_linked(pod)
         if unlinked and known is not None and (known.pod is pod or references(known.pod) == references(pod)):
@@ -317,12 +312,15 @@ class DeviceBook:
         """Charges the pods of a queue, and of those below it, where they belong now."""
         if not self._quotas.through_the_tree:
             return NO_EFFECT
-        return self._rebook(
-            uid for queue in self._tree.subtree(name) for uid in self._bookings.in_queue(queue)
-        )
+        queues = self._tree.subtree(name)
+        return self._anew([uid for queue in queues for uid in self._bookings.in_queue(queue)])
+
+    def _anew(self, uids: Collection[str]) -> Effect:
+        """Counts pods anew: at once, or as each of them is put again."""
+        return NO_EFFECT if self.behind.put(uids) else self._rebook(uids)
 
     def _rebook(self, uids: Iterable[str]) -> Effect:
-        """Counts pods anew, all at once: what a claim costs is the same for all that share it, before and after."""
+        """Counts pods anew, all at once."""
         old = self._bookings.of(uids)
         new = [
             Booking(was.pod, was.stage, was.queue, self._chain(was.queue), self._asked.by(was.pod))
@@ -341,10 +339,9 @@ class DeviceBook:
     def _served_anew(self, resources: Iterable[str], shown: Iterable[str]) -> Effect:
         """Counts the pods anew that ask for resources which another class serves, or none any more; `shown` are queues it is shown of."""
         concerned = self._candidates.of(resources)
+        if self.behind.put([pod.uid for pod, _, _ in concerned]):
+            return Effect(frozenset(shown))
         effects = [self._rebook(pod.uid for pod, _, _ in concerned if pod.uid in self._bookings)]
         effects += [self.put_pod(*booked) for booked in concerned if booked[0].uid not in self._bookings]
         self._tell(pod for pod, _, _ in concerned)
-        return Effect(
-            frozenset(shown).union(*(effect.touched for effect in effects)),
-            frozenset().union(*(effect.dirty for effect in effects)),
-        )
+        return Effect(frozenset(shown)).with_all(effects)

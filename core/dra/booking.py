@@ -1,9 +1,11 @@
 """One pod in the book of devices, and what a change of the book has done."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from core.dra.amounts import Amounts
 from core.dra.links import OF_CARD
 from core.dra.wants import Wants
 from core.hierarchy import Chain
@@ -20,6 +22,14 @@ class Effect:
 
     touched: frozenset[str] = frozenset()
     dirty: frozenset[str] = frozenset()
+
+    def with_all(self, others: Iterable["Effect"]) -> "Effect":
+        """What this change and others have done together."""
+        found = (self, *others)
+        return Effect(
+            frozenset().union(*(effect.touched for effect in found)),
+            frozenset().union(*(effect.dirty for effect in found)),
+        )
 
 
 NO_EFFECT: Final = Effect()
@@ -46,6 +56,20 @@ class Booking:
         A claim that came past the gate, on a pod with a node for instance, is charged all the same, and pays for nobody else.
         """
         return self.granted and claim.removeprefix(OF_CARD) not in self.wants.unasked
+
+
+def kind_of(pod: Pod, claims: Mapping[str, Amounts]) -> Hashable:
+    """What decides about these claims of a pod.
+
+    A claim that is named is the very one; of a claim that is made for the pod alone only the cost matters.
+    """
+    named = {f"{pod.namespace}/{claim}" for _, claim, _ in pod.claims if claim}
+    return frozenset(
+        Counter(
+            (key if key.removeprefix(OF_CARD) in named else "", frozenset(cost.items()))
+            for key, cost in claims.items()
+        ).items()
+    )
 
 
 def held(bookings: Iterable[Booking]) -> set[Charge]:

@@ -7,7 +7,7 @@ from core.dra.amounts import Amounts, DeviceKey
 from core.dra.booking import Booking, Charge, Effect, held
 from core.dra.links import is_card_key
 from core.dra.quotas import DeviceQuotas
-from core.dra.wants import claim_keys, template_keys
+from core.dra.wants import claim_keys
 from core.index import Index
 from core.stage import Stage
 
@@ -70,7 +70,7 @@ class Bookings:
             yield from (self._by_uid[uid] for uid in self._by_claim.get(claim) if uid != booking.pod.uid)
 
     def with_template(self, key: str) -> Collection[str]:
-        """The UIDs of the pods that refer to a template, `namespace/name`."""
+        """The UIDs of the pods that are charged by a template, `namespace/name`, or would be were it there: their claims are not made."""
         return self._by_template.get(key)
 
     def at(self, name: str, booking: Booking) -> Mapping[str, Amounts]:
@@ -88,6 +88,12 @@ class Bookings:
             name: {key: self.accounts.used(name).get(key, 0) for key in some}
             for name, some in limited.items()
         }
+        # To whoever waits for a claim that is held already, one more holder makes no difference, but the first who was asked.
+        taken = {
+            (queue, claim, asked)
+            for queue, claim, asked in held(new) - held(old)
+            if claim not in (self.accounts.of(queue).asked if asked else self.accounts.of(queue).used)
+        }
         for booking in old:
             self._unbook(booking)
         for booking in new:
@@ -97,7 +103,7 @@ class Bookings:
                 index.put(uid)
         self.accounts.close_empty(queues)
         dirty = {booking.queue for booking in new if booking.stage is Stage.WAITING}
-        dirty |= self.sharing(held(new) - held(old))
+        dirty |= self.sharing(taken)
         for name, had in before.items():
             used = self.accounts.used(name)
             if any(used.get(key, 0) < amount for key, amount in had.items()):
@@ -115,7 +121,7 @@ class Bookings:
         self._by_uid[pod.uid] = booking
         self._by_queue.put(pod.uid, booking.queue)
         self._by_claim.put(pod.uid, *dict.fromkeys(claim_keys(pod)))
-        self._by_template.put(pod.uid, *dict.fromkeys(template_keys(pod)))
+        self._by_template.put(pod.uid, *booking.wants.templates)
         for name in booking.chain.queues:
             account = self.accounts.opened(name)
             account.book(booking, self.at(name, booking))

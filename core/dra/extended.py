@@ -4,6 +4,10 @@ The rules are those of Kubernetes 1.36 (KEP-5004). A class serves `deviceclass.r
 resource that its `spec.extendedResourceName` names; of several classes with one resource the newest, then the first by name.
 On a node whose device plugin offers the resource no claim is made, and nobody knows before the bind which node it will be:
 until the claim is in view, or the pod runs without any, it is charged for what it may get.
+
+A driver that is reinstalled, or whose resource moves from one class to another, leaves its resource without a class for a
+moment. Whoever was let in then for nothing would have its devices in the next, so the class that served it last goes on doing
+so until somebody says that it is gone for good.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -21,12 +25,20 @@ class DeviceClasses:
     def __init__(self) -> None:
         self._by_name: dict[str, DeviceClass] = {}
         self._by_resource = Index()
+        self._orphaned: dict[str, str] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_name)
+        """Whether any resource may be served."""
+        return bool(self._by_name or self._orphaned)
 
     def __contains__(self, name: object) -> bool:
+        """Whether a class exists."""
         return name in self._by_name
+
+    @property
+    def orphaned(self) -> Mapping[str, str]:
+        """The resources that no class serves any more, with the one that did last; live. It goes on doing so, see `release`."""
+        return self._orphaned
 
     def values(self) -> Iterable[DeviceClass]:
         """All of them, by name."""
@@ -37,11 +49,19 @@ class DeviceClasses:
         return self._replace(new.name, new)
 
     def drop(self, name: str) -> frozenset[str]:
-        """Takes out a class; returns what `put` does."""
+        """Takes out a class; returns what `put` does. What no other class serves goes on being served by it, see `orphaned`."""
         return self._replace(name, None)
+
+    def release(self, resource: str) -> frozenset[str]:
+        """No class serves a resource any more, unless one does; returns what `put` does."""
+        return frozenset() if self._orphaned.pop(resource, None) is None else frozenset({resource})
 
     def serving(self, resource: str) -> str | None:
         """The class whose devices a pod gets for a resource; None where only device plugins offer it."""
+        return self._existing(resource) or self._orphaned.get(resource)
+
+    def _existing(self, resource: str) -> str | None:
+        """The class that serves a resource, of those that exist."""
         implicit = resource.removeprefix(names.DEVICE_CLASS_RESOURCE_PREFIX)
         if implicit != resource:
             return implicit if implicit in self._by_name else None
@@ -61,6 +81,10 @@ class DeviceClasses:
         else:
             self._by_name[name] = new
             self._by_resource.put(name, new.extended or None)
+        for resource, last in before.items():
+            self._orphaned.pop(resource, None)
+            if last is not None and self._existing(resource) is None:
+                self._orphaned[resource] = last
         return frozenset(resource for resource in concerned if self.serving(resource) != before[resource])
 
 

@@ -164,9 +164,13 @@ class Asked:
         self.known.claims[claim.key] = claim, self._cost(claim.requests, claim.allocated)
         return True
 
-    def put_template(self, template: ClaimTemplate) -> None:
-        """Takes in a template."""
+    def put_template(self, template: ClaimTemplate) -> bool:
+        """Takes in a template; returns whether it is another than before."""
+        had = self.known.templates.get(template.key)
+        if had is not None and had[0] == template:
+            return False
         self.known.templates[template.key] = template, self._cost(template.requests, None)
+        return True
 
     def _cost(self, requests: Sequence[DeviceRequest], allocated: Mapping[str, int] | None) -> Cost:
         return cost_of(requests, allocated, count_admin_access=self._settings.count_admin_access)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from core import reasons
-from core.dra.accounts import Charges
 from core.dra.amounts import Amounts, DeviceKey, render, total
 from core.dra.booking import Booking
 from core.dra.carriers import NO_LIMITS, DeviceLimits, device_limits_of
+from core.dra.charges import Charges
 from core.dra.links import OF_CARD, CardQuotas, Links, is_card_key, milli_of
 from core.objects import Queue
 from core.refusal import Refusal

@@ -1,7 +1,7 @@
-"""What `status.allocated` of a queue shows of its devices.
+"""What `status.allocated` of a queue, and the metrics of it, show of its devices.
 
 Whoever makes a claim makes up the classes and capacities in it. Were all of them shown, a single pod could make the status of a
-queue so large that the API server refuses it whole.
+queue so large that the API server refuses it whole, and pods one after the other series without end.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,15 +20,19 @@ MOST_KEYS: Final = 256
 def published(
     queue: Queue, allocated: Amounts, limits: Sequence[DeviceLimits], known: Callable[[str], bool]
 ) -> dict[str, str]:
-    """The keys of `status.allocated` that we answer for; what another manager owns there is left to it.
+    """The keys of `status.allocated` that we answer for; what another manager owns there is left to it."""
+    ours = {key: amount for key, amount in allocated.items() if key.resource not in queue.foreign_allocated}
+    return {key.resource: render(amount) for key, amount in shown(ours, limits, known).items()}
+
+
+def shown(amounts: Amounts, limits: Sequence[DeviceLimits], known: Callable[[str], bool]) -> Amounts:
+    """What is shown of what a queue uses, the most important first.
 
     `limits` are those of the queue and of the queues above it, from the queue up. A class that is not `known` is shown where one of
     them lists it: pods may run on with the devices of one that has gone.
     """
-    ours = (key for key in allocated if key.resource not in queue.foreign_allocated)
-    shown = (key for key in ours if _is_shown(key, limits, known))
-    first = nsmallest(MOST_KEYS, shown, key=lambda key: _rank(key, limits))
-    return {key.resource: render(allocated[key]) for key in first}
+    keys = (key for key in amounts if _is_shown(key, limits, known))
+    return {key: amounts[key] for key in nsmallest(MOST_KEYS, keys, key=lambda key: _rank(key, limits))}
 
 
 def _is_shown(key: DeviceKey, limits: Sequence[DeviceLimits], known: Callable[[str], bool]) -> bool:

@@ -27,6 +27,8 @@ class Wants:
     """Why the pod has to wait whatever is left; None when it need not."""
     unasked: frozenset[str] = frozenset()
     """Those of the claims for which no quota was asked when the pod was let in, or bound, as far as records tell."""
+    templates: tuple[str, ...] = ()
+    """The templates, `namespace/name`, that say what a claim will be which is not made yet."""
 
 
 class ClaimSource(Protocol):
@@ -144,11 +146,12 @@ class _Resolution:
         self._let_in_before = record is None and pod.let_in and not pod.bound
         self._claims: dict[str, Amounts] = {}
         self._unasked: set[str] = set()
+        self._templates: list[str] = []
         self._failure: Refusal | None = None
 
     @property
     def wants(self) -> Wants:
-        return Wants(self._claims, self._failure, frozenset(self._unasked))
+        return Wants(self._claims, self._failure, frozenset(self._unasked), tuple(self._templates))
 
     def resolve(self) -> None:
         pod = self._pod
@@ -248,10 +251,12 @@ class _Resolution:
 
     def _from_template(self, entry: str, key: str, *, needed: bool) -> None:
         """A claim that is not there: by its template, unless the pod was let in, whatever its template was made into since."""
-        found = self._source.template(key)
         if entry in self._record:
             self._by_record(entry)
-        elif found is not None:
+            return
+        self._templates.append(key)
+        found = self._source.template(key)
+        if found is not None:
             self._charge(f"pod:{self._pod.uid}/{entry}", f"ResourceClaimTemplate {key}", found[1])
             self.counted[entry] = Counted("", found[1].amounts)
         elif needed:

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from core import names
-from core.plan.begun import others_are_in
 from core.plan.choice import Choice
 from core.plan.course import Courses, Decisions
 from core.plan.decision import Decision, Lift
@@ -100,7 +99,7 @@ class Planner:
         elif (
             seen.gang is not None
             and self._ledger.missing_group(seen) is not None
-            and not others_are_in(self._ledger, seen)
+            and not self._ledger.others_are_in(seen)
         ):
             return False
         group = self._ledger.group_of(seen) if lift.beyond else None

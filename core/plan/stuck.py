@@ -12,6 +12,7 @@ from core.mgpu.node import NodeModel, canonical, model_of
 from core.mgpu.occupancy import occupancy
 from core.objects import Node, Pod
 from core.objects.taints import untolerated
+from core.plan.admitted import AdmittedNodes
 from core.plan.node_load import EVERYBODY, NodeLoad, requests_of
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
@@ -47,18 +48,23 @@ def place_gone(ledger: Ledger, pod: Pod) -> bool:
 
 
 def nodes_with_room(
-    ledger: Ledger, pod: Pod, but: str, among: Collection[str] | None = None
+    ledger: Ledger, pod: Pod, but: str, admitted: AdmittedNodes, among: Collection[str] | None = None
 ) -> Steps[list[str]]:
     """The nodes, save one, that the pod's rules admit and that would take it now; NAMED of them and one more at most.
 
-    Nodes `among` which they have to be, where such are named, are the only ones that are looked at.
+    Nodes `among` which they have to be, where such are named, are the only ones that are looked at. `admitted` is asked about the
+    rules, which may say very much.
     """
     ask, found = mgpu_ask(pod), list[str]()
     if not isinstance(ask, MgpuAsk):
         return found
     for name in [name for name in (ledger.nodes if among is None else among) if name != but]:
         yield
-        if name in ledger.nodes and not _closed(ledger, pod, ask, name, EVERYBODY):
+        node = ledger.nodes.get(name)
+        if node is None or not model_of(node).serves:
+            continue
+        ruled = name in (yield from admitted.admitted(pod.node_rules, (name,)))
+        if ruled and not _closed(ledger, pod, ask, name, EVERYBODY, ruled=True):
             found.append(name)
             if len(found) > NAMED:
                 break
@@ -92,12 +98,12 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int) -> str:
+def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int, *, ruled: bool = False) -> str:
     """Why a node does not take the pod; empty where it does.
 
     Of what pods on the node request, that of this priority and higher ones counts; on its cards all of them do. Where room is
     booked for the pod others may have taken of it: then it has what they leave after those who come before it and have theirs
-    there too.
+    there too. Where it is not known that the pod's rules admit the node, by `ruled`, they are gone through as they stand.
     """
     node = ledger.nodes.get(name)
     if node is None:
@@ -105,6 +111,8 @@ def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int) ->
     why = next(_not_open(pod, node), "")
     if why:
         return why
+    if not ruled and not admits(pod, node):
+        return "has other labels than the pod asks for"
     model = model_of(node)
     unfit = mismatch(ask, model)
     if unfit is not None:
@@ -169,5 +177,3 @@ def _not_open(pod: Pod, node: Node) -> Iterator[str]:
     taint = untolerated(node.taints, pod.tolerations)
     if taint is not None:
         yield f"has the taint {taint}"
-    if not admits(pod, node):
-        yield "has other labels than the pod asks for"

@@ -1,14 +1,15 @@
 """Who uses what, for whoever asks: pods and their queues, sums, and what has changed since one looked last."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from core import names
 from core.hierarchy import QueueTree
 from core.mgpu.arrangement import Places
-from core.objects import Group, Pod, Queue, group_key
+from core.objects import Group, Node, Pod, Queue, group_key
 from core.queues.access_book import AccessBook
-from core.queues.account import NOTHING, Sums
+from core.queues.account import NOTHING, Account, Sums
 from core.queues.attribution import Attribution, Source
 from core.queues.capacity import Capacity
 from core.queues.cpu_memory_book import CpuMemoryBook
@@ -39,7 +40,7 @@ class Books:
     `queues`, `limits`, `accounts` and `nodes` are read by name; a queue that does not exist has an account as long as
     pods charge it. `capacity` and `cpu_memory` say what queues may use and use of CPU and memory, `devices` the same of
     the devices that pods claim. `access` says who may use which queue. `wakeups` is told what each change may have helped.
-    `changes` grows with every change, whoever made it.
+    `changes` grows with every change, whoever made it. What is a Mapping or a Set here is the owner's own, to be read alone.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -47,26 +48,30 @@ class Books:
         self.stages = Stages(settings)
         self.wakeups = Wakeups()
         self._premises = Premises(settings)
-        self.nodes = self._premises.nodes
+        self.nodes: Final[Mapping[str, Node]] = self._premises.nodes
         self.inventory = self._premises.inventory
         self.occupants = self._premises.occupants
         self.groups = GroupBook(self.stages)
-        self.groups_served: set[str] = set()
+        self._groups_served = set[str]()
+        self.groups_served: Final[AbstractSet[str]] = self._groups_served
         """The API groups of which PodGroups can be made here: who goes by those of one names it on each pod, sooner or later."""
-        self.places: dict[str, Places] = {}
+        self._places: dict[str, Places] = {}
+        self.places: Final[Mapping[str, Places]] = self._places
         """By node, where those on their way there had room at once when it was asked last; nothing is right because of it."""
         self.changes = 0
         self.touched = Journal[str]()
         """The pods that came, changed or went, and of which something was assumed or taken back, by UID; but not let in."""
         self.admissions = 0
         """How many of the changes have let a pod in that waited for one card, and done nothing else."""
-        self.queues: dict[str, Queue] = {}
-        self.limits: dict[str, Limits] = {}
+        self._queues: dict[str, Queue] = {}
+        self.queues: Final[Mapping[str, Queue]] = self._queues
+        self._limits: dict[str, Limits] = {}
+        self.limits: Final[Mapping[str, Limits]] = self._limits
         self.access = AccessBook(self.queues, settings.queue.access)
         self.tree = QueueTree()
         """The queues by their parents; whether that says anything about their limits is a question of the settings."""
         self._entries = Entries(self.wakeups, self.queues, self.access)
-        self.accounts = self._entries.accounts
+        self.accounts: Final[Mapping[str, Account]] = self._entries.accounts
         self.subtrees: Subtrees | None = None
         """What is used below each queue; None where card quotas do not hold through the tree."""
         self.cpu_memory = CpuMemoryBook()
@@ -84,7 +89,7 @@ class Books:
             self.subtrees.devices = self.devices
         self._sources = QueueSources(settings.queue.default, self.access.allows)
         self.naming = Naming(settings, self.inventory)
-        self._states = PodStates()
+        self._states = PodStates(self.stages)
 
     def entry(self, uid: str) -> Entry | None:
         """The books' view of a pod: as assumed where a decision is under way, else as observed."""
@@ -158,13 +163,6 @@ class Books:
         """Those of them for which room is booked on a node, by UID."""
         return self._entries.shares_to.get(node, _NOBODY)
 
-    def keep_places(self, node: str, places: Places) -> None:
-        """Keeps in mind where one that is bound and those on their way to a node have room at once, if it is of use."""
-        if len(places) > 1:
-            self.places[node] = places
-        elif len(self.led_to(node)) <= 1:
-            self.places.pop(node, None)
-
     def tasks_led(self, group: str) -> Mapping[str, Mapping[str, int]]:
         """How many of them that are members of a PodGroup, `namespace/name`, were narrowed to which node, by task.
 
@@ -221,6 +219,13 @@ class Books:
     def members(self, group: Group) -> list[Pod]:
         """All pods of a PodGroup, those that ask for nothing of ours and those that have ended too."""
         return self._states.pods(self._sources.members(group.key))
+
+    def others_are_in(self, pod: Pod) -> bool:
+        """Whether another member of the pod's gang or PodGroup is seen lifted or bound and has not ended; lifts under way do not count.
+
+        The PodGroup itself need not be there. Members that ask for nothing of ours are not looked at.
+        """
+        return self._states.begun.by_others(self.observed(pod.uid) or pod)
 
     def members_of(self, group: str) -> Collection[str]:
         """The UIDs of all members of a PodGroup, `namespace/name`, as of now: it may change while they are gone through."""

@@ -13,6 +13,7 @@ from core.dra.book import DeviceBook
 from core.dra.booking import Booking
 from core.queues.drift import Drift
 from core.queues.ledger import Ledger
+from core.stage import Stage
 from core.steps import Pace, Steps
 
 _STEP: Final = 25
@@ -89,19 +90,28 @@ def _pod(ledger: Ledger, uid: str) -> Iterator[Drift]:
 
 
 def _charge(booking: Booking | None) -> object:
-    """What is charged to whom; a booking without claims is none."""
+    """What is charged to whom, and which of it by right; a booking without claims is none."""
     if booking is None or not booking.wants.claims:
         return None
-    claims = {claim: dict(amounts) for claim, amounts in booking.wants.claims.items()}
+    claims = {
+        claim: (dict(amounts), _right(booking, claim)) for claim, amounts in booking.wants.claims.items()
+    }
     return booking.stage, booking.queue, booking.chain, claims
+
+
+def _right(booking: Booking, claim: str) -> str:
+    """Which of the sums of granted claims one is not in though its pod does not wait; empty where it is in all."""
+    if booking.stage is Stage.WAITING or booking.asked_for(claim):
+        return ""
+    return " (unasked)" if booking.granted else " (not granted)"
 
 
 def _shown(booking: Booking | None) -> str:
     if booking is None or not booking.wants.claims:
         return "no device"
     amounts = [
-        f"{render(amount)} {key.resource}"
-        for cost in booking.wants.claims.values()
+        f"{render(amount)} {key.resource}{_right(booking, claim)}"
+        for claim, cost in booking.wants.claims.items()
         for key, amount in sorted(cost.items())
     ]
     return f"{', '.join(amounts) or 'no device'} {booking.stage.name.lower()} in queue {booking.queue}"

@@ -1,20 +1,22 @@
 """The device quota of all queues as a part of the ledger: what its changes touch and wake, and its figures by name."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from core import names, reasons
 from core.cards.inventory import Inventory
 from core.dra.alone import DevicesAlone
-from core.dra.amounts import thousandths, total
+from core.dra.amounts import Amounts, thousandths, total
 from core.dra.book import DeviceBook
 from core.dra.booking import NO_EFFECT, Effect
-from core.dra.carriers import NO_LIMITS
+from core.dra.carriers import NO_LIMITS, DeviceLimits
 from core.dra.links import Ask, Links, is_implicit
 from core.dra.record import render_counted
-from core.dra.status import published
-from core.dra.wants import all_counted, late_record_of, record_of, unclaimed, unresolved
+from core.dra.status import published, shown
+from core.dra.wants import all_counted, claim_keys, late_record_of, record_of, unclaimed, unresolved
 from core.hierarchy import QueueTree
 from core.objects import Claim, ClaimTemplate, DeviceClass, Pod, Queue
+from core.queues.breaks import Breaks
 from core.queues.limits import Limits
 from core.queues.linked_cards import LinkedCards
 from core.queues.overuse import Overuse
@@ -47,6 +49,7 @@ class Devices:
         self._on = settings.features.dra
         self._served = True
         self._changed = changed
+        self.breaks = Breaks()
 
     def serve(self, served: bool) -> None:
         """Takes note of whether claims exist as a kind."""
@@ -59,6 +62,10 @@ class Devices:
         effect = self.book.put_pod(pod, stage, queue) if self._on else NO_EFFECT
         if effect is not NO_EFFECT:
             self._changed(effect)
+
+    def is_behind(self, uid: str) -> bool:
+        """Whether a pod is to be put again, as it is, for a claim or something like that has changed."""
+        return uid in self.book.behind
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod; unknown UIDs are fine."""
@@ -78,22 +85,47 @@ class Devices:
     def put_claim(self, claim: Claim) -> None:
         """Takes in a claim; its pods are counted anew."""
         if self._on:
-            self._changed(self.book.put_claim(claim))
+            self._of_claim(claim.key, claim.uid, partial(self.book.put_claim, claim))
 
     def drop_claim(self, key: str) -> None:
         """Takes out a claim, `namespace/name`."""
         if self._on:
-            self._changed(self.book.drop_claim(key))
+            self._of_claim(key, "", partial(self.book.drop_claim, key))
 
     def put_template(self, template: ClaimTemplate) -> None:
         """Takes in a template; pods whose claims are not made yet are counted anew."""
         if self._on:
-            self._changed(self.book.put_template(template))
+            self._of_template(template.key, partial(self.book.put_template, template))
 
     def drop_template(self, key: str) -> None:
         """Takes out a template, `namespace/name`."""
         if self._on:
-            self._changed(self.book.drop_template(key))
+            self._of_template(key, partial(self.book.drop_template, key))
+
+    def _of_claim(self, key: str, uid: str, change: Callable[[], Effect]) -> None:
+        pods = len(self.book.with_claim(key))
+        self.breaks.come(f"claim {key}", uid, pods, lambda: self._changed(change()))
+
+    def _of_template(self, key: str, change: Callable[[], Effect]) -> None:
+        pods = len(self.book.with_template(key))
+        self.breaks.come(f"template {key}", "", pods, lambda: self._changed(change()))
+
+    def awaits(self, claim: str) -> bool:
+        """Whether a claim, `namespace/name`, is not any more what the books say: that is taken in after the break."""
+        return f"claim {claim}" in self.breaks
+
+    def awaited(self, pod: Pod) -> Collection[str]:
+        """The claims of a pod of which that is so."""
+        return [key for key in claim_keys(pod) if self.awaits(key)] if self.breaks else ()
+
+    def certain(self, pod: Pod) -> bool:
+        """Whether the books know all claims that a pod would be bound with; one that was let in was asked for them, given out or not."""
+        return all(pod.let_in and self._is_known_as(key) for key in self.awaited(pod))
+
+    def _is_known_as(self, claim: str) -> bool:
+        """Whether a claim of which a change is kept is still the same object."""
+        found = self.book.source.claim(claim)
+        return found is not None and found[0].uid == self.breaks.uid(f"claim {claim}")
 
     def put_class(self, device_class: DeviceClass) -> None:
         """Takes in a DeviceClass; pods with extended resources that it serves are counted anew."""
@@ -104,6 +136,11 @@ class Devices:
         """Takes out a DeviceClass."""
         if self._on:
             self._changed(self.book.drop_class(name))
+
+    def release_resource(self, resource: str) -> None:
+        """Has an extended resource cost nothing any more that no DeviceClass serves."""
+        if self._on:
+            self._changed(self.book.release_resource(resource))
 
     def tell_again(self, uids: Iterable[str]) -> None:
         """Says once more what booking these pods has done, for a caller that has put its marks back since."""
@@ -158,12 +195,12 @@ class Devices:
         return record_of(pod, self.book.source) if self._on else render_counted({})
 
     def late_record(self, pod: Pod) -> str:
-        """The same for a pod that runs with claims which nobody has put on record; empty where there are none."""
-        return late_record_of(pod, self.book.source) if self._on else ""
+        """The same for a pod that runs with claims which nobody has put on record; empty where there are none, or where one is awaited."""
+        return late_record_of(pod, self.book.source) if self._on and not self.awaited(pod) else ""
 
     def all_counted(self, pod: Pod) -> bool:
         """Whether the claims of a pod that was let in are those on its record; those of earlier versions are."""
-        return not self._on or all_counted(pod, self.book.source)
+        return not self._on or (self.certain(pod) and all_counted(pod, self.book.source))
 
     def unresolved(self, pod: Pod) -> Refusal | None:
         """Which claim of a pod with a record is not known, so that nobody can tell what its bind takes."""
@@ -200,11 +237,26 @@ class Devices:
         """What decides about the claims of a pod; those of an equal kind are interchangeable."""
         return self.book.kind(pod) if self._on else ()
 
-    def added(self, pods: Iterable[Pod], queue: str, level: str) -> Iterator[Mapping[str, int]]:
-        """What each of these waiting pods would add to a level, see DeviceBook.added, by the names in resource lists, in thousandths."""
-        if not self._on:
-            return ({} for _ in pods)
-        return map(thousandths, self.book.added(pods, queue, level))
+    def to_ask(self, pod: Pod, queue: str, level: str) -> Mapping[str, Amounts]:
+        """The claims for which a waiting pod has to be asked for quota of a level, see DeviceBook.to_ask."""
+        return self.book.to_ask(pod, queue, level) if self._on else {}
+
+    def asked(self, pods: Iterable[Pod], queue: str, level: str) -> Iterator[Mapping[str, int]]:
+        """What each of these waiting pods asks of a level after those before it, by the names in resource lists, in thousandths.
+
+        A claim that several of them share is told of the first one.
+        """
+        seen = set[str]()
+        for pod in pods:
+            claims = self.to_ask(pod, queue, level)
+            yield thousandths(total(cost for claim, cost in claims.items() if claim not in seen))
+            seen.update(claims)
+
+    def asked_anew(self, pods: Iterable[Pod], queue: str, level: str) -> Mapping[str, int]:
+        """The part of that with which the level is charged already: for others, for whose claims nobody asked."""
+        charged = self.book.accounts.of(level).used
+        claims = {claim: cost for pod in pods for claim, cost in self.to_ask(pod, queue, level).items()}
+        return thousandths(total(cost for claim, cost in claims.items() if claim in charged))
 
     def levels(self, queue: str) -> Sequence[str]:
         """The queue, and the queues above it whose device quotas hold for it."""
@@ -240,8 +292,16 @@ class Devices:
 
     def published(self, queue: Queue) -> Mapping[str, str]:
         """The keys of `status.allocated` that we answer for, as texts."""
-        limits = [self.book.limits.get(level, NO_LIMITS) for level in self.levels(queue.name)]
-        return published(queue, self.book.accounts.allocated(queue.name), limits, self._is_known)
+        allocated = self.book.accounts.allocated(queue.name)
+        return published(queue, allocated, self._limits(queue.name), self._is_known)
+
+    def shown(self, queue: str, amounts: Amounts) -> Amounts:
+        """What others than the status are shown of what a queue uses: by the same rule, core.dra.status."""
+        return shown(amounts, self._limits(queue), self._is_known)
+
+    def _limits(self, queue: str) -> Sequence[DeviceLimits]:
+        """Those of the queue and of the queues above it, from the queue up."""
+        return [self.book.limits.get(level, NO_LIMITS) for level in self.levels(queue)]
 
     def _is_known(self, device_class: str) -> bool:
         """Whether a DeviceClass exists, or the settings name it."""

@@ -8,6 +8,7 @@ pods (`assume`) and taken back when the write fails (`forget`).
 from operator import attrgetter
 
 from core import names
+from core.mgpu.arrangement import Places
 from core.objects import DeviceClass, Group, Job, Namespace, Node, Queue
 from core.queues.limits import limits_of
 from core.queues.pod_booking import PodBooking
@@ -30,8 +31,8 @@ class Ledger(PodBooking):
         """Takes in a queue; its waiting pods are looked at again when quota or state changed."""
         self.changes += 1
         old = self.queues.get(queue.name)
-        self.queues[queue.name] = queue
-        self.limits[queue.name] = limits_of(queue)
+        self._queues[queue.name] = queue
+        self._limits[queue.name] = limits_of(queue)
         self.wakeups.publish(queue.name)
         moved = self.tree.put(queue.name, queue.parent)
         self.devices.put_queue(queue, moved=moved)
@@ -46,8 +47,8 @@ class Ledger(PodBooking):
     def drop_queue(self, name: str) -> None:
         """Takes out a queue; its pods stay booked under its name and are charged when it comes back."""
         self.changes += 1
-        old = self.queues.pop(name, None)
-        self.limits.pop(name, None)
+        old = self._queues.pop(name, None)
+        self._limits.pop(name, None)
         self.tree.drop(name)
         self.devices.drop_queue(name)
         if self.subtrees is not None:
@@ -96,7 +97,7 @@ class Ledger(PodBooking):
         """
         if served and of not in self.groups_served:
             self.changes += 1
-            self.groups_served.add(of)
+            self._groups_served.add(of)
 
     def put_job(self, job: Job) -> None:
         """Takes in a Volcano Job; its pods may charge another queue now."""
@@ -130,12 +131,19 @@ class Ledger(PodBooking):
 
     def drop_node(self, name: str) -> None:
         """Takes out a node."""
-        self.places.pop(name, None)
+        self._places.pop(name, None)
         change = self._premises.drop(name)
         if change is not None:
             if self.capacity.drop_node(name):
                 self.wakeups.capacity_changed()
             self._node_changed(name, change)
+
+    def keep_places(self, node: str, places: Places) -> None:
+        """Keeps in mind where one that is bound and those on their way to a node have room at once, if it is of use."""
+        if len(places) > 1:
+            self._places[node] = places
+        elif len(self.led_to(node)) <= 1:
+            self._places.pop(node, None)
 
     def put_class(self, device_class: DeviceClass) -> None:
         """Takes in a DeviceClass; it may serve extended resources, and give out devices that queues know as cards."""
@@ -143,9 +151,13 @@ class Ledger(PodBooking):
         self.wakeups.publish(*self.queues)
 
     def drop_class(self, name: str) -> None:
-        """Takes out a DeviceClass."""
+        """Takes out a DeviceClass; what it serves costs the same until `release_resource`, or until another one serves it."""
         self.devices.drop_class(name)
         self.wakeups.publish(*self.queues)
+
+    def release_resource(self, resource: str) -> None:
+        """An extended resource whose DeviceClass is gone costs nothing any more."""
+        self.devices.release_resource(resource)
 
     def _node_changed(self, name: str, change: NodeChange) -> None:
         self.changes += 1

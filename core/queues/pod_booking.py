@@ -23,7 +23,8 @@ class PodBooking(Books):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._backlog = Backlog(self._book_again, self._granted)
+        self._backlog = Backlog(self._book_again, self._book_devices, self._granted)
+        self.devices.book.behind.defer = self._defer
         self._by_card = Index()
         self._counting = Counting(
             settings, self.stages, self.inventory, self._weights, self.access, self._sources
@@ -115,7 +116,8 @@ class PodBooking(Books):
 
     def retract_all(self, assumed: Iterable[Pod]) -> None:
         """Takes these assumptions back. Many pods stay booked by them until `settle`."""
-        self._forget_these([pod.uid for pod in assumed if self.assumed(pod.uid) is pod])
+        booked = self._states.assumed
+        self._forget_these([pod.uid for pod in assumed if booked.get(pod.uid) is pod])
 
     def forget_all(self) -> None:
         """Takes every assumption and every move back: the time of leading is over. Many pods stay booked by them until `settle`."""
@@ -201,6 +203,15 @@ class PodBooking(Books):
         """Tells the UID of each pod from now on whose place in the books changes; there is one follower."""
         self._entries.follower = follower
 
+    def _defer(self, uids: Collection[str]) -> bool:
+        """Has pods booked anew by `settle` for whom something has changed on which devices depend, if they are many."""
+        if not self._backlog.put_devices(uids):
+            return False
+        # Whoever decides on one of them at present has read what is not so any more.
+        for uid in uids:
+            self._touch(uid)
+        return True
+
     def _book_again(self, uid: str) -> None:
         unnamed = self.naming.as_it_is(uid)
         if unnamed is not None and self.assumed(uid) is None:
@@ -213,6 +224,15 @@ class PodBooking(Books):
         elif self.entry(uid) is not None:
             # Assumed before the watch showed the pod at all, and taken back since.
             self.drop_pod(uid)
+
+    def _book_devices(self, uid: str) -> None:
+        """Has the devices of a pod booked anew; all else in its entry is what it was."""
+        entry = self.entry(uid)
+        if entry is None:
+            self._book_again(uid)
+            return
+        self._touch(uid)
+        self.devices.put_pod(entry.pod, entry.stage, entry.queue)
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
@@ -241,8 +261,10 @@ class PodBooking(Books):
     def _enter(self, pod: Pod, old: Entry | None, new: Entry | None) -> None:
         """Puts the new entry of a pod in the place of the old one."""
         self._cpu_memory_freed(self._weights.put(pod, new))
-        if old != new:
+        changed = old != new
+        if changed or self.devices.is_behind(pod.uid):
             self.devices.put_pod(pod, *((new.stage, new.queue) if new is not None else (Stage.IGNORED, "")))
+        if changed:
             self._entries.replace(old, new)
 
     def _group_changed(self, key: str) -> None:

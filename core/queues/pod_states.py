@@ -6,14 +6,17 @@ from dataclasses import replace
 from core import names
 from core.mgpu.destination import nominated_for
 from core.objects import Pod
+from core.queues.begun import Begun
 from core.sharded import Sharded
+from core.stage import Stages
 
 
 class PodStates:
     """Both states by UID."""
 
-    def __init__(self) -> None:
+    def __init__(self, stages: Stages) -> None:
         self.observed = Sharded[Pod]()
+        self.begun = Begun(stages)
         self.assumed: dict[str, Pod] = {}
         """Only where the watch has not shown the outcome of the decision."""
         self.moving: dict[str, str] = {}
@@ -29,6 +32,7 @@ class PodStates:
 
     def see(self, pod: Pod) -> Pod:
         """Takes in a pod as observed. Returns it as it counts: as assumed, unless that is overtaken now."""
+        self.begun.put(self.observed.get(pod.uid), pod)
         self.observed[pod.uid] = pod
         if pod.uid in self.moving and (_ended_or_bound(pod) or nominated_for(pod) == self.moving[pod.uid]):
             del self.moving[pod.uid]
@@ -41,7 +45,7 @@ class PodStates:
     def drop(self, uid: str) -> Pod | None:
         """Takes out a pod that is gone. Returns it as it counted."""
         pod = self.pod(uid)
-        self.observed.pop(uid)
+        self.begun.put(self.observed.pop(uid), None)
         self.assumed.pop(uid, None)
         self.moving.pop(uid, None)
         return pod

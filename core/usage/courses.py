@@ -1,5 +1,6 @@
 """All pods with cards, and what they have used and waited for: followed by every replica, summed up by the one that leads."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
@@ -64,7 +65,7 @@ class Courses:
         """Grows with every pod that begins, ends or changes, and every quota."""
         self._courses: dict[str, _Course] = {}
         self._open: dict[What, dict[str, bytes]] = {What.WAITED: {}, What.USED: {}}
-        self._ended: dict[str, bytes] = {}
+        self._ended: OrderedDict[str, bytes] = OrderedDict()
         self._base: Checkpoint | None = None
         self._carried: frozenset[bytes] = frozenset()
         """Pods that are in the sums and were gone before anybody here saw them. Another replica may have seen them, and lead again."""

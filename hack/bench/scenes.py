@@ -47,6 +47,7 @@ SCENES: Final[dict[str, Scene]] = {
     "alternatives": Scene(
         "3 pods of 37,000 alternatives, 20 changes", tenants.endless_alternatives, hostile=True
     ),
+    "template": Scene("a template of 5,000 pods is made anew 20 times", tenants.template_of_many),
     "lifts": Scene("10,000 lifts in one queue", changes.many_lifts, hostile=True),
     "lifts-standby": Scene("10,000 lifts in one queue, on a standby", changes.rival_lifts, standby=True),
     "metrics": Scene("/metrics, 2,000 queues x 4 cards", changes.metrics_page),

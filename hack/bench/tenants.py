@@ -1,17 +1,20 @@
 """What tenants can write to keep a controller busy."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from hack.bench.stage import CARDS, PLENTY, A, Act, B, Stage, card_node, card_pod, sized
 from hack.bench.store import Store
-from kube.resources import NODES, PODGROUPS, PODS, QUEUES
+from kube.resources import NODES, PODGROUPS, PODS, QUEUES, RESOURCE_CLAIM_TEMPLATES
 from tests.builders import a_group, a_node, a_pod, a_queue
+from tests.builders.claims import a_template
 from tests.builders.objects import NodeBuilder, PodBuilder, QueueBuilder
 
 _LABEL, _ZONE = "example.com/rule", "topology.kubernetes.io/zone"
 _ALTERNATIVES: Final = 37_000
 """As many as the 256 KiB hold that a pod may have of annotations."""
+_BETWEEN_S: Final = 0.05
 
 
 def costly_affinities(pods: int, nodes: int) -> Callable[[Store, float], Act]:
@@ -208,3 +211,29 @@ def _share(name: str, queue: str) -> PodBuilder:
 
 def _labelled(node: NodeBuilder, labels: dict[str, str]) -> NodeBuilder:
     return node.put("metadata", "labels", value={**node.raw["metadata"]["labels"], **labels})
+
+
+def template_of_many(store: Store, scale: float) -> Act:
+    """A template that all who wait are made by is deleted and made anew, with another count each time."""
+    store.fill(NODES, [card_node("n0", A).build()])
+    quota = {"capability": {"gpu.example.com": {"count": 0}}}
+    store.fill(QUEUES, [a_queue("hostile").devices(quota).build()])
+    templates = [
+        a_template("t").exactly("r", "gpu.example.com", count=1 + number % 2) for number in range(20)
+    ]
+    store.fill(RESOURCE_CLAIM_TEMPLATES, [templates[-1].build()])
+    pods = (a_pod(f"p-{number}").in_queue("hostile") for number in range(sized(5000, scale, 100)))
+    store.fill(PODS, (pod.claim("dev", template="t").gated().build() for pod in pods))
+    events = [
+        store.prepare(RESOURCE_CLAIM_TEMPLATES, kind, [template.build()])
+        for template in templates
+        for kind in ("DELETED", "ADDED")
+    ]
+
+    async def act(stage: Stage) -> None:
+        for event in events:
+            store.tell(event)
+            await asyncio.sleep(_BETWEEN_S)
+        await stage.calm()
+
+    return act

@@ -244,6 +244,8 @@ def main(arguments: Sequence[str]) -> int:
         with (
             patch.object(process, "Client", SimpleNamespace(connect=watched.connect)),
             patch.object(leading, "QUIET_S", 0.0),
+            # There is no Lease at first, and no leader before that might go on.
+            patch.object(process, "anything_let_in", lambda _ledger: False),
         ):
             status = process.run(Settings(), options)
         outcome = watched.outcome

@@ -27,8 +27,8 @@ BINDS: Final = (
     Guard(
         "nothing is granted by sums that are still to be settled",
         "controller/binding.py",
-        "            self._caches.ledger.sums_settled or self._binder.passes_unasked(known, target.node)\n",
-        "            known is not None\n",
+        "            if not ledger.sums_settled:\n",
+        "            if known is None:\n",
         ("tests/unit/controller/test_unsettled_binding.py", *_HOOK),
     ),
     Guard(
@@ -96,7 +96,7 @@ BINDS: Final = (
     ),
     Guard(
         "where those on their way had room at once is kept for the next bind",
-        "core/queues/books.py",
+        "core/queues/ledger.py",
         "        if len(places) > 1:\n",
         "        if not places:\n",
         (f"{_BINDING}/test_binder_crowded.py",),

@@ -97,6 +97,13 @@ DECISIONS: Final = (
         ("tests/unit/core/admission/test_admission_queues.py",),
     ),
     Guard(
+        "a DeviceClass that is away for a moment frees nothing",
+        "core/dra/extended.py",
+        "                self._orphaned[resource] = last\n",
+        "                pass\n",
+        ("tests/unit/core/dra/test_dra_extended.py", "tests/unit/controller/test_class_grace.py"),
+    ),
+    Guard(
         "devices in use count",
         "core/dra/quotas.py",
         "            if used(key) + amount > limit:\n",

@@ -115,8 +115,15 @@ WRITES: Final = (
     Guard(
         "a new leader waits until nothing of the former one can be stored",
         "controller/leading.py",
+        "            await asyncio.sleep(shared_s + QUIET_S)\n",
+        "            await asyncio.sleep(shared_s)\n",
+        ("tests/unit/controller/test_leading.py",),
+    ),
+    Guard(
+        "who leads by a new Lease waits for the end of a term under a deleted one",
+        "controller/leading.py",
+        "            await asyncio.sleep(shared_s + QUIET_S)\n",
         "            await asyncio.sleep(QUIET_S)\n",
-        "",
         ("tests/unit/controller/test_leading.py",),
     ),
     Guard(

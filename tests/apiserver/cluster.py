@@ -134,10 +134,10 @@ class Cluster:
         """Return once exactly these pods of the namespace run."""
         wait_for(f"{sorted(pods)} run and nobody else", lambda: self.running() == set(pods))
 
-    def wait_allocated(self, queue_path: str, allocated: Mapping[str, int]) -> None:
+    def wait_allocated(self, queue_path: str, allocated: Mapping[str, int], timeout_s: float = 30.0) -> None:
         """Return once the status of a queue shows exactly these cards in use."""
         wanted = {card: str(count) for card, count in allocated.items()}
-        wait_for(f"{queue_path} shows {wanted}", lambda: self.allocated(queue_path) == wanted)
+        wait_for(f"{queue_path} shows {wanted}", lambda: self.allocated(queue_path) == wanted, timeout_s)
 
     def wait_said(self, name: str, reason: str, kind: str = "Pod", timeout_s: float = 30.0) -> str:
         """Return the message of the controller's event of this reason about an object, once there is one."""

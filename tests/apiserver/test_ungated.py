@@ -49,7 +49,8 @@ def test_pods_from_before_the_installation_count_and_keep_running(cluster: Clust
     before = uids(cluster)
     with Installation(cluster.plane) as installation:
         path = cluster.create_queue(queue(name, json.dumps({card: 2})))
-        cluster.wait_allocated(path, {card: 3})
+        # There is no Lease, and a former leader might go on beside this one.
+        cluster.wait_allocated(path, {card: 3}, timeout_s=60.0)
         cluster.create(card_pod("new", card, name))
         said = cluster.wait_said("new", "InsufficientScalarQuota")
         assert "requested <1000>, total would be <4000>, but capability is <2000>. " in said

@@ -22,6 +22,9 @@ API_SERVER, ETCD, SCHEDULER = "kube-apiserver", "etcd", "kube-scheduler"
 _BLIND: Final = frozenset({"kill_api", "stop_api", "kill_etcd", "stop_etcd"})
 ECHO_S: Final = 20.0
 """So long after a fault its effects are not over: watches are taken up again, and answers are waited for."""
+UNKNOWN_TERM_S: Final = 15.0
+"""So much longer after controllers were killed, once the Lease has been deleted: whoever starts without one waits for that long,
+because he cannot know whether anybody still leads by it."""
 _UNHEARD: Final = 0.6
 _FREED: Final = 0.8
 """How often the Lease is freed and not deleted: then another one leads at once, beside whoever does not know yet."""
@@ -39,6 +42,7 @@ class Faults:
         self._installation = installation
         self._proxy = proxy
         self.seen: list[Disturbance] = []
+        self._lease_deleted = False
 
     def run(self, faults: tuple[Fault, ...], seconds: float, over: threading.Event) -> None:
         """Each in its time; what comes and goes slowly moves all that is after it, and nothing begins after so many seconds.
@@ -71,7 +75,8 @@ class Faults:
             with cause(fault.choice):
                 yield
         finally:
-            ended = time.time() + ECHO_S
+            waits = self._lease_deleted and fault.kind.startswith("kill_")
+            ended = time.time() + ECHO_S + (UNKNOWN_TERM_S if waits else 0.0)
             self.seen.append(Disturbance(began, ended, fault.kind, fault.kind in _BLIND))
 
     # -- ours ----------------------------------------------------------------------------------------------------
@@ -118,6 +123,7 @@ class Faults:
             if choice < _FREED:
                 self._plane.api.patch(path, {"spec": {"holderIdentity": ""}}).expect()
             else:
+                self._lease_deleted = True
                 self._plane.api.delete(path).expect(HTTPStatus.OK, HTTPStatus.NOT_FOUND)
             yield
 

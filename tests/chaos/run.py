@@ -7,9 +7,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from tests.chaos.checker import Disturbance, Terms, Verdict, judge, parse
 from tests.chaos.checker.history import World
 from tests.chaos.checker.rest import AtRest
 from tests.chaos.clocks import Clocks
-from tests.chaos.faults import ECHO_S, Faults
+from tests.chaos.faults import ECHO_S, UNKNOWN_TERM_S, Faults
 from tests.chaos.load import NAMESPACE, Load
 from tests.chaos.plan import Plan
 
@@ -77,6 +78,7 @@ _LISTED: Final = f'"username":"{CENSUS}"'.encode()
 _QUIET_S: Final = 8.0
 _REST_S: Final = 330.0
 """A lift that was refused several times is tried again after up to five minutes."""
+_JUDGED_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,9 @@ def carry_out(bed: Bed, plan: Plan, progress: Callable[[str], None]) -> Outcome:
     Load(bed.plane.api, threading.Event()).calm()
     progress("faults and load are over")
     began = time.monotonic()
+    longest_s = ECHO_S + UNKNOWN_TERM_S + _QUIET_S
     echoes = max((each.ended for each in faults.seen), default=0.0)
-    wait_for("the last fault has died away", lambda: time.time() > echoes, ECHO_S + _QUIET_S)
+    wait_for("the last fault has died away", lambda: time.time() > echoes, longest_s)
     unrest, verdict = _rested(bed, faults.seen)
     check_processes()
     done = load.done + bed.clocks.done + Counter(f"fault: {each.kind}" for each in faults.seen)
@@ -243,7 +246,9 @@ def take_census(bed: Bed, disturbances: Sequence[Disturbance] = ()) -> Verdict:
     wait_for("the census is in the log", lambda: log.read_bytes().count(_LISTED) >= before + len(_PATHS))
     note = bed.plane.log_directory / DISTURBANCES
     note.write_text(json.dumps([asdict(each) for each in disturbances], indent=1), "utf-8")
-    return judged(bed.plane.log_directory)
+    # It takes seconds of a processor, in which the proxy, a thread of this process, would hardly come to its turn.
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(judged, bed.plane.log_directory).result(_JUDGED_S)
 
 
 def judged(folder: Path) -> Verdict:

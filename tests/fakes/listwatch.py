@@ -40,11 +40,14 @@ def bookmark(version: int) -> WatchEvent:
 class ScriptedSource:
     """Each list and each watch plays the next script; when there is none, a watch is silent until it is given up.
 
-    A list's script holds objects, or errors to raise; its version counts up from 10 in tens.
+    A list's script holds objects, each a page of its own, errors to raise, or seconds to wait; its version counts up from 10 in tens.
     """
 
     def __init__(
-        self, *, lists: Sequence[Sequence[Json | Exception]] = (), watches: Sequence[Sequence[Step]] = ()
+        self,
+        *,
+        lists: Sequence[Sequence[Json | Exception | float]] = (),
+        watches: Sequence[Sequence[Step]] = (),
     ) -> None:
         self.lists = list(lists)
         self.watches = list(watches)
@@ -66,6 +69,9 @@ class ScriptedSource:
         for item in script:
             if isinstance(item, Exception):
                 raise item
+            if isinstance(item, float):
+                await asyncio.sleep(item)
+                continue
             yield Page([item], str(10 * count))
         yield Page([], str(10 * count))
 

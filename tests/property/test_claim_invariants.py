@@ -1,16 +1,19 @@
 """Claims in the controller's books and decisions: the same machine as for cards, with claims, templates and parents.
 
-Claims and templates are seen at once, pods late.
+Claims, templates and DeviceClasses are seen at once, pods late.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from core import names
 from core.dra.amounts import DeviceKey
 from core.hierarchy import chain_of
-from core.objects import Claim, ClaimTemplate
+from core.objects import Claim, ClaimTemplate, DeviceClass
 from core.plan.decision import Lift
 from core.queues.ledger import Ledger
 from tests.builders import a_group, a_pod, a_queue
@@ -21,6 +24,8 @@ from tests.property.test_controller_invariants import QUEUES, Controller, queues
 CLAIMS = ("c1", "c2")
 TEMPLATES = ("t1", "t2")
 ABOVE = ("org", "root")
+CLASSES = ("gpu", "nic")
+SERVED = ("example.com/a", "example.com/b")
 
 counts = st.integers(0, 3)
 quotas = st.none() | st.builds(
@@ -37,15 +42,32 @@ class WithClaims(Controller):
     def __init__(self) -> None:
         self.claims: dict[str, Claim] = {}
         self.templates: dict[str, ClaimTemplate] = {}
+        self.classes: dict[str, DeviceClass] = {}
+        self.away: dict[str, str] = {}
+        """Resource -> the class that served it last, while none does and its grace lasts."""
         super().__init__()
 
     def listed(self) -> Ledger:
         ledger = super().listed()
+        for resource, last in self.away.items():
+            ledger.put_class(DeviceClass(last, extended=resource))
+            ledger.drop_class(last)
+        for device_class in self.classes.values():
+            ledger.put_class(device_class)
+        for resource in ledger.devices.book.classes.orphaned.keys() - self.away.keys():
+            ledger.release_resource(resource)
+        assert ledger.devices.book.classes.orphaned == self.away
         for claim in self.claims.values():
             ledger.devices.put_claim(claim)
         for template in self.templates.values():
             ledger.devices.put_template(template)
         return ledger
+
+    @rule()
+    def restart(self) -> None:
+        """Of a class that is away nobody knows who begins anew."""
+        self.away.clear()
+        super().restart()
 
     @initialize()
     def devices(self) -> None:
@@ -55,6 +77,7 @@ class WithClaims(Controller):
             self.put_queue(queue, {"capability": {"gpu": {"count": 2}}}, "org")
         self.put_claim("c1", 1, False)
         self.put_template("t1", 1)
+        self.put_class("gpu", SERVED[0], 0)
 
     # -- what users, drivers and admins do -------------------------------------------------------------------
 
@@ -68,6 +91,10 @@ class WithClaims(Controller):
     def create_pod_with_claims(self, queue: str, wanted: list[str], cards: int) -> None:
         pod = self.with_claims(a_pod(self.name()), wanted).in_queue(queue).gated()
         self.store((pod.gpu(1).card("A") if cards else pod).view())
+
+    @rule(queue=queues, resource=st.sampled_from(SERVED), count=st.integers(1, 2))
+    def create_pod_with_an_extended_resource(self, queue: str, resource: str, count: int) -> None:
+        self.store(a_pod(self.name()).limit(resource, count).in_queue(queue).gated().view())
 
     @rule(queue=queues, minimum=st.integers(0, 3), wanted=st.lists(references, min_size=1, max_size=3))
     def create_group_with_claims(self, queue: str, minimum: int, wanted: list[list[str]]) -> None:
@@ -116,6 +143,42 @@ class WithClaims(Controller):
         self.templates.pop(name, None)
         self.ledger.devices.drop_template(f"ml/{name}")
 
+    @rule(name=st.sampled_from(CLASSES), resource=st.sampled_from(("", *SERVED)), created=st.integers(0, 2))
+    def put_class(self, name: str, resource: str, created: int) -> None:
+        with self.classes_change():
+            self.classes[name] = DeviceClass(name, created, resource)
+        self.ledger.put_class(self.classes[name])
+
+    @rule(name=st.sampled_from(CLASSES))
+    def drop_class(self, name: str) -> None:
+        with self.classes_change():
+            self.classes.pop(name, None)
+        self.ledger.drop_class(name)
+
+    @rule()
+    def wait_for_classes_until_their_grace_is_over(self) -> None:
+        self.away.clear()
+        for resource in tuple(self.ledger.devices.book.classes.orphaned):
+            self.ledger.release_resource(resource)
+
+    @contextmanager
+    def classes_change(self) -> Iterator[None]:
+        before = self.served()
+        yield
+        now = self.serving()
+        self.away = {resource: last for resource, last in before.items() if resource not in now}
+
+    def served(self) -> dict[str, str]:
+        """The class that is charged for each resource."""
+        return {**self.away, **self.serving()}
+
+    def serving(self) -> dict[str, str]:
+        """The class that serves each resource, of those that exist: the newest, then the first by name."""
+        found = {f"{names.DEVICE_CLASS_RESOURCE_PREFIX}{name}": name for name in self.classes}
+        for each in sorted(self.classes.values(), key=lambda each: (-each.created, each.name), reverse=True):
+            found |= {each.extended: each.name} if each.extended else {}
+        return found
+
     @rule(queue=queues, quota=quotas, parent=st.sampled_from(("", "org", "gone", *QUEUES)))
     def put_queue(self, queue: str, quota: dict[str, Any] | None, parent: str) -> None:
         changed = a_queue(queue).cards({"A": 2, "B": 1}).child_of(parent)
@@ -141,9 +204,10 @@ class WithClaims(Controller):
         return super().decide(accepted)
 
     def is_within_quota(self, lift: Lift) -> None:
-        if lift.queue in self.queues or lift.pod.card_name:
+        devices = bool(lift.pod.claims) or any(each in self.served() for each in lift.pod.extended)
+        if lift.pod.card_name or (devices and lift.queue in self.queues):
             super().is_within_quota(lift)
-        if not lift.pod.claims:
+        if not devices:
             return
         truth = self.listed().devices.book
         chain = chain_of(lift.queue, lambda name: self.queues[name].parent if name in self.queues else None)

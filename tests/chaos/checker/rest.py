@@ -292,11 +292,11 @@ class Rest:
 
     def _late(self) -> Iterator[Violation]:
         for change, _ in self._history.changes():
-            late = change.entry.ended > self._settled + self._given.prompt_s
-            if late and change.entry.user == self._given.controller and change.kind == "queues":
-                yield Violation(
-                    "status", change.entry.ended, change.about, "written late after rest", change.proof
-                )
+            late_s = change.entry.ended - self._settled
+            by_us = change.entry.user == self._given.controller and change.kind == "queues"
+            if by_us and late_s > self._given.prompt_s:
+                text = f"written {late_s:.1f} s late, after the last of what it follows: {self._by}"
+                yield Violation("status", change.entry.ended, change.about, text, change.proof)
 
 
 def _settled_at(history: History, calm: Calm, reigns: Sequence[Term]) -> tuple[float, str]:

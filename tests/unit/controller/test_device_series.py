@@ -3,6 +3,8 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controller.device_series import DeviceSeries
+from core.dra.status import MOST_KEYS
+from core.objects.device_class import DeviceClass
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_pod, a_queue
@@ -19,12 +21,13 @@ class Scraped:
         self.ledger, self.registry, self.leading = Ledger(Settings()), CollectorRegistry(), True
         self.ledger.put_queue(QUEUE.devices(QUOTA).view())
         self.ledger.put_queue(a_queue("org").view())
+        self.ledger.devices.put_class(DeviceClass("gpu"))
         bound = a_claim("c").exactly("r", "gpu", count=2, capacity={"memory": "500m"})
         self.ledger.devices.put_claim(bound.view())
         self.ledger.devices.put_claim(a_claim("d").exactly("r", "gpu").view())
         self.ledger.put_pod(a_pod("a").claim("dev", name="c").in_queue("q").bound_to("n").view())
         self.ledger.put_pod(a_pod("b").claim("dev", name="d").in_queue("q").view())
-        self.registry.register(DeviceSeries(self.ledger.devices.book, lambda: self.leading))
+        self.registry.register(DeviceSeries(self.ledger.devices, lambda: self.leading))
 
     def page(self) -> list[str]:
         """The page, sorted, without help and types."""
@@ -73,20 +76,44 @@ def test_what_is_not_used_or_not_limited_any_more_is_shown_once_more_with_nothin
     assert scraped.page() == of("limit", 4.0, "q")
 
 
-def test_a_deleted_queue_is_shown_only_as_far_as_its_pods_hold_something() -> None:
+def test_a_queue_that_does_not_exist_has_no_series() -> None:
+    """As of cards: whoever may make pods names queues as he likes. What is used in one that was deleted is in those above it."""
     scraped = Scraped()
-    scraped.page()
+    scraped.ledger.put_pod(a_pod("p").claim("dev", name="c").in_queue("made-up").bound_to("n").view())
+    assert {line for line in scraped.page() if "made-up" in line} == set()
     scraped.ledger.drop_queue("q")
-    assert [line for line in scraped.page() if 'queue_name="q"' in line] == sorted(
-        [
-            *of("allocated", 2.0, "q"),
-            *of("allocated", 1.0, "q", dimension="memory"),
-            *of("reserved", 1.0, "q"),
-        ]
-    )
-    for pod in "ab":
-        scraped.ledger.drop_pod(f"uid-ml-{pod}")
-    assert not [line for line in scraped.page() if 'queue_name="q"' in line]
+    assert [line for line in scraped.page() if 'queue_name="q"' in line] == []
+    assert {*of("allocated", 2.0, "root"), *of("reserved", 1.0, "root")} <= {*scraped.page()}
+
+
+def test_a_class_that_a_claim_makes_up_has_series_only_where_a_queue_lists_it() -> None:
+    """Whoever may make pods would make as many series as he likes: with its node given a pod is let in unasked."""
+    scraped = Scraped()
+    before = scraped.page()
+    many = a_claim("many")
+    for number in range(50):
+        many = many.exactly(f"r{number}", f"made-up-{number}")
+    scraped.ledger.devices.put_claim(many.view())
+    for name, node in (("with-node", "n"), ("lost-its-gate", "")):
+        pod = a_pod(name).claim("dev", name="many").in_queue("q")
+        scraped.ledger.put_pod((pod.bound_to(node) if node else pod).view())
+    assert scraped.page() == before
+    scraped.ledger.put_queue(a_queue("org").devices({"capability": {"made-up-7": {"count": 1}}}).view())
+    assert {line for line in scraped.page() if "made-up" in line and "limit" not in line} == {
+        f'allocated{{device_class="made-up-7",dimension="",queue_name="{queue}"}} 1.0'
+        for queue in ("q", "org")
+    }
+
+
+def test_of_capacities_that_a_claim_makes_up_no_more_have_series_than_the_status_shows() -> None:
+    """What a queue lists comes first."""
+    scraped = Scraped()
+    many = {f"a{number}": "1" for number in range(2 * MOST_KEYS)}
+    scraped.ledger.devices.put_claim(a_claim("many").exactly("r", "gpu", capacity=many).view())
+    scraped.ledger.put_pod(a_pod("p").claim("dev", name="many").in_queue("q").bound_to("n").view())
+    allocated = [line for line in scraped.page() if line.startswith("allocated") and 'name="q"' in line]
+    assert len(allocated) == MOST_KEYS
+    assert {*of("allocated", 3.0, "q"), *of("allocated", 1.0, "q", dimension="memory")} <= {*allocated}
 
 
 def test_only_the_leader_shows_anything() -> None:

@@ -206,14 +206,15 @@ async def test_an_answer_that_is_no_pod_tells_nothing_and_ends_nothing() -> None
         assert world.on_node() == []
 
 
-async def test_a_hundred_at_once_are_asked_after_eight_by_eight() -> None:
+async def test_a_hundred_at_once_are_asked_after_a_few_at_a_time() -> None:
     world = SlowWorld(*(a_pod(f"p{number}").mgpu(core=1, memory=512) for number in range(100)))
     async with background(world.hook.run()):
         for number in range(100):
             await world.bind(f"p{number}")
         granted = len(world.on_node())
         await asyncio.sleep(SETTLED_S + granted)
-    assert (granted, world.slow.most, world.on_node()) == (32, 8, [])
+    # A read takes a second, and has a slot for half of it.
+    assert (granted, world.slow.most, world.on_node()) == (32, 2 * 8, [])
 
 
 async def test_granted_again_while_it_is_asked_after_it_has_its_time_anew() -> None:

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
+from controller import queue_records
 from core import names
+from core.objects import Pod
+from core.queues.ledger import Ledger
+from core.queues.queue_records import late_records
 from kube import errors
 from tests.builders import a_pod
 from tests.builders.claims import a_claim
@@ -151,3 +155,27 @@ async def test_who_does_not_lead_any_more_writes_no_claims() -> None:
     assert world.writer.writes == []
     async with world.leading():
         assert claims_written(world) == [RECORD], "the next term finds it"
+
+
+async def test_a_claim_that_very_many_pods_hold_has_none_of_them_looked_at_in_its_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pods = [claiming(name=f"p{number}").charged("q") for number in range(500)]
+    world = World(*pods)
+    seen: list[str] = []
+
+    def look(pod: Pod, ledger: Ledger) -> dict[str, str]:
+        seen.append(pod.uid)
+        return late_records(pod, ledger)
+
+    async with world.leading():
+        monkeypatch.setattr(queue_records, "late_records", look)
+        shows_claim(world)
+        assert seen == []
+        most = before = 0
+        while len(seen) < len(pods):
+            await asyncio.sleep(0)
+            most, before = max(most, len(seen) - before), len(seen)
+        assert most < len(pods) // 2
+        await asyncio.sleep(60)
+    assert len(claims_written(world)) == len(pods)

@@ -10,7 +10,7 @@ from controller import flight, repair, unfinished
 from controller.announcements import Announcements
 from controller.auditing import Auditor
 from controller.discovery import NodeWatch
-from controller.leading import QUIET_S, Leader
+from controller.leading import QUIET_S, Leader, anything_let_in
 from controller.lifting import Lifter
 from controller.metrics import Metrics, QueueSeries
 from controller.nominations import Nominations
@@ -33,7 +33,7 @@ from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import NoUsage, NoWrites, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 from tests.unit.controller.test_binding import World, share
-from tests.unit.kube.leases import Network, Store, elector
+from tests.unit.kube.leases import Network, Store, Work, elector, until
 
 pytestmark = pytest.mark.looptime
 
@@ -172,6 +172,57 @@ async def test_a_lease_without_a_past_is_not_believed_when_a_pod_has_been_let_in
     leading = Leading(monkeypatch, share("a").gated(), pod)
     leading.lists_within(1, monkeypatch)
     await leads_after(leading, term(), quiet_s)
+
+
+async def test_one_that_finds_no_lease_grants_nothing_while_the_holder_of_the_deleted_one_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It came after the deletion, and the holder does not hear of that: its requests about the Lease hang."""
+    leading, store, former = Leading(monkeypatch, BOUND), Store(), Work()
+    leading.lists_within(1, monkeypatch)
+    cut_off = Network(store)
+    async with background(elector(cut_off, "former").run(former)):
+        renewals = len(cut_off.log)
+        await until(lambda: former.leads and len(cut_off.log) > renewals + 3)
+        await asyncio.sleep(0.2)
+        cut_off.trouble = lambda: "hangs"
+        store.delete()
+        deleted = asyncio.get_running_loop().time()
+        late = elector(Network(store), preceded=lambda: anything_let_in(leading.world.caches.ledger))
+        async with background(late.run(leading.leader.lead)):
+            await until(lambda: leading.world.hook.leading)
+            assert not former.leads
+            # As long as if the Lease had not been deleted.
+            waited_s = asyncio.get_running_loop().time() - deleted
+            assert waited_s == pytest.approx(Durations().lease_s + QUIET_S + 1, abs=0.5)
+
+
+async def test_without_a_lease_nobody_is_waited_for_where_no_pod_was_ever_let_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leading, store = Leading(monkeypatch, share("a").gated()), Store()
+    first = elector(Network(store), preceded=lambda: anything_let_in(leading.world.caches.ledger))
+    async with background(first.run(leading.leader.lead)):
+        await asyncio.sleep(0.5)
+        assert leading.world.hook.leading
+
+
+async def test_binds_of_the_holder_of_a_deleted_lease_are_held_against_others_from_its_end_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may grant them to the last."""
+    leading, since = Leading(monkeypatch, BOUND), list[float]()
+    leading.lists_within(1, monkeypatch)
+    clock = asyncio.get_running_loop().time
+
+    async def inherited(_term: Term, since_s: float) -> None:
+        since.append(since_s)
+
+    monkeypatch.setattr(leading.world.hook, "inherit", inherited)
+    ends = clock() + 15.0
+    async with background(leading.leader.lead(Term(0, clock, clock() + 100.0, alone_from=ends))):
+        await asyncio.sleep(30.0)
+    assert since == [pytest.approx(ends)]
 
 
 async def test_a_leader_whose_list_never_ends_resigns_and_is_not_alive_until_it_has_ended(

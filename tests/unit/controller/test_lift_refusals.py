@@ -4,13 +4,16 @@ import asyncio
 
 import pytest
 
-from controller.flight import FAILED_S
+from controller.flight import FAILED_S, Flight, Key
+from controller.lift_writing import SLOTS
 from core import reasons
 from kube import errors
+from tests.builders import a_group
 from tests.unit.controller.cluster import show
 from tests.unit.controller.lift_world import (
     BROKEN,
     CHANGED,
+    CUT,
     FORBIDDEN,
     GONE,
     SLOW_DOWN,
@@ -150,3 +153,64 @@ async def test_quota_is_not_held_by_those_who_wait_behind_hanging_lifts() -> Non
     async with world.running():
         await asyncio.sleep(60)
         assert "good" in world.names()
+
+
+async def test_lifts_that_are_stored_slowly_are_refused_by_nobody() -> None:
+    """300 of one namespace, each of which takes 1.2 s: the last comes to its turn long after 30 s."""
+    world = World(*(pod(f"p{n:03}", 1) for n in range(300)), quota=300)
+    world.writer.latency_s = lambda _name: 1.2
+    async with world.running():
+        await asyncio.sleep(60)
+        assert len(set(world.names())) == 300
+        assert not [event for event in world.recorder.emitted if event[1] == reasons.LIFT_REFUSED]
+
+
+async def test_a_lift_that_is_put_off_for_long_is_read_as_soon_as_that_shows_how_an_earlier_try_ended() -> (
+    None
+):
+    """The answer of the first was lost; then the server wants to be left alone, the second time for five minutes."""
+    world = World(pod("a", 1), pod("b", 2))
+    put_off = [errors.Throttled(429, "TooManyRequests", "later", None, each) for each in (29.0, 300.0)]
+    world.writer.answers.extend([CUT, *put_off])
+    async with world.running():
+        await asyncio.sleep(45)
+        assert world.names() == ["a", "a", "a", "b"]
+
+
+async def test_a_gang_is_given_up_whole_though_lifts_are_stored_again_in_the_middle_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half of it would hold its cards for good, and start nothing."""
+    count = 100
+    world = World(*(pod(f"p{n:03}", 1).in_group("g") for n in range(count)), quota=count)
+    show(world.caches.groups, "ml/g", a_group("g").in_queue("q").min_member(count).view())
+    world.writer.stuck.update(f"p{n:03}" for n in range(count))
+    held: list[str] = []
+    writer = world.lifter._writer
+    hold = writer._hold
+
+    def recovering(key: Key, flight: Flight) -> None:
+        hold(key, flight)
+        held.append(key[1])
+        if len(held) == count // 2:
+            world.writer.stuck.clear()
+            writer._untried.stored("ml")
+
+    monkeypatch.setattr(writer, "_hold", recovering)
+    async with world.running():
+        await asyncio.sleep(45)
+        assert len(held) >= count - 2 * SLOTS, "all but those that are being tried"
+        assert world.used() <= 2 * SLOTS
+
+
+async def test_a_refused_pod_is_left_alone_for_its_time_whoever_asks_for_it_earlier() -> None:
+    """As the end of a question does that it waited for when it was refused."""
+    world = World(pod("a", 1))
+    world.writer.answer_to = lambda _name: FORBIDDEN
+    async with world.running():
+        for _ in range(25):
+            world.lifter._writer._queue.add(("ml", "uid-ml-a"))
+            await asyncio.sleep(1)
+        assert (world.names(), world.used()) == (["a"], 0)
+        await asyncio.sleep(10)
+        assert world.names() == ["a", "a"]

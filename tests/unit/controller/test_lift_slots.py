@@ -1,12 +1,14 @@
 """Slots for lifts: a request alone holds one, and neither who is tried again nor who hangs keeps others from theirs."""
 
 import asyncio
+from math import ceil
 
 import pytest
 
 from controller.flight import WRITE_TIMEOUT_S
-from controller.lift_writing import PER_NAMESPACE
+from controller.lift_writing import PER_NAMESPACE, SLOTS
 from kube import errors
+from kube.workqueue import SLOW_S
 from tests.unit.controller.lift_world import BROKEN, CUT, FORBIDDEN, GATEWAY, SLOW_DOWN, TESTED, World, pod
 
 pytestmark = pytest.mark.looptime
@@ -123,3 +125,31 @@ async def test_once_a_lift_of_it_is_answered_a_namespace_has_all_its_slots() -> 
         await asyncio.sleep(60)
     assert len(world.writer.writes) == 1 + 20 * PER_NAMESPACE
     assert world.writer.writes[-1].at - begun == pytest.approx(1 + 19, abs=0.5)
+
+
+@pytest.mark.parametrize("breaking", [1, 2, 4, 16, 40])
+@pytest.mark.parametrize("takes_s", [3.5, WRITE_TIMEOUT_S], ids=["slow", "hang"])
+async def test_namespaces_whose_lifts_become_slow_or_hang_hold_up_another_one_for_moments_only(
+    takes_s: float, breaking: int
+) -> None:
+    """The first lifts of each were answered at once; two of them had all slots for as long as a request is waited for."""
+    bad = [
+        pod(f"bad{number}-{each:02}", 1, namespace=f"broken{number}")
+        for number in range(breaking)
+        for each in range(30)
+    ]
+    world, loop = World(*bad, quota=10_000), asyncio.get_running_loop()
+    world.writer.latency_s = lambda name: takes_s if name.startswith("bad") and name[-2:] > "03" else 0.001
+    if takes_s == WRITE_TIMEOUT_S:
+        world.writer.stuck.update(each.view().name for each in bad if each.view().name[-2:] > "03")
+    came, good = dict[str, float](), 30
+    async with world.running():
+        for each in range(good):
+            fresh = pod(f"good{each}", 2, namespace="fine")
+            world.stores(fresh)
+            world.shows(fresh)
+            came[f"good{each}"] = loop.time()
+        await asyncio.sleep(10)
+        written = {write.name: write.at for write in world.writer.writes}
+    assert sum(name.startswith("bad") for name in written) > 4 * breaking
+    assert max(written[name] - at for name, at in came.items()) < ceil(breaking / SLOTS) * SLOW_S + 0.1

@@ -2,11 +2,20 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from controller.flight import UNANSWERED_S
+from controller.flight import TRIES, UNANSWERED_S
+from controller.lift_writing import LiftWriter
+from core.plan.decision import Lift
+from core.plan.lift import Planner
 from kube import errors
+from kube.client import Json
+from tests.builders import a_node, a_pod
+from tests.fakes.apiserver import background
+from tests.unit.controller.cluster import show
+from tests.unit.controller.fakes import term
 from tests.unit.controller.lift_world import BROKEN, CHANGED, CUT, GATEWAY, SLOW_DOWN, World, lifted, pod
 
 pytestmark = pytest.mark.looptime
@@ -117,6 +126,44 @@ async def test_a_try_without_an_answer_may_be_stored_for_longer_than_it_is_waite
         assert given - last >= UNANSWERED_S
 
 
+async def test_a_read_that_began_while_a_try_could_still_be_stored_does_not_take_it_back() -> None:
+    """It is answered at once, and the answer takes 3.9 s to come; the lift is stored in between."""
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answer_to = lambda name: CUT if name == "a" else None
+    loop, read = asyncio.get_running_loop(), world.writer.get
+
+    async def slow(*args: Any, **options: Any) -> Json:
+        found = await read(*args, **options)
+        left_s = world.writer.writes[-1].at + UNANSWERED_S - loop.time()
+        if len(world.writer.writes) == TRIES and 0 < left_s < 3.9:
+            world.stores(lifted("a"))
+        await asyncio.sleep(3.9)
+        return found
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(world.writer, "get", slow)
+        async with world.running():
+            await asyncio.sleep(120)
+            assert world.names() == ["a"] * TRIES
+            assert "gates" not in str(world.writer.stored["ml/a"]), "it was stored meanwhile"
+            assert world.used() == 1
+
+
+async def test_a_queue_that_closes_takes_nothing_back_before_the_pod_is_read_again() -> None:
+    """The first try is stored after a read that found nothing, and before the server lets us try once more."""
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.extend([CUT, errors.from_response(429, {"Retry-After": "29"}, b"slow down")])
+    async with world.running():
+        await asyncio.sleep(20)
+        assert world.writer.reads == ["a"]
+        world.stores(lifted("a"))
+        world.shows_queue(1, "Closed")
+        await asyncio.sleep(20)
+        world.shows_queue(1)
+        await asyncio.sleep(20)
+        assert (world.names(), world.used()) == (["a", "a"], 1)
+
+
 # -- whether it still holds ------------------------------------------------------------------------------------
 
 
@@ -153,6 +200,23 @@ async def test_a_quota_that_is_cut_takes_back_what_was_not_written_yet() -> None
         world.shows_queue(0)
         await asyncio.sleep(30)
         assert (sorted(world.names()), world.used()) == (["a", "b"], 0)
+
+
+async def test_whether_a_lift_still_holds_is_judged_by_what_queues_use_now() -> None:
+    """65 pods run on a node that shows only now that its cards are As; with them the quota is used up."""
+    late = a_node("late").allocatable("nvidia.com/gpu", 65)
+    running = [a_pod(f"r{n}").gpu(1).card("B|A").in_queue("q").bound_to("late") for n in range(65)]
+    world = World(pod("a"), *running, quota=65)
+    show(world.caches.nodes, "late", late.view())
+    planner = Planner(world.caches.ledger)
+    lift = next(step for step in planner.decide("q") if isinstance(step, Lift))
+    show(world.caches.nodes, "late", late.card("A", 65).view())
+    assert not world.caches.ledger.sums_settled
+    writer = LiftWriter(world.writer, world.caches, world.metrics)
+    async with background(writer.run(planner, term())):
+        writer.write(lift)
+        await asyncio.sleep(30)
+    assert (world.names(), world.used()) == ([], 65)
 
 
 async def test_a_lift_that_is_overtaken_by_its_bind_is_left_to_the_bind() -> None:

@@ -48,7 +48,7 @@ class Shown:
         self.registry.register(TIMED)
         self.series = QueueSeries(self.ledger, lambda: self.late)
         self.registry.register(self.series)
-        self.registry.register(DeviceSeries(self.ledger.devices.book, lambda: self.series.leading))
+        self.registry.register(DeviceSeries(self.ledger.devices, lambda: self.series.leading))
         self.series.leading = True
         self.ledger.put_node(a_node("n").card("CARD-1", 8).view())
         for number in range(queues):

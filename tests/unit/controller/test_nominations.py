@@ -9,6 +9,7 @@ import pytest
 
 from controller.nominations import AGAIN_S, Nominations
 from core import names
+from core.plan.admitted import AdmittedNodes
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.plan.stuck import nodes_with_room
@@ -137,7 +138,9 @@ async def test_who_asks_for_less_than_the_one_that_has_its_place_gets_that_one_s
 
 def room(world: World, pod: PodBuilder) -> list[str]:
     """The nodes that would take a pod of the task, by the books."""
-    return sorted(finish(nodes_with_room(world.caches.ledger, pod.view(), but="")))
+    return sorted(
+        finish(nodes_with_room(world.caches.ledger, pod.view(), "", AdmittedNodes(world.caches.ledger)))
+    )
 
 
 async def test_a_move_is_in_the_books_from_the_moment_on_that_it_is_decided() -> None:

@@ -18,6 +18,7 @@ from core.objects import DeviceClass
 from core.queues.ledger import Ledger
 from kube import errors
 from kube.lease import Term
+from kube.workqueue import SLOW_S
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.claims import a_claim
 from tests.builders.objects import QueueBuilder
@@ -170,19 +171,22 @@ async def test_one_queue_whose_write_hangs_and_fails_delays_no_other() -> None:
         assert 3 <= len(world.written("bad")) <= 6
 
 
-async def test_queues_that_are_known_to_hang_delay_no_other_however_many_they_are() -> None:
-    world = World()
+async def test_queues_that_hang_delay_another_one_for_moments_until_that_is_known_and_then_not_at_all() -> (
+    None
+):
+    world, clock = World(), asyncio.get_running_loop().time
     stuck = [f"s{number}" for number in range(200)]
     world.writer.stuck.update(stuck)
     for name in stuck:
         world.uses(name, 1)
+
     async with world.running():
-        await asyncio.sleep(110)
-        for number in range(20):
-            world.uses("late", 1, f"p{number}")
-            changed = asyncio.get_running_loop().time() - START
-            await asyncio.sleep(1)
-            assert changed <= world.written("late")[-1] < changed + 1
+        known_s = len(stuck) / publishing.SIDE_BY_SIDE * SLOW_S
+        for most_s in (known_s, *[1.0] * 60):
+            changed = clock() - START
+            world.uses("late", 1, f"p{changed}")
+            await asyncio.sleep(most_s)
+            assert changed <= world.written("late")[-1] < changed + most_s
 
 
 async def test_a_server_that_asks_to_be_left_alone_is_left_alone_whatever_changes() -> None:
@@ -206,7 +210,7 @@ async def test_after_its_term_nothing_more_is_written() -> None:
     world.writer.stuck.update(f"o{number}" for number in range(100))
     async with world.running(over):
         begun = len(world.writer.writes)
-        assert begun == publishing.SIDE_BY_SIDE
+        assert publishing.SIDE_BY_SIDE <= begun < 100
         over.end()
         await asyncio.sleep(100)
         assert len(world.writer.writes) == begun

@@ -166,3 +166,18 @@ async def test_members_that_have_changed_under_way_are_decided_on_before_anybody
 def _gated(world: World, key: str) -> bool:
     latest = world.caches.latest(key)
     return latest is None or latest.gated
+
+
+async def test_a_pod_that_comes_back_as_a_member_of_another_group_leaves_nothing_in_its_former_one() -> None:
+    """While its lift is being written the watch loses it, and shows it again."""
+    world = World()
+    world.writer.stuck.update(MEMBERS)
+    async with background(world.lifter.run(term())):
+        await asyncio.sleep(0.5)
+        order = world.lifter._writer._order
+        assert len(order.under_way("ml/g")) == len(MEMBERS)
+        show(world.caches.pods, "ml/w3", None)
+        world.shows(a_pod("w3").gpu(1).card("A").in_group("other").gated())
+        show(world.caches.groups, "ml/other", a_group("other").in_queue("q").min_member(1).view())
+        await asyncio.sleep(0.5)
+        assert not [lift.pod.name for lift in order.under_way("ml/g").values() if lift.pod.name == "w3"]

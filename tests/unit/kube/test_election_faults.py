@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from kube.election import Elector
-from kube.lease import Resigned, Term
+from kube.lease import Durations, Resigned, Term
 from tests.fakes.apiserver import background
 from tests.unit.kube.leases import Network, Store, Work, elector, until
 
@@ -138,6 +138,37 @@ async def test_a_lease_deleted_under_a_holder_that_is_dead_is_taken_when_its_tim
         assert not work.terms
         await asyncio.sleep(6)
         assert [term.epoch for term in work.terms] == [7]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("preceded", "shared_s"), [(True, Durations().lease_s), (False, 0.0)])
+async def test_who_finds_no_lease_may_share_the_time_with_a_former_leader_if_there_was_one(
+    preceded: bool, shared_s: float
+) -> None:
+    """It has not seen the Lease that was deleted, and so cannot tell when its holder has to end."""
+    work = Work()
+    async with background(elector(Network(Store()), preceded=lambda: preceded).run(work)):
+        await until(lambda: bool(work.terms))
+        assert work.terms[0].shared_s() == pytest.approx(shared_s, abs=0.2)
+        await asyncio.sleep(shared_s)
+        assert work.terms[0].shared_s() == 0.0
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("stopped_after", "heir_waits"), [(3.0, True), (20.0, False)])
+async def test_a_lease_is_not_given_back_while_a_former_leader_may_go_on(
+    stopped_after: float, heir_waits: bool
+) -> None:
+    """Whoever comes next finds a Lease, and nothing on it of the one that was deleted."""
+    store, heir = Store(), Work()
+    async with background(elector(Network(store), preceded=lambda: True).run(Work())):
+        await asyncio.sleep(stopped_after)
+    async with background(elector(Network(store), "b", preceded=lambda: True).run(heir)):
+        await asyncio.sleep(Durations().lease_s - 1.0)
+        assert (not heir.terms) == heir_waits
+        await asyncio.sleep(5.0)
+        assert heir.leads
+        assert heir.terms[0].shared_s() == 0.0
 
 
 @pytest.mark.looptime

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from kube.errors import ApiError, Forbidden, Gone, NotFound, ServerError
+from kube.errors import ApiError, ConnectionFailed, Forbidden, Gone, NotFound, ServerError
 from kube.informer import Informer
 from kube.listing import WatchEvent
 from kube.metrics import Metrics
@@ -199,6 +199,38 @@ async def test_a_list_that_is_only_asked_for_is_no_word_of_the_server(
         assert staleness_s is not None
         assert (staleness_s > 500) is stale
         assert not source.exhausted.is_set(), "it was refused to the end"
+
+
+@pytest.mark.looptime
+async def test_the_first_pages_of_a_list_do_not_end_staleness() -> None:
+    """What the others have is not here yet: what was used over time, for one, would be written down as complete without it."""
+    broken_off: list[dict[str, Any] | Exception | float] = [raw("p", 20, node="x"), ConnectionFailed("reset")]
+    source = ScriptedSource(
+        lists=[[raw("p", 1, node="x")], *[broken_off] * 200], watches=[[bookmark(10), GONE]]
+    )
+    informer = Informer(source, PODS, project, metrics=Metrics(CollectorRegistry()))
+    async with background(informer.run()):
+        await informer.wait_synced()
+        await asyncio.sleep(600)
+        assert not source.exhausted.is_set(), "it was broken off to the end"
+        assert (informer.staleness_s() or 0) > 500
+
+
+@pytest.mark.looptime
+async def test_a_list_is_as_stale_at_its_end_as_it_took_long() -> None:
+    """It shows what there was when it began. What changed meanwhile comes by the watch, once that is answered."""
+    source = ScriptedSource(
+        lists=[[raw("p", 1, node="x"), 40.0, raw("q", 2, node="x")]], watches=[[7.0, bookmark(10), 60.0]]
+    )
+    informer = informer_of(source)
+    async with background(informer.run()):
+        await asyncio.sleep(20)
+        assert informer.staleness_s() is None
+        await informer.wait_synced()
+        await asyncio.sleep(3)
+        assert informer.staleness_s() == pytest.approx(43.0)
+        await asyncio.sleep(7)
+        assert informer.staleness_s() == pytest.approx(3.0)
 
 
 @pytest.mark.looptime

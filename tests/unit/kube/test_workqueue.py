@@ -88,6 +88,21 @@ async def test_a_key_that_is_taken_off_is_not_worked_on_and_leaves_nothing() -> 
     assert "a/1" not in queue
 
 
+async def test_a_key_that_is_taken_off_after_it_was_asked_for_once_more_is_not_worked_on_again() -> None:
+    desk = Desk()
+    desk.hang("a/1")
+    queue = queue_of(desk.work)
+    queue.add("a/1")
+    async with background(queue.run()):
+        await asyncio.sleep(1)
+        queue.add("a/1")
+        queue.discard("a/1")
+        desk.gates["a/1"].set()
+        await asyncio.sleep(10)
+    assert desk.begun == ["a/1"]
+    assert len(queue) == 0
+
+
 async def test_an_exception_of_the_work_ends_the_queue() -> None:
     async def work(_key: str) -> float | None:
         raise LookupError("broken")

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from core.names import QUEUE_NAME_ANNOTATION
 from core.settings import Settings
+from kube import class_grace
 from kube.metrics import Metrics
 from kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, QUEUES
 from tests.fakes.apiserver import FakeApiServer, answer_status, background
@@ -130,6 +131,23 @@ async def test_device_classes_come_and_go(server: FakeApiServer, views: LiveView
     assert "gpu" in found
     server.remove(DEVICE_CLASSES, "gpu")
     await server.wait_for(lambda: "gpu" not in found)
+
+
+async def test_what_a_class_has_served_is_gated_until_its_grace_is_over(
+    server: FakeApiServer, views: LiveViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller counts it for so long as well: see kube.class_grace."""
+    monkeypatch.setattr(class_grace, "GRACE_S", 0.5)
+    server.put(
+        DEVICE_CLASSES, {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    )
+    await views.wait_listed()
+    found = views.current().serving
+    assert found is not None
+    server.remove(DEVICE_CLASSES, "gpu")
+    await server.wait_for(lambda: "gpu" not in found)
+    assert found.serving("example.com/gpu") == "gpu"
+    await server.wait_for(lambda: found.serving("example.com/gpu") is None)
 
 
 async def test_without_device_classes_nothing_is_said_about_them(

@@ -116,6 +116,15 @@ def test_claims_and_templates_that_come_wake_the_pods_that_wait_for_them() -> No
     assert book.put_claim(gpus("unused").view()) == NO_EFFECT
 
 
+def test_who_shares_a_claim_that_came_past_the_gate_is_woken_once_another_was_asked_for_it() -> None:
+    """And not for each of those after it: to whoever waits one more makes no difference."""
+    book = a_book(limited("q", 2).view(), gpus("c", 2).view())
+    book.put_pod(holding("decoy", "c").bound_to("n").view(), ALLOCATED, "q")
+    book.put_pod(holding("w", "c").view(), WAITING, "q")
+    assert book.put_pod(holding("a", "c").charged("q").view(), RESERVED, "q").dirty == {"q"}
+    assert book.put_pod(holding("b", "c").charged("q").view(), RESERVED, "q").dirty == frozenset()
+
+
 # -- what is shown -------------------------------------------------------------------------------------------
 
 
@@ -133,6 +142,8 @@ def test_a_class_that_comes_or_goes_is_shown_anew_where_its_devices_are_in_use(b
     assert book.put_class(DeviceClass("unused")) == NO_EFFECT
     assert book.drop_class("nic").touched == {"left", "team", "root"}
     assert book.drop_class("nic") == NO_EFFECT
+    book.behind.defer = lambda _uids: True
+    assert book.put_class(nic).touched == {"left", "team", "root"}
 
 
 def test_the_share_is_that_of_the_fullest_limit() -> None:

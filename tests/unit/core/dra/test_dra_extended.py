@@ -44,11 +44,57 @@ class TestWhichClassServes:
         classes = DeviceClasses()
         classes.put(DeviceClass("gpu", 1, GPU))
         assert classes.put(DeviceClass("gpu", 1, GPU)) == frozenset()
-        assert classes.put(DeviceClass("gpu", 1, "example.com/npu")) == {GPU, "example.com/npu"}
+        assert classes.put(DeviceClass("gpu", 1, "example.com/npu")) == {"example.com/npu"}
+        assert classes.release(GPU) == {GPU}
         assert classes.put(DeviceClass("older", 0, "example.com/npu")) == {
             f"{names.DEVICE_CLASS_RESOURCE_PREFIX}older"
         }
         assert classes.drop("nobody") == frozenset()
+
+    def test_what_no_class_serves_any_more_goes_on_as_it_was_served_last_until_it_is_released(self) -> None:
+        classes, implicit = DeviceClasses(), f"{names.DEVICE_CLASS_RESOURCE_PREFIX}gpu"
+        classes.put(CLASS)
+        assert classes.drop("gpu") == frozenset()
+        assert classes.serving(GPU) == classes.serving(implicit) == "gpu"
+        assert classes.orphaned == {GPU: "gpu", implicit: "gpu"}
+        assert classes, "a resource is served"
+        assert "gpu" not in classes
+        assert not list(classes.values())
+        assert classes.release(GPU) == {GPU}
+        assert classes.release(GPU) == frozenset()
+        assert classes.serving(GPU) is None
+        assert classes.serving(implicit) == "gpu"
+        classes.release(implicit)
+        assert not classes
+
+    def test_a_class_that_comes_back_serves_as_if_it_had_never_been_away(self) -> None:
+        classes = DeviceClasses()
+        classes.put(DeviceClass("gpu", 1, GPU))
+        classes.drop("gpu")
+        assert classes.put(DeviceClass("gpu", 2, GPU)) == frozenset()
+        assert not classes.orphaned
+        assert classes.release(GPU) == frozenset()
+        assert classes.serving(GPU) == "gpu"
+
+    def test_one_that_comes_back_for_another_resource_goes_on_with_the_old_one_too(self) -> None:
+        classes = DeviceClasses()
+        classes.put(CLASS)
+        classes.drop("gpu")
+        assert classes.put(DeviceClass("gpu", extended="example.com/npu")) == {"example.com/npu"}
+        assert classes.orphaned == {GPU: "gpu"}
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_another_class_takes_over_at_once_whenever_it_comes(self, when: str) -> None:
+        """A chart may move a resource from one class to another, with one write for each."""
+        classes, other = DeviceClasses(), DeviceClass("npu", 0, GPU)
+        classes.put(DeviceClass("gpu", 1, GPU))
+        if when == "before":
+            classes.put(other)
+        classes.put(DeviceClass("gpu", 1))
+        assert classes.serving(GPU) == ("npu" if when == "before" else "gpu")
+        classes.put(other)
+        assert classes.serving(GPU) == "npu"
+        assert not classes.orphaned
 
     def test_the_view_of_a_class(self) -> None:
         raw = {
@@ -106,7 +152,7 @@ class TestTheGate:
         ledger = a_ledger(asking("a", 5), limit=0, classes=classes)
         assert isinstance(decided(ledger)["a"], Lift)
 
-    def test_a_class_that_comes_later_takes_the_pods_on_its_books_and_gives_them_free_when_it_goes(
+    def test_a_class_that_comes_later_takes_the_pods_on_its_books_and_gives_them_free_when_it_is_gone_for_good(
         self,
     ) -> None:
         ledger = a_ledger(asking("a", 5), classes=())
@@ -117,9 +163,37 @@ class TestTheGate:
         assert "q" in ledger.wakeups.take_queues()
         assert isinstance(decided(ledger)["a"], Hold)
         ledger.devices.drop_class("gpu")
+        ledger.devices.release_resource(GPU)
         assert gpus(ledger) == (0, 0, 0)
         assert "q" in ledger.wakeups.take_queues()
         assert isinstance(decided(ledger)["a"], Lift)
+
+    @pytest.mark.parametrize(
+        "left", [None, DeviceClass("gpu"), DeviceClass("gpu", extended="example.com/npu")]
+    )
+    def test_a_class_that_is_away_for_a_moment_lets_in_nobody_beyond_its_quota(
+        self, left: DeviceClass | None
+    ) -> None:
+        ledger = a_ledger(asking("a"), asking("b"), asking("c"), limit=2)
+        assert isinstance(decided(ledger)["a"], Lift)
+        if left is None:
+            ledger.devices.drop_class("gpu")
+        else:
+            ledger.devices.put_class(left)
+        decisions = decided(ledger)
+        assert {name: type(each) for name, each in decisions.items()} == {"c": Hold}
+        assert gpus(ledger) == (1, 2, 0)
+        ledger.devices.put_class(CLASS)
+        assert gpus(ledger) == (1, 2, 0)
+
+    def test_a_class_that_is_away_is_shown_only_where_it_is_listed_as_one_that_does_not_exist(self) -> None:
+        ledger, other = a_ledger(), a_queue("other").view()
+        ledger.put_queue(other)
+        for queue in ("q", "other"):
+            ledger.put_pod(a_pod(queue).limit(GPU, 1).charged(queue).bound_to("n", phase="Pending").view())
+        ledger.devices.drop_class("gpu")
+        assert ledger.devices.published(ledger.queues["q"]) == {"deviceclass/gpu": "1"}
+        assert ledger.devices.published(other) == {}
 
     def test_a_card_pod_is_charged_for_both(self) -> None:
         """Nobody knows yet whether a device plugin or a driver will serve it."""
@@ -179,6 +253,8 @@ class TestTheWayOfAPod:
         assert ledger.stages.of(bound.view()) is Stage.ALLOCATED
         assert gpus(ledger) == (0, 0, 2)
         ledger.devices.drop_class("gpu")
+        assert gpus(ledger) == (0, 0, 2)
+        ledger.devices.release_resource(GPU)
         assert gpus(ledger) == (0, 0, 0)
         ledger.devices.put_class(CLASS)
         assert gpus(ledger) == (0, 0, 2)

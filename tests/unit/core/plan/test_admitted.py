@@ -37,15 +37,15 @@ def books(nodes: int) -> Ledger:
 
 
 def hostile(name: str, *, size: int = TERMS, seed: int = 0) -> Pod:
+    return with_hostile_rules(a_pod(name), size=size, seed=seed).view()
+
+
+def with_hostile_rules(pod: PodBuilder, *, size: int = TERMS, seed: int = 0) -> PodBuilder:
     """Terms without end, of which every node has to be asked every expression: only the last one of each fails."""
     holding = [{"key": f"none-{n}", "operator": "NotIn", "values": ["x"]} for n in range(EXPRESSIONS - 1)]
     failing = [{"key": "zone", "operator": "NotIn", "values": ["a", "b", f"{seed}-{n}"]} for n in range(size)]
     terms = [{"matchExpressions": [*holding, last]} for last in failing]
-    return (
-        a_pod(name)
-        .put("spec", "affinity", "nodeAffinity", REQUIRED, value={"nodeSelectorTerms": terms})
-        .view()
-    )
+    return pod.put("spec", "affinity", "nodeAffinity", REQUIRED, value={"nodeSelectorTerms": terms})
 
 
 def ask(nodes: AdmittedNodes, ledger: Ledger, rules: NodeRules) -> set[str]:

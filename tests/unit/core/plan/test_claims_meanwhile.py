@@ -7,6 +7,7 @@ import pytest
 from core import names
 from core.objects import Claim
 from core.plan.decision import Lift
+from core.queues import backlog
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from tests.builders import a_group, a_node, a_pod, a_queue
@@ -27,6 +28,12 @@ def finely() -> Iterator[None]:
         for module, name in pieces():
             patch.setattr(module, name, 1)
         yield
+
+
+@pytest.fixture(autouse=True, params=[backlog.AT_ONCE, 0], ids=["at once", "in steps"])
+def booked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pods of a claim or template that changes, as few are and as very many are."""
+    monkeypatch.setattr(backlog, "AT_ONCE", request.param)
 
 
 def the_claim(uid: str, count: int = 1) -> Claim:

@@ -1,8 +1,12 @@
 """What is said of a pod that was let in for shares and finds no node."""
 
+from itertools import pairwise
+
 import pytest
 
-from core import names, reasons
+from core import affinity, names, reasons
+from core.objects import Pod
+from core.plan.admitted import EVALUATED_IN_A_STEP, AdmittedNodes
 from core.plan.stuck import (
     NAMED,
     node_full_notice,
@@ -16,6 +20,8 @@ from core.settings import Settings
 from core.steps import finish
 from tests.builders import a_node, a_pod
 from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.unit.core.plan.stepping import stepped
+from tests.unit.core.plan.test_admitted import EXPRESSIONS, TERMS, with_hostile_rules
 
 INDEX = names.GPU_INDEX_PREFIX + "main"
 NODE = a_node("m1").mgpu(1, memory=16384)
@@ -30,6 +36,10 @@ def books(*nodes: NodeBuilder, pods: tuple[PodBuilder, ...] = ()) -> Ledger:
     for pod in pods:
         ledger.put_pod(pod.view())
     return ledger
+
+
+def with_room(ledger: Ledger, pod: Pod, but: str) -> list[str]:
+    return finish(nodes_with_room(ledger, pod, but, AdmittedNodes(ledger)))
 
 
 def bound(name: str, node: str) -> PodBuilder:
@@ -86,8 +96,28 @@ def test_only_nodes_that_take_the_pod_now_are_named() -> None:
         a_node("m6").mgpu(1, memory=16384).cordoned(),
         pods=(bound("b", "m2"), POD.led_to("m3"), free),
     )
-    assert finish(nodes_with_room(ledger, free.view(), but="m1")) == ["m4", "m5"], "m3 is booked for p"
-    assert finish(nodes_with_room(ledger, a_pod("cpu").view(), but="")) == []
+    assert with_room(ledger, free.view(), but="m1") == ["m4", "m5"], "m3 is booked for p"
+    assert with_room(ledger, a_pod("cpu").view(), but="") == []
+
+
+def test_rules_of_a_megabyte_are_asked_of_each_node_once_and_in_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a pass, and for all pods alike: as they stand they would be gone through for each pod and node in one piece."""
+    compared: list[object] = []
+    monkeypatch.setattr(affinity, "matches", lambda *asked: compared.append(asked))
+    zoned = [a_node(f"m{n}").mgpu(1, memory=16384).label("zone", "ab"[n % 2]) for n in range(30)]
+    ledger = books(*zoned, a_node("cpu").label("zone", "a"))
+    admitted, total = AdmittedNodes(ledger), 30 * (1 + TERMS * (1 + EXPRESSIONS))
+    seen = [0]
+    for number in range(4):
+        pod = with_hostile_rules(a_pod(f"p{number}").mgpu(core=60, memory=2048)).view()
+        # What comes next is counted already.
+        looked_for = nodes_with_room(ledger, pod, "", admitted)
+        assert stepped(looked_for, lambda: seen.append(max(0, admitted.evaluations - 1))) == []
+    assert admitted.evaluations == total
+    assert max(now - before for before, now in pairwise([*seen, total])) <= EVALUATED_IN_A_STEP
+    assert compared == []
 
 
 def host(name: str, cpu: int = 8, places: int = 10) -> NodeBuilder:
@@ -106,11 +136,11 @@ def test_a_node_without_cpu_places_or_another_device_for_the_pod_has_no_room() -
         *(host(f"m{n}") for n in range(1, 4)), host("m4", places=1), pods=(cpu_pod("c", "m2"), expected)
     )
     ledger.put_pod(cpu_pod("d", "m4", cpu=1).view())
-    assert finish(nodes_with_room(ledger, pod.view(), but="")) == ["m1"]
+    assert with_room(ledger, pod.view(), but="") == ["m1"]
     for number, disks in ((5, 1), (6, 0)):
         ledger.put_node(host(f"m{number}").allocatable("example.com/disk", disks).view())
-    assert finish(nodes_with_room(ledger, pod.view(), but="")) == ["m1", "m5", "m6"]
-    assert finish(nodes_with_room(ledger, pod.request("example.com/disk", 1).view(), but="")) == ["m5"]
+    assert with_room(ledger, pod.view(), but="") == ["m1", "m5", "m6"]
+    assert with_room(ledger, pod.request("example.com/disk", 1).view(), but="") == ["m5"]
 
 
 def test_the_place_of_a_nominated_pod_goes_with_its_cpu() -> None:

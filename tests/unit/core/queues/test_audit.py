@@ -1,9 +1,11 @@
 """An audit of the books: silent about sound ones, and it names every place that is wrong."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from core import names
 from core.objects import Pod
 from core.queues.audit import audit
 from core.queues.backlog import AT_ONCE
@@ -176,6 +178,33 @@ def test_a_booking_of_devices_that_was_lost_and_one_of_a_pod_that_is_gone() -> N
     gone = a_pod("gone").in_queue("q").claim("dev", name="other").bound_to("n").view()
     ledger.devices.put_pod(gone, Stage.ALLOCATED, "q")
     assert sorted(found(ledger, (*PODS, *DEVICES))) == [
-        f"Pod ml/gone: 3 {GPU} allocated in queue q in the books, no such pod found",
+        f"Pod ml/gone: 3 {GPU} (unasked) allocated in queue q in the books, no such pod found",
         f"Pod ml/held: no device in the books, 3 {GPU} waiting in queue below found",
+    ]
+
+
+def test_a_booking_of_devices_that_is_wrong_about_whether_quota_was_asked_for_its_claim() -> None:
+    """Whoever shares the claim would have it for nothing."""
+    ledger = with_devices()
+    book = ledger.devices.book
+    booking = book.booked(SHARED[0].uid)
+    assert booking is not None
+    assert booking.wants.unasked == {"ml/c"}
+    book._bookings.replace([booking], [replace(booking, wants=replace(booking.wants, unasked=frozenset()))])
+    assert found(ledger, (*PODS, *DEVICES)) == [
+        f"Pod ml/one: 2 {GPU} allocated in queue below in the books, 2 {GPU} (unasked) allocated in queue below found"
+    ]
+
+
+def test_a_booking_of_devices_that_missed_that_its_pod_was_let_in() -> None:
+    ledger = with_devices()
+    book = ledger.devices.book
+    record = json.dumps({"dev": {"uid": "uid-ml-other", GPU: "3"}})
+    lifted = a_pod("held").in_queue("below").charged("below").claim("dev", name="other")
+    ledger.put_pod(lifted.annotation(names.CLAIMS_ANNOTATION, record).view())
+    booking = book.booked(HELD.uid)
+    assert booking is not None
+    book._bookings.replace([booking], [replace(booking, pod=replace(HELD, gates=()))])
+    assert found(ledger, (*PODS, *DEVICES)) == [
+        f"Pod ml/held: 3 {GPU} (not granted) reserved in queue below in the books, 3 {GPU} reserved in queue below found"
     ]

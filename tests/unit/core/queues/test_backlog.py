@@ -8,7 +8,8 @@ class Books:
 
     def __init__(self) -> None:
         self.booked: list[str] = []
-        self.backlog = Backlog(self.booked.append, lambda uid: uid.startswith("c"))
+        self.devices: list[str] = []
+        self.backlog = Backlog(self.booked.append, self.devices.append, lambda uid: uid.startswith("c"))
 
 
 def many(letter: str, count: int = AT_ONCE + 1) -> list[str]:
@@ -59,6 +60,16 @@ def test_the_sums_are_settled_without_those_who_hold_nothing() -> None:
     assert sorted(books.booked) == sorted(many("c"))
     assert not books.backlog.of_sums
     assert len(books.backlog) == AT_ONCE + 1
+
+
+def test_of_whom_devices_alone_have_changed_all_is_booked_only_if_something_else_has_as_well() -> None:
+    books = Books()
+    assert not books.backlog.put_devices(many("w", AT_ONCE)), "a few are left to the caller"
+    assert books.backlog.put_devices((*many("w"), *many("c")))
+    books.backlog.put([*many("w")[3:], "w-other"])
+    list(books.backlog.settle())
+    assert sorted(books.devices) == sorted((*many("c"), "w0", "w1", "w2"))
+    assert sorted(books.booked) == sorted([*many("w")[3:], "w-other"])
 
 
 def test_nobody_is_booked_twice_for_one_change() -> None:

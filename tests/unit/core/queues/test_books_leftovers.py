@@ -67,6 +67,8 @@ def live(ledger: Ledger, planner: Planner, name: str) -> int:
     for pod in pods:
         ledger.drop_pod(pod.uid)
     ledger.drop_class(name)
+    for resource in tuple(ledger.devices.book.classes.orphaned):
+        ledger.release_resource(resource)
     ledger.drop_job(f"{name}/{name}")
     ledger.drop_group(f"{name}/{name}")
     ledger.drop_namespace(name)
