@@ -93,6 +93,6 @@ def test_the_worst_list_is_compared_in_no_time() -> None:
     """A pattern of many stars against a name that nearly fits is what makes matchers go back and forth."""
     worst = ",".join(f"{'a*' * 28}b{number}" for number in range(MAX_ITEMS))
     patterns, name = namespace_patterns.parse(worst), "a" * 63
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert not any(patterns.match(name) for _ in range(20))
-    assert time.perf_counter() - begun < 1.0
+    assert time.process_time() - begun < 1.0

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import socket
-import time
 from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,10 +14,12 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from kube import pki, threshold
-from kube.doors import Doors
+from kube.doors import HEADERS_S, Doors
 from kube.metrics import Metrics
 from kube.serving import Server, application
 from kube.tls import ServingCertificate, client_context
+
+SOON_S = min(HEADERS_S, threshold.HANDSHAKE_S) - 0.5
 
 
 class Inner(asyncio.Protocol):
@@ -72,8 +73,9 @@ async def listening(**limits: float) -> AsyncIterator[World]:
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
+    """Whether it is soon, long before the limits that there are where a test says nothing else."""
     try:
-        async with asyncio.timeout(2.0):
+        async with asyncio.timeout(SOON_S):
             return await reader.read() == b""
     except ConnectionResetError:
         return True
@@ -119,22 +121,20 @@ async def test_who_does_not_get_to_the_end_of_the_headers_is_closed(sent: bytes)
     async with listening(headers_s=0.3) as world:
         reader, writer = await world.connect()
         writer.write(sent)
-        started = time.monotonic()
         assert await is_closed(reader)
-        assert time.monotonic() - started < 1.5
         assert world.refused("silent") == 1.0
         assert world.inner[0].lost == 1
         writer.close()
 
 
 async def test_headers_that_come_byte_by_byte_but_in_time_are_fine() -> None:
-    async with listening(headers_s=0.5) as world:
+    async with listening(headers_s=2.0) as world:
         reader, writer = await world.connect()
         for byte in b"GET / HTTP/1.1\r\nHost: x\r\n\r\n":
             writer.write(bytes([byte]))
             await writer.drain()
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.8):
+            async with asyncio.timeout(2.3):
                 await reader.read()
         assert world.inner[0].data.endswith(b"\r\n\r\n")
         assert world.refused("silent") == 0.0

@@ -19,7 +19,7 @@ from kube.metrics import Metrics
 from kube.serving import Server, application
 from kube.tls import ServingCertificate, client_context
 from tests.unit.kube.ports import opened
-from tests.unit.kube.test_doors import is_closed, until
+from tests.unit.kube.test_doors import SOON_S, is_closed, until
 
 STRANGERS_PER_S = round(STRANGERS)
 PLACES = 6
@@ -159,7 +159,7 @@ async def test_strangers_wait_for_their_turn_and_who_was_served_before_does_not(
     async with port(monkeypatch, never) as opened:
         lines = [await opened.connect(OTHERS[0], b"no handshake") for _ in range(PLACES - 2)]
         for _ in range(5):
-            async with aiohttp.ClientSession() as anew, asyncio.timeout(2.0):
+            async with aiohttp.ClientSession() as anew, asyncio.timeout(SOON_S):
                 assert await opened.ask(anew) == "here"
         assert opened.open >= PLACES - 2
         assert gone(lines) == []

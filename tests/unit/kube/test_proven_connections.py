@@ -78,7 +78,7 @@ def send(line: Line, path: str, method: str = "POST") -> None:
 
 async def answer(line: Line) -> tuple[int, bool]:
     """The status of an answer, and whether the client is told that the connection ends with it."""
-    async with asyncio.timeout(2.0):
+    async with asyncio.timeout(10.0):
         head = (await line[0].readuntil(b"\r\n\r\n")).decode()
         length = next(
             (row.split(":")[1] for row in head.splitlines() if row.startswith("Content-Length")), "0"
@@ -94,7 +94,7 @@ async def ask(line: Line, path: str, method: str = "POST") -> tuple[int, bool]:
 
 async def ended(line: Line) -> bool:
     try:
-        async with asyncio.timeout(1.0):
+        async with asyncio.timeout(10.0):
             return await line[0].read() == b""
     except ConnectionResetError:
         return True
