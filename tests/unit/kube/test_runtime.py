@@ -126,10 +126,12 @@ async def test_what_failed_is_logged_before_the_others_have_ended(caplog: pytest
 
 @pytest.fixture(autouse=True)
 def collector() -> Iterator[None]:
+    """As in a process of ours that begins; afterwards what stays is set aside again, as tests/conftest.py has it."""
     threshold = gc.get_threshold()
-    yield
     gc.unfreeze()
+    yield
     gc.set_threshold(*threshold)
+    gc.freeze()
 
 
 def test_settled_objects_are_left_out_of_collections() -> None:
