@@ -1,5 +1,7 @@
 """No gang without PodGroup is partial at rest: late members, restarts, lost lifts, members made anew and quota that changes."""
 
+from collections.abc import Callable
+
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
@@ -30,7 +32,10 @@ class NamedGangs(OnePlanner):
         self.quota = {"A": 4, "B": 3}
         self.made = 0
         self.cut: set[str] = set()
-        """The gangs of which a member was taken away after some were let in: all of them, or those whose lifts came through."""
+        """The gangs of which a member was taken away after some were let in, all of them or those whose lifts came through; or
+        before, and the watch had not shown it yet when they were."""
+        self.lost: dict[str, str] = {}
+        """Of each member that was taken away, its gang."""
         self.steady = False
         """Whether quota stays as it is and no member is lost."""
         self.start()
@@ -74,6 +79,7 @@ class NamedGangs(OnePlanner):
             self.cut.add(key_of(pod))
         del self.stored[pod.uid]
         self.unseen.append(pod.uid)
+        self.lost[pod.uid] = key_of(pod)
         assert pod.gang is not None
         if anew:
             self.made += 1
@@ -82,6 +88,14 @@ class NamedGangs(OnePlanner):
             )
             owner = pod.gang.owner.name if pod.gang.owner is not None else ""
             self.store(fresh.in_gang(pod.gang.name, pod.gang.size, owner=owner).view())
+
+    def decide(self, accepted: Callable[[], bool], *, forget: bool = True) -> bool:
+        """Whoever has gone without being seen to is counted on: others of its gang may be let in, and it never comes."""
+        counted_on = {self.lost[uid] for uid in self.unseen if uid in self.lost}
+        decided = super().decide(accepted, forget=forget)
+        gangs = self.gangs()
+        self.cut |= {key for key in counted_on if not all(pod.gated for pod in gangs.get(key, ()))}
+        return decided
 
     @precondition(lambda self: not self.steady)
     @rule(a=st.integers(0, 6), b=st.integers(0, 6))
