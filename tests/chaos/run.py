@@ -1,6 +1,7 @@
 """One run: a control plane and an installation of its own, a plan carried out, rest awaited, and the audit log judged."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from hack.controlplane import ControlPlane, check_processes, wait_for
 from hack.install import NAMESPACE as OURS
@@ -254,5 +255,16 @@ def take_census(bed: Bed, disturbances: Sequence[Disturbance] = ()) -> Verdict:
 def judged(folder: Path) -> Verdict:
     """The verdict on the logs of a run, also long after it."""
     seen = [Disturbance(**each) for each in json.loads((folder / DISTURBANCES).read_text("utf-8"))]
-    with (folder / "audit.log").open("rb") as lines:
-        return judge(parse(lines), seen, TERMS)
+    with (folder / "audit.log").open("rb") as log:
+        return judge(parse(written(log)), seen, TERMS)
+
+
+def written(log: BinaryIO) -> Iterator[bytes]:
+    """The lines that are there now.
+
+    A log that lives may grow as fast as it is read: Kubernetes' controller of claims writes some hundred kilobytes a second.
+    """
+    left = os.fstat(log.fileno()).st_size
+    while left and (line := log.readline(left)):
+        left -= len(line)
+        yield line

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.usage.checkpoint import decode
-from core.usage.courses import LATE_S
+from core.usage.courses import LATE_S, REMEMBERED_S
 from core.usage.sums import DAY_S, Series, What
 from tests.property.usage_world import MILLI, Object, Replica, Store, World
 
@@ -29,6 +29,7 @@ class Story:
         self.lost = {What.USED: 0, What.WAITED: 0}
         self.gone_unseen: set[str] = set()
         self.in_sums: dict[str, tuple[int, int]] = {}
+        self.written_at = self.world.now
         self.store.begin(self.leader)
         self.write()
 
@@ -67,9 +68,16 @@ class Story:
     def write(self, *, answered: bool = True) -> None:
         """What the sums then have of each pod is noted, as the leader knows it."""
         if self.leader.behind_s < LATE_S and self.store.write(self.leader, answered=answered):
+            self.written_at = self.world.now
             self.in_sums = {uid: self.of(self.leader, uid) for uid in self.world.all} | {
                 uid: sums for uid, sums in self.in_sums.items() if not self.leader.courses.knows(uid)
             }
+
+    def write_in_time(self) -> None:
+        """Somebody writes before those are forgotten who have ended since it was done last."""
+        if self.world.now - self.written_at > REMEMBERED_S // 2:
+            self.leader.hear()
+            self.write()
 
     def of(self, replica: Replica, uid: str) -> tuple[int, int]:
         course = replica.courses._courses.get(uid)
@@ -131,6 +139,7 @@ def test_every_second_is_counted_once_but_what_ran_unseen(seed: int) -> None:
     story = Story(seed)
     rng = story.rng
     for dice in story.moments(12):
+        story.write_in_time()
         match dice:
             case 0 | 1 | 2:
                 story.leader.hear(rng.randrange(6))
@@ -163,6 +172,7 @@ def test_nothing_is_lost_while_somebody_is_there_who_saw_it(seed: int) -> None:
     story = Story(seed)
     rng = story.rng
     for dice in story.moments(6):
+        story.write_in_time()
         match dice:
             case 0:
                 story.leader.hear(rng.randrange(6))
