@@ -15,7 +15,7 @@ from tests.adversary.scene import Scene
 from tests.adversary.ways import OTHER
 from tests.apiserver.cluster import Cluster, Object, unique
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.apiserver
 
 RBAC: Final = "rbac.authorization.k8s.io"
 NODES: Final = "system:nodes"

@@ -18,7 +18,7 @@ from tests.adversary.ways import OTHER, OWN, WAYS
 from tests.apiserver.cluster import Object, charged, gates, unique
 from tests.apiserver.manifests import JOB_OUT_OF_REACH, binding, podgroup
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.apiserver
 
 QUEUE, GROUP = names.QUEUE_NAME_ANNOTATION, names.GROUP_NAME_ANNOTATION
 SCHEDULER: Final = "kube-scheduler"

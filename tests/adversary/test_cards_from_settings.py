@@ -19,7 +19,7 @@ from tests.adversary.scene import NOBODY
 from tests.apiserver.cluster import Cluster, Object, charged, gates, terms, unique
 from tests.apiserver.manifests import GPU, binding, card_pod, queue
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.apiserver
 
 POOLED, NAMED, FOUND, DEAR = "POOLED", "NAMED", "FOUND", "DEAR"
 POOL, MODEL = "example.com/pool", "example.com/gpu.model"

@@ -10,7 +10,7 @@ from tests.adversary.scene import Scene
 from tests.adversary.ways import MANY, OTHER, OWN, WAYS
 from tests.apiserver.cluster import Object
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.apiserver
 
 API = "resource.k8s.io/v1"
 

@@ -12,7 +12,7 @@ from tests.adversary.ways import CLASS
 from tests.apiserver.cluster import Object, charged, gates
 from tests.apiserver.manifests import binding
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.apiserver
 
 SCHEDULER: Final = "kube-scheduler"
 KEPT: Final = ["example.com/kept"]

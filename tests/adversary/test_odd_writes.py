@@ -13,7 +13,7 @@ from tests.adversary.scene import Scene
 from tests.adversary.ways import EXTENDED, OTHER, OWN, WAYS
 from tests.apiserver.cluster import Object, charged, gates
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.apiserver
 
 RECORD: Final = names.CHARGED_QUEUE_ANNOTATION
 POINTER: Final = RECORD.replace("/", "~1")

@@ -88,7 +88,7 @@ def assert_within_quota(world: World) -> None:
     assert CLOSED not in {view.annotations.get(names.CHARGED_QUEUE_ANNOTATION) for view in world.running()}
 
 
-@pytest.mark.timeout(600 if LONG else 180)
+@pytest.mark.timeout(600 if LONG else 400)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_runs_stays_within_the_quota(seed: int) -> None:
     tenant = Tenant(seed, WORLDS[seed % len(WORLDS)])
@@ -111,7 +111,7 @@ def test_what_runs_stays_within_the_quota(seed: int) -> None:
     assert honest_pods_run(tenant)
 
 
-@pytest.mark.timeout(1800 if LONG else 300)
+@pytest.mark.timeout(1800 if LONG else 400)
 def test_whatever_the_history_it_stays_within_the_quota() -> None:
     """Told step by step, so that a history that shows a fault is made as plain as can be."""
     seen, actions = Seen(), Counter[str]()

@@ -12,7 +12,7 @@ from hack.controlplane import Answer, ApiClient, ControlPlane, wait_for
 from tests.adversary import scene
 from tests.apiserver.manifests import Object, pod
 
-pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.apiserver
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 CLAIMS = [{"name": "dev", "resourceClaimTemplateName": "each"}]

@@ -13,16 +13,12 @@ from hack.toolchain import prometheus
 from tests.apiserver.cluster import Cluster
 
 _HERE = Path(__file__).parent
-_TIMEOUT_S = 300.0
-"""Seconds for a test that starts the control plane and an installation first, on a machine that has other work."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(_HERE):
             item.add_marker(pytest.mark.apiserver)
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
 
 
 @pytest.fixture(autouse=True)

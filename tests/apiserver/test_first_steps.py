@@ -112,7 +112,6 @@ def cluster(control_plane: ControlPlane, namespace: str) -> Iterator[Cluster]:
     made.close()
 
 
-@pytest.mark.timeout(400)
 def test_the_chart_is_installed_and_its_test_finds_nothing_wrong(
     control_plane: ControlPlane, cluster: Cluster, release: Release
 ) -> None:
@@ -142,7 +141,6 @@ def test_the_chart_is_installed_and_its_test_finds_nothing_wrong(
         assert re.search(r"Phase: +Succeeded", said), (said, jobs.logs)
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("command", [beginning("pipx install"), "pip install ."])
 def test_the_command_is_installed_and_says_its_version(tmp_path: Path, command: str) -> None:
     """The alternative stands in the comment."""

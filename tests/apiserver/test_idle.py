@@ -33,7 +33,6 @@ def wakes(process: ManagedProcess) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches:"))
 
 
-@pytest.mark.timeout(180)
 def test_leader_standby_and_webhook_sleep_while_nothing_happens(
     cluster: Cluster, installation: Installation
 ) -> None:

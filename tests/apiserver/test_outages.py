@@ -46,7 +46,6 @@ def assert_goes_on(cluster: Cluster, installation: Installation, stream: Stream)
     assert leaders.most == 1
 
 
-@pytest.mark.timeout(400)
 def test_an_api_server_that_is_away_for_a_minute_ends_nobody(
     cluster: Cluster, installation: Installation
 ) -> None:
@@ -65,7 +64,6 @@ def test_an_api_server_that_is_away_for_a_minute_ends_nobody(
     assert pids(installation) == before
 
 
-@pytest.mark.timeout(400)
 def test_an_etcd_that_is_killed_and_comes_back_costs_nothing(
     cluster: Cluster, installation: Installation
 ) -> None:

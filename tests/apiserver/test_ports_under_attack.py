@@ -146,7 +146,6 @@ def request(line: str, body: str = "", token: str = "") -> str:
     return "\r\n".join([*head, "", body])
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("who", ["strangers", "customers", "senders"])
 def test_binds_are_answered_and_memory_is_bounded(
     cluster: Cluster, installation: Installation, control_plane: ControlPlane, who: str

@@ -130,7 +130,6 @@ def be_nominated(cluster: Cluster, queue_name: str, node: str) -> None:
     wait_for(f"both are nominated, one of them for {node}", nominated)
 
 
-@pytest.mark.timeout(400)
 def test_what_is_used_is_granted_and_what_is_granted_is_used(
     cluster: Cluster, installation: Installation
 ) -> None:

@@ -119,7 +119,6 @@ def wait_renewed(cluster: Cluster, installation: Installation, times: int) -> No
     wait_for(f"the Lease is renewed {times} times", often_enough)
 
 
-@pytest.mark.timeout(400)
 def test_for_a_minute_each_answer_is_late_and_one_leads_lifts_and_is_followed_by_another_one(
     cluster: Cluster, installation: Installation, proxy: Proxy
 ) -> None:

@@ -56,7 +56,6 @@ def all_serve_others(kept: Kept, installation: Installation, before: list[str]) 
     return all(new != old for new, old in zip(now, before, strict=True))
 
 
-@pytest.mark.timeout(400)
 def test_pairs_are_renewed_while_binds_go_on(installation: Installation, kept: Kept, asking: Asking) -> None:
     """Both are about to end; every replica goes over to the new ones, and the path changes as well."""
     ca = pki.Pair(kept.data(AUTHORITY)["ca.crt"], kept.data(AUTHORITY)["ca.key"])
@@ -92,7 +91,6 @@ def test_pairs_are_renewed_while_binds_go_on(installation: Installation, kept: K
     assert path.endswith(held["hook.former"].decode())
 
 
-@pytest.mark.timeout(400)
 def test_a_new_authority_is_trusted_before_anybody_shows_its_certificate(
     installation: Installation, kept: Kept, asking: Asking
 ) -> None:
@@ -119,7 +117,6 @@ def test_a_new_authority_is_trusted_before_anybody_shows_its_certificate(
     assert asking.failures == []
 
 
-@pytest.mark.timeout(300)
 def test_trust_that_somebody_takes_away_is_back_at_once(
     installation: Installation, kept: Kept, asking: Asking
 ) -> None:
@@ -134,7 +131,6 @@ def test_trust_that_somebody_takes_away_is_back_at_once(
     wait_for("the webhooks answer", lambda: not failed(asking))
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("secret", [AUTHORITY, CERTIFICATES])
 def test_a_secret_that_somebody_deletes_costs_nobody_anything(
     cluster: Cluster, installation: Installation, kept: Kept, asking: Asking, secret: str
@@ -167,7 +163,6 @@ def test_a_scheduler_is_given_what_the_api_server_trusts(kept: Kept) -> None:
     assert kept.data(CERTIFICATES)["ca.crt"] == trusted
 
 
-@pytest.mark.timeout(400)
 def test_a_certificate_that_has_expired_while_nobody_led_is_replaced_by_the_next_leader(
     cluster: Cluster, installation: Installation, kept: Kept, asking: Asking
 ) -> None:

@@ -75,7 +75,6 @@ def length(start: int, end: int) -> int:
     return (end - start) % 86_400
 
 
-@pytest.mark.timeout(400)
 def test_two_pods_end_under_two_leaders_and_each_second_is_counted_once(
     cluster: Cluster, installation: Installation
 ) -> None:

@@ -18,7 +18,6 @@ LINE_SECONDS = 45.0
 _BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 
 
-@pytest.mark.timeout(300)
 def test_the_judge_finds_nothing_in_a_real_log_until_somebody_takes_a_gate_away(
     progress: Callable[[str], None],
 ) -> None:

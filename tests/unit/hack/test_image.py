@@ -43,7 +43,6 @@ def say(built: Path, *words: str) -> str:
     return done.stdout
 
 
-@pytest.mark.timeout(400)
 def test_the_steps_make_a_program_that_knows_version_and_commit(built: Path) -> None:
     """From files that are pinned by hash, in an environment that nothing was in."""
     client = json.loads(say(built, "version", "-o", "json"))["clientVersion"]
@@ -104,7 +103,6 @@ def test_every_dependency_is_locked_with_hashes_at_a_version_that_is_asked_for()
             assert "--hash=sha256:" in entry
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("platform", "machine"), [("linux/amd64", "x86_64"), ("linux/arm64", "aarch64")])
 def test_the_lock_has_a_file_for_each_platform_of_the_image(
     platform: str, machine: str, tmp_path: Path

@@ -52,7 +52,6 @@ def test_what_disagrees_is_named_with_its_place(tree: Path, file: str, text: str
 
 
 @pytest.mark.chart
-@pytest.mark.timeout(300)
 def test_the_same_commit_gives_the_same_wheel_and_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     files = release.build(first)
