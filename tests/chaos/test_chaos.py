@@ -50,9 +50,9 @@ def test_without_faults_nobody_is_passed_by_in_line(progress: Callable[[str], No
     # Judged within the bed: what is found wrong leaves its logs, and they are all that shows why.
     with Bed.made(progress) as bed:
         covered = _nothing_broken(carry_out(bed, draw(SEED, LINE_SECONDS, {}), progress))
-    assert covered["at rest: judged"] == 1
-    assert covered["let in by their order"] > 8
-    assert covered["pods: past the gate with claims"] > 4
+        assert covered["at rest: judged"] == 1
+        assert covered["let in by their order"] > 8
+        assert covered["pods: past the gate with claims"] > 4
 
 
 @pytest.mark.timeout(1200)
@@ -61,13 +61,13 @@ def test_no_fault_breaks_a_promise(progress: Callable[[str], None]) -> None:
     with Bed.made(progress) as bed:
         outcome = carry_out(bed, draw(SEED, SECONDS), progress)
         covered = _nothing_broken(outcome)
-    assert covered["pods: past the gate"] > 50
-    assert covered["pods: gone"] > 20
-    assert covered["pods: past the gate with claims"] > 10
-    assert covered["terms of leaders"] > 1
-    assert covered["at rest: judged"] == 1
-    for what, least in (("fault: ", 10), ("clock: ", 5)):
-        assert sum(count for done, count in outcome.done.items() if done.startswith(what)) > least
+        assert covered["pods: past the gate"] > 50
+        assert covered["pods: gone"] > 20
+        assert covered["pods: past the gate with claims"] > 10
+        assert covered["terms of leaders"] > 1
+        assert covered["at rest: judged"] == 1
+        for what, least in (("fault: ", 10), ("clock: ", 5)):
+            assert sum(count for done, count in outcome.done.items() if done.startswith(what)) > least
 
 
 def _nothing_broken(outcome: Outcome) -> Mapping[str, int]:
