@@ -3,7 +3,7 @@
 Claims, templates and DeviceClasses are seen at once, pods late.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from core import names
 from core.dra.amounts import DeviceKey
 from core.hierarchy import chain_of
-from core.objects import Claim, ClaimTemplate, DeviceClass
+from core.objects import Claim, ClaimTemplate, DeviceClass, Pod
 from core.plan.decision import Lift
 from core.queues.ledger import Ledger
 from tests.builders import a_group, a_pod, a_queue
@@ -47,8 +47,8 @@ class WithClaims(Controller):
         """Resource -> the class that served it last, while none does and its grace lasts."""
         super().__init__()
 
-    def listed(self) -> Ledger:
-        ledger = super().listed()
+    def listed(self, pods: Collection[Pod] | None = None) -> Ledger:
+        ledger = super().listed(pods)
         for resource, last in self.away.items():
             ledger.put_class(DeviceClass(last, extended=resource))
             ledger.drop_class(last)
@@ -198,10 +198,9 @@ class WithClaims(Controller):
 
     # -- what always holds -----------------------------------------------------------------------------------
 
-    def decide(self, accepted: Any) -> bool:
-        """Notes what was in use before: that may be more than a quota that was cut since."""
-        self.before = {name: dict(self.ledger.devices.book.accounts.used(name)) for name in (*QUEUES, *ABOVE)}
-        return super().decide(accepted)
+    def begin_pass(self) -> None:
+        """Notes what is in use: that may be more than a quota that was cut."""
+        self.before = in_use(self.ledger)
 
     def is_within_quota(self, lift: Lift) -> None:
         devices = bool(lift.pod.claims) or any(each in self.served() for each in lift.pod.extended)
@@ -227,6 +226,10 @@ class WithClaims(Controller):
             assert sums(ours.accounts.allocated(name)) == sums(truth.accounts.allocated(name)), name
             assert sums(ours.accounts.reserved(name)) == sums(truth.accounts.reserved(name)), name
             assert sums(ours.accounts.waiting(name)) == sums(truth.accounts.waiting(name)), name
+
+
+def in_use(ledger: Ledger) -> dict[str, dict[DeviceKey, int]]:
+    return {name: dict(ledger.devices.book.accounts.used(name)) for name in (*QUEUES, *ABOVE)}
 
 
 def sums(found: Any) -> dict[DeviceKey, int]:

@@ -4,7 +4,7 @@ Pods are seen late; queues, groups, namespaces and nodes at once, and so is what
 for what a controller cannot know yet it cannot respect.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -51,15 +51,15 @@ class Controller(LateWatch):
             self.queues[queue] = a_queue(queue).cards({"A": 2, "B": 1}).capability(cpu=4).view()
         self.restart()
 
-    def listed(self) -> Ledger:
-        """A ledger that has listed what is stored, and knows nothing else."""
+    def listed(self, pods: Collection[Pod] | None = None) -> Ledger:
+        """A ledger that has listed what is stored, or these pods in place of those, and knows nothing else."""
         ledger = Ledger(self.settings)
         ledger.put_namespace(self.namespace)
         for queue in self.queues.values():
             ledger.put_queue(queue)
         for group in self.groups.values():
             ledger.put_group(group)
-        for pod in self.stored.values():
+        for pod in self.stored.values() if pods is None else pods:
             ledger.put_pod(pod)
         for node in self.nodes.values():
             ledger.put_node(node)
@@ -210,6 +210,8 @@ class Controller(LateWatch):
 
     def decide(self, accepted: Callable[[], bool]) -> bool:
         dirty, lifted = self.ledger.wakeups.take_queues(), False
+        if dirty:
+            self.begin_pass()
         for queue in self.planner.order(dirty):
             self.holds = {uid: hold for uid, hold in self.holds.items() if hold.queue != queue}
             for decision in self.planner.decide(queue):
@@ -219,6 +221,9 @@ class Controller(LateWatch):
                     lifted = True
                     self.write(decision, accepted())
         return lifted or bool(self.ledger.wakeups.pending)
+
+    def begin_pass(self) -> None:
+        """Once it is known which queues are looked at, and nothing is decided yet."""
 
     def write(self, lift: Lift, accepted: bool) -> None:
         stored = self.stored.get(lift.pod.uid)
