@@ -45,6 +45,15 @@ class Ceiling:
         self.short.add(card)
         return False
 
+    def covers(self, card: str, milli: int, cpu_memory: Amounts) -> bool:
+        """Whether so much more of a card fits, and CPU and memory with it; as nobody is told, it is noted nowhere."""
+        room = self.room(card)
+        if room is not None and milli > max(0, room):
+            return False
+        if not self.cpu_memory:
+            return True
+        return cpu_memory_shortfall(self.queue, self.cpu_memory, self.cpu_memory_used, cpu_memory) is None
+
     def card_shortfall(self, card: str, milli: int, asked: CardAsk | None = None) -> Refusal | None:
         """None when `milli` more of a card fit; `asked` is the choice of which it is one, for the words."""
         limit = self.limit(card)

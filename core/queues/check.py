@@ -81,16 +81,14 @@ class Balance:
         return self._short(asked.expression, asked.milli, total, limit, uses)
 
     def covers(self, card: str, milli: int, cpu_memory: Amounts) -> bool:
-        """Whether `milli` of a card fit, and CPU and memory with it: as `card_shortfall` and `cpu_memory_shortfall`, without words."""
+        """Whether `milli` of a card fit, and CPU and memory with it: as `card_shortfall` and `cpu_memory_shortfall`, and nobody is told."""
         if milli > 0 and self.used(card) + milli > self.limits.cards.get(card, 0):
             return False
         for key, limit in self.cpu_memory.items():
             asked = cpu_memory.get(key, 0)
             if asked > 0 and self.cpu_memory_used(key) + asked > limit:
                 return False
-        return not self.above or all(
-            level.fits(card, milli) and level.cpu_memory_shortfall(cpu_memory) is None for level in self.above
-        )
+        return not self.above or all(level.covers(card, milli, cpu_memory) for level in self.above)
 
     def share_shortfall(self, wanted: Mapping[str, int]) -> Refusal | None:
         """None when the mGPU amounts fit; a key without a limit always does."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.objects import DeviceClass, Pod
@@ -216,6 +216,14 @@ def test_as_if_each_were_judged_by_itself(
     team=limits,
     org=limits,
     planned=st.dictionaries(st.integers(0, 15), events | above, max_size=4),
+)
+@example(
+    settings=TREES[0],
+    crowds=[("blue", "A", 1, 2, False, "", "ml", 3)],
+    quota=3,
+    team=(2, None),
+    org=(None, 4),
+    planned={2: "less above"},
 )
 def test_as_if_each_were_judged_by_itself_and_by_every_queue_above(
     settings: dict[str, Any],
