@@ -93,6 +93,8 @@ class StoredPods(LateWatch):
             return
         pod = self.stored[data.draw(st.sampled_from(running))]
         match how:
+            case "bind" if pod.terminal:
+                return
             case "bind":
                 record = pod.annotations.get(names.ASSIGNED_ANNOTATION, "")
                 self.store(replace(pod, node_name="b" if '"B"' in record else "a", phase="Running"))

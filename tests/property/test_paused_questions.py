@@ -222,7 +222,7 @@ def test_room_for_shares_is_that_of_the_moment(before: list[Change], during: lis
         question = lambda: room.shortfall(pod, ask, "q")  # noqa: B023, E731
         short = answer(ledger, question, left, lambda: in_agreement(room))
         in_agreement(room)
-        assert (short is None) is has_room(ledger, room, pod, ask, enough_by_sums(ledger, room, pod))
+        assert (short is None) is has_room(ledger, room, pod, ask)
         for key, entry in ledger.reserved_shares.items():
             wanted = entry.demand.mgpu
             assert wanted is not None
@@ -233,11 +233,12 @@ def test_room_for_shares_is_that_of_the_moment(before: list[Change], during: lis
 
 
 def has_room(ledger: Ledger, room: ShareRoom, pod: Pod, ask: MgpuAsk, names: Collection[str] = NAMES) -> bool:
+    enough = enough_by_sums(ledger, room, pod)
     return any(
         fits(ask, kind.model, kind.state, ledger.settings) is None
         for kind in room._nodes.kinds
         for name in kind.nodes
-        if name in names and admits(pod, ledger.nodes[name])
+        if name in names and name in enough and admits(pod, ledger.nodes[name])
     )
 
 
