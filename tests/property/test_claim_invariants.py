@@ -198,9 +198,15 @@ class WithClaims(Controller):
 
     # -- what always holds -----------------------------------------------------------------------------------
 
-    def begin_pass(self) -> None:
-        """Notes what is in use: that may be more than a quota that was cut."""
-        self.before = in_use(self.ledger)
+    def decide(self, accepted: Any) -> bool:
+        """Notes what was in use before: that may be more than a quota that was cut since."""
+        used = self.known().devices.book.accounts.used
+        self.before = {name: dict(used(name)) for name in (*QUEUES, *ABOVE)}
+        return super().decide(accepted)
+
+    def known(self) -> Ledger:
+        """The books, with everything in them that the controller has seen."""
+        return self.ledger
 
     def is_within_quota(self, lift: Lift) -> None:
         devices = bool(lift.pod.claims) or any(each in self.served() for each in lift.pod.extended)
@@ -226,10 +232,6 @@ class WithClaims(Controller):
             assert sums(ours.accounts.allocated(name)) == sums(truth.accounts.allocated(name)), name
             assert sums(ours.accounts.reserved(name)) == sums(truth.accounts.reserved(name)), name
             assert sums(ours.accounts.waiting(name)) == sums(truth.accounts.waiting(name)), name
-
-
-def in_use(ledger: Ledger) -> dict[str, dict[DeviceKey, int]]:
-    return {name: dict(ledger.devices.book.accounts.used(name)) for name in (*QUEUES, *ABOVE)}
 
 
 def sums(found: Any) -> dict[DeviceKey, int]:

@@ -210,8 +210,6 @@ class Controller(LateWatch):
 
     def decide(self, accepted: Callable[[], bool]) -> bool:
         dirty, lifted = self.ledger.wakeups.take_queues(), False
-        if dirty:
-            self.begin_pass()
         for queue in self.planner.order(dirty):
             self.holds = {uid: hold for uid, hold in self.holds.items() if hold.queue != queue}
             for decision in self.planner.decide(queue):
@@ -221,9 +219,6 @@ class Controller(LateWatch):
                     lifted = True
                     self.write(decision, accepted())
         return lifted or bool(self.ledger.wakeups.pending)
-
-    def begin_pass(self) -> None:
-        """Once it is known which queues are looked at, and nothing is decided yet."""
 
     def write(self, lift: Lift, accepted: bool) -> None:
         stored = self.stored.get(lift.pod.uid)

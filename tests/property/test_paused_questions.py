@@ -53,14 +53,13 @@ def a_node_change(draw: st.DrawFn) -> Change:
 def a_pod_change(draw: st.DrawFn) -> Change:
     """A pod is lifted, bound or goes; of mGPU shares, of which it asks for the same all its life, or of cards."""
     name = draw(st.sampled_from("pqrstu"))
-    pod = a_pod(name)
     if name in "pqrs":
         core = draw(st.sampled_from([40, 60, 100]))
         pod = a_pod(f"{name}{core}").mgpu(core=core, memory=1000)
         pod = draw(st.sampled_from([pod, pod.selects("zone", "a"), pod.needs_node("zone", "a", "b")]))
         pod = draw(st.sampled_from([pod, pod.led_to("m1"), pod.led_to("m2")]))
     else:
-        pod = pod.gpu(draw(st.integers(1, 2))).card(draw(st.sampled_from("AB"))).assigned({"A": 1})
+        pod = a_pod(name).gpu(draw(st.integers(1, 2))).card(draw(st.sampled_from("AB"))).assigned({"A": 1})
     bound = pod.bound_to(draw(st.sampled_from(NAMES)))
     now = draw(st.sampled_from([pod, pod, bound, bound.phase("Succeeded")])).view()
     put: Change = lambda ledger: ledger.put_pod(now)  # noqa: E731
@@ -233,26 +232,18 @@ def test_room_for_shares_is_that_of_the_moment(before: list[Change], during: lis
 
 
 def has_room(ledger: Ledger, room: ShareRoom, pod: Pod, ask: MgpuAsk, names: Collection[str] = NAMES) -> bool:
-    enough = enough_by_sums(ledger, room, pod)
     return any(
         fits(ask, kind.model, kind.state, ledger.settings) is None
         for kind in room._nodes.kinds
         for name in kind.nodes
-        if name in names and name in enough and admits(pod, ledger.nodes[name])
+        if name in names and admits(pod, ledger.nodes[name]) and enough_by_sums(ledger, room, pod, name)
     )
 
 
-def enough_by_sums(ledger: Ledger, room: ShareRoom, pod: Pod) -> list[str]:
-    """The nodes that have enough as schedulers count: who is on no card, for others were there before it, counts all the same."""
-    taking = {name: [*ledger.pods_on(name)] for name in ledger.nodes}
-    for key, led in room._nodes.expected.items():
-        for name in led:
-            taking[name].append(ledger.reserved_shares[key].pod)
-    return [
-        name
-        for name, node in ledger.nodes.items()
-        if all(
-            sum(each.requests.get(key, 0) for each in (*taking[name], pod)) <= node.allocatable[key]
-            for key in MGPU_RESOURCES
-        )
-    ]
+def enough_by_sums(ledger: Ledger, room: ShareRoom, pod: Pod, name: str) -> bool:
+    """Whether a node has enough as schedulers count: who is on no card, for others were there before it, counts all the same."""
+    counted = [*ledger.pods_on(name), *room._nodes.pods_expected(name), pod]
+    allocatable = ledger.nodes[name].allocatable
+    return all(
+        sum(each.requests.get(key, 0) for each in counted) <= allocatable[key] for key in MGPU_RESOURCES
+    )
