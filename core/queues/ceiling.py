@@ -6,7 +6,7 @@ from typing import Self
 
 from core.cards.ask import CardAsk
 from core.queues.amounts import Amounts
-from core.queues.cpu_memory import cpu_memory_shortfall
+from core.queues.cpu_memory import cpu_memory_fits, cpu_memory_shortfall
 from core.queues.limits import Limits
 from core.queues.shortfall import card_shortage, share_shortage
 from core.queues.whole import Use
@@ -50,9 +50,7 @@ class Ceiling:
         room = self.room(card)
         if room is not None and milli > max(0, room):
             return False
-        if not self.cpu_memory:
-            return True
-        return cpu_memory_shortfall(self.queue, self.cpu_memory, self.cpu_memory_used, cpu_memory) is None
+        return cpu_memory_fits(self.cpu_memory, self.cpu_memory_used, cpu_memory)
 
     def card_shortfall(self, card: str, milli: int, asked: CardAsk | None = None) -> Refusal | None:
         """None when `milli` more of a card fit; `asked` is the choice of which it is one, for the words."""

@@ -9,7 +9,7 @@ from core import reasons
 from core.cards.ask import CardAsk
 from core.queues.amounts import CPU_AND_MEMORY, Amounts
 from core.queues.ceiling import Ceiling
-from core.queues.cpu_memory import cpu_memory_shortfall
+from core.queues.cpu_memory import cpu_memory_fits, cpu_memory_shortfall
 from core.queues.entry import Entry
 from core.queues.group_request import GroupBalance
 from core.queues.ledger import Ledger
@@ -84,10 +84,8 @@ class Balance:
         """Whether `milli` of a card fit, and CPU and memory with it: as `card_shortfall` and `cpu_memory_shortfall`, and nobody is told."""
         if milli > 0 and self.used(card) + milli > self.limits.cards.get(card, 0):
             return False
-        for key, limit in self.cpu_memory.items():
-            asked = cpu_memory.get(key, 0)
-            if asked > 0 and self.cpu_memory_used(key) + asked > limit:
-                return False
+        if not cpu_memory_fits(self.cpu_memory, self.cpu_memory_used, cpu_memory):
+            return False
         return not self.above or all(level.covers(card, milli, cpu_memory) for level in self.above)
 
     def share_shortfall(self, wanted: Mapping[str, int]) -> Refusal | None:

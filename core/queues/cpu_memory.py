@@ -13,6 +13,15 @@ from core.refusal import Refusal
 _MILLI_PER_MI: Final = 1000 * 2**20
 
 
+def cpu_memory_fits(limits: Mapping[str, int], used: Callable[[str], int], wanted: Mapping[str, int]) -> bool:
+    """As `cpu_memory_shortfall`, without the words; `limits` are those of CPU and memory alone."""
+    for key, limit in limits.items():
+        asked = wanted.get(key, 0)
+        if asked > 0 and used(key) + asked > limit:
+            return False
+    return True
+
+
 def cpu_memory_shortfall(
     queue: str, capability: Mapping[str, int], used: Callable[[str], int], wanted: Mapping[str, int]
 ) -> Refusal | None:
