@@ -1,6 +1,6 @@
 """Which of many things have changed since somebody looked, told without going through all of them."""
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from itertools import takewhile
 from typing import Final, Generic, TypeVar
 
@@ -27,6 +27,16 @@ class Journal(Generic[K]):
         if len(self._last) > _KEPT:
             oldest = next(iter(self._last))
             self._forgotten = self._last.pop(oldest)
+
+    def note_all(self, keys: Collection[K]) -> None:
+        """Notes that these have come, changed or gone; of too many to be kept nothing is kept."""
+        if len(keys) <= _KEPT:
+            for key in keys:
+                self.note(key)
+            return
+        self.changes += len(keys)
+        self._last.clear()
+        self._forgotten = self.changes
 
     def since(self, changes: int) -> list[K] | None:
         """What changed since `changes` was that number, at a cost of as much; None where that is not known any more."""

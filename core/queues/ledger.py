@@ -5,6 +5,7 @@ touches, not what exists. What the controller has decided but the watch has not 
 pods (`assume`) and taken back when the write fails (`forget`).
 """
 
+from itertools import chain
 from operator import attrgetter
 
 from core import names
@@ -115,7 +116,8 @@ class Ledger(PodBooking):
         judged_anew = self.access.put_namespace(namespace)
         moved = self._sources.put_namespace(namespace)
         renamed = self.naming.put_namespace(namespace)
-        self._backlog.put(dict.fromkeys((*moved, *judged_anew, *renamed)).keys())
+        several = [uids for uids in (moved, judged_anew, renamed) if uids]
+        self._backlog.put(several[0] if len(several) == 1 else dict.fromkeys(chain(*several)).keys())
 
     def drop_namespace(self, name: str) -> None:
         """Takes out a namespace."""

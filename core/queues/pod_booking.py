@@ -163,7 +163,10 @@ class PodBooking(Books):
 
     @property
     def sums_settled(self) -> bool:
-        """Whether all is that holds or uses what somebody granted it: then nobody is let in beyond a quota."""
+        """Whether all is that holds or uses what somebody granted it: then nobody is let in beyond a quota.
+
+        Of very many that are left behind it is known after `sift` alone; until then it is said that it may not be so.
+        """
         return not self._backlog.of_sums
 
     def settle(self) -> Steps[None]:
@@ -177,6 +180,10 @@ class PodBooking(Books):
     def settle_sums(self) -> Steps[None]:
         """The same of those alone that hold what somebody granted them."""
         yield from self._backlog.settle_sums()
+
+    def sift(self) -> Steps[None]:
+        """Finds out whether those who are left behind hold what somebody granted them, for whoever asks for `sums_settled`."""
+        yield from self._backlog.sift()
 
     def left_behind(self, uid: str) -> bool:
         """Whether a pod is still to be booked by what is known now: until then nothing is decided on it."""
@@ -208,8 +215,8 @@ class PodBooking(Books):
         if not self._backlog.put_devices(uids):
             return False
         # Whoever decides on one of them at present has read what is not so any more.
-        for uid in uids:
-            self._touch(uid)
+        self.changes += len(uids)
+        self.touched.note_all(uids)
         return True
 
     def _book_again(self, uid: str) -> None:
@@ -266,6 +273,8 @@ class PodBooking(Books):
             self.devices.put_pod(pod, *((new.stage, new.queue) if new is not None else (Stage.IGNORED, "")))
         if changed:
             self._entries.replace(old, new)
+            if self._backlog and self._granted(pod.uid):
+                self._backlog.granted(pod.uid)
 
     def _group_changed(self, key: str) -> None:
         """Has the waiting members looked at again: their number may suffice now."""

@@ -15,3 +15,5 @@ def one_by_one(patch: pytest.MonkeyPatch) -> None:
     """Pods that are booked anew are so one in each step, however few they are."""
     patch.setattr(backlog, "AT_ONCE", 0)
     patch.setattr(backlog, "_IN_ONE_STEP", 1)
+    patch.setattr(backlog, "SIFTED_AT_ONCE", 0)
+    patch.setattr(backlog, "_SIFTED_IN_ONE_STEP", 1)

@@ -133,6 +133,7 @@ def test_once_settled_the_books_are_those_that_took_everything_in_at_once(
         patch.setattr(backlog, "_IN_ONE_STEP", 1)
         for _ in range(random.randint(5, 40)):
             happens = event(random)
+            patch.setattr(backlog, "SIFTED_AT_ONCE", random.choice((0, 10**6)))
             for ledger, most in ((behind, 0), (at_once, 10**6)):
                 patch.setattr(backlog, "AT_ONCE", most)
                 happens(ledger)

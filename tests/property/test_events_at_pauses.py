@@ -167,11 +167,12 @@ def still_fitting(ledger: Ledger) -> list[str]:
     return [each.pod.name for each in decisions if isinstance(each, Lift)]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def finely() -> Iterator[None]:
-    """Every pause that there may be."""
+@pytest.fixture(autouse=True, scope="module", params=[0, backlog.SIFTED_AT_ONCE])
+def finely(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every pause that there may be, with those as well in which is found out who of a crowd holds something."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backlog, "AT_ONCE", 0)
+        patch.setattr(backlog, "SIFTED_AT_ONCE", request.param)
         for module, name in pieces():
             patch.setattr(module, name, 1)
         yield

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 from unittest import mock
 
 from hypothesis import settings
@@ -14,6 +15,7 @@ from core.queues import backlog
 from core.queues.attribution import recorded
 from core.queues.ledger import Ledger
 from core.settings import Settings
+from core.stage import Stage
 from core.steps import Steps, finish
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.pods import PodBuilder
@@ -114,10 +116,13 @@ a_life = lives()
 class Moves(RuleBasedStateMachine):
     """Every change has somebody wait: none is few enough to be taken in at once."""
 
+    limits: ClassVar[dict[str, int]] = {"AT_ONCE": -1}
+
     def __init__(self) -> None:
         super().__init__()
-        self.few = mock.patch.object(backlog, "AT_ONCE", -1)
-        self.few.start()
+        self.few = [mock.patch.object(backlog, name, most) for name, most in self.limits.items()]
+        for each in self.few:
+            each.start()
         self.stored: dict[str, Pod] = {}
         self.to_come: dict[str, deque[Pod]] = {name: deque() for name in NAMES}
         self.fixed: dict[str, str] = {}
@@ -126,7 +131,8 @@ class Moves(RuleBasedStateMachine):
         self.settling: Steps[None] | None = None
 
     def teardown(self) -> None:
-        self.few.stop()
+        for each in self.few:
+            each.stop()
 
     @staticmethod
     def empty() -> Ledger:
@@ -213,10 +219,27 @@ class Moves(RuleBasedStateMachine):
                 assert self.ledger.entry(uid) == fresh.entry(uid)
                 assert _weight(self.ledger, uid) == _weight(fresh, uid)
 
+    @invariant()
+    def nobody_who_holds_something_is_left_behind_once_the_sums_are_settled(self) -> None:
+        if not self.ledger.sums_settled:
+            return
+        for uid in self.stored:
+            entry = self.ledger.entry(uid)
+            holds = entry is not None and entry.stage is not Stage.WAITING and not entry.unlifted
+            assert not (holds and self.ledger.left_behind(uid))
+
+
+class MovesOfCrowds(Moves):
+    """Nobody knows of anybody in that event whether he holds something."""
+
+    limits: ClassVar[dict[str, int]] = {"AT_ONCE": -1, "SIFTED_AT_ONCE": -1, "_SIFTED_IN_ONE_STEP": 1}
+
 
 def _weight(ledger: Ledger, uid: str) -> object:
     return next((rest for one, *rest in ledger.cpu_memory.weights() if one == uid), None)
 
 
-Moves.TestCase.settings = settings(max_examples=200, stateful_step_count=30)
+for moves in (Moves, MovesOfCrowds):
+    moves.TestCase.settings = settings(max_examples=200, stateful_step_count=30)
 TestMoves = Moves.TestCase
+TestMovesOfCrowds = MovesOfCrowds.TestCase

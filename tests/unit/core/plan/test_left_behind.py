@@ -7,16 +7,23 @@ import pytest
 
 from core.plan.decision import Lift
 from core.plan.lift import Planner
-from core.queues.backlog import AT_ONCE
+from core.queues import backlog
+from core.queues.backlog import AT_ONCE, SIFTED_AT_ONCE
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.stage import Stage
 from core.steps import finish
 from tests.builders import a_group, a_job, a_node, a_pod, a_queue
 from tests.builders.pods import PodBuilder
+from tests.property.pieces import pieces
 
 MANY = 4 * AT_ONCE
 JOB = "batch.volcano.sh/v1alpha1"
+
+
+@pytest.fixture(params=[SIFTED_AT_ONCE, 0], ids=["sifted at once", "sifted in steps"], autouse=True)
+def sifted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "SIFTED_AT_ONCE", request.param)
 
 
 def books(minimum: int) -> Ledger:
@@ -52,11 +59,49 @@ def test_others_are_let_in_by_the_first_pass(minimum: int) -> None:
         assert ledger.used(name, "A") <= 3000, "no quota is exceeded meanwhile"
 
 
+@pytest.mark.parametrize("size", [1, 4])
+def test_who_has_a_choice_is_decided_on_while_somebody_else_is_left_behind_at_each_pause(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone or in a gang: the search goes on once it is known that whoever was left behind holds nothing."""
+    for module, name in pieces():
+        if module is not backlog:
+            monkeypatch.setattr(module, name, 1)
+    ledger, pauses, lifted = books(1), 0, []
+    for number in range(10):
+        ledger.put_node(a_node(f"n{number}").card("AB"[number % 2], 4).label("zone", "z1").view())
+    ledger.put_queue(a_queue("choosing").cards({"A": 2, "B": 2}).view())
+    ledger.put_group(a_group("gang").in_queue("choosing").min_member(size).view())
+    for number in range(size):
+        member = (
+            a_pod(f"m{number}")
+            .gpu(1)
+            .card("A|B")
+            .request("cpu", f"{1 + number}")
+            .selects("zone", "z1")
+            .gated()
+        )
+        ledger.put_pod((member.in_group("gang") if size > 1 else member.in_queue("choosing")).view())
+    for number in range(MANY):
+        ledger.put_pod(a_pod(f"one{number}").gpu(1).card("A").in_group(f"g{number}").gated().view())
+    for decision in Planner(ledger).run(["choosing"]):
+        if isinstance(decision, Lift) and decision.queue == "choosing":
+            lifted.append(decision.pod.name)
+            if len(lifted) == size:
+                break
+        # After the first, the crowd, everybody is one too many for the event.
+        ledger.put_group(a_group(f"g{pauses or ''}").in_queue("r").min_member(1).view())
+        pauses += 1
+    assert sorted(lifted) == [f"m{number}" for number in range(size)]
+    assert 1 < pauses < MANY
+
+
 def test_on_a_pod_that_is_left_behind_nothing_is_decided() -> None:
     """It would be let in by the queue that it has left."""
     ledger = books(1)
     ledger.put_group(a_group("g").in_queue("r").min_member(1).view())
     assert ledger.left_behind("uid-000")
+    finish(ledger.sift())
     assert ledger.sums_settled
     entry = ledger.entry("uid-000")
     assert entry is not None

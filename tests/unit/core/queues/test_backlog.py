@@ -1,6 +1,9 @@
 """Who is booked anew when, and for whom nobody waits."""
 
-from core.queues.backlog import AT_ONCE, Backlog
+import pytest
+
+from core.queues import backlog
+from core.queues.backlog import AT_ONCE, SIFTED_AT_ONCE, Backlog
 
 
 class Books:
@@ -9,7 +12,17 @@ class Books:
     def __init__(self) -> None:
         self.booked: list[str] = []
         self.devices: list[str] = []
-        self.backlog = Backlog(self.booked.append, self.devices.append, lambda uid: uid.startswith("c"))
+        self.looked_at: list[str] = []
+        self.backlog = Backlog(self.booked.append, self.devices.append, self._holds)
+
+    def _holds(self, uid: str) -> bool:
+        self.looked_at.append(uid)
+        return uid.startswith("c")
+
+
+@pytest.fixture(params=[SIFTED_AT_ONCE, 0], ids=["sifted at once", "sifted in steps"], autouse=True)
+def sifted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "SIFTED_AT_ONCE", request.param)
 
 
 def many(letter: str, count: int = AT_ONCE + 1) -> list[str]:
@@ -39,7 +52,7 @@ def test_who_is_part_of_a_sum_comes_first_and_is_waited_for_however_often_he_com
             again -= 1
             books.backlog.put(many("c"))
     assert not books.backlog.of_sums
-    assert books.booked[: AT_ONCE + 1] == many("c")
+    assert sorted(books.booked[: AT_ONCE + 1]) == sorted(many("c"))
     assert sum(uid.startswith("c") for uid in books.booked) == 4 * (AT_ONCE + 1)
 
 
@@ -78,3 +91,66 @@ def test_nobody_is_booked_twice_for_one_change() -> None:
     books.backlog.put(many("w"))
     list(books.backlog.settle())
     assert sorted(books.booked) == sorted(many("w"))
+
+
+@pytest.mark.parametrize("most", [SIFTED_AT_ONCE, 100])
+def test_of_more_than_one_event_has_time_for_it_is_found_out_in_steps_who_holds_something(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, "SIFTED_AT_ONCE", most)
+    books = Books()
+    books.backlog.put(many("w", most))
+    assert books.looked_at == many("w", most), "so many are looked at in the event"
+    books.looked_at.clear()
+    books.backlog.put(many("x", most + 1))
+    assert not books.looked_at
+    of_sums = [books.backlog.of_sums]
+    assert len(books.backlog) == 2 * most + 1
+    assert "x0" in books.backlog
+    steps = len(list(books.backlog.sift()))
+    assert steps == most // 512, "a pause between two of them, and none after the last"
+    assert sorted(books.looked_at) == sorted(many("x", most + 1))
+    assert [*of_sums, books.backlog.of_sums] == [True, False], "one of them might hold something"
+    assert not books.booked
+    assert len(books.backlog) == 2 * most + 1
+
+
+def test_it_is_known_of_everybody_though_they_come_again_at_each_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backlog, "SIFTED_AT_ONCE", 0)
+    monkeypatch.setattr(backlog, "_SIFTED_IN_ONE_STEP", 1)
+    books = Books()
+    books.backlog.put(many("w"))
+    for turn, _ in enumerate(books.backlog.settle_sums()):
+        assert turn <= AT_ONCE + 1, "it ends though somebody puts them back at each step"
+        books.backlog.put(many("w"))
+    assert not books.backlog.of_sums
+    assert not books.booked
+
+
+def test_who_comes_to_hold_something_while_he_waits_is_part_of_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    books = Books()
+    books.backlog.put_devices(many("w"))
+    list(books.backlog.sift())
+    books.backlog.granted("w3")
+    books.backlog.granted("nobody")
+    assert books.backlog.of_sums
+    list(books.backlog.settle_sums())
+    assert (books.booked, books.devices) == ([], ["w3"])
+    assert len(books.backlog) == AT_ONCE
+    assert "nobody" not in books.backlog
+
+
+def test_who_waits_for_his_devices_is_booked_whole_if_the_rest_changes_before_or_after_he_is_looked_at() -> (
+    None
+):
+    for sift in (False, True):
+        for first, second in (("put", "put_devices"), ("put_devices", "put")):
+            books = Books()
+            getattr(books.backlog, first)(many("w"))
+            if sift:
+                list(books.backlog.sift())
+            getattr(books.backlog, second)(many("w"))
+            list(books.backlog.settle())
+            assert (sorted(books.booked), books.devices) == (sorted(many("w")), [])
