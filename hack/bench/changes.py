@@ -1,7 +1,7 @@
 """Large changes of a cluster, and large questions about it."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import orjson
@@ -166,14 +166,24 @@ def start(store: Store, scale: float) -> Act:
 
 
 def namespace_queue(store: Store, scale: float) -> Act:
-    """A namespace names another queue for the pods in it, which name none."""
+    """A namespace names another queue for the pods in it, which name none: as many bound as there are cards, the others waiting."""
+    return _moved_namespace(store, _bound_or_waiting(_crowd(sized(10_000, scale, 20)), "n0"), cards=5)
+
+
+def crowded_namespace(store: Store, scale: float) -> Act:
+    """The same of ten times as many, all of whom wait."""
+    return _moved_namespace(store, (pod.gated() for pod in _crowd(sized(100_000, scale, 20))), cards=0)
+
+
+def _crowd(count: int) -> Iterator[PodBuilder]:
+    return (a_pod(f"p-{number}", namespace="crowded").gpu(1).card(A) for number in range(count))
+
+
+def _moved_namespace(store: Store, pods: Iterable[PodBuilder], cards: int) -> Act:
     store.fill(NODES, [card_node("n0", A).build()])
-    store.fill(QUEUES, (a_queue(name).cards({A: 5}).build() for name in ("before", "after")))
+    store.fill(QUEUES, (a_queue(name).cards({A: cards}).build() for name in ("before", "after")))
     store.fill(NAMESPACES, [a_namespace("crowded").in_queue("before").build()])
-    pods = (
-        a_pod(f"p-{number}", namespace="crowded").gpu(1).card(A) for number in range(sized(10_000, scale, 20))
-    )
-    store.fill(PODS, (pod.build() for pod in _bound_or_waiting(pods, "n0")))
+    store.fill(PODS, (pod.build() for pod in pods))
     moved = store.prepare(NAMESPACES, "MODIFIED", [a_namespace("crowded").in_queue("after").build()])
 
     async def act(stage: Stage) -> None:

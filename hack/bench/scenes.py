@@ -3,8 +3,8 @@
 Each scene fills the store before the controller starts, makes ready what is to happen, and returns what lets it happen.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hack.bench import changes, tenants
@@ -17,7 +17,7 @@ class Scene:
     """`prepare` takes a store and the scale: 1 is the size that is judged.
 
     `hostile`: other queues' lifts are watched meanwhile. `starts`: the start of the controller is watched as well. `standby`:
-    another one leads all the time.
+    another one leads all the time. `limit_s`: if it goes on for longer it is not waited for.
     """
 
     what: str
@@ -25,11 +25,11 @@ class Scene:
     hostile: bool = False
     starts: bool = False
     standby: bool = False
+    limit_s: float = 30.0
 
 
-SCENES: Final[dict[str, Scene]] = {
+_LEADERS: Final[dict[str, Scene]] = {
     "join": Scene("45 nodes join and leave, 10,000 pods of their card", changes.nodes_join),
-    "join-standby": Scene("45 nodes join and leave, on a standby", changes.nodes_join, standby=True),
     "change": Scene("45 nodes change, 10,000 pods of their card", changes.nodes_change),
     "affinities-60": Scene(
         "8 affinities of 400 x 41, 60 nodes", tenants.costly_affinities(8, 60), hostile=True
@@ -49,18 +49,23 @@ SCENES: Final[dict[str, Scene]] = {
     ),
     "template": Scene("a template of 5,000 pods is made anew 20 times", tenants.template_of_many),
     "lifts": Scene("10,000 lifts in one queue", changes.many_lifts, hostile=True),
-    "lifts-standby": Scene("10,000 lifts in one queue, on a standby", changes.rival_lifts, standby=True),
     "metrics": Scene("/metrics, 2,000 queues x 4 cards", changes.metrics_page),
-    "metrics-standby": Scene("/metrics, 2,000 queues, on a standby", changes.metrics_page, standby=True),
     "start": Scene("start over 100,000 pods on 5,000 nodes", changes.start, starts=True),
-    "start-standby": Scene("start over 100,000 pods, on a standby", changes.start, starts=True, standby=True),
     "namespace": Scene("namespace of 10,000 pods changes its queue", changes.namespace_queue),
-    "namespace-standby": Scene(
-        "namespace of 10,000 pods, on a standby", changes.namespace_queue, standby=True
-    ),
+    "crowd": Scene("namespace of 100,000 pods changes its queue", changes.crowded_namespace, limit_s=90.0),
     "question": Scene("filter with a body of 16 MB", changes.large_question),
-    "question-standby": Scene(
-        "filter with a body of 16 MB, on a standby", changes.large_question, standby=True
-    ),
 }
+
+
+def _with_standbys(leaders: dict[str, Scene]) -> Iterator[tuple[str, Scene]]:
+    """Each scene on a leader, and the same on a replica that does not lead."""
+    for name, scene in leaders.items():
+        yield name, scene
+        # What a leader decides by itself, on a standby a rival does.
+        prepare = changes.rival_lifts if scene.prepare is changes.many_lifts else scene.prepare
+        what = f"{scene.what}, on a standby"
+        yield f"{name}-standby", replace(scene, what=what, prepare=prepare, hostile=False, standby=True)
+
+
+SCENES: Final[dict[str, Scene]] = dict(_with_standbys(_LEADERS))
 """By name, in the order in which they are gone through."""

@@ -84,8 +84,8 @@ class Store:
         self.requests: Counter[str] = Counter()
         self.listing = 0
         """Lists that have been begun and are not read to their end."""
-        self.holders: set[str] = set()
-        """Everybody who has held the Lease."""
+        self.terms: set[tuple[str, int]] = set()
+        """Who has held the Lease, and the number of each such time; nobody where it was given back."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -260,7 +260,7 @@ class Store:
         elif resource is not EVENTS:
             self._others[resource.plural, raw["metadata"]["name"]] = raw
         if resource is LEASES:
-            self.holders.add(raw["spec"]["holderIdentity"])
+            self.terms.add((raw["spec"]["holderIdentity"], raw["spec"]["leaseTransitions"]))
         return raw
 
     def _renewed(self, name: str) -> Json:

@@ -34,9 +34,6 @@ from kube.resources import NODES, PODS, QUEUES, SECRETS
 from tests.builders import a_node, a_pod, a_queue
 
 HOST = "127.0.0.1"
-LIMIT_S = 30.0
-"""A scene that goes on for longer is not waited for."""
-
 _CALM_WINDOW_S = 0.1
 _CALM_WINDOWS = 4
 _CALM_SHARE = 0.2
@@ -91,6 +88,11 @@ class Watched:
         """What the process gets for its client; from here on it is watched."""
         self._going = asyncio.create_task(self._go_through(), name="scene")
         return self.store
+
+    @property
+    def led(self) -> bool:
+        """Whether the controller has led all the time since it first did; a standby, whether it never has."""
+        return len(self.store.terms) == (0 if self._scene.standby else 1)
 
     def close(self) -> None:
         """Ends what was started besides."""
@@ -151,7 +153,7 @@ class Watched:
         outcome = self.outcome
         async with self._others():
             try:
-                async with asyncio.timeout(LIMIT_S):
+                async with asyncio.timeout(self._scene.limit_s):
                     await self._act(self)
             except TimeoutError:
                 outcome.ended = False
@@ -160,7 +162,7 @@ class Watched:
         outcome.deaf = self._pulse.take()
         if self._scene.starts:
             await self._be_quiet()
-        outcome.led = len(self.store.holders) == (0 if self._scene.standby else 1)
+        outcome.led = self.led
         outcome.requests = dict(self.store.requests)
 
     async def _ready(self) -> None:

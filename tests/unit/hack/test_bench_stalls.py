@@ -162,6 +162,29 @@ async def test_a_scene_on_a_standby_begins_once_everything_is_listed_and_it_asks
         await asyncio.wait_for(ready, 5)
 
 
+async def test_who_loses_the_lease_and_takes_it_again_has_not_led_all_the_time() -> None:
+    with closing(Watched(SCENES["lifts"], TINY, 0)) as watched:
+        led = [watched.led]
+        for transitions in (1, 1, 2):
+            await watched.store.replace(LEASES, lease("watched", transitions), "system")
+            led.append(watched.led)
+        assert led == [False, True, True, False]
+
+
+async def test_on_a_standby_nobody_takes_the_lease_from_who_has_it() -> None:
+    with closing(Watched(SCENES["lifts-standby"], TINY, 0)) as watched:
+        led = [watched.led]
+        await watched.store.replace(LEASES, lease("watched", 2), "system")
+        assert [*led, watched.led] == [True, False]
+
+
+def lease(holder: str, transitions: int) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "cardquota", "namespace": "system"},
+        "spec": {"holderIdentity": holder, "leaseTransitions": transitions},
+    }
+
+
 async def test_the_store_tells_what_was_prepared_before_it_was_listed() -> None:
     store = Store()
     store.fill(QUEUES, [a_queue("q").build()])
