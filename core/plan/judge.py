@@ -70,7 +70,6 @@ class Judge:
                 yield from self.prepare(card)
             if ledger.changes == changes:
                 break
-            yield from ledger.sift()
             now = ledger.current(entry) if ledger.sums_settled else None
             if now is None:
                 return None

@@ -8,6 +8,7 @@ decided is decided by what is there then, and what has changed since it was look
 """
 
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Final
 
 from core import names
@@ -51,7 +52,17 @@ class Planner:
         yield from self._ledger.settle()
         self._courses.drop_unused()
         turns = Rotation(self._ledger.wakeups, self._courses, self._cuts, self._kept, self._ordered)
-        return (yield from turns.run(queues))
+        yield from self._knowingly(turns.run(queues))
+
+    def _knowingly(self, decisions: Decisions) -> Decisions:
+        """The same; after each pause it is found out first who of those left behind in it holds something.
+
+        Here, so that nobody's part of the effort is spent on what somebody else has changed.
+        """
+        with closing(decisions):
+            for decision in decisions:
+                yield decision
+                yield from self._ledger.sift()
 
     def order(self, queues: Iterable[str]) -> list[str]:
         """The order in which queues are served: priority, then the smaller share in use, then name.

@@ -161,7 +161,6 @@ class LedgerTrial:
         while ledger.changes != self._changes:
             touched = ledger.touched.since(self._touched)
             self._has_seen_all()
-            yield from ledger.sift()
             if not ledger.sums_settled or not self._same_queue():
                 raise OvertakenError
             pace = Pace(_CHECKED_IN_A_STEP)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Final
 
-from core.steps import Steps
+from core.steps import Steps, finish
 
 AT_ONCE: Final = 64
 """So many pods are booked anew in the very event that asks for it; more of them wait for `settle`."""
 SIFTED_AT_ONCE: Final = 1024
-"""Of so many it is found out in that event who holds what was granted, in a millisecond; of more of them in steps as well."""
+"""Of so many the event itself finds out who holds what was granted, in a millisecond; of more of them `sift` does."""
 _IN_ONE_STEP: Final = 8
 _SIFTED_IN_ONE_STEP: Final = 512
 _ALL, _DEVICES = True, False
@@ -24,16 +24,16 @@ class Backlog:
     """Who waits to be booked anew by `book`, or his devices alone by `book_devices`, each once. Empty: every pod is booked by what is known now.
 
     On those who hold nothing that was `granted` no limit depends, so they need not be up to date for others to be decided on:
-    whoever changes what thousands of them depend on, again and again, is not waited for. `holds` says who is none of them; from
-    then on `granted` is told when one comes to hold something.
+    whoever changes what thousands of them depend on, again and again, is not waited for. Each is asked about once;
+    `note_granted` is to be told of everybody who comes to hold something.
     """
 
     def __init__(
-        self, book: Callable[[str], None], book_devices: Callable[[str], None], holds: Callable[[str], bool]
+        self, book: Callable[[str], None], book_devices: Callable[[str], None], granted: Callable[[str], bool]
     ) -> None:
         self._book = book
         self._book_devices = book_devices
-        self._holds = holds
+        self._granted = granted
         # The first ones of a dict are not found at once when many before them have gone.
         self._of_sums: OrderedDict[str, bool] = OrderedDict()
         self._others: OrderedDict[str, bool] = OrderedDict()
@@ -57,7 +57,7 @@ class Backlog:
         if len(uids) + len(self) > AT_ONCE:
             self._put_off(uids, _ALL)
             return
-        for uid in tuple(uids):
+        for uid in dict.fromkeys(uids):
             self._drop(uid)
             self._book(uid)
 
@@ -68,11 +68,10 @@ class Backlog:
             self._put_off(uids, _DEVICES)
         return many
 
-    def granted(self, uid: str) -> None:
-        """Takes note that a pod now holds what was granted, if it is among them."""
-        what = self._others.pop(uid, None)
-        if what is not None:
-            self._of_sums[uid] = what or self._of_sums.get(uid, what)
+    def note_granted(self, uid: str) -> None:
+        """Takes note that a pod now holds what was granted, if it was known to hold nothing."""
+        if uid in self._others:
+            self._of_sums[uid] = self._others.pop(uid)
 
     def settle(self) -> Steps[None]:
         """Books anew all who hold what was granted, however many come meanwhile, and of the others those who wait now."""
@@ -98,29 +97,24 @@ class Backlog:
     def sift(self) -> Steps[None]:
         """Finds out of everybody who holds what was granted, however many come meanwhile."""
         while self._unsifted:
-            for _ in range(min(_SIFTED_IN_ONE_STEP, len(self._unsifted))):
-                self._line_up(*self._unsifted.popitem())
+            for uid in tuple(islice(self._unsifted, _SIFTED_IN_ONE_STEP)):
+                line = self._of_sums if self._granted(uid) else self._others
+                line[uid] = self._unsifted.pop(uid)
             if self._unsifted:
                 yield
 
     def _put_off(self, uids: Collection[str], what: bool) -> None:
-        if len(uids) <= SIFTED_AT_ONCE:
-            for uid in uids:
-                self._line_up(uid, what)
-            return
-        # Of those who wait already it is known: or somebody could put them here again and again, and nobody would ever know.
+        # Of those who wait already it is known: else somebody could put them here again and again, and nobody would ever know.
         of_sums, others, unsifted = self._of_sums, self._others, self._unsifted
         for uid in uids:
             line = others if uid in others else of_sums if uid in of_sums else unsifted
             line[uid] = what or line.get(uid, what)
-
-    def _line_up(self, uid: str, what: bool) -> None:
-        line = self._of_sums if self._holds(uid) else self._others
-        line[uid] = what or line.get(uid, what)
+        if len(unsifted) <= SIFTED_AT_ONCE:
+            finish(self.sift())
 
     def _take(self, uid: str) -> None:
         (self._book if self._drop(uid) is _ALL else self._book_devices)(uid)
 
     def _drop(self, uid: str) -> bool:
-        """Takes out a pod, which may be among both; returns what of it was to be booked."""
+        """Takes out a pod, wherever it waits; returns what of it was to be booked."""
         return _ALL in [line.pop(uid, _DEVICES) for line in (self._of_sums, self._others, self._unsifted)]

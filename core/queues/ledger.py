@@ -5,7 +5,6 @@ touches, not what exists. What the controller has decided but the watch has not 
 pods (`assume`) and taken back when the write fails (`forget`).
 """
 
-from itertools import chain
 from operator import attrgetter
 
 from core import names
@@ -116,11 +115,11 @@ class Ledger(PodBooking):
         judged_anew = self.access.put_namespace(namespace)
         moved = self._sources.put_namespace(namespace)
         renamed = self.naming.put_namespace(namespace)
-        several = [uids for uids in (moved, judged_anew, renamed) if uids]
-        self._backlog.put(several[0] if len(several) == 1 else dict.fromkeys(chain(*several)).keys())
+        self._backlog.put([*moved, *judged_anew, *renamed])
 
     def drop_namespace(self, name: str) -> None:
         """Takes out a namespace."""
+        self.changes += 1
         self._sources.drop_namespace(name)
         self.naming.drop_namespace(name)
         self._backlog.put(self.access.drop_namespace(name))

@@ -95,6 +95,7 @@ class PodBooking(Books):
         self.cpu_memory.put(pod.uid, lifted.queue, lifted.demand.cpu_memory)
         self.devices.put_pod(pod, lifted.stage, lifted.queue)
         self._entries.let_in(waiting, lifted)
+        self._backlog.note_granted(pod.uid)
 
     def forget(self, uid: str) -> None:
         """Takes an assumption back: the write has failed for good."""
@@ -274,7 +275,7 @@ class PodBooking(Books):
         if changed:
             self._entries.replace(old, new)
             if self._backlog and self._granted(pod.uid):
-                self._backlog.granted(pod.uid)
+                self._backlog.note_granted(pod.uid)
 
     def _group_changed(self, key: str) -> None:
         """Has the waiting members looked at again: their number may suffice now."""

@@ -13,7 +13,7 @@ from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.stage import Stage
 from core.steps import finish
-from tests.builders import a_group, a_job, a_node, a_pod, a_queue
+from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.pods import PodBuilder
 from tests.property.pieces import pieces
 
@@ -94,6 +94,65 @@ def test_who_has_a_choice_is_decided_on_while_somebody_else_is_left_behind_at_ea
         pauses += 1
     assert sorted(lifted) == [f"m{number}" for number in range(size)]
     assert 1 < pauses < MANY
+
+
+def test_what_it_takes_to_look_through_a_crowd_is_nobodys_part_of_the_effort(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the first of a fifo queue would be cut off, and all others with it, for what somebody else has changed."""
+    for module, name in pieces():
+        monkeypatch.setattr(module, name, 1)
+    expected = [f"p{number:02}" for number in range(40)]
+    for pause in range(0, 120, 3):
+        ledger, lifted = books(1), []
+        for number in range(10):
+            ledger.put_node(a_node(f"n{number}").card("AB"[number % 2], 40).label("zone", "z1").view())
+        ledger.put_queue(a_queue("choosing").fifo().cards({"A": 200, "B": 200}).view())
+        for number, name in enumerate(expected, 1):
+            pod = a_pod(name).gpu(1).card("A|B").request("cpu", f"{number}m").selects("zone", "z1").gated()
+            ledger.put_pod(pod.in_queue("choosing").view())
+        for number, decision in enumerate(Planner(ledger).run(["choosing"])):
+            if isinstance(decision, Lift) and decision.queue == "choosing":
+                lifted.append(decision.pod.name)
+            if number == pause:
+                assert not lifted, "the first one is not decided on yet"
+                ledger.put_group(a_group("g").in_queue("r").min_member(1).view())
+        assert lifted == expected
+
+
+def test_of_a_crowd_that_comes_during_a_pass_the_oldest_are_let_in() -> None:
+    ledger, lifted = books(1), []
+    ledger.put_queue(a_queue("t").cards({"A": 3}).view())
+    planner, moved = Planner(ledger), 0
+    for decision in planner.run(["s", "t"]):
+        if isinstance(decision, Lift) and decision.queue == "t":
+            lifted.append(decision.pod.uid)
+        if not moved:
+            moved += 1
+            ledger.put_group(a_group("g").in_queue("t").min_member(1).view())
+            settling = ledger.settle()
+            for _ in range(MANY // 2 // 8):
+                next(settling)
+    assert moved
+    assert lifted == ["uid-000", "uid-001", "uid-002"]
+
+
+def test_who_is_let_in_while_the_end_of_his_namespace_leaves_him_behind_is_waited_for() -> None:
+    """The queue selects namespaces by their labels, and every one of the crowd may use it no longer."""
+    ledger = Ledger(Settings())
+    ledger.put_node(a_node("n").card("A", 2 * MANY).view())
+    ledger.put_namespace(a_namespace("ml").label("team", "a").view())
+    ledger.put_queue(a_queue("q").used_by(selector="team=a").cards({"A": 2 * MANY}).view())
+    pod = a_pod("p", namespace="ml").gpu(1).card("A").in_queue("q").gated().view()
+    for number in range(MANY):
+        ledger.put_pod(replace(pod, name=f"p{number:03}", uid=f"uid-{number:03}"))
+    before = ledger.changes
+    ledger.drop_namespace("ml")
+    finish(ledger.sift())
+    assert ledger.changes > before, "whoever decides on one of them looks again"
+    settled = [ledger.left_behind("uid-000"), ledger.sums_settled]
+    ledger.let_in(replace(pod, name="p000", uid="uid-000", gates=()))
+    assert [*settled, ledger.sums_settled] == [True, True, False]
 
 
 def test_on_a_pod_that_is_left_behind_nothing_is_decided() -> None:

@@ -52,7 +52,7 @@ def test_who_is_part_of_a_sum_comes_first_and_is_waited_for_however_often_he_com
             again -= 1
             books.backlog.put(many("c"))
     assert not books.backlog.of_sums
-    assert sorted(books.booked[: AT_ONCE + 1]) == sorted(many("c"))
+    assert books.booked[: AT_ONCE + 1] == many("c")
     assert sum(uid.startswith("c") for uid in books.booked) == 4 * (AT_ONCE + 1)
 
 
@@ -83,6 +83,13 @@ def test_of_whom_devices_alone_have_changed_all_is_booked_only_if_something_else
     list(books.backlog.settle())
     assert sorted(books.devices) == sorted((*many("c"), "w0", "w1", "w2"))
     assert sorted(books.booked) == sorted([*many("w")[3:], "w-other"])
+
+
+def test_of_those_who_are_alike_who_came_first_is_booked_first() -> None:
+    books = Books()
+    books.backlog.put([uid for pair in zip(many("w"), many("c"), strict=True) for uid in pair])
+    list(books.backlog.settle())
+    assert books.booked == [*many("c"), *many("w")]
 
 
 def test_nobody_is_booked_twice_for_one_change() -> None:
@@ -129,12 +136,12 @@ def test_it_is_known_of_everybody_though_they_come_again_at_each_step(
     assert not books.booked
 
 
-def test_who_comes_to_hold_something_while_he_waits_is_part_of_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_comes_to_hold_something_while_he_waits_is_part_of_a_sum() -> None:
     books = Books()
     books.backlog.put_devices(many("w"))
     list(books.backlog.sift())
-    books.backlog.granted("w3")
-    books.backlog.granted("nobody")
+    books.backlog.note_granted("w3")
+    books.backlog.note_granted("nobody")
     assert books.backlog.of_sums
     list(books.backlog.settle_sums())
     assert (books.booked, books.devices) == ([], ["w3"])
