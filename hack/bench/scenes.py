@@ -56,14 +56,15 @@ _LEADERS: Final[dict[str, Scene]] = {
     "question": Scene("filter with a body of 16 MB", changes.large_question),
 }
 
+_RIVALS: Final = {"lifts": changes.rival_lifts}
+"""What a leader decides by itself; on a standby somebody else does."""
+
 
 def _with_standbys(leaders: dict[str, Scene]) -> Iterator[tuple[str, Scene]]:
     """Each scene on a leader, and the same on a replica that does not lead."""
     for name, scene in leaders.items():
         yield name, scene
-        # What a leader decides by itself, on a standby a rival does.
-        prepare = changes.rival_lifts if scene.prepare is changes.many_lifts else scene.prepare
-        what = f"{scene.what}, on a standby"
+        what, prepare = f"{scene.what}, on a standby", _RIVALS.get(name, scene.prepare)
         yield f"{name}-standby", replace(scene, what=what, prepare=prepare, hostile=False, standby=True)
 
 

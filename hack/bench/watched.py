@@ -34,6 +34,7 @@ from kube.resources import NODES, PODS, QUEUES, SECRETS
 from tests.builders import a_node, a_pod, a_queue
 
 HOST = "127.0.0.1"
+
 _CALM_WINDOW_S = 0.1
 _CALM_WINDOWS = 4
 _CALM_SHARE = 0.2
