@@ -10,7 +10,7 @@ from cli import main
 from hack.installation import rendering
 from kube import ungating
 from tests.chart.conftest import NAMESPACE, Rendered
-from tests.chart.test_chart_objects import rules
+from tests.chart.test_chart_rights import rules
 
 
 @pytest.fixture(scope="module")

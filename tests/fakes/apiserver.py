@@ -19,6 +19,7 @@ from kube.client import Client
 from kube.metrics import Metrics
 from kube.resources import Resource
 from tests.fakes import patches
+from tests.fakes.answers import json_response, status, status_object
 from tests.fakes.faults import Fault
 
 Json = dict[str, Any]
@@ -206,14 +207,14 @@ class FakeApiServer:
             self._tokens += 1
             head["continue"] = f"token-{self._tokens}"
             self._snapshots[head["continue"]] = (items[limit:], version)
-        return _json({"kind": "List", "metadata": head, "items": items[:limit]})
+        return json_response({"kind": "List", "metadata": head, "items": items[:limit]})
 
     async def _watch(self, request: web.Request, path: str) -> web.StreamResponse:
         since = int(request.query["resourceVersion"] or "0")
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         if since < self._compacted:
-            gone = _status(410, "Expired", "too old resource version")
+            gone = status_object(410, "Expired", "too old resource version")
             await response.write(orjson.dumps({"type": "ERROR", "object": gone}) + b"\n")
             return response
         watch = _Watch(path, named=_named(request))
@@ -233,7 +234,7 @@ class FakeApiServer:
 
     def _get(self, path: str) -> web.Response:
         raw = self.objects.get(path)
-        return status(404, "NotFound", f"{path} not found") if raw is None else _json(raw)
+        return status(404, "NotFound", f"{path} not found") if raw is None else json_response(raw)
 
     def _create(self, collection: str, raw: Json) -> web.Response:
         path = f"{collection}/{raw['metadata']['name']}"
@@ -242,7 +243,7 @@ class FakeApiServer:
         parts = collection.split("/")
         if "namespaces" in parts:
             raw["metadata"]["namespace"] = parts[parts.index("namespaces") + 1]
-        return _json(self._store(path, raw), 201)
+        return json_response(self._store(path, raw), 201)
 
     def _update(self, path: str, raw: Json) -> web.Response:
         stored = self.objects.get(path)
@@ -251,7 +252,7 @@ class FakeApiServer:
         version = raw["metadata"].get("resourceVersion")
         if version not in {None, stored["metadata"]["resourceVersion"]}:
             return status(409, "Conflict", "the object has been modified")
-        return _json(self._store(path, raw))
+        return json_response(self._store(path, raw))
 
     def _patch(self, path: str, patch: Any, content_type: str) -> web.Response:
         stored = self.objects.get(path)
@@ -263,7 +264,7 @@ class FakeApiServer:
                 return status(422, "Invalid", "the server rejected our request")
         else:
             raw = patches.merged(raw, patch)
-        return _json(self._store(path, raw))
+        return json_response(self._store(path, raw))
 
     def _remove(self, path: str, options: Json | None) -> web.Response:
         stored = self.objects.get(path)
@@ -273,7 +274,7 @@ class FakeApiServer:
             if stored["metadata"][key] != value:
                 return status(409, "Conflict", "precondition failed")
         self._delete(path)
-        return _json(stored)
+        return json_response(stored)
 
     def _store(self, path: str, raw: Json) -> Json:
         old = self.objects.get(path)
@@ -305,46 +306,6 @@ class FakeApiServer:
         ):
             line = orjson.dumps({"type": change.type, "object": change.raw}) + b"\n"
             watch.outbox.put_nowait(line)
-
-
-# Faults.
-
-
-def answer(code: int, body: bytes = b"", headers: dict[str, str] | None = None) -> Fault:
-    """That status and body."""
-
-    async def fault(_request: web.Request) -> web.StreamResponse:
-        return web.Response(status=code, body=body, headers=headers)
-
-    return fault
-
-
-def answer_status(code: int, reason: str, message: str = "") -> Fault:
-    """A Status object with its code, as the API server answers."""
-
-    async def fault(_request: web.Request) -> web.StreamResponse:
-        return status(code, reason, message)
-
-    return fault
-
-
-def status(code: int, reason: str, message: str) -> web.Response:
-    return _json(_status(code, reason, message), code)
-
-
-def _status(code: int, reason: str, message: str) -> Json:
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": message,
-    }
-
-
-def _json(raw: Json, code: int = 200) -> web.Response:
-    return web.Response(status=code, body=orjson.dumps(raw), content_type="application/json")
 
 
 def _named(request: web.Request) -> str:

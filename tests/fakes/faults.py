@@ -1,11 +1,31 @@
-"""How an API server may fail to answer."""
+"""How an API server may fail: another answer than its own, silence, or a stream that breaks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from tests.fakes.answers import status
+
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def answer(code: int, body: bytes = b"", headers: dict[str, str] | None = None) -> Fault:
+    """That status and body."""
+
+    async def fault(_request: web.Request) -> web.StreamResponse:
+        return web.Response(status=code, body=body, headers=headers)
+
+    return fault
+
+
+def answer_status(code: int, reason: str, message: str = "") -> Fault:
+    """A Status object with its code, as the API server answers."""
+
+    async def fault(_request: web.Request) -> web.StreamResponse:
+        return status(code, reason, message)
+
+    return fault
 
 
 def silence(start: bytes = b"") -> Fault:

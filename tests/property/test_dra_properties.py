@@ -1,37 +1,30 @@
 """The books of claims equal a count from scratch, whatever happened before, and in whatever order."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from core import strictjson
-from core.dra.amounts import DeviceKey, most, nano, render, total
+from core.dra.amounts import DeviceKey, total
 from core.dra.book import DeviceBook
-from core.dra.carriers import device_limits_of, read_carriers
+from core.dra.carriers import device_limits_of
 from core.dra.cost import cost_of
 from core.objects import Claim, ClaimTemplate, Pod, Queue
-from core.quantity import parse
 from core.settings import DraSettings
 from core.stage import Stage
 from tests.builders import a_pod, a_queue
-from tests.builders.claims import a_claim, a_template, a_way
+from tests.builders.claims import a_claim, a_template
+from tests.property.device_ways import classes, counts, ways
 
 QUEUES = ("root", "a", "b", "c", "d")
 CLAIMS = ("c1", "c2", "p1-x", "p2-x")
 SHARED = ("c1", "c2", "c3")
-CLASSES = ("gpu", "nic")
 TEMPLATES = ("t1", "t2")
 PODS = ("p1", "p2", "p3", "p4")
 STAGES = (Stage.WAITING, Stage.RESERVED, Stage.ALLOCATED, Stage.IGNORED)
 USED = (Stage.RESERVED, Stage.ALLOCATED)
 
-counts = st.integers(0, 3)
-classes = st.sampled_from(CLASSES)
-ways = st.builds(a_way, classes, count=counts, capacity=st.none() | st.fixed_dictionaries({"m": counts}))
 limits = st.dictionaries(
     classes,
     st.fixed_dictionaries(
@@ -320,48 +313,3 @@ class Crowded(Followed):
 
 TestBooks = Books.TestCase
 TestCrowded = Crowded.TestCase
-
-
-# -- reading -------------------------------------------------------------------------------------------------
-
-KEYS = ("capability", "deserved", "guarantee", "count", "capacity", "gpu", "m", "a/b", "", "capabilty")
-json_values: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["1", "1Gi", "80GB", "-1", ""]),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), inner, max_size=4)
-    ),
-    max_leaves=12,
-)
-
-
-@given(json_values, st.text(max_size=20) | st.sampled_from(['{"capability": {}}', "{", "[]"]))
-def test_no_stored_quota_makes_the_reader_raise_or_open_what_it_cannot_read(dra: Any, text: str) -> None:
-    queue = replace(a_queue("q").annotation("volcano.sh/dra.quota", text).view(), spec_dra=dra)
-    found = device_limits_of(queue)
-    spec, annotation, _ = read_carriers(dra, text, {})
-    assert bool(found.malformed) == bool(spec.malformed or annotation.malformed)
-    assert found.malformed == "" or found.unreadable or found.closed
-    if isinstance(dra, dict) and isinstance(dra.get("capability"), dict):
-        for name, entry in dra["capability"].items():
-            readable = isinstance(entry, dict) and DeviceKey(name) in spec.bounds["capability"]
-            assert entry is None or readable or found.closes(name)
-
-
-@given(st.lists(ways, max_size=4))
-def test_a_claim_costs_at_least_what_each_outcome_costs(alternatives: list[Any]) -> None:
-    named = [{**way, "name": f"w{number}"} for number, way in enumerate(alternatives)]
-    claim = a_claim().first_available("r", *named).exactly("s", "gpu", mode="All", capacity={"m": 1})
-    worst = cost_of(claim.view().requests, None, count_admin_access=False).amounts
-    for number in range(len(named)):
-        outcome = claim.allocated(f"r/w{number}", *["s"] * 5).view()
-        cost = cost_of(outcome.requests, outcome.allocated, count_admin_access=False).amounts
-        assert most([worst, cost]) == worst
-
-
-@given(st.integers(0, 2**80))
-def test_amounts_survive_being_written_down(amount: int) -> None:
-    written = render(amount)
-    if amount < nano(2**63 - 1):
-        assert nano(parse(written)) == amount
-    assert strictjson.loads(f'"{written}"') == written

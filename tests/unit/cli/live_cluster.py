@@ -7,7 +7,8 @@ from typing import Any
 
 from kube import resources
 from kube.resources import Resource
-from tests.fakes.apiserver import FakeApiServer, answer_status
+from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.faults import answer_status
 from tests.unit.cli.conftest import Outcome, Run
 from tests.unit.cli.test_cluster import kubeconfig, pod
 

@@ -14,7 +14,8 @@ import yaml
 
 from core.objects import kinds
 from kube import resources
-from tests.fakes.apiserver import FakeApiServer, answer_status
+from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.faults import answer_status
 from tests.unit.cli.conftest import Run
 
 UNINSTALLED = (

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kube import resources
-from tests.fakes.apiserver import FakeApiServer, answer_status
+from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.faults import answer_status
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.live_cluster import NODE, ask
 from tests.unit.cli.objects import GATED, POD

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kube import resources
-from tests.fakes.apiserver import FakeApiServer, answer_status
+from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.faults import answer_status
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.live_cluster import NODE
 from tests.unit.cli.test_cluster import kubeconfig, pod

@@ -9,7 +9,8 @@ from kube.metrics import Metrics
 from kube.resources import PODS, QUEUES, RESOURCE_CLAIMS
 from tests.builders import a_pod, a_queue
 from tests.builders.claims import a_claim
-from tests.fakes.apiserver import FakeApiServer, answer_status, background
+from tests.fakes.apiserver import FakeApiServer, background
+from tests.fakes.faults import answer_status
 
 MANY = AT_ONCE + 1
 

@@ -15,7 +15,8 @@ from kube.metrics import Metrics
 from kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from tests.builders import a_pod
 from tests.builders.claims import a_claim, a_template, in_old_form
-from tests.fakes.apiserver import FakeApiServer, answer_status, background
+from tests.fakes.apiserver import FakeApiServer, background
+from tests.fakes.faults import answer_status
 
 DEVICES = "/apis/resource.k8s.io/"
 

@@ -13,7 +13,7 @@ from kube.authority import OVERLAP_S, SETTLE_S
 from kube.certificates import content, encoded, of_bundle
 from kube.resources import MUTATING_WEBHOOKS, SECRETS
 from kube.segments import held_in
-from tests.fakes import apiserver
+from tests.fakes import faults
 from tests.fakes.apiserver import background
 from tests.unit.kube.authority_world import (
     FOREIGN,
@@ -73,7 +73,7 @@ async def test_missing_secrets_are_created(world: World) -> None:
 
 
 async def test_the_webhooks_pair_is_stored_only_after_its_authority_was_told(world: World) -> None:
-    world.server.fail("patch", apiserver.answer_status(403, "Forbidden"), path="validating")
+    world.server.fail("patch", faults.answer_status(403, "Forbidden"), path="validating")
     with pytest.raises(errors.Forbidden):
         await world.passes()
     assert world.secret("shared").leaf is None
@@ -223,7 +223,7 @@ async def test_who_has_read_an_empty_secret_does_not_write_over_what_another_has
 
 async def test_endless_conflicts_are_an_error(world: World) -> None:
     """Somebody who rewrites the Secret all the time is reported, not fought for ever."""
-    world.server.fail("update", apiserver.answer_status(409, "Conflict"), times=99)
+    world.server.fail("update", faults.answer_status(409, "Conflict"), times=99)
     with pytest.raises(errors.Conflict):
         await world.passes()
 
@@ -253,7 +253,7 @@ async def test_an_entry_that_names_an_address_keeps_it_but_for_the_path(world: W
 
 async def test_a_failed_pass_is_counted_and_tried_again_soon(world: World) -> None:
     """Not an hour later, and without ending the process."""
-    world.server.fail("get", apiserver.answer_status(403, "Forbidden"))
+    world.server.fail("get", faults.answer_status(403, "Forbidden"))
     async with background(world.authority.run()):
         await world.server.wait_for(lambda: world.secret().bundle is not None)
     assert world.metrics.registry.get_sample_value("cardquota_certificate_failures_total") == 1.0

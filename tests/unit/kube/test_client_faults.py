@@ -11,7 +11,7 @@ from kube import connection, errors
 from kube.client import Client, PatchType
 from kube.metrics import Metrics
 from kube.resources import NODES, PODS, SECRETS
-from tests.fakes import apiserver, faults
+from tests.fakes import faults
 from tests.fakes.apiserver import FakeApiServer
 from tests.unit.kube.raw_pods import pod
 
@@ -70,10 +70,10 @@ async def test_apply_says_whether_it_forces(server: FakeApiServer, client: Clien
 
 async def test_a_refusal_is_an_error_and_never_a_result(server: FakeApiServer, client: Client) -> None:
     """The status is checked on every call, reads included."""
-    server.fail("get", apiserver.answer_status(403, "Forbidden", "no"))
+    server.fail("get", faults.answer_status(403, "Forbidden", "no"))
     with pytest.raises(errors.Forbidden, match="no"):
         await client.get(PODS, "p", "a")
-    server.fail("list", apiserver.answer(503, b"no backend"))
+    server.fail("list", faults.answer(503, b"no backend"))
     with pytest.raises(errors.ServerError, match="no backend"):
         _ = [page async for page in client.list(PODS)]
 
@@ -102,14 +102,14 @@ async def test_an_answer_that_is_not_the_apis_is_a_connection_failure(
     server: FakeApiServer, client: Client, body: bytes
 ) -> None:
     """A proxy's page with status 200 must not become an object."""
-    server.fail("get", apiserver.answer(200, body))
+    server.fail("get", faults.answer(200, body))
     with pytest.raises(errors.ConnectionFailed, match="JSON"):
         await client.get(PODS, "p", "a")
 
 
 async def test_a_redirect_is_not_followed(server: FakeApiServer, client: Client) -> None:
     """Credentials stay with the server that they were meant for."""
-    server.fail("get", apiserver.answer(302, headers={"Location": "http://127.0.0.1:1/"}))
+    server.fail("get", faults.answer(302, headers={"Location": "http://127.0.0.1:1/"}))
     with pytest.raises(errors.ApiError) as caught:
         await client.get(PODS, "p", "a")
     assert caught.value.status == 302
@@ -166,11 +166,11 @@ async def test_credentials_are_read_again_after_a_401(server: FakeApiServer) -> 
         link.api.configuration.api_key["BearerToken"] = "Bearer new"
 
     server.put(NODES, {"metadata": {"name": "n"}})
-    server.fail("get", apiserver.answer_status(401, "Unauthorized"))
+    server.fail("get", faults.answer_status(401, "Unauthorized"))
     async with Client(connection.Connection(link.api, reload)) as client:
         await client.get(NODES, "n")
         assert server.requests[-1].headers["authorization"] == "Bearer new"
-        server.fail("get", apiserver.answer_status(401, "Unauthorized"))
+        server.fail("get", faults.answer_status(401, "Unauthorized"))
         with pytest.raises(errors.Unauthorized):
             await client.get(NODES, "n")
     assert readings == [1]

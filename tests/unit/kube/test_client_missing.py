@@ -7,7 +7,8 @@ import pytest
 from kube import errors
 from kube.client import Client
 from kube.resources import PODGROUPS, PODS, Resource
-from tests.fakes.apiserver import FakeApiServer, answer_status
+from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.faults import answer_status
 
 GONE = answer_status(404, "NotFound", "the server could not find the requested resource")
 

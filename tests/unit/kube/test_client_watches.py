@@ -13,7 +13,7 @@ from kube.client import Client
 from kube.listing import WatchEvent, Watching
 from kube.metrics import Metrics
 from kube.resources import PODS
-from tests.fakes import apiserver, faults
+from tests.fakes import faults
 from tests.fakes.apiserver import FakeApiServer
 from tests.unit.kube.raw_pods import pod
 
@@ -69,7 +69,7 @@ async def test_an_old_version_is_gone_by_event_and_by_status(server: FakeApiServ
     server.compact()
     with pytest.raises(errors.Gone):
         await watch(client, "1")
-    server.fail("watch", apiserver.answer_status(410, "Gone"))
+    server.fail("watch", faults.answer_status(410, "Gone"))
     with pytest.raises(errors.Gone):
         await watch(client, "1")
 

@@ -15,7 +15,7 @@ from kube.listing import WatchEvent
 from kube.metrics import Metrics
 from kube.reflector import Timing
 from kube.resources import PODS
-from tests.fakes import apiserver, faults
+from tests.fakes import faults
 from tests.fakes.apiserver import FakeApiServer, background
 from tests.fakes.listwatch import ScriptedSource, added, bookmark, deleted, modified, raw
 
@@ -321,10 +321,10 @@ async def test_an_informer_survives_everything_a_server_does() -> None:
     async with FakeApiServer() as server, server.client() as client:
         for number in range(5):
             server.put(PODS, raw(f"p{number}", 0, node="x"))
-        server.fail("list", apiserver.answer_status(410, "Expired"))
-        server.fail("list", apiserver.answer(503, b"starting"))
+        server.fail("list", faults.answer_status(410, "Expired"))
+        server.fail("list", faults.answer(503, b"starting"))
         server.fail("watch", faults.stream(b'{"type":"ADD', cut=True))
-        server.fail("watch", apiserver.answer_status(429, "TooManyRequests"))
+        server.fail("watch", faults.answer_status(429, "TooManyRequests"))
         informer = informer_of(client)
         async with background(informer.run()):
             await informer.wait_synced()
@@ -334,7 +334,7 @@ async def test_an_informer_survives_everything_a_server_does() -> None:
             await server.wait_for(
                 lambda: [view.name for view in informer.values() if view.node == "y"] == ["p0"]
             )
-            server.fail("watch", apiserver.answer(500, b"no"))
+            server.fail("watch", faults.answer(500, b"no"))
             server.end_watches()
             server.remove(PODS, "p1", "a")
             server.compact()

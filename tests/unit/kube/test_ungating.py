@@ -11,7 +11,7 @@ from core.ungating import gated
 from kube import errors, ungating
 from kube.resources import ADMISSION_POLICY_BINDINGS, LEASES, MUTATING_WEBHOOKS, PODS
 from kube.ungating import Limits, UngateError, Ungating
-from tests.fakes import apiserver
+from tests.fakes import faults
 from tests.fakes.apiserver import FakeApiServer
 
 QUICK = Limits(per_second=1000, settle_s=0.1, patience_s=1.0, look_again_s=0.02)
@@ -105,15 +105,15 @@ async def test_a_pod_that_comes_with_a_gate_while_webhooks_are_just_gone_is_seen
 async def test_what_the_api_server_fails_at_is_tried_again(server: FakeApiServer) -> None:
     for number in range(20):
         server.put(PODS, pod(f"p{number}", names.GATE))
-    denied = apiserver.answer_status(403, "Forbidden", "the policy is still there")
+    denied = faults.answer_status(403, "Forbidden", "the policy is still there")
     for fault in (
         denied,
-        apiserver.answer_status(503, "ServiceUnavailable", "away"),
-        apiserver.answer(502, b"a proxy"),
+        faults.answer_status(503, "ServiceUnavailable", "away"),
+        faults.answer(502, b"a proxy"),
     ):
         server.fail("patch", fault, path="/pods/p7")
-    server.fail("list", apiserver.answer_status(500, "InternalError", "etcd"))
-    server.fail("delete", apiserver.answer_status(500, "InternalError", "etcd"), path="cardquota-mutating")
+    server.fail("list", faults.answer_status(500, "InternalError", "etcd"))
+    server.fail("delete", faults.answer_status(500, "InternalError", "etcd"), path="cardquota-mutating")
     lifted, said = await ungate(server)
     assert (lifted, gates_left(server)) == (20, [])
     assert any("a/p7 (403 Forbidden the policy is still there)" in line for line in said)
@@ -122,7 +122,7 @@ async def test_what_the_api_server_fails_at_is_tried_again(server: FakeApiServer
 async def test_who_is_refused_for_good_is_named_and_all_others_go(server: FakeApiServer) -> None:
     for name in ("a", "b", "c"):
         server.put(PODS, pod(name, names.GATE))
-    refused = apiserver.answer_status(403, "Forbidden", "somebody's webhook")
+    refused = faults.answer_status(403, "Forbidden", "somebody's webhook")
     server.fail("patch", refused, path="/pods/b", times=10_000)
     with pytest.raises(
         UngateError, match=r"the gates of 1 pods stay; refused: a/b \(403 Forbidden somebody's"
@@ -133,7 +133,7 @@ async def test_who_is_refused_for_good_is_named_and_all_others_go(server: FakeAp
 
 async def test_no_rights_at_all_end_it_before_anything_is_done(server: FakeApiServer) -> None:
     server.put(PODS, pod("p", names.GATE))
-    server.fail("delete", apiserver.answer_status(403, "Forbidden", "no right"), path="cardquota-mutating")
+    server.fail("delete", faults.answer_status(403, "Forbidden", "no right"), path="cardquota-mutating")
     with pytest.raises(errors.Forbidden):
         await ungate(server)
     assert gates_left(server) == [names.GATE]

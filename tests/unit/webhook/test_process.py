@@ -23,7 +23,8 @@ from kube.pki import Bundle
 from kube.process import ProcessOptions
 from kube.resources import KUBERNETES_PODGROUPS, MUTATING_WEBHOOKS, NODES, SECRETS, VALIDATING_WEBHOOKS
 from kube.tls import client_context
-from tests.fakes.apiserver import FakeApiServer, answer_status
+from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.faults import answer_status
 from tests.unit.core.admission.samples import H200, a_node, a_pod
 from tests.unit.webhook.reviews import a_review, body
 

@@ -12,8 +12,8 @@ from core.settings import Settings
 from kube import class_grace
 from kube.metrics import Metrics
 from kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, QUEUES
-from tests.fakes.apiserver import FakeApiServer, answer_status, background
-from tests.fakes.faults import silence
+from tests.fakes.apiserver import FakeApiServer, background
+from tests.fakes.faults import answer_status, silence
 from tests.unit.core.admission.samples import H200, a_node, a_queue
 from webhook.views import LiveViews
 
