@@ -170,6 +170,8 @@ class Courses:
         """Decides on the members that are lifted together. Returns their UIDs; None when that is put off."""
         if turn.head is not None or unit.group is None:
             return set()
+        if not self._ledger.sums_settled:
+            yield from self._ledger.settle_sums()
         now = renewed(self._ledger, unit)
         turn.put_off = turn.put_off or now is None
         together = (yield from self._together(now, turn)) if now is not None else None

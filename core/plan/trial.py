@@ -26,6 +26,10 @@ _CHECKED_IN_A_STEP: Final = 200
 """Members that are compared with what they were in as long."""
 
 
+_NONE_SEEN: Final = -1
+"""No count of changes."""
+
+
 class OvertakenError(Exception):
     """A member, or the queue, is not any more what it was when the trial began: what was decided is void."""
 
@@ -51,7 +55,8 @@ class LedgerTrial:
         """That of the group, see GroupBook, with which the trial was begun, and what it has booked since."""
         self._queue_name = next(iter(entries.values())).queue if entries else ""
         self._queue = ledger.queues.get(self._queue_name)
-        self._changes = ledger.changes
+        # While some are left behind that hold something nobody knows what is left, so that is looked at first.
+        self._changes = ledger.changes if ledger.sums_settled else _NONE_SEEN
         self._touched = ledger.touched.changes
         self._shortfall_of = shortfall_of
         self._lift = lift
