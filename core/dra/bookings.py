@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from core.dra.accounts import DeviceAccounts
 from core.dra.amounts import Amounts, DeviceKey
+from core.dra.awaited_claims import AwaitedClaims
 from core.dra.booking import Booking, Charge, Effect, held
 from core.dra.links import is_card_key
 from core.dra.quotas import DeviceQuotas
@@ -24,6 +25,7 @@ class Bookings:
         self._by_queue = Index()
         self._by_claim = Index()
         self._by_template = Index()
+        self._awaited = AwaitedClaims()
 
     def get(self, uid: str) -> Booking | None:
         """That of a pod."""
@@ -112,13 +114,12 @@ class Bookings:
 
     def sharing(self, held: Iterable[Charge]) -> set[str]:
         """The queues in which pods wait for a claim that another pod holds now, and that may cost them less therefore."""
-        claims = {claim for _, claim, _ in held}
-        users = (self._by_uid[uid] for claim in claims for uid in self._by_claim.get(claim))
-        return {booking.queue for booking in users if booking.stage is Stage.WAITING}
+        return self._awaited.queues({claim for _, claim, _ in held})
 
     def _book(self, booking: Booking) -> None:
         pod = booking.pod
         self._by_uid[pod.uid] = booking
+        self._awaited.book(booking)
         self._by_queue.put(pod.uid, booking.queue)
         self._by_claim.put(pod.uid, *dict.fromkeys(claim_keys(pod)))
         self._by_template.put(pod.uid, *booking.wants.templates)
@@ -128,6 +129,7 @@ class Bookings:
 
     def _unbook(self, booking: Booking) -> None:
         del self._by_uid[booking.pod.uid]
+        self._awaited.unbook(booking)
         for name in booking.chain.queues:
             account = self.accounts.opened(name)
             account.unbook(booking, self.at(name, booking))

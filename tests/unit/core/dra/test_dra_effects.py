@@ -8,6 +8,7 @@ from core.dra.booking import NO_EFFECT, Effect
 from core.objects import DeviceClass
 from tests.builders import a_pod, a_queue
 from tests.builders.claims import a_claim
+from tests.fakes.counted import calls_of
 from tests.unit.core.dra.device_books import (
     ALLOCATED,
     RESERVED,
@@ -123,6 +124,21 @@ def test_who_shares_a_claim_that_came_past_the_gate_is_woken_once_another_was_as
     book.put_pod(holding("w", "c").view(), WAITING, "q")
     assert book.put_pod(holding("a", "c").charged("q").view(), RESERVED, "q").dirty == {"q"}
     assert book.put_pod(holding("b", "c").charged("q").view(), RESERVED, "q").dirty == frozenset()
+
+
+def test_what_a_holder_has_done_to_those_who_share_its_claim_costs_nothing_for_each_of_them() -> None:
+    """A gang tells it again of each member that it lifts, and in its namespace thousands may refer to the same claim."""
+
+    def telling(users: int) -> tuple[Effect, int]:
+        book = a_book(gpus("c").view())
+        book.put_pod(asked("holder", "c").view(), RESERVED, "q")
+        for number in range(users):
+            book.put_pod(holding(f"w{number}", "c").view(), WAITING, "r")
+        return book.effect_of("uid-ml-holder"), calls_of(lambda: book.effect_of("uid-ml-holder"))
+
+    few, many = telling(2), telling(500)
+    assert few == many
+    assert few[0].dirty == {"r"}
 
 
 # -- what is shown -------------------------------------------------------------------------------------------
