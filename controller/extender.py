@@ -86,7 +86,7 @@ class Extender:
         """Serves the protocol of Volcano's plugin on POST."""
         self._add(app, VOLCANO_PREDICATE, self._against, self._predicate)
         self._add(app, VOLCANO_PRIORITIZE, self._volcano_scores, _as_it_is)
-        self._add(app, VOLCANO_JOB_ENQUEUEABLE, _as_asked, self._job_enqueueable)
+        self._add(app, VOLCANO_JOB_ENQUEUEABLE, self._vote, self._job_enqueueable)
         self._add(app, VOLCANO_QUEUE_OVERUSED, _as_asked, self._queue_overused)
 
     def _add(
@@ -132,9 +132,11 @@ class Extender:
     def _volcano_scores(self, body: Any) -> Steps[Any]:
         return volcano.prioritize_answer((yield from volcano.scored(body, self._cluster)))
 
-    async def _job_enqueueable(self, body: Any) -> Any:
+    def _vote(self, body: Any) -> Steps[Vote]:
         now_s = asyncio.get_running_loop().time()
-        found = enqueue.vote(body, self._caches.ledger, self._promises, now_s, self._known)
+        return (yield from enqueue.vote(body, self._caches.ledger, self._promises, now_s, self._known))
+
+    async def _job_enqueueable(self, found: Vote) -> Any:
         self._told(found)
         return enqueue.vote_answer(found)
 

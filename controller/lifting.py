@@ -12,9 +12,12 @@ from controller.lift_writing import LiftWriter
 from controller.metrics import Metrics
 from core.plan.decision import Decision, Hold
 from core.plan.lift import Planner
-from core.steps import Steps
+from core.steps import Steps, batched
 from kube.calls import LiftClient
 from kube.lease import Term
+
+_LOOKED_AT_IN_A_STEP = 1000
+"""Queues that are put on the list of those to decide on in about half a millisecond."""
 
 
 class Lifter:
@@ -41,9 +44,8 @@ class Lifter:
 
         What is booked then stays booked: the caches give it back, once nobody else can be granted it, see Leader.
         """
-        ledger = self._caches.ledger
-        ledger.wakeups.look_at(*ledger.accounts)
-        planner = Planner(ledger)
+        await self._caches.turns.finish(self._all_looked_at())
+        planner = Planner(self._caches.ledger)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._writer.run(planner, term), name="writing lifts")
             while True:
@@ -51,6 +53,13 @@ class Lifter:
                 await self._changed.wait()
                 # What comes in a burst is decided on together.
                 await asyncio.sleep(self._settle_s)
+
+    def _all_looked_at(self) -> Steps[None]:
+        """There are as many accounts as pods where each pod names another queue."""
+        ledger = self._caches.ledger
+        for some in batched(list(ledger.accounts), _LOOKED_AT_IN_A_STEP):
+            ledger.wakeups.look_at(*some)
+            yield
 
     async def _passes(self, planner: Planner) -> None:
         """One pass after the other, until nothing is left to decide on. Each has an end, whatever happens meanwhile."""

@@ -12,6 +12,7 @@ from core.display.notices import queue_notices
 from core.display.status import published, status_patch
 from core.names import FIELD_MANAGER
 from core.objects import Queue
+from core.steps import Steps, batched, in_order
 from kube import errors
 from kube.calls import Patcher
 from kube.client import PatchType
@@ -33,6 +34,9 @@ _PACE_S = 1.0
 _REPEAT_FIRST_S = 2.0
 _REPEAT_MAX_S = 300.0
 _TIMEOUT_S = 4.0
+
+_ADDED_IN_A_STEP = 250
+"""Queues that begin to wait for being looked at in about half a millisecond."""
 
 _TICK_S = 0.01
 """Added to every wait, so that two clocks that differ by a hair do not make a loop."""
@@ -80,8 +84,7 @@ class Publisher:
 
     async def run(self, term: Term) -> None:
         """Publishes until cancelled. At the start every queue is looked at once."""
-        ledger, self._leads = self._caches.ledger, term.valid
-        ledger.wakeups.publish(*ledger.queues, *ledger.accounts)
+        self._leads = term.valid
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._queue.run(), name="queue status")
@@ -91,13 +94,21 @@ class Publisher:
             self._written.clear()
 
     async def _follow(self) -> None:
-        """Has what was touched looked at, at most once in SETTLE_S."""
+        """Has every queue looked at once, and then what was touched, at most once in SETTLE_S."""
+        ledger, turns = self._caches.ledger, self._caches.turns
+        await turns.finish(self._added([*ledger.queues, *ledger.accounts]))
         while True:
             self._changed.clear()
-            for name in sorted(self._caches.ledger.wakeups.take_figures()):
-                self._queue.add(name)
+            await turns.finish(self._added(list(ledger.wakeups.take_figures())))
             await asyncio.sleep(SETTLE_S)
             await self._changed.wait()
+
+    def _added(self, names: list[str]) -> Steps[None]:
+        """Has these queues looked at, in the order of their names. They are as many as pods where each names another one."""
+        for some in batched((yield from in_order(names, str, _ADDED_IN_A_STEP)), _ADDED_IN_A_STEP):
+            for name in some:
+                self._queue.add(name)
+            yield
 
     async def _publish(self, name: str) -> float | None:
         """Looks at one queue, and writes its status where that is wrong. See kube.workqueue.Work."""

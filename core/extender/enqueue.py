@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from core import reasons
 from core.extender.shapes import part
-from core.objects import Group, Pod, group
+from core.objects import Group, group
 from core.objects import raw as read
 from core.queues.amounts import Amounts, is_card, total
 from core.queues.check import balance_of, chain_problem, group_balance
@@ -19,6 +19,7 @@ from core.queues.ledger import Ledger
 from core.queues.usage import card_resources
 from core.refusal import Refusal
 from core.stage import Stage
+from core.steps import Steps, first_of
 
 PERMIT: Final = 1
 ABSTAIN: Final = 0
@@ -26,6 +27,9 @@ REJECT: Final = -1
 
 PROMISED_FOR_S: Final = 60.0
 """How long a job that was let in is counted without any pod; the job controller makes them within seconds."""
+
+_ASKED_IN_A_STEP: Final = 100
+"""Members of which it is found out in about half a millisecond whether they have started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Promises:
         Those whose pods have come count by these.
         """
         for key, promise in tuple(self._kept.items()):
-            if promise.until_s <= now_s or ledger.members(promise.group):
+            if promise.until_s <= now_s or ledger.has_members(promise.group):
                 del self._kept[key]
         return total(
             promise.amounts
@@ -81,7 +85,7 @@ def vote(
     promises: Promises,
     now_s: float,
     known: Callable[[Group], Group | None] = lambda asking: asking,
-) -> Vote:
+) -> Steps[Vote]:
     """Whether a job may start. Abstains where the job declares no cards, or is started already. Raises ShapeError.
 
     `known` gives the PodGroup that exists for the one in the question, and nothing where there is none: a question may come
@@ -90,11 +94,14 @@ def vote(
     job = part(body, "job")
     said = group.project(read.mapping(job, "PodGroup"))
     asking = known(said)
+    started = asking is not None and (yield from _started(asking, ledger))
+    # It may have changed, or gone, while its members were looked at.
+    asking = known(said)
     if asking is None:
         return Vote(ABSTAIN, said)
     queue = asking.queue or read.text(job, "Queue") or ledger.settings.queue.default
     request = declared_request(asking, queue, card_resources(ledger.inventory), ledger.settings)
-    if request is None or any(_started(pod, ledger) for pod in ledger.members(asking)):
+    if request is None or started:
         return Vote(ABSTAIN, asking)
     if isinstance(request, Refusal):
         return Vote(REJECT, asking, request)
@@ -116,8 +123,15 @@ def vote(
     return Vote(PERMIT, asking)
 
 
-def _started(pod: Pod, ledger: Ledger) -> bool:
-    return pod.bound or ledger.stages.of(pod) is Stage.RESERVED
+def _started(asking: Group, ledger: Ledger) -> Steps[bool]:
+    """Whether a member of a group that declares cards is bound, or let in. Whoever makes pods may give it any number of them."""
+
+    def past_the_gate(uid: str) -> bool:
+        pod = ledger.pod(uid)
+        return pod is not None and (pod.bound or ledger.stages.of(pod) is Stage.RESERVED)
+
+    members = ledger.members_of(asking.key) if asking.card_request else ()
+    return (yield from first_of(members, past_the_gate, _ASKED_IN_A_STEP)) is not None
 
 
 def vote_answer(found: Vote) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from core.plan.units import queues_to_finish
 from core.queues.check import balance_of
 from core.queues.ledger import Ledger
 from core.queues.share import share_of
-from core.steps import Steps, finish
+from core.steps import Steps, finish, in_order
 
 _RANKED_IN_ONE_STEP: Final = 25
+_SORTED_IN_ONE_STEP: Final = 100
 
 
 class Planner:
@@ -140,4 +141,4 @@ class Planner:
                 yield
         for name in first.keys() & ranks.keys():
             self._kept.expect(name, first[name])
-        return sorted(ranks, key=ranks.__getitem__)
+        return (yield from in_order(list(ranks), ranks.__getitem__, _SORTED_IN_ONE_STEP))

@@ -220,6 +220,10 @@ class Books:
         """All pods of a PodGroup, those that ask for nothing of ours and those that have ended too."""
         return self._states.pods(self._sources.members(group.key))
 
+    def has_members(self, group: Group) -> bool:
+        """Whether there is any of these."""
+        return bool(self._sources.members(group.key))
+
     def others_are_in(self, pod: Pod) -> bool:
         """Whether another member of the pod's gang or PodGroup is seen lifted or bound and has not ended; lifts under way do not count.
 

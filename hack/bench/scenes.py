@@ -47,6 +47,12 @@ _LEADERS: Final[dict[str, Scene]] = {
     "alternatives": Scene(
         "3 pods of 37,000 alternatives, 20 changes", tenants.endless_alternatives, hostile=True
     ),
+    "nowhere": Scene(
+        "start over 100,000 pods in as many queues that do not exist",
+        tenants.nowhere,
+        starts=True,
+        limit_s=90.0,
+    ),
     "template": Scene("a template of 5,000 pods is made anew 20 times", tenants.template_of_many),
     "lifts": Scene("10,000 lifts in one queue", changes.many_lifts, hostile=True),
     "metrics": Scene("/metrics, 2,000 queues x 4 cards", changes.metrics_page),

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+import orjson
+
 from hack.bench.stage import CARDS, PLENTY, A, Act, B, Stage, card_node, card_pod, sized
-from hack.bench.store import Store
+from hack.bench.store import Crowd, Store
 from kube.resources import NODES, PODGROUPS, PODS, QUEUES, RESOURCE_CLAIM_TEMPLATES
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.claims import a_template
@@ -234,6 +236,26 @@ def template_of_many(store: Store, scale: float) -> Act:
         for event in events:
             store.tell(event)
             await asyncio.sleep(_BETWEEN_S)
+        await stage.calm()
+
+    return act
+
+
+def nowhere(store: Store, scale: float) -> Act:
+    """Each of 100,000 pods waits in a queue of its own that nobody has made; then all of these queues are looked at anew."""
+    store.fill(NODES, [card_node("n0", A).build()])
+    store.fill(QUEUES, [a_queue("hostile").cards({A: 1}).build()])
+    name = "bench-name"
+    gated = card_pod(name, name, A).gated().put("metadata", "resourceVersion", value="1").build()
+    text = orjson.dumps(gated)
+    of_name = name.encode()
+    namespace = gated["metadata"]["namespace"]
+    count = sized(100_000, scale, 20)
+    store.crowd(
+        PODS, Crowd(namespace, "pod-", count, lambda number: text.replace(of_name, b"pod-%d" % number))
+    )
+
+    async def act(stage: Stage) -> None:
         await stage.calm()
 
     return act

@@ -253,7 +253,7 @@ def _vote(body: Any, cluster: Cluster) -> Any:
     def known(asking: Group) -> Group | None:
         return asking
 
-    return enqueue.vote_answer(enqueue.vote(body, cluster.ledger, enqueue.Promises(), 0.0, known))
+    return enqueue.vote_answer(finish(enqueue.vote(body, cluster.ledger, enqueue.Promises(), 0.0, known)))
 
 
 _QUESTIONS: Final[tuple[Callable[[Any, Cluster], Any], ...]] = (

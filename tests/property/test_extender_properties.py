@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from core.extender import enqueue, kube, volcano
 from core.extender.shapes import ShapeError
+from core.steps import finish
 from tests.builders.objects import a_queue
 from tests.unit.core.crossquota.ruling import gpu_node, ruled
 from tests.unit.core.extender.asking import (
@@ -105,7 +106,7 @@ def test_votes_are_cast_or_refused(job: Any, group: Any) -> None:
     ledger = books(queues=[a_queue("name").view()], settings=SETTINGS)
     for body in (job, {"job": job}, {"job": {"PodGroup": group, "Queue": job}}, {"queue": group}):
         with suppress(ShapeError):
-            assert enqueue.vote(body, ledger, enqueue.Promises(), 0.0).status in {-1, 0, 1}
+            assert finish(enqueue.vote(body, ledger, enqueue.Promises(), 0.0)).status in {-1, 0, 1}
         with suppress(ShapeError):
             assert enqueue.overused_answer(body, ledger) == {"overused": False}
 

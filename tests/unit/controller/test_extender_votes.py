@@ -13,6 +13,7 @@ from core.extender.enqueue import REJECT, Vote
 from core.objects import group
 from core.refusal import Refusal
 from core.settings import Settings
+from core.steps import finish
 from tests.builders.objects import a_group, a_queue
 from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import show
@@ -43,15 +44,15 @@ async def test_jobs_that_the_cluster_does_not_have_get_no_vote_and_leave_nothing
     extender = Extender(held, ExtenderMetrics(CollectorRegistry()), votes.append)
     for number in range(50):
         body["job"]["PodGroup"]["metadata"]["name"] = f"made-up-{number}"
-        assert await extender._job_enqueueable(body) == {"status": 0}
+        assert await extender._job_enqueueable(finish(extender._vote(body))) == {"status": 0}
     body["job"]["PodGroup"]["metadata"]["name"] = real.name
     show(held.groups, real.key, real)
     body["job"]["PodGroup"]["metadata"]["uid"] = "of-another-one"
-    assert await extender._job_enqueueable(body) == {"status": 0}
+    assert await extender._job_enqueueable(finish(extender._vote(body))) == {"status": 0}
     assert extender._promises._kept == {}
     body["job"]["PodGroup"]["metadata"]["uid"] = real.uid
     body["job"]["PodGroup"]["metadata"]["annotations"]["volcano.sh/card.request"] = "{}"
-    assert await extender._job_enqueueable(body) == {"status": 1}
+    assert await extender._job_enqueueable(finish(extender._vote(body))) == {"status": 1}
     (promise,) = extender._promises._kept.values()
     assert promise.amounts["NVIDIA-H20"] == 2000, "what the cluster's own PodGroup declares"
     show(held.groups, real.key, None)

@@ -16,9 +16,10 @@ from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.discovery import NodeWatch
 from controller.metrics import Metrics
+from controller.publishing import Publisher
 from controller.queue_records import QueueRecords
 from controller.repair import Repairer
-from core import reasons
+from core import names, reasons
 from core.objects import Pod, kinds
 from core.plan.decision import Hold
 from core.queues.ledger import Ledger
@@ -132,11 +133,20 @@ def announcements() -> Work:
     return tell()
 
 
+def publisher() -> Work:
+    """Each pod waits in a queue of its own that is not there."""
+    waiting = many(a_pod("p").gpu(1).card("A").gated().view())
+    named = [replace(pod, annotations={names.QUEUE_NAME_ANNOTATION: f"no-{pod.name}"}) for pod in waiting]
+    cluster = caches([a_node("n").card("A", 8).view()], named)
+    metrics = Metrics(CollectorRegistry())
+    return Publisher(NoWrites(), cluster, Announcements(Recorder()), metrics).run(term())
+
+
 def many(pod: Pod) -> list[Pod]:
     return [replace(pod, name=f"p{number}", uid=f"u{number}") for number in range(PODS)]
 
 
-@pytest.mark.parametrize("loop_of", [node_watch, repairer, queue_records, announcements])
+@pytest.mark.parametrize("loop_of", [node_watch, repairer, queue_records, announcements, publisher])
 def test_leading_begins_and_ends_in_slices(loop_of: Callable[[], Work]) -> None:
     """Whatever there is to be looked at when it begins, and to be taken back when it ends."""
     work = loop_of()

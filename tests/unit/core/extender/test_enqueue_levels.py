@@ -5,12 +5,13 @@ import pytest
 from core import reasons
 from core.extender.enqueue import PERMIT, PROMISED_FOR_S, REJECT, Promises, Vote, overused_answer, vote
 from core.queues.ledger import Ledger
+from core.steps import finish
 from tests.unit.core.extender.test_enqueue_votes import a_job, asked
 from tests.unit.core.plan.levels import TEAMS, books, org, running, team
 
 
 def ask(name: str, queue: str, count: int, ledger: Ledger, promises: Promises | None = None) -> Vote:
-    return vote(asked(a_job(name, {"A": count}, queue)), ledger, promises or Promises(), 0.0)
+    return finish(vote(asked(a_job(name, {"A": count}, queue)), ledger, promises or Promises(), 0.0))
 
 
 @pytest.mark.parametrize(("count", "status"), [(2, PERMIT), (3, REJECT)])
@@ -32,7 +33,7 @@ def test_what_was_promised_below_counts_above() -> None:
     assert ask("first", "red", 3, ledger, promises).status == PERMIT
     assert ask("second", "blue", 2, ledger, promises).status == REJECT
     assert ask("third", "blue", 1, ledger, promises).status == PERMIT
-    late = vote(asked(a_job("fourth", {"A": 2}, "blue")), ledger, promises, PROMISED_FOR_S + 1)
+    late = finish(vote(asked(a_job("fourth", {"A": 2}, "blue")), ledger, promises, PROMISED_FOR_S + 1))
     assert late.status == PERMIT
 
 

@@ -16,10 +16,13 @@ from core.extender.enqueue import (
     vote,
 )
 from core.extender.shapes import ShapeError
+from core.objects import Group
 from core.queues.ledger import Ledger
 from core.settings import Settings, parse
+from core.steps import Steps, finish
 from tests.builders.objects import GroupBuilder, a_group, a_node, a_pod, a_queue
 from tests.builders.pods import PodBuilder
+from tests.fakes.counted import longest_step
 from tests.unit.core.extender.asking import books, recorded
 
 NODES = [a_node("n").card("A", 8).view()]
@@ -44,7 +47,7 @@ def ledger(quota: dict[str, int] | str, *pods: PodBuilder, state: str = "Open") 
 
 
 def ask(group: GroupBuilder, book: Ledger, promises: Promises | None = None, now_s: float = 0.0) -> Vote:
-    return vote(asked(group), book, promises or Promises(), now_s)
+    return finish(vote(asked(group), book, promises or Promises(), now_s))
 
 
 def running(name: str, cards: int) -> PodBuilder:
@@ -145,13 +148,13 @@ def test_the_recorded_request_is_answered(quota: int, status: int) -> None:
     """A job of two pods with one card each, before its pods exist."""
     queue = a_queue("research").cards({"NVIDIA-H20": quota}).view()
     book = books(queues=[queue], settings=Settings())
-    assert vote(recorded("volcano-jobEnqueueable"), book, Promises(), 0.0).status == status
+    assert finish(vote(recorded("volcano-jobEnqueueable"), book, Promises(), 0.0)).status == status
 
 
 @pytest.mark.parametrize("body", [None, [], {}, {"job": None}, {"queue": {}}])
 def test_what_is_no_request_is_refused(body: Any) -> None:
     with pytest.raises(ShapeError):
-        vote(body, ledger({}), Promises(), 0.0)
+        finish(vote(body, ledger({}), Promises(), 0.0))
     if not isinstance(body, dict) or "queue" not in body:
         with pytest.raises(ShapeError):
             overused_answer(body, ledger({}))
@@ -159,7 +162,7 @@ def test_what_is_no_request_is_refused(body: Any) -> None:
 
 @pytest.mark.parametrize("job", [{}, {"PodGroup": None}, {"PodGroup": {"metadata": None, "spec": None}}])
 def test_a_job_without_anything_is_nobodys_question(job: dict[str, Any]) -> None:
-    assert vote({"job": job}, ledger({"A": 4}), Promises(), 0.0).status == ABSTAIN
+    assert finish(vote({"job": job}, ledger({"A": 4}), Promises(), 0.0)).status == ABSTAIN
 
 
 @pytest.mark.parametrize(
@@ -183,3 +186,32 @@ def test_queues_that_are_not_ours_are_not_overused() -> None:
     assert overused_answer({"queue": {"Name": "none"}}, ledger({})) == {"overused": False}
     assert overused_answer({"queue": {"Name": None}}, ledger({})) == {"overused": False}
     assert overused_answer(recorded("volcano-queueOverused"), ledger({})) == {"overused": False}
+
+
+def test_however_many_members_a_job_has_no_step_of_the_vote_is_longer_for_it() -> None:
+    """None of them has started, so that each is asked about."""
+
+    def voting(members: int) -> Steps[Vote]:
+        waiting = [
+            a_pod(f"p{number}").gpu(1).card("A").in_group("train").gated() for number in range(members)
+        ]
+        book = ledger({"A": 4}, *waiting)
+        return vote(asked(a_job(cards={"A": 5})), book, Promises(), 0.0)
+
+    assert finish(voting(3)).status == REJECT
+    few, many = (longest_step(voting(members)) for members in (500, 2000))
+    assert many < 1.3 * few
+
+
+def test_a_job_that_changes_while_its_members_are_looked_at_is_voted_on_as_it_is_then() -> None:
+    book = ledger({"A": 4}, *(a_pod(f"p{number}").in_group("train").gated() for number in range(300)))
+    now: list[Group | None] = [a_job(cards={"A": 4}).view()]
+    voting = vote(asked(a_job(cards={"A": 4})), book, promises := Promises(), 0.0, lambda _: now[0])
+    next(voting)
+    now[0] = a_job(cards={"A": 5}).view()
+    assert finish(voting).status == REJECT
+    voting = vote(asked(a_job(cards={"A": 4})), book, promises, 0.0, lambda _: now[0])
+    next(voting)
+    now[0] = None
+    assert finish(voting).status == ABSTAIN
+    assert promises.others(a_job("other").view(), "q", book, 0.0) == {}

@@ -16,6 +16,7 @@ from core.plan.offline import plan
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
 from core.settings import Settings
+from core.steps import finish
 from tests.builders import a_group, a_job, a_namespace, a_node, a_pod, a_queue
 from tests.builders.claims import a_template
 from tests.builders.objects import PodBuilder, QueueBuilder
@@ -273,11 +274,12 @@ class TestTheVote:
         group = group.owned_by("Job", "j", api_version="batch.volcano.sh/v1alpha1")
         body = {"job": {"Queue": "q", "PodGroup": group.build()}}
         ledger, promises = books(), Promises()
-        found = vote(body, ledger, promises, 0.0)
+        found = finish(vote(body, ledger, promises, 0.0))
         assert found.status == status
         other = replace(group.view(), name="other")
         assert promises.others(other, "q", ledger, 0.0) == ({"A": 8000} if status == PERMIT else {})
         if status == REJECT:
             assert found.why is not None
             assert found.why.code == reasons.QUEUE_NOT_ALLOWED
-        assert vote(json.loads(json.dumps({"job": {"Queue": "q"}})), ledger, promises, 0.0).status == ABSTAIN
+        nobodys = json.loads(json.dumps({"job": {"Queue": "q"}}))
+        assert finish(vote(nobodys, ledger, promises, 0.0)).status == ABSTAIN
