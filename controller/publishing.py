@@ -35,7 +35,7 @@ _REPEAT_FIRST_S = 2.0
 _REPEAT_MAX_S = 300.0
 _TIMEOUT_S = 4.0
 
-_ADDED_IN_A_STEP = 250
+_ADDED_IN_A_STEP = 100
 """Queues that begin to wait for being looked at in about half a millisecond."""
 
 _TICK_S = 0.01

@@ -28,7 +28,7 @@ _LATE = {_ORDERLY: _SLOW, _FAILING: _HANGING}
 """For each pool that lends its slots the one in which slow lanes have theirs."""
 
 _SLACK = 64
-_TAKEN_AT_ONCE = 250
+_TAKEN_AT_ONCE = 1000
 """So many keys become ready before others come to their turn: a hundred thousand may be due at once when leading begins."""
 _TICK_S = 0.001
 """A timer may fire a hair before the clock shows its time; without this the queue would spin until it does."""
