@@ -96,6 +96,7 @@ class Publisher:
     async def _follow(self) -> None:
         """Has every queue looked at once, and then what was touched, at most once in SETTLE_S."""
         ledger, turns = self._caches.ledger, self._caches.turns
+        ledger.wakeups.take_figures()
         await turns.finish(self._added([*ledger.queues, *ledger.accounts]))
         while True:
             self._changed.clear()

@@ -119,17 +119,20 @@ class Bookings:
     def _book(self, booking: Booking) -> None:
         pod = booking.pod
         self._by_uid[pod.uid] = booking
-        self._awaited.book(booking)
         self._by_queue.put(pod.uid, booking.queue)
         self._by_claim.put(pod.uid, *dict.fromkeys(claim_keys(pod)))
+        if booking.stage is Stage.WAITING:
+            self._awaited.wait(booking.queue, self._by_claim.values(pod.uid))
         self._by_template.put(pod.uid, *booking.wants.templates)
         for name in booking.chain.queues:
             account = self.accounts.opened(name)
             account.book(booking, self.at(name, booking))
 
     def _unbook(self, booking: Booking) -> None:
-        del self._by_uid[booking.pod.uid]
-        self._awaited.unbook(booking)
+        uid = booking.pod.uid
+        del self._by_uid[uid]
+        if booking.stage is Stage.WAITING:
+            self._awaited.leave(booking.queue, self._by_claim.values(uid))
         for name in booking.chain.queues:
             account = self.accounts.opened(name)
             account.unbook(booking, self.at(name, booking))

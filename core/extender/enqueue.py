@@ -6,7 +6,7 @@ creates them when the job is let in.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from core import reasons
 from core.extender.shapes import part
@@ -47,6 +47,12 @@ class _Promise:
     queue: str
     amounts: Amounts
     until_s: float
+
+
+class _Asked(NamedTuple):
+    group: Group
+    queue: str
+    request: GroupRequest | Refusal
 
 
 class Promises:
@@ -93,16 +99,28 @@ def vote(
     """
     job = part(body, "job")
     said = group.project(read.mapping(job, "PodGroup"))
-    asking = known(said)
-    started = asking is not None and (yield from _started(asking, ledger))
-    # It may have changed, or gone, while its members were looked at.
-    asking = known(said)
+    named = read.text(job, "Queue")
+    asked = _asked(known(said), named, ledger)
+    if asked is not None and not (yield from _started(asked.group, ledger)):
+        # It may have changed, or gone, while its members were looked at.
+        asked = _asked(known(said), named, ledger)
+        if asked is not None:
+            return _decided(asked, ledger, promises, now_s)
+    return Vote(ABSTAIN, known(said) or said)
+
+
+def _asked(asking: Group | None, named: str, ledger: Ledger) -> _Asked | None:
+    """What a job asks for; None of one that declares no cards, or is not there."""
     if asking is None:
-        return Vote(ABSTAIN, said)
-    queue = asking.queue or read.text(job, "Queue") or ledger.settings.queue.default
+        return None
+    queue = asking.queue or named or ledger.settings.queue.default
     request = declared_request(asking, queue, card_resources(ledger.inventory), ledger.settings)
-    if request is None or started:
-        return Vote(ABSTAIN, asking)
+    return None if request is None else _Asked(asking, queue, request)
+
+
+def _decided(asked: _Asked, ledger: Ledger, promises: Promises, now_s: float) -> Vote:
+    """The vote on a job of which nothing has started."""
+    asking, queue, request = asked
     if isinstance(request, Refusal):
         return Vote(REJECT, asking, request)
     balance, found = balance_of(ledger, queue), ledger.queues.get(queue)
@@ -124,14 +142,14 @@ def vote(
 
 
 def _started(asking: Group, ledger: Ledger) -> Steps[bool]:
-    """Whether a member of a group that declares cards is bound, or let in. Whoever makes pods may give it any number of them."""
+    """Whether a member of a group is bound, or let in. Whoever makes pods may give it any number of them."""
 
     def past_the_gate(uid: str) -> bool:
         pod = ledger.pod(uid)
         return pod is not None and (pod.bound or ledger.stages.of(pod) is Stage.RESERVED)
 
-    members = ledger.members_of(asking.key) if asking.card_request else ()
-    return (yield from first_of(members, past_the_gate, _ASKED_IN_A_STEP)) is not None
+    found = yield from first_of(ledger.members_of(asking.key), past_the_gate, _ASKED_IN_A_STEP)
+    return found is not None
 
 
 def vote_answer(found: Vote) -> dict[str, Any]:

@@ -12,8 +12,8 @@ came in between and is not through by then is among those with which the next pa
 Work is counted in the steps of core.steps; so is what costs a decision that needs no pause.
 """
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,7 +81,7 @@ class Rotation:
         self._kept = kept
         self._order = order
         self._now = ""
-        self._ahead: deque[str] = deque()
+        self._ahead: OrderedDict[str, None] = OrderedDict()
         """Whose turn in this round is still to come."""
         self._owed: set[str] = set()
         """For whose courses the pass waits."""
@@ -101,7 +101,7 @@ class Rotation:
             names = list(queues)
             self._owed.update(names)
             while names:
-                self._ahead = deque((yield from self._order(names)))
+                self._ahead = OrderedDict.fromkeys((yield from self._order(names)))
                 yield from self._round()
                 yield from self._last()
                 # Where nobody goes on, those who were put off are left to the next pass.
@@ -120,7 +120,7 @@ class Rotation:
         effort, work = self._cuts.new_pass(), self._cuts.new_pass()
         while self._ahead:
             among = len(self._ahead)
-            name = self._ahead.popleft()
+            name, _ = self._ahead.popitem(last=False)
             ration, share = Ration(effort, effort.part(among)), work.part(among)
             course = self._aside.pop(name, None)
             if self._kept.back(name):
@@ -195,7 +195,7 @@ class Rotation:
 
     def _in_between(self, effort: Effort) -> Decisions:
         """The turns of those that were woken while another one had its turn, and of those that began so and were not through."""
-        woken, begun = self._woken(), deque(self._guests)
+        woken, begun = list(self._woken()), deque(self._guests)
         self._wakeups.take(*woken)
         order, work = deque((yield from self._order(woken))), Effort(BEFORE_OTHERS)
         while order:
@@ -236,7 +236,7 @@ class Rotation:
         """Whether others have their turn now: those who wait when that is due, at once where a gang lacks members."""
         if due and self._guests:
             return True
-        return (due or self._kept.any_of(self._wakeups.pending)) and bool(self._woken())
+        return (due or self._kept.any_of(self._wakeups.pending)) and any(True for _ in self._woken())
 
     def _has_decided(self, course: _Course) -> None:
         if course.turn.first_decided:
@@ -259,11 +259,9 @@ class Rotation:
         if course.turn.put_off:
             self._put_off[course.turn.queue] = None
 
-    def _woken(self) -> list[str]:
+    def _woken(self) -> Iterator[str]:
         """Who waits and would not come to its turn otherwise before this round ends."""
         under_way = self._aside, self._guests, self._ahead
-        return [
-            name
-            for name in self._wakeups.pending
-            if name != self._now and not any(name in queues for queues in under_way)
-        ]
+        for name in self._wakeups.pending:
+            if name != self._now and not any(name in queues for queues in under_way):
+                yield name

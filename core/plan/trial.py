@@ -25,9 +25,8 @@ _IN_ONE_STEP: Final = 8
 _CHECKED_IN_A_STEP: Final = 200
 """Members that are compared with what they were in as long."""
 
-
 _NONE_SEEN: Final = -1
-"""No count of changes."""
+"""In place of the count of changes: whatever there is has yet to be looked at."""
 
 
 class OvertakenError(Exception):

@@ -10,6 +10,7 @@ from core.dra.amounts import DeviceKey, total
 from core.dra.book import DeviceBook
 from core.dra.carriers import device_limits_of
 from core.dra.cost import cost_of
+from core.dra.wants import claim_keys
 from core.objects import Claim, ClaimTemplate, Pod, Queue
 from core.settings import DraSettings
 from core.stage import Stage
@@ -246,6 +247,21 @@ class Books(Followed):
                 for key, amount in total([used, self.book.accounts.waiting(name)]).items()
                 if amount
             } == everything
+
+    @invariant()
+    def who_waits_for_a_claim_is_known_by_queue(self) -> None:
+        for claim in (f"ml/{name}" for name in (*CLAIMS, *SHARED)):
+            waiting = {
+                queue
+                for pod, stage, queue in self.cluster.pods.values()
+                if stage is Stage.WAITING and claim in claim_keys(pod)
+            }
+            assert self.book._bookings.sharing({("root", claim, True)}) == waiting
+
+    def teardown(self) -> None:
+        for uid in self.cluster.pods:
+            self.book.drop_pod(uid)
+        assert not any(vars(self.book._bookings._awaited).values()), "of claims nothing is kept without pods"
 
     @invariant()
     def what_is_let_in_exceeds_no_limit(self) -> None:

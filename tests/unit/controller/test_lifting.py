@@ -107,6 +107,16 @@ async def test_what_was_assumed_is_given_back_at_the_end_of_leading() -> None:
     assert world.caches.ledger.used("q", "A") == 0
 
 
+async def test_a_further_term_decides_on_everybody_though_nothing_has_happened() -> None:
+    """What a term has told those who wait ends with it."""
+    world = World(pod("a", 1), quota=0)
+    for _ in range(2):
+        async with world.running():
+            assert list(world.announcements.holds) == ["uid-ml-a"]
+        assert not world.announcements.holds
+        assert not world.caches.ledger.wakeups.pending, "nobody else has it looked at"
+
+
 async def test_the_pass_and_what_is_booked_anew_share_one_slice_in_each_round_of_the_loop() -> None:
     """Each of them had its own, so that others were served only after both."""
     clock = Ticking()

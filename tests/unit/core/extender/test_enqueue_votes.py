@@ -203,6 +203,15 @@ def test_however_many_members_a_job_has_no_step_of_the_vote_is_longer_for_it() -
     assert many < 1.3 * few
 
 
+def test_members_of_a_group_without_a_vote_are_not_looked_at() -> None:
+    """Anybody may write a PodGroup that asks for cards; only a job's is voted on."""
+    book = ledger({"A": 4}, *(a_pod(f"p{number}").in_group("train").gated() for number in range(300)))
+    voting = vote(asked(a_group("train").in_queue("q").cards({"A": 4})), book, Promises(), 0.0)
+    with pytest.raises(StopIteration) as end:
+        next(voting)
+    assert end.value.value.status == ABSTAIN
+
+
 def test_a_job_that_changes_while_its_members_are_looked_at_is_voted_on_as_it_is_then() -> None:
     book = ledger({"A": 4}, *(a_pod(f"p{number}").in_group("train").gated() for number in range(300)))
     now: list[Group | None] = [a_job(cards={"A": 4}).view()]
