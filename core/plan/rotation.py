@@ -12,8 +12,8 @@ came in between and is not through by then is among those with which the next pa
 Work is counted in the steps of core.steps; so is what costs a decision that needs no pause.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,7 +81,7 @@ class Rotation:
         self._kept = kept
         self._order = order
         self._now = ""
-        self._ahead: OrderedDict[str, None] = OrderedDict()
+        self._ahead: set[str] = set()
         """Whose turn in this round is still to come."""
         self._owed: set[str] = set()
         """For whose courses the pass waits."""
@@ -101,8 +101,9 @@ class Rotation:
             names = list(queues)
             self._owed.update(names)
             while names:
-                self._ahead = OrderedDict.fromkeys((yield from self._order(names)))
-                yield from self._round()
+                order = yield from self._order(names)
+                self._ahead.update(order)
+                yield from self._round(order)
                 yield from self._last()
                 # Where nobody goes on, those who were put off are left to the next pass.
                 names = list({**self._aside, **self._put_off} if self._aside else ())
@@ -116,11 +117,11 @@ class Rotation:
                 course.decisions.close()
             self._wakeups.look_at(*self._aside, *self._guests, *self._put_off)
 
-    def _round(self) -> Decisions:
+    def _round(self, order: Sequence[str]) -> Decisions:
         effort, work = self._cuts.new_pass(), self._cuts.new_pass()
-        while self._ahead:
+        for name in order:
             among = len(self._ahead)
-            name, _ = self._ahead.popitem(last=False)
+            self._ahead.remove(name)
             ration, share = Ration(effort, effort.part(among)), work.part(among)
             course = self._aside.pop(name, None)
             if self._kept.back(name):
