@@ -103,7 +103,8 @@ def vote(
     asked = _asked(known(said), named, ledger)
     if asked is not None and not (yield from _started(asked.group, ledger)):
         # It may have changed, or gone, while its members were looked at.
-        asked = _asked(known(said), named, ledger)
+        if (now := known(said)) is not asked.group:
+            asked = _asked(now, named, ledger)
         if asked is not None:
             return _decided(asked, ledger, promises, now_s)
     return Vote(ABSTAIN, known(said) or said)

@@ -13,7 +13,7 @@ Work is counted in the steps of core.steps; so is what costs a decision that nee
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,10 +23,14 @@ from core.plan.effort import Cuts, Effort, Ration
 from core.plan.kept_back import KeptBack
 from core.plan.turn import Turn
 from core.queues.wakeups import Wakeups
-from core.steps import Steps
+from core.steps import Pace, Steps, batched
 
 BEFORE_OTHERS: Final = 16
 """Steps, about a hundredth of a second: so long a queue goes on while others wait that were woken meanwhile."""
+
+_LOOKED_AT_IN_A_STEP: Final = 500
+_KEPT_BACK_IN_A_STEP: Final = 50
+"""Queues of which it is found out in half a millisecond whether they have, or wait for, a turn."""
 
 _STEP: Final = 32
 _LIFT: Final = 4
@@ -119,6 +123,7 @@ class Rotation:
 
     def _round(self, order: Sequence[str]) -> Decisions:
         effort, work = self._cuts.new_pass(), self._cuts.new_pass()
+        pace = Pace(_KEPT_BACK_IN_A_STEP)
         for name in order:
             among = len(self._ahead)
             self._ahead.remove(name)
@@ -126,6 +131,8 @@ class Rotation:
             course = self._aside.pop(name, None)
             if self._kept.back(name):
                 self._keep_back(name, course)
+                if pace.due():
+                    yield None
                 continue
             if course is None:
                 # All that has happened there until now is looked at.
@@ -151,8 +158,12 @@ class Rotation:
         self._owed.add(name)
         self._costly.add(name)
         effort = self._cuts.new_pass()
-        ration = Ration(effort, 0, key, lambda: bool(self._aside or self._guests or self._woken()))
+        ration = Ration(effort, 0, key, self._anybody_waits)
         yield from self._in_turn(self._begin(name, ration), effort.total, effort)
+
+    def _anybody_waits(self) -> bool:
+        pending = self._wakeups.pending
+        return bool(self._aside or self._guests) or any(map(self._has_no_turn, pending))
 
     def _begin(self, name: str, ration: Ration) -> _Course:
         """All who wait there are looked at anew."""
@@ -168,9 +179,13 @@ class Rotation:
         name, course.cost, between = course.turn.queue, 0, BEFORE_OTHERS
         self._now = name
         while (yield from self._until_it_rests(course)):
-            if self._comes_between(course.steps >= between):
-                yield from self._in_between(effort)
-                self._now, between = name, course.steps + BEFORE_OTHERS
+            due = course.steps >= between
+            # Where a gang lacks members it does not wait until that is due.
+            if due or self._kept.any_of(self._wakeups.pending):
+                came = yield from self._in_between(effort, due=due)
+                self._now = name
+                if due or came:
+                    between = course.steps + BEFORE_OTHERS
             if self._kept.back(name):
                 self._keep_back(name, course)
                 return
@@ -194,9 +209,15 @@ class Rotation:
                 return True
         return False
 
-    def _in_between(self, effort: Effort) -> Decisions:
-        """The turns of those that were woken while another one had its turn, and of those that began so and were not through."""
-        woken, begun = list(self._woken()), deque(self._guests)
+    def _in_between(self, effort: Effort, *, due: bool) -> Generator[Decision | None, None, bool]:
+        """The turns of those that were woken while another one had its turn, and of those that began so and were not through.
+
+        The latter come when that is due, or with others. Returns whether anybody came.
+        """
+        woken = yield from self._woken()
+        if not (woken or (due and self._guests)):
+            return False
+        begun = deque(self._guests)
         self._wakeups.take(*woken)
         order, work = deque((yield from self._order(woken))), Effort(BEFORE_OTHERS)
         while order:
@@ -209,7 +230,8 @@ class Rotation:
             work.spend((yield from self._guest(begun.popleft(), share, effort)))
             yield None
             if work.left <= 0:
-                return
+                break
+        return True
 
     def _guest(self, name: str, share: int, effort: Effort) -> Generator[Decision | None, None, int]:
         """A small turn of one that comes in between. Returns how much work that was."""
@@ -233,12 +255,6 @@ class Rotation:
         self._over(course)
         return course.steps
 
-    def _comes_between(self, due: bool) -> bool:
-        """Whether others have their turn now: those who wait when that is due, at once where a gang lacks members."""
-        if due and self._guests:
-            return True
-        return (due or self._kept.any_of(self._wakeups.pending)) and any(True for _ in self._woken())
-
     def _has_decided(self, course: _Course) -> None:
         if course.turn.first_decided:
             self._kept.decided(course.turn.queue)
@@ -260,9 +276,15 @@ class Rotation:
         if course.turn.put_off:
             self._put_off[course.turn.queue] = None
 
-    def _woken(self) -> Iterator[str]:
+    def _woken(self) -> Steps[list[str]]:
         """Who waits and would not come to its turn otherwise before this round ends."""
-        under_way = self._aside, self._guests, self._ahead
-        for name in self._wakeups.pending:
-            if name != self._now and not any(name in queues for queues in under_way):
-                yield name
+        found: list[str] = []
+        for some in batched(tuple(self._wakeups.pending), _LOOKED_AT_IN_A_STEP):
+            found += filter(self._has_no_turn, some)
+            if len(some) == _LOOKED_AT_IN_A_STEP:
+                yield
+        return found
+
+    def _has_no_turn(self, name: str) -> bool:
+        under_way = name in self._ahead or name in self._aside or name in self._guests
+        return not under_way and name != self._now

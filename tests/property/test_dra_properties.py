@@ -171,6 +171,21 @@ class Followed(RuleBasedStateMachine):
         changed = {name for name in sums.keys() | now.keys() if sums.get(name) != now.get(name)}
         assert changed <= effect.touched
 
+    @invariant()
+    def who_waits_for_a_claim_is_known_by_queue(self) -> None:
+        for claim in (f"ml/{name}" for name in (*CLAIMS, *SHARED)):
+            waiting = {
+                queue
+                for pod, stage, queue in self.cluster.pods.values()
+                if stage is Stage.WAITING and claim in claim_keys(pod)
+            }
+            assert self.book._bookings.sharing({("root", claim, True)}) == waiting
+
+    def teardown(self) -> None:
+        for uid in self.cluster.pods:
+            self.book.drop_pod(uid)
+        assert not any(vars(self.book._bookings._awaited).values()), "of claims nothing is kept without pods"
+
 
 class Books(Followed):
     """Events of all kinds in any order, relists and missed deletions among them."""
@@ -247,21 +262,6 @@ class Books(Followed):
                 for key, amount in total([used, self.book.accounts.waiting(name)]).items()
                 if amount
             } == everything
-
-    @invariant()
-    def who_waits_for_a_claim_is_known_by_queue(self) -> None:
-        for claim in (f"ml/{name}" for name in (*CLAIMS, *SHARED)):
-            waiting = {
-                queue
-                for pod, stage, queue in self.cluster.pods.values()
-                if stage is Stage.WAITING and claim in claim_keys(pod)
-            }
-            assert self.book._bookings.sharing({("root", claim, True)}) == waiting
-
-    def teardown(self) -> None:
-        for uid in self.cluster.pods:
-            self.book.drop_pod(uid)
-        assert not any(vars(self.book._bookings._awaited).values()), "of claims nothing is kept without pods"
 
     @invariant()
     def what_is_let_in_exceeds_no_limit(self) -> None:

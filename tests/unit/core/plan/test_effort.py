@@ -211,3 +211,12 @@ def test_whoever_is_put_off_pauses_first_and_has_given_back_what_it_held() -> No
     with pytest.raises(StopIteration) as end:
         next(limited)
     assert end.value.value == (None, 1)
+
+
+def test_who_is_costly_is_cut_short_for_nobody_where_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pass finds out that it is costly, the second decides, however long that takes."""
+    monkeypatch.setattr(effort, "OF_A_PASS", 30)
+    ledger = puzzles("g")
+    planner = Planner(ledger)
+    assert passed(ledger, planner) == []
+    assert reasons_of(passed(ledger, planner)) == {reasons.GANG_SEARCH_GIVEN_UP}
