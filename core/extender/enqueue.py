@@ -100,11 +100,13 @@ def vote(
     job = part(body, "job")
     said = group.project(read.mapping(job, "PodGroup"))
     named = read.text(job, "Queue")
-    asked = _asked(known(said), named, ledger)
+    changes, asked = ledger.changes, _asked(known(said), named, ledger)
+    # What a job declares may be as long as annotations are, and take a while to read.
+    yield
     if asked is not None and not (yield from _started(asked.group, ledger)):
-        # It may have changed, or gone, while its members were looked at.
-        if (now := known(said)) is not asked.group:
-            asked = _asked(now, named, ledger)
+        # It may have changed, or gone, while its members were looked at, or what the nodes say of a card.
+        if ledger.changes != changes or known(said) is not asked.group:
+            asked = _asked(known(said), named, ledger)
         if asked is not None:
             return _decided(asked, ledger, promises, now_s)
     return Vote(ABSTAIN, known(said) or said)

@@ -5,7 +5,7 @@ be put off there, or left for a while. What it lacks of its own queue is kept ba
 must not go to whoever else is below that.
 """
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from core.queues.ceiling import Ceiling
 from core.queues.ledger import Ledger
@@ -44,13 +44,13 @@ class KeptBack:
         levels = {queue, *(level.queue for level in self._ceilings(queue))}
         return any(not levels.isdisjoint(others) for others in self._expected.values())
 
-    def any_of(self, woken: Container[str]) -> bool:
-        """Whether members of such a gang wait in one of these queues."""
+    def any_of(self, woken: Callable[[str], bool]) -> bool:
+        """Whether members of such a gang wait in a queue that is `woken`."""
         ledger = self._ledger
         if ledger.subtrees is None:
             return False
         unfinished = ledger.groups.unfinished
-        return any(queue in woken for key in unfinished for queue in ledger.queues_with(key))
+        return any(woken(queue) for key in unfinished for queue in ledger.queues_with(key))
 
     def _ceilings(self, queue: str) -> Sequence[Ceiling]:
         return self._ledger.subtrees.ceilings(queue) if self._ledger.subtrees is not None else ()

@@ -32,6 +32,9 @@ _LOOKED_AT_IN_A_STEP: Final = 500
 _KEPT_BACK_IN_A_STEP: Final = 50
 """Queues of which it is found out in half a millisecond whether they have, or wait for, a turn."""
 
+_NOTHING: Final = -1
+"""In place of a count: whatever is there has yet to be looked at."""
+
 _STEP: Final = 32
 _LIFT: Final = 4
 _HOLD: Final = 1
@@ -176,16 +179,17 @@ class Rotation:
 
         Those that are woken meanwhile come in between.
         """
-        name, course.cost, between = course.turn.queue, 0, BEFORE_OTHERS
+        name, course.cost, between, known = course.turn.queue, 0, BEFORE_OTHERS, _NOTHING
         self._now = name
         while (yield from self._until_it_rests(course)):
-            due = course.steps >= between
+            due, told = course.steps >= between, self._wakeups.told
             # Where a gang lacks members it does not wait until that is due.
-            if due or self._kept.any_of(self._wakeups.pending):
+            looks = told != known and (due or self._kept.any_of(self._is_woken))
+            if looks or (due and self._guests):
                 came = yield from self._in_between(effort, due=due)
-                self._now = name
-                if due or came:
-                    between = course.steps + BEFORE_OTHERS
+                self._now, known = name, told
+                if came:
+                    between, known = course.steps + BEFORE_OTHERS, _NOTHING
             if self._kept.back(name):
                 self._keep_back(name, course)
                 return
@@ -284,6 +288,9 @@ class Rotation:
             if len(some) == _LOOKED_AT_IN_A_STEP:
                 yield
         return found
+
+    def _is_woken(self, name: str) -> bool:
+        return name in self._wakeups.pending and self._has_no_turn(name)
 
     def _has_no_turn(self, name: str) -> bool:
         under_way = name in self._ahead or name in self._aside or name in self._guests

@@ -36,6 +36,8 @@ class Wakeups:
         self._cpu_memory: set[str] = set()
         self._helped: dict[str, int] = {}
         self._help = 0
+        self.told = 0
+        """Grows whenever a queue is put on the list of those to decide on, whether it is there already or not."""
         self.muted_by = 0
         """How many blocks of `muted` are under way."""
         self._mute = _Mute(self)
@@ -46,11 +48,13 @@ class Wakeups:
     def look_at(self, *queues: str) -> None:
         """Somebody waits there who has not been decided on."""
         if not self.muted_by:
+            self.told += 1
             self._queues.update(dict.fromkeys(queues))
 
     def help(self, *queues: str) -> None:
         """Something happened that may let in a pod there that was held before."""
         if not self.muted_by:
+            self.told += 1
             self._queues.update(dict.fromkeys(queues))
             self._help += 1
             self._helped.update(dict.fromkeys(queues, self._help))

@@ -1,0 +1,91 @@
+"""Whose turn it is in a pass, with courses that do nothing but take their time."""
+
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core.plan.effort import Cuts
+from core.plan.rotation import BEFORE_OTHERS, Rotation
+from core.plan.turn import Turn
+from core.queues.wakeups import Wakeups
+from core.steps import Steps
+
+LONG = 2_000
+
+
+class Courses:
+    """That of the queue `long` rests many times, after a step each if its work is `hard`; all others are short."""
+
+    def __init__(self, *, hard: bool) -> None:
+        self.begun: list[str] = []
+        self._hard = hard
+
+    def turn(self, name: str, ration: Any) -> Turn:
+        self.begun.append(name)
+        answers: Any = SimpleNamespace(end=lambda whole: None)
+        return Turn(name, False, ration, answers)
+
+    def decide(self, turn: Turn) -> Iterator[None]:
+        for _ in range(LONG if turn.queue == "long" else 1):
+            if self._hard:
+                yield None
+            yield from turn.rest(None)
+
+
+def nobody_kept_back(*, gang: bool) -> Any:
+    """`gang`: whether members of an unfinished gang are waited for in the queue `long` and in `woken`."""
+
+    def any_of(woken: Callable[[str], bool]) -> bool:
+        return gang and any(map(woken, ("long", "woken")))
+
+    return SimpleNamespace(
+        begin=lambda: None, decided=lambda queue: None, back=lambda queue: False, any_of=any_of
+    )
+
+
+def in_order(names: Iterable[str]) -> Steps[list[str]]:
+    yield from ()
+    return list(names)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("gang", [False, True])
+def test_who_is_woken_late_in_a_long_turn_comes_at_once(hard: bool, gang: bool) -> None:
+    """The long one has gone on alone for longer than others have to wait for it."""
+    after = 40 * BEFORE_OTHERS
+    wakeups, courses = Wakeups(), Courses(hard=hard)
+    made: Any = courses
+    passing = Rotation(wakeups, made, Cuts(), nobody_kept_back(gang=gang), in_order).run(["long"])
+    for _ in range(after):
+        next(passing)
+    assert courses.begun == ["long"]
+    wakeups.look_at("woken")
+    for _ in range(3):
+        next(passing)
+    assert courses.begun == ["long", "woken"]
+
+
+def test_one_that_is_under_way_is_looked_for_once_however_often_the_others_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A gang's own queue is woken while it has its turn: that was a look at all that wait, at each rest."""
+    wakeups, courses, looks = Wakeups(), Courses(hard=False), 0
+    made: Any = courses
+    rotation = Rotation(wakeups, made, Cuts(), nobody_kept_back(gang=True), in_order)
+    woken = rotation._woken
+
+    def noted() -> Steps[list[str]]:
+        nonlocal looks
+        looks += 1
+        return woken()
+
+    monkeypatch.setattr(rotation, "_woken", noted)
+    passing = rotation.run(["long"])
+    next(passing)
+    wakeups.look_at("long")
+    for _ in passing:
+        pass
+    assert courses.begun == ["long"]
+    assert looks <= 1
