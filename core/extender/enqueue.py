@@ -101,10 +101,8 @@ def vote(
     said = group.project(read.mapping(job, "PodGroup"))
     named = read.text(job, "Queue")
     changes, asked = ledger.changes, _asked(known(said), named, ledger)
-    # What a job declares may be as long as annotations are, and take a while to read.
-    yield
     if asked is not None and not (yield from _started(asked.group, ledger)):
-        # It may have changed, or gone, while its members were looked at, or what the nodes say of a card.
+        # There may be so many members that others had their turn: it may have changed, or gone, or a node have come.
         if ledger.changes != changes or known(said) is not asked.group:
             asked = _asked(known(said), named, ledger)
         if asked is not None:

@@ -184,7 +184,8 @@ class Rotation:
         while (yield from self._until_it_rests(course)):
             due, told = course.steps >= between, self._wakeups.told
             # Where a gang lacks members it does not wait until that is due.
-            looks = told != known and (due or self._kept.any_of(self._is_woken))
+            news = told != known and bool(self._wakeups.pending)
+            looks = news and (due or self._kept.any_of(self._is_woken))
             if looks or (due and self._guests):
                 came = yield from self._in_between(effort, due=due)
                 self._now, known = name, told

@@ -5,7 +5,7 @@ is published. Queues whose waiting pods can be helped only by something rare (ro
 until just that happens, so that everything else costs them nothing.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from core.dra.booking import Effect
@@ -37,7 +37,7 @@ class Wakeups:
         self._helped: dict[str, int] = {}
         self._help = 0
         self.told = 0
-        """Grows whenever a queue is put on the list of those to decide on, whether it is there already or not."""
+        """How often a queue has come on the list of those to decide on that was not there."""
         self.muted_by = 0
         """How many blocks of `muted` are under way."""
         self._mute = _Mute(self)
@@ -48,14 +48,12 @@ class Wakeups:
     def look_at(self, *queues: str) -> None:
         """Somebody waits there who has not been decided on."""
         if not self.muted_by:
-            self.told += 1
-            self._queues.update(dict.fromkeys(queues))
+            self._put(queues)
 
     def help(self, *queues: str) -> None:
         """Something happened that may let in a pod there that was held before."""
         if not self.muted_by:
-            self.told += 1
-            self._queues.update(dict.fromkeys(queues))
+            self._put(queues)
             self._help += 1
             self._helped.update(dict.fromkeys(queues, self._help))
 
@@ -129,6 +127,11 @@ class Wakeups:
     def room_awaited(self) -> bool:
         """Whether any queue waits for room."""
         return bool(self._room) or self._search is not None
+
+    def _put(self, queues: Iterable[str]) -> None:
+        before = len(self._queues)
+        self._queues.update(dict.fromkeys(queues))
+        self.told += len(self._queues) - before
 
     # -- what is to be done ------------------------------------------------------------------------------------
 
