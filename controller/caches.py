@@ -40,10 +40,14 @@ class Caches:
         self.ledger = Ledger(settings)
         self.turns = turns or Turns()
         self._signals: list[asyncio.Event] = []
+        self._unsettled = asyncio.Event()
+        self._in_break = asyncio.Event()
         self._readings = Readings()
         self._unseen = Unseen(self._lose_pod)
         """By UID, the pods that the ledger has by a read alone."""
         ledger = self.ledger
+        ledger.follow_left_behind(self._unsettled.set)
+        ledger.devices.breaks.follow(self._in_break.set)
         labels = keys(settings.cross_quota.label_selector)
         self.project_pod = partial(pod.project, labels_kept=labels)
         self._listing = Turns()
@@ -241,12 +245,12 @@ class Caches:
 
         There are none before all is listed: nobody decides before that.
         """
-        breaks, clock, changed = self.ledger.devices.breaks, asyncio.get_running_loop().time, self.signal()
+        breaks, clock = self.ledger.devices.breaks, asyncio.get_running_loop().time
         await self.wait_synced()
         breaks.pace()
         while True:
-            await changed.wait()
-            changed.clear()
+            await self._in_break.wait()
+            self._in_break.clear()
             while breaks:
                 since = clock()
                 await self.settled()
@@ -255,11 +259,10 @@ class Caches:
                 self.notify()
 
     async def _settle(self) -> None:
-        changed = self.signal()
         while True:
-            await changed.wait()
-            changed.clear()
-            if not self.ledger.settled:
+            await self._unsettled.wait()
+            self._unsettled.clear()
+            while not self.ledger.settled:
                 await self.settled()
                 self.notify()
 

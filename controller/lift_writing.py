@@ -7,7 +7,7 @@ what the watch shows decides, or what is read.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 
 from controller.caches import Caches
@@ -42,15 +42,20 @@ FIRST_CONTACTS = 128
 
 
 class LiftWriter:
-    """Writes lifts, term after term. A slot is held by a request only; namespaces take turns."""
+    """Writes lifts, term after term. A slot is held by a request only; namespaces take turns.
 
-    def __init__(self, client: LiftClient, caches: Caches, metrics: Metrics) -> None:
+    `begin_pass` has a pass begun though nobody is on the list of those to decide on.
+    """
+
+    def __init__(
+        self, client: LiftClient, caches: Caches, metrics: Metrics, begin_pass: Callable[[], None]
+    ) -> None:
         self._client = client
         self._caches = caches
         self._metrics = metrics
         self._lone = LoneLifts(client, caches)
         self._questions = OpenQuestions()
-        self._returned = ReturnedLifts(caches)
+        self._returned = ReturnedLifts(caches, begin_pass)
         self._planner: Planner | None = None
         self._term: Term | None = None
         self._flights: dict[Key, Flight] = {}

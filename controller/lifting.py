@@ -33,11 +33,13 @@ class Lifter:
         settle_s: float = 0.01,
     ) -> None:
         self._caches = caches
-        self._changed = caches.signal()
+        self._wanted = asyncio.Event()
+        """Set when somebody is to be decided on, or his lift to be taken back."""
         self._announcements = announcements
         self._metrics = metrics
         self._settle_s = settle_s
-        self._writer = LiftWriter(client, caches, metrics)
+        self._writer = LiftWriter(client, caches, metrics, self._wanted.set)
+        caches.ledger.wakeups.follow(self._wanted.set)
 
     async def run(self, term: Term) -> None:
         """Decides until cancelled. At the start every queue is looked at once.
@@ -50,7 +52,7 @@ class Lifter:
             tasks.create_task(self._writer.run(planner, term), name="writing lifts")
             while True:
                 await self._passes(planner)
-                await self._changed.wait()
+                await self._wanted.wait()
                 # What comes in a burst is decided on together.
                 await asyncio.sleep(self._settle_s)
 
@@ -63,19 +65,23 @@ class Lifter:
 
     async def _passes(self, planner: Planner) -> None:
         """One pass after the other, until nothing is left to decide on. Each has an end, whatever happens meanwhile."""
-        self._changed.clear()
         await self._caches.settled()
-        wakeups = self._caches.ledger.wakeups
-        await self._writer.give_back()
-        while queues := wakeups.take_queues():
+        while True:
+            # Before either is looked at: whatever comes later begins another pass.
+            self._wanted.clear()
+            await self._writer.give_back()
+            queues = self._caches.ledger.wakeups.take_queues()
+            if not queues:
+                return
             with self._metrics.pass_seconds.time():
                 await self._decide(planner, queues)
-            await self._writer.give_back()
+            if self._wanted.is_set():
+                # Others come to their turn between two passes.
+                await asyncio.sleep(0)
 
     async def _decide(self, planner: Planner, queues: list[str]) -> None:
         with closing(self._deciding(planner, queues)) as steps:
             await self._caches.turns.finish(steps)
-        await asyncio.sleep(0)
 
     def _deciding(self, planner: Planner, queues: list[str]) -> Steps[None]:
         with closing(planner.run(queues)) as decisions:

@@ -52,9 +52,14 @@ class _Written:
     blocked_until: float
     """Nothing at all is written before that: the write failed."""
 
+    @property
+    def paced_until(self) -> float:
+        """Nothing is looked at before that, whether anything is to be written or not."""
+        return self.at + _PACE_S
+
     def due(self, wanted: dict[str, str]) -> float:
         """From when on this may be written."""
-        return max(self.blocked_until, self.at + (self.repeat_s if wanted == self.wanted else _PACE_S))
+        return max(self.blocked_until, self.at + self.repeat_s if wanted == self.wanted else self.paced_until)
 
 
 class Publisher:
@@ -113,7 +118,11 @@ class Publisher:
 
     async def _publish(self, name: str) -> float | None:
         """Looks at one queue, and writes its status where that is wrong. See kube.workqueue.Work."""
-        ledger = self._caches.ledger
+        ledger, written, now = self._caches.ledger, self._written.get(name), asyncio.get_running_loop().time()
+        if written is not None and now < written.paced_until:
+            # Until then it changes again, as a rule.
+            self._queue.add(name, written.paced_until - now + _TICK_S)
+            return IDLE
         queue, account = ledger.queues.get(name), ledger.accounts.get(name)
         for entry in account.uncounted_pods.values() if account else ():
             self._announcements.uncounted(entry)
@@ -124,7 +133,6 @@ class Publisher:
         patch = status_patch(queue, wanted)
         if patch is None:
             return IDLE
-        written, now = self._written.get(name), asyncio.get_running_loop().time()
         if written is not None and now < (due := written.due(wanted)):
             self._queue.add(name, due - now + _TICK_S)
             return IDLE

@@ -1,7 +1,7 @@
 """Bookings of lifts that are taken back together."""
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from controller.caches import Caches
 from core.plan.decision import Lift
@@ -18,14 +18,15 @@ class ReturnedLifts:
     have had its turn, and others that come after it would get what it lacks.
     """
 
-    def __init__(self, caches: Caches) -> None:
+    def __init__(self, caches: Caches, begin_pass: Callable[[], None]) -> None:
         self._caches = caches
+        self._begin_pass = begin_pass
         self._kept: deque[Lift] = deque()
 
     def keep(self, lift: Lift) -> None:
         """Has the booking of a lift taken back before the next pass."""
         self._kept.append(lift)
-        self._caches.notify()
+        self._begin_pass()
 
     def clear(self) -> None:
         """Keeps none any more."""
@@ -33,7 +34,8 @@ class ReturnedLifts:
 
     async def give_back(self) -> None:
         """Takes back those that are kept, in slices; nobody decides meanwhile."""
-        await self._caches.turns.finish(self._giving_back())
+        if self._kept:
+            await self._caches.turns.finish(self._giving_back())
 
     def _giving_back(self) -> Steps[None]:
         while self._kept:

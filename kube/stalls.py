@@ -1,7 +1,8 @@
 """The rounds of an event loop, and a watch over them: while one goes on nothing else is heard, so each long one is counted and named.
 
-A round is all that the loop runs between two looks at what has come. Who has to know how long rounds take, or has something to do
-between them, is called when they begin and end: that costs nothing while nothing happens, where a timer would wake the process for ever.
+A round is all that the loop runs between two looks at what has come: those are a millisecond apart at most, unless something takes
+longer. Who has to know how long rounds take, or has something to do between them, is called when they begin and end: that costs
+nothing while nothing happens, where a timer would wake the process for ever.
 
 The loop notes when a round begins and ends. A thread beside it sleeps until a round takes long, and then looks at what the
 loop's thread is running; so finding out costs something only while there is something to find out, and nothing while the
@@ -26,6 +27,8 @@ Begins = Callable[[float | None, bool], None]
 Ends = Callable[[], None]
 
 _LOG = logging.getLogger(__name__)
+_UNASKED_S = 0.001
+"""For so long a round may go on with what it has begun itself."""
 STALL_S = 0.05
 """A pause that counts as a stall."""
 _SAMPLE_S = 0.04
@@ -41,12 +44,13 @@ _ASLEEP = 0.0
 
 
 class Rounds(selectors.DefaultSelector):
-    """What an event loop looks with: it is asked once in each round."""
+    """What an event loop looks with; a round goes from one look to the next."""
 
     def __init__(self) -> None:
         super().__init__()
         self._begins: tuple[Begins, ...] = ()
         self._ends: tuple[Ends, ...] = ()
+        self._looks_again_at = 0.0
 
     @contextmanager
     def calling(self, *, begins: Begins | None = None, ends: Ends | None = None) -> Iterator[None]:
@@ -60,10 +64,17 @@ class Rounds(selectors.DefaultSelector):
             self._ends = tuple(each for each in self._ends if each != ends)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """As the selector of the platform does."""
+        """As the selector of the platform does, but a loop that has something to run at once does not look too often.
+
+        Python's asks before each thing that the last one has left to run, a dozen times for one event; to ask takes longer than
+        most of these.
+        """
+        if timeout == 0 and time.monotonic() < self._looks_again_at:
+            return []
         for ends in self._ends:
             ends()
         found = super().select(timeout)
+        self._looks_again_at = time.monotonic() + _UNASKED_S
         for begins in self._begins:
             begins(timeout, bool(found))
         return found

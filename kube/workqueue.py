@@ -190,7 +190,7 @@ class WorkQueue(Generic[K]):
                 await self._sleep()
 
     async def _sleep(self) -> None:
-        """Returns when something was added or finished, or when the next key is due."""
+        """Returns when something was added, or has made way for what waits, or when the next key is due."""
         try:
             async with asyncio.timeout_at(self._timers[0][0] if self._timers else None):
                 await self._wake.wait()
@@ -301,7 +301,9 @@ class WorkQueue(Generic[K]):
         else:
             self._retries.discard(key)
         self._gone(lane)
-        self._wake.set()
+        if job.again_at is not None or any(self._turns):
+            # Else nothing waits for the slot, or for its time.
+            self._wake.set()
 
     def _gone(self, lane: Hashable) -> None:
         """One key less in a lane; one that is empty is forgotten."""

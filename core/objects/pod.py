@@ -214,6 +214,10 @@ class Pod:
         _PUT_GATES(new, () if self.gates == _OURS_ALONE else tuple(g for g in self.gates if g != names.GATE))
         return new
 
+    def restates(self, before: "Pod") -> bool:
+        """Whether it is the same but for its version, which nodes will do, since when it waits for one alone, and whether it runs."""
+        return {self.phase, before.phase} <= _GOING_ON and _RESTATED(self) == _RESTATED(before)
+
     @property
     def asks_mgpu(self) -> bool:
         """Whether any container, init containers included, has an mGPU key in limits or requests."""
@@ -221,6 +225,11 @@ class Pod:
 
 
 _OURS_ALONE: Final = (names.GATE,)
+_GOING_ON: Final = frozenset({"", "Pending", "Running"})
+_CHANGING: Final = frozenset({"revision", "phase", "started", "released", "affinity"})
+_RESTATED: Final = attrgetter(
+    *(field.name for field in fields(Pod) if field.compare and field.name not in _CHANGING)
+)
 _OTHERS: Final = tuple(field.name for field in fields(Pod) if field.name not in {"gates", "annotations"})
 _OTHER_VALUES: Final = attrgetter(*_OTHERS)
 _SLOTS: Final = tuple(vars(Pod)[name].__set__ for name in _OTHERS)

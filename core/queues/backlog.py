@@ -38,6 +38,8 @@ class Backlog:
         self._of_sums: OrderedDict[str, bool] = OrderedDict()
         self._others: OrderedDict[str, bool] = OrderedDict()
         self._unsifted: dict[str, bool] = {}
+        self.follower: Callable[[], None] | None = None
+        """Is told when some may have begun to wait."""
 
     def __len__(self) -> int:
         """How many wait."""
@@ -111,6 +113,8 @@ class Backlog:
             line[uid] = what or line.get(uid, what)
         if len(unsifted) <= SIFTED_AT_ONCE:
             finish(self.sift())
+        if self.follower is not None:
+            self.follower()
 
     def _take(self, uid: str) -> None:
         (self._book if self._drop(uid) is _ALL else self._book_devices)(uid)

@@ -16,7 +16,12 @@ class Breaks:
     def __init__(self) -> None:
         self._paced = False
         self._open = False
+        self._follower: Callable[[], None] | None = None
         self._kept: dict[str, tuple[str, Callable[[], None]]] = {}
+
+    def follow(self, follower: Callable[[], None]) -> None:
+        """Calls from now on when a break has begun."""
+        self._follower = follower
 
     def pace(self) -> None:
         """From now on there are breaks: whoever says this ends them. Until somebody does there are none."""
@@ -39,12 +44,20 @@ class Breaks:
         if name in self._kept or (self._open and pods > AT_ONCE):
             self._kept[name] = uid, take_in
             return
-        self._open = self._open or (self._paced and pods > AT_ONCE)
+        if self._paced and pods > AT_ONCE:
+            self._begin()
         take_in()
+
+    def _begin(self) -> None:
+        self._open = True
+        if self._follower is not None:
+            self._follower()
 
     def end(self) -> Steps[None]:
         """Takes in what was kept until now; if there was anything, the next break begins with it. Several may do so at once."""
-        self._open = bool(self._kept)
+        self._open = False
+        if self._kept:
+            self._begin()
         for _ in range(len(self._kept)):
             if self._kept:
                 _, take_in = self._kept.pop(next(iter(self._kept)))

@@ -95,6 +95,10 @@ class Entries:
             self.follower(lifted.pod.uid)
         self._wakeups.publish(waiting.queue)
 
+    def restate(self, restated: Entry) -> None:
+        """`replace` for a pod that takes, gives and is charged with what it was before: it is only in a later state."""
+        self.by_uid[restated.pod.uid] = restated
+
     def _unbook(self, entry: Entry) -> None:
         del self.by_uid[entry.pod.uid]
         self.accounts[entry.queue].unbook(entry)

@@ -54,6 +54,19 @@ class Entry:
             pod, Stage.RESERVED, self.attribution, self.demand, self.charged, False, True, self.queue
         )
 
+    def restated(self, pod: Pod) -> Self:
+        """The entry of this pod, which was let in, in a later state that changes nothing else."""
+        return type(self)(
+            pod,
+            self.stage,
+            self.attribution,
+            self.demand,
+            self.charged,
+            self.unlifted,
+            self.allowed,
+            self.queue,
+        )
+
     @property
     def uncounted(self) -> bool:
         """Whether the pod names a card and cannot be counted."""

@@ -44,7 +44,14 @@ class PodBooking(Books):
             self.drop_pod(pod.uid)
             return
         self._touch(pod.uid)
-        self._book(self._states.see(self.naming.named(pod)))
+        counts = self._states.see(self.naming.named(pod))
+        old = self.entry(pod.uid)
+        if old is not None and self._is_restated(old, counts):
+            self._follow(counts)
+            self.devices.put_pod(counts, old.stage, old.queue)
+            self._entries.restate(old.restated(counts))
+        else:
+            self._book(counts)
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine: a missed delete may be found twice."""
@@ -207,6 +214,10 @@ class PodBooking(Books):
         """What the books would have had of a pod that has ended, by its records and by what is known now."""
         return self._counting.entry_before_end(pod)
 
+    def follow_left_behind(self, follower: Callable[[], None]) -> None:
+        """Calls from now on whenever a change has left pods behind, for whoever sees to it that `settle` is run."""
+        self._backlog.follower = follower
+
     def follow(self, follower: Callable[[str], None]) -> None:
         """Tells the UID of each pod from now on whose place in the books changes; there is one follower."""
         self._entries.follower = follower
@@ -223,6 +234,7 @@ class PodBooking(Books):
     def _book_again(self, uid: str) -> None:
         unnamed = self.naming.as_it_is(uid)
         if unnamed is not None and self.assumed(uid) is None:
+            # It is at our gate, so that it is booked anew and not only stated anew.
             self.put_pod(unnamed)
             return
         pod = self.pod(uid)
@@ -256,8 +268,7 @@ class PodBooking(Books):
             self._entries.follower(uid)
 
     def _book(self, pod: Pod) -> None:
-        self._sources.follow(pod)
-        self._membership.put(pod)
+        self._follow(pod)
         if occupies(pod):
             self._by_card.put(pod.uid, *split(pod.card_name))
             self._weights.follow(pod)
@@ -265,6 +276,27 @@ class PodBooking(Books):
         else:
             self._left(self.occupants.put_beside(pod))
         self._enter(pod, self.entry(pod.uid), self._counting.entry_of(pod))
+
+    def _follow(self, pod: Pod) -> None:
+        """Takes in what a pod says of its queue, and of those with whom it starts: its lift is stored, and others may go by that."""
+        self._sources.follow(pod)
+        self._membership.put(pod)
+
+    def _is_restated(self, old: Entry, pod: Pod) -> bool:
+        """Whether no sum is otherwise in this state of a pod that was let in: its lift is stored, or it runs on its node.
+
+        What has changed beside such a pod is booked by whoever says so; nobody does of what one charges that has no record.
+        Whether a pod runs may decide about its claims, and about the cards of its shares.
+        """
+        return (
+            pod.let_in
+            and old.demand.mgpu is None
+            and not old.uncounted
+            and pod.restates(old.pod)
+            and self.stages.of(pod) is old.stage
+            and self._sources.attribution(pod) == old.attribution
+            and not (self.devices.concerns(old.pod) or self.devices.concerns(pod))
+        )
 
     def _enter(self, pod: Pod, old: Entry | None, new: Entry | None) -> None:
         """Puts the new entry of a pod in the place of the old one."""

@@ -5,7 +5,7 @@ is published. Queues whose waiting pods can be helped only by something rare (ro
 until just that happens, so that everything else costs them nothing.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from core.dra.booking import Effect
@@ -38,10 +38,16 @@ class Wakeups:
         self._help = 0
         self.told = 0
         """How often a queue has come on the list of those to decide on that was not there."""
+        self._follower: Callable[[], None] | None = None
+        """Is told each time that this is so."""
         self.muted_by = 0
         """How many blocks of `muted` are under way."""
         self._mute = _Mute(self)
         self._search: tuple[str, frozenset[str]] | None = None
+
+    def follow(self, follower: Callable[[], None]) -> None:
+        """Calls from now on when a queue has come on the list of those to decide on; there is one follower."""
+        self._follower = follower
 
     # -- what happened ---------------------------------------------------------------------------------------
 
@@ -131,7 +137,10 @@ class Wakeups:
     def _put(self, queues: Iterable[str]) -> None:
         before = len(self._queues)
         self._queues.update(dict.fromkeys(queues))
-        self.told += len(self._queues) - before
+        come = len(self._queues) - before
+        self.told += come
+        if come and self._follower is not None:
+            self._follower()
 
     # -- what is to be done ------------------------------------------------------------------------------------
 

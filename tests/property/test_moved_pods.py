@@ -54,12 +54,16 @@ LIVES: tuple[tuple[Callable[[PodBuilder, str], PodBuilder], ...], ...] = (
     (
         lambda pod, _: carded(pod).gated(),
         lambda pod, queue: let_in(pod).charged(queue),
+        lambda pod, queue: let_in(pod).charged(queue).needs_node("card", "A"),
+        lambda pod, queue: let_in(pod).charged(queue).bound_to("n", phase="Pending"),
         lambda pod, queue: let_in(pod).charged(queue).bound_to("n"),
         lambda pod, queue: let_in(pod).charged(queue).bound_to("n").phase("Succeeded"),
     ),
     (
         lambda pod, _: carded(pod).gated(),
         lambda pod, _: let_in(pod),
+        lambda pod, _: let_in(pod).needs_node("card", "A"),
+        lambda pod, _: let_in(pod).bound_to("n", phase="Pending"),
         lambda pod, _: let_in(pod).bound_to("n"),
         lambda pod, _: let_in(pod).bound_to("n").phase("Succeeded"),
     ),

@@ -9,11 +9,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.caches import Caches
+from core.queues.backlog import AT_ONCE
 from core.settings import Settings
 from kube.client import Client
 from kube.metrics import Metrics
-from kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from tests.builders import a_pod
+from kube.resources import NAMESPACES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from tests.builders import a_namespace, a_pod
 from tests.builders.claims import a_claim, a_template, in_old_form
 from tests.fakes.apiserver import FakeApiServer, background
 from tests.fakes.faults import answer_status
@@ -75,3 +76,41 @@ async def test_with_the_feature_off_nobody_asks_for_claims(server: FakeApiServer
     async with AsyncExitStack() as stack:
         await follow(stack, client, features={"dra": False})
     assert not [request for request in server.seen("list") if request.path.startswith(DEVICES)]
+
+
+async def test_those_that_a_change_has_left_behind_are_booked_anew_though_nobody_asks(
+    server: FakeApiServer, client: Client
+) -> None:
+    """As on a standby: where many pods follow their namespace to another queue, they are in it soon."""
+    count = 2 * AT_ONCE
+    server.put(NAMESPACES, a_namespace("ml").in_queue("q").build())
+    for number in range(count):
+        server.put(PODS, a_pod(f"p{number}").card("A").gpu(1).gated().build())
+    async with AsyncExitStack() as stack:
+        ledger = (await follow(stack, client)).ledger
+        await server.wait_for(lambda: len(ledger.accounts["q"].waiting_pods) == count)
+        server.put(NAMESPACES, a_namespace("ml").in_queue("r").build())
+        await server.wait_for(lambda: len(ledger.accounts["r"].waiting_pods) == count)
+        assert ledger.settled
+
+
+async def test_those_that_lose_their_queue_with_the_end_of_a_term_are_booked_anew(
+    server: FakeApiServer, client: Client
+) -> None:
+    """Pods without record, which the leader had fixed to the queue that their namespace named before."""
+    count = 2 * AT_ONCE
+    server.put(NAMESPACES, a_namespace("ml").in_queue("q").build())
+    for number in range(count):
+        server.put(PODS, a_pod(f"p{number}").card("A").gpu(1).bound_to("n").build())
+    async with AsyncExitStack() as stack:
+        caches = await follow(stack, client)
+        ledger = caches.ledger
+        for pod in caches.pods.values():
+            assert ledger.fix_queue(pod) == "q"
+        server.put(NAMESPACES, a_namespace("ml").in_queue("r").build())
+        await server.wait_for(lambda: [each.queue for each in caches.namespaces.values()] == ["r"])
+        assert ledger.accounts["q"].allocated == {"A": count * 1000}
+        caches.give_back()
+        ledger.release_queues()
+        await server.wait_for(lambda: ledger.accounts["r"].allocated == {"A": count * 1000})
+        assert ledger.settled

@@ -212,7 +212,7 @@ async def test_whether_a_lift_still_holds_is_judged_by_what_queues_use_now() -> 
     lift = next(step for step in planner.decide("q") if isinstance(step, Lift))
     show(world.caches.nodes, "late", late.card("A", 65).view())
     assert not world.caches.ledger.sums_settled
-    writer = LiftWriter(world.writer, world.caches, world.metrics)
+    writer = LiftWriter(world.writer, world.caches, world.metrics, lambda: None)
     async with background(writer.run(planner, term())):
         writer.write(lift)
         await asyncio.sleep(30)

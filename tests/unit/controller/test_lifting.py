@@ -12,6 +12,9 @@ from controller.caches import Caches
 from controller.lifting import Lifter
 from controller.metrics import Metrics
 from core import reasons
+from core.affinity import NodeRequirement
+from core.plan.course import Decisions
+from core.plan.decision import Lift
 from core.plan.lift import Planner
 from kube.lease import Term
 from kube.turns import Turns
@@ -151,3 +154,33 @@ async def test_a_queue_that_is_closed_tells_those_who_wait_and_opens_for_them_ag
         show(world.caches.queues, "q", queue.used_by("web").view())
         await asyncio.sleep(1)
         assert world.caches.ledger.used("q", "A") == 2000
+
+
+async def test_what_is_to_be_taken_back_is_not_overlooked_where_the_last_queue_goes_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both come while others have their turn between two passes: then there is nobody left to decide on."""
+    world = World()
+    ledger, kept = world.caches.ledger, world.lifter._writer._returned
+    show(world.caches.queues, "gone", a_queue("gone").view())
+    given_back: list[str] = []
+    monkeypatch.setattr(kept, "retract", lambda lifts: given_back.extend(lift.queue for lift in lifts))
+
+    def both() -> None:
+        show(world.caches.queues, "gone", None)
+        view = pod("a").view()
+        kept.keep(Lift(view, "q", {}, {}, NodeRequirement(), view))
+
+    run = Planner.run
+
+    def running(self: Planner, queues: list[str]) -> Decisions:
+        yield from run(self, queues)
+        if "q" in queues and not given_back:
+            ledger.wakeups.help("gone")
+            asyncio.get_running_loop().call_soon(both)
+
+    async with world.running():
+        monkeypatch.setattr(Planner, "run", running)
+        ledger.wakeups.help("q")
+        await asyncio.sleep(1)
+        assert given_back == ["q"]

@@ -95,6 +95,25 @@ async def test_a_queue_whose_use_changes_all_the_time_is_written_once_a_second()
         assert len(at) in (5, 6)
 
 
+async def test_a_queue_that_was_just_written_is_not_looked_at_before_it_may_be_written_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However often it changes; what people are told of it is no later than its status."""
+    looks: list[str] = []
+
+    def counting(ledger: Ledger, name: str) -> list[QueueNotice]:
+        looks.append(name)
+        return queue_notices(ledger, name)
+
+    monkeypatch.setattr(publishing, "queue_notices", counting)
+    world = World(QUEUE.allocated({"A": "2"}))
+    async with world.running():
+        for number in range(50):
+            world.uses("busy", 1 + number % 7)
+            await asyncio.sleep(0.1)
+        assert len(world.written("busy")) <= looks.count("busy") <= len(world.written("busy")) + 1
+
+
 async def test_a_right_status_is_not_written_and_a_card_that_fell_to_nothing_is_nulled() -> None:
     world = World(QUEUE.allocated({"A": "2"}))
     async with world.running():

@@ -1,15 +1,22 @@
 """What changes nothing that is decided by costs no more than to be read: counted, not timed."""
 
+import asyncio
 from collections import Counter
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from controller.announcements import Announcements
 from controller.caches import Caches
+from controller.lifting import Lifter
+from controller.metrics import Metrics
 from core.queues.ledger import Ledger
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.pods import PodBuilder
+from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import caches, show
+from tests.unit.controller.fakes import Recorder, Writer, term
 
 A = "NVIDIA-A"
 
@@ -84,3 +91,45 @@ def test_each_state_of_a_pod_that_waits_is_booked(cluster: Caches, booked: Count
     assert booked["p"] == 5
     assert observed is not None
     assert observed.resource_version == "4"
+
+
+async def test_what_helps_nobody_begins_no_pass(cluster: Caches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods are bound, start and run all the time; what comes free has those looked at who wait for it."""
+    passes, settled = 0, Caches.settled
+
+    async def counting(self: Caches) -> None:
+        nonlocal passes
+        passes += 1
+        await settled(self)
+
+    monkeypatch.setattr(Caches, "settled", counting)
+    metrics = Metrics(CollectorRegistry())
+    lifter = Lifter(Writer(), cluster, Announcements(Recorder()), metrics)
+    async with background(lifter.run(term())):
+        await asyncio.sleep(1)
+        assert passes == 1
+        for number, phase in enumerate(("Pending", "Running"), 1):
+            shown(cluster, running("p").phase(phase), number)
+            await asyncio.sleep(1)
+        assert passes == 1
+        shown(cluster, a_pod("w").card(A).gpu(9).in_queue("q").gated(), 3)
+        await asyncio.sleep(1)
+        assert passes == 2
+        shown(cluster, running("p").phase("Succeeded"), 4)
+        await asyncio.sleep(1)
+        assert passes == 3
+
+
+def test_a_pod_that_runs_now_leaves_its_node_and_its_queue_as_they_were(cluster: Caches) -> None:
+    """What has been found out about either still holds; the books have the pod as it is."""
+    ledger = cluster.ledger
+    shown(cluster, running("p").phase("Pending"), 1)
+    ledger.wakeups.take_figures()
+    ledger.wakeups.take_queues()
+    before = ledger.occupants.version("n")
+    shown(cluster, running("p"), 2)
+    entry = ledger.entry("uid-ml-p")
+    assert entry is not None
+    assert (entry.pod.phase, entry.pod.resource_version) == ("Running", "2")
+    assert ledger.occupants.version("n") == before
+    assert (ledger.wakeups.take_figures(), ledger.wakeups.take_queues()) == (set(), [])

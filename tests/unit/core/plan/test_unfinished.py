@@ -195,3 +195,19 @@ def test_others_come_to_their_turn_within_a_look_at_a_large_gang(looks: list[str
         most, done = max(most, len(looks) - done), len(looks)
     assert most <= 100
     assert len(looks) == 999
+
+
+def test_a_member_whose_lift_was_still_being_written_is_given_back_with_the_others() -> None:
+    """Two of four run, and one that is let in beside them does not make them whole; they were looked at before that was stored."""
+    world = World()
+    world.group("g")
+    for number in range(2):
+        world.put(lifted("g", number).bound_to("n"))
+    world.put(member("g", 2))
+    stored = lifted("g", 2).needs_node("gpu", "A").written_by("cardquota", "2024-01-01T00:02:00Z")
+    waiting = world.ledger.observed("uid-ml-g-2")
+    assert waiting is not None
+    world.ledger.assume(waiting.ungated(stored.view().annotations))
+    assert world.given_back(1) == []
+    world.put(stored, second=2)
+    assert [second for second in range(2, 200) if world.given_back(second) == ["g-2"]] != []

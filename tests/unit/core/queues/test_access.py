@@ -239,6 +239,20 @@ class TestTheBooks:
         world.ledger.put_queue(of("ml"))
         assert world.ledger.attribution(came.view()).queue == "q"
 
+    def test_one_that_came_with_its_node_is_charged_elsewhere_once_it_runs_where_its_queue_was_closed(
+        self,
+    ) -> None:
+        """Nothing else says that it is: of those that nobody let in each state is booked."""
+        world = World()
+        world.ledger.put_namespace(a_namespace("ml").in_queue("home").view())
+        world.ledger.put_group(a_group("g").in_queue("q").view())
+        came = a_pod("came").card("A").gpu(1).in_group("g")
+        world.ledger.put_pod(came.bound_to("n", phase="Pending").view())
+        assert world.ledger.used("q", "A") == 1000
+        world.ledger.put_queue(of("web"))
+        world.ledger.put_pod(came.bound_to("n").view())
+        assert (world.ledger.used("q", "A"), world.ledger.used("home", "A")) == (0, 1000)
+
     def test_a_pod_at_no_gate_holds_nothing_of_a_queue_that_is_closed_to_it(self) -> None:
         """Another scheduler's, or one whose gate was forced off: nobody let it in."""
         world = World()

@@ -161,3 +161,13 @@ def test_who_waits_for_his_devices_is_booked_whole_if_the_rest_changes_before_or
             getattr(books.backlog, second)(many("w"))
             list(books.backlog.settle())
             assert (sorted(books.booked), books.devices) == (sorted(many("w")), [])
+
+
+def test_whoever_settles_is_told_when_some_have_begun_to_wait_and_not_of_those_booked_at_once() -> None:
+    books, told = Books(), list[int]()
+    books.backlog.follower = lambda: told.append(len(books.backlog))
+    books.backlog.put(many("w", AT_ONCE))
+    assert told == []
+    books.backlog.put(many("c"))
+    books.backlog.put_devices(many("w"))
+    assert told == [AT_ONCE + 1, 2 * (AT_ONCE + 1)]

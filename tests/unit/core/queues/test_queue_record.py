@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from core import names
 from core.plan.decision import Lift
 from core.plan.lift import Planner
+from core.queues.backlog import AT_ONCE
 from core.queues.ledger import Ledger
 from core.queues.queue_records import lacks_queue_record, late_records, records_patch
 from core.settings import Settings
@@ -271,3 +273,20 @@ def test_a_claim_that_costs_no_more_than_its_template_was_asked_for_at_the_lift(
     ledger = books(pod)
     ledger.devices.put_claim(a_claim("c").made_for("p").exactly("r", CLASS, count=made).view())
     assert late_records(pod.view(), ledger) == {CLAIMS: recorded(*late, dev=("uid-ml-c", made))}
+
+
+def test_who_was_let_in_is_left_behind_by_no_move_once_that_is_seen() -> None:
+    """Before a scheduler has found a node, too, which may take hours."""
+    ledger = books()
+    count = 2 * AT_ONCE
+    ledger.put_queue(a_queue("q").cards({"A": count}).view())
+    ledger.put_namespace(a_namespace().in_queue("q").view())
+    for number in range(count):
+        ledger.put_pod(a_pod(f"p{number}").card("A").gpu(1).gated().view())
+    lifts = [step for step in Planner(ledger).decide("q") if isinstance(step, Lift)]
+    assert len(lifts) == count
+    for lift in lifts:
+        ledger.put_pod(replace(lift.lifted, revision="2", released=1))
+    ledger.put_namespace(a_namespace().in_queue("other").view())
+    assert ledger.settled
+    assert ledger.used("q", "A") == count * 1000
