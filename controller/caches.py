@@ -40,14 +40,14 @@ class Caches:
         self.ledger = Ledger(settings)
         self.turns = turns or Turns()
         self._signals: list[asyncio.Event] = []
-        self._unsettled = asyncio.Event()
-        self._in_break = asyncio.Event()
+        self._left_behind = asyncio.Event()
+        self._break_begun = asyncio.Event()
         self._readings = Readings()
         self._unseen = Unseen(self._lose_pod)
         """By UID, the pods that the ledger has by a read alone."""
         ledger = self.ledger
-        ledger.follow_left_behind(self._unsettled.set)
-        ledger.devices.breaks.follow(self._in_break.set)
+        ledger.follow_left_behind(self._left_behind.set)
+        ledger.devices.breaks.follow(self._break_begun.set)
         labels = keys(settings.cross_quota.label_selector)
         self.project_pod = partial(pod.project, labels_kept=labels)
         self._listing = Turns()
@@ -249,22 +249,22 @@ class Caches:
         await self.wait_synced()
         breaks.pace()
         while True:
-            await self._in_break.wait()
-            self._in_break.clear()
             while breaks:
                 since = clock()
                 await self.settled()
                 await asyncio.sleep(max(_BREAK_S, clock() - since))
                 await self.turns.finish(breaks.end())
                 self.notify()
+            await self._break_begun.wait()
+            self._break_begun.clear()
 
     async def _settle(self) -> None:
         while True:
-            await self._unsettled.wait()
-            self._unsettled.clear()
             while not self.ledger.settled:
                 await self.settled()
                 self.notify()
+            await self._left_behind.wait()
+            self._left_behind.clear()
 
     def _informers(self) -> "Iterator[Informer[Any]]":
         if self._with_claims:

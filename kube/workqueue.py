@@ -302,7 +302,7 @@ class WorkQueue(Generic[K]):
             self._retries.discard(key)
         self._gone(lane)
         if job.again_at is not None or any(self._turns):
-            # Else nothing waits for the slot, or for its time.
+            # Else nobody waits for the slot, and the next time is the one that is waited for already.
             self._wake.set()
 
     def _gone(self, lane: Hashable) -> None:

@@ -215,7 +215,7 @@ class Pod:
         return new
 
     def restates(self, before: "Pod") -> bool:
-        """Whether it is the same but for its version, which nodes will do, since when it waits for one alone, and whether it runs."""
+        """Whether it is the same but for its version, its affinity, since when it waits for a node alone, and whether it runs."""
         return {self.phase, before.phase} <= _GOING_ON and _RESTATED(self) == _RESTATED(before)
 
     @property

@@ -285,7 +285,7 @@ class PodBooking(Books):
     def _is_restated(self, old: Entry, pod: Pod) -> bool:
         """Whether no sum is otherwise in this state of a pod that was let in: its lift is stored, or it runs on its node.
 
-        What has changed beside such a pod is booked by whoever says so; nobody does of what one charges that has no record.
+        What has changed beside such a pod is booked by whoever says so. Its record may name the queue that nobody named before.
         Whether a pod runs may decide about its claims, and about the cards of its shares.
         """
         return (

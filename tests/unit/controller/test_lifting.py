@@ -1,7 +1,7 @@
 """The loop that lifts: one patch per lift, quota held while the answer is open, no hot loop after a refusal."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 import pytest
@@ -164,7 +164,13 @@ async def test_what_is_to_be_taken_back_is_not_overlooked_where_the_last_queue_g
     ledger, kept = world.caches.ledger, world.lifter._writer._returned
     show(world.caches.queues, "gone", a_queue("gone").view())
     given_back: list[str] = []
-    monkeypatch.setattr(kept, "retract", lambda lifts: given_back.extend(lift.queue for lift in lifts))
+    signal = world.caches.signal()
+
+    def retracting(lifts: Collection[Lift]) -> None:
+        given_back.extend(lift.queue for lift in lifts)
+        signal.clear()
+
+    monkeypatch.setattr(kept, "retract", retracting)
 
     def both() -> None:
         show(world.caches.queues, "gone", None)
@@ -184,3 +190,4 @@ async def test_what_is_to_be_taken_back_is_not_overlooked_where_the_last_queue_g
         ledger.wakeups.help("q")
         await asyncio.sleep(1)
         assert given_back == ["q"]
+        assert signal.is_set(), "what queues hold is told of as less"
