@@ -79,16 +79,14 @@ class ReservationWatch:
             await self._wait()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod, stages = new or old, self._caches.ledger.stages
-        if new is None or stages.of(new) is not Stage.RESERVED:
-            if pod is not None:
-                self._reservations.drop_pod(pod.uid)
-            return
-        seen = _moment()
-        # Who held nothing for gates of others has held quota since they went, whenever it lost ours.
-        held_nothing = old is not None and old.uid == new.uid and stages.of(old) is Stage.IGNORED
-        since = seen if held_nothing else seen - max(0, self._now() - new.released)
-        self._reservations.put_pod(new, since, seen)
+        if new is not None:
+            seen, stages = _moment(), self._caches.ledger.stages
+            # Who held nothing for gates of others has held quota since they went, whenever it lost ours.
+            held_nothing = old is not None and old.uid == new.uid and stages.of(old) is Stage.IGNORED
+            since = seen if held_nothing else seen - max(0, self._now() - new.released)
+            self._reservations.put_pod(new, since, seen)
+        elif old is not None:
+            self._reservations.drop_pod(old.uid)
         due = self._reservations.next_due()
         if due is not None and (self._awaited is None or due < self._awaited):
             self._sooner.set()

@@ -56,16 +56,7 @@ class Entry:
 
     def restated(self, pod: Pod) -> Self:
         """The entry of this pod, which was let in, in a later state that changes nothing else."""
-        return type(self)(
-            pod,
-            self.stage,
-            self.attribution,
-            self.demand,
-            self.charged,
-            self.unlifted,
-            self.allowed,
-            self.queue,
-        )
+        return replace(self, pod=pod)
 
     @property
     def uncounted(self) -> bool:

@@ -163,8 +163,8 @@ def test_whatever_states_pods_are_seen_in_the_books_are_those_of_the_last(
         anew.put_pod(pod)
     for _ in range(2):
         assert books(ledger) == books(anew)
-        for uid in books(ledger)["entries"]:
-            assert told[uid] == sight_of(ledger, uid, (), 0), (
+        for entry in ledger.entries():
+            assert told[entry.pod.uid] == sight_of(ledger, entry.pod.uid, (), 0), (
                 "whoever follows usage is told of all that he goes by"
             )
         for either in (ledger, anew):

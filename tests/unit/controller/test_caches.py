@@ -1,6 +1,6 @@
 """Claims in the caches: in whatever version they are served, and where they are not served at all."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -16,6 +16,7 @@ from kube.metrics import Metrics
 from kube.resources import NAMESPACES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from tests.builders import a_namespace, a_pod
 from tests.builders.claims import a_claim, a_template, in_old_form
+from tests.builders.pods import PodBuilder
 from tests.fakes.apiserver import FakeApiServer, background
 from tests.fakes.faults import answer_status
 
@@ -78,14 +79,20 @@ async def test_with_the_feature_off_nobody_asks_for_claims(server: FakeApiServer
     assert not [request for request in server.seen("list") if request.path.startswith(DEVICES)]
 
 
+def follow_their_namespace(server: FakeApiServer, pod: Callable[[PodBuilder], PodBuilder]) -> int:
+    """Puts more pods with a card than are booked at once into a namespace of queue `q`. Returns how many."""
+    count = 2 * AT_ONCE
+    server.put(NAMESPACES, a_namespace("ml").in_queue("q").build())
+    for number in range(count):
+        server.put(PODS, pod(a_pod(f"p{number}").card("A").gpu(1)).build())
+    return count
+
+
 async def test_those_that_a_change_has_left_behind_are_booked_anew_though_nobody_asks(
     server: FakeApiServer, client: Client
 ) -> None:
     """As on a standby: where many pods follow their namespace to another queue, they are in it soon."""
-    count = 2 * AT_ONCE
-    server.put(NAMESPACES, a_namespace("ml").in_queue("q").build())
-    for number in range(count):
-        server.put(PODS, a_pod(f"p{number}").card("A").gpu(1).gated().build())
+    count = follow_their_namespace(server, lambda pod: pod.gated())
     async with AsyncExitStack() as stack:
         ledger = (await follow(stack, client)).ledger
         await server.wait_for(lambda: len(ledger.accounts["q"].waiting_pods) == count)
@@ -98,10 +105,7 @@ async def test_those_that_lose_their_queue_with_the_end_of_a_term_are_booked_ane
     server: FakeApiServer, client: Client
 ) -> None:
     """Pods without record, which the leader had fixed to the queue that their namespace named before."""
-    count = 2 * AT_ONCE
-    server.put(NAMESPACES, a_namespace("ml").in_queue("q").build())
-    for number in range(count):
-        server.put(PODS, a_pod(f"p{number}").card("A").gpu(1).bound_to("n").build())
+    count = follow_their_namespace(server, lambda pod: pod.bound_to("n"))
     async with AsyncExitStack() as stack:
         caches = await follow(stack, client)
         ledger = caches.ledger
