@@ -71,13 +71,11 @@ class BindingHook:
         self._nothing_to_decide = metrics.binds.labels("passed", "")
         self._on_refusal = on_refusal
         self._ask_leader = ask_leader or self._leaderless
-        self._grants = Grants(
-            self._look_up, self._binder, caches.notify, settled_after_s=settled_after(hook_timeout_s)
-        )
+        self._grants = Grants(self._look_up, self._binder, settled_after_s=settled_after(hook_timeout_s))
         caches.pods.subscribe(self._grants.observe)
         self._settled_after_s = settled_after(hook_timeout_s)
         self._patience_s = hook_timeout_s * _OF_ITS_TIME
-        self._inheritance = Inheritance(self._binder, self._look_up, caches.notify)
+        self._inheritance = Inheritance(self._binder, self._look_up)
         caches.pods.subscribe(self._inheritance.observe)
         self._left: frozenset[str] | None = None
         self._term: Term | None = None

@@ -39,11 +39,10 @@ class Caches:
     def __init__(self, client: ListWatch, settings: Settings, turns: Turns | None = None) -> None:
         self.ledger = Ledger(settings)
         self.turns = turns or Turns()
-        self._signals: list[asyncio.Event] = []
         self._left_behind = asyncio.Event()
         self._break_begun = asyncio.Event()
         self._readings = Readings()
-        self._unseen = Unseen(self._lose_pod)
+        self._unseen = Unseen(self._drop_pod)
         """By UID, the pods that the ledger has by a read alone."""
         ledger = self.ledger
         ledger.follow_left_behind(self._left_behind.set)
@@ -64,11 +63,11 @@ class Caches:
         self.claims = self._followed(client, kinds.CLAIM, ledger.devices.serve)
         self.templates = self._followed(client, kinds.CLAIM_TEMPLATE)
         self.device_classes = self._followed(client, kinds.DEVICE_CLASS)
-        self._class_grace = ClassGrace(ledger.devices.book.classes, self._release_resource)
+        self._class_grace = ClassGrace(ledger.devices.book.classes, ledger.release_resource)
         self.device_classes.subscribe(self._class_grace.class_changed)
         self._with_claims = settings.features.dra
         self.records = RecordBook(settings.mgpu, ledger.nodes)
-        self._follow(self.pods, self._put_pod, lambda gone: self._drop_pod(gone.uid))
+        _feed(self.pods, self._put_pod, lambda gone: self._drop_pod(gone.uid))
         self.pods.track(self._unseen)
         guests = self.guests = GuestBook(settings, self.pods.values)
         _feed(self.nodes, guests.put_node, lambda old: guests.drop_node(old.name))
@@ -83,17 +82,6 @@ class Caches:
         """Returns when every collection has been listed completely; `run` has to be running."""
         for informer in self._informers():
             await informer.wait_synced()
-
-    def signal(self) -> asyncio.Event:
-        """An event that every change sets from now on; it belongs to the caller, who clears it."""
-        event = asyncio.Event()
-        self._signals.append(event)
-        return event
-
-    def notify(self) -> None:
-        """Sets every signal: something in the ledger changed."""
-        for event in self._signals:
-            event.set()
 
     def keep_records(self) -> Steps[None]:
         """From now on, and until `give_back`, the ledger has the pods as they are booked, see RecordBook.
@@ -112,7 +100,6 @@ class Caches:
         """Books cards for a pod that is bound without them."""
         self.records.assign(bound, cards)
         self._book_pod(bound)
-        self.notify()
 
     def latest(self, key: str) -> Pod | None:
         """The latest state that is known of a pod: what the watch shows, or what was read or answered since."""
@@ -133,7 +120,6 @@ class Caches:
             return
         if self._readings.outdates(found, self.latest(found.key)):
             self._take_in(found, shown)
-            self.notify()
 
     def group(self, key: str) -> Group | None:
         """The PodGroup of this key as the watch shows it."""
@@ -163,7 +149,6 @@ class Caches:
             self._forget_pod(expected, shown)
         else:
             self._take_in(found, shown)
-        self.notify()
         return found
 
     def _take_in(self, found: Pod, shown: Pod | None) -> None:
@@ -177,10 +162,6 @@ class Caches:
         if shown is not None and shown.uid == gone.uid:
             self._readings.put_gone(gone.uid)
 
-    def _lose_pod(self, uid: str) -> None:
-        self._drop_pod(uid)
-        self.notify()
-
     def count_overrun(self, pod: Pod, *, overrun: bool) -> bool:
         """Counts a deleted pod again that runs on, or no more. Returns whether that is new."""
         stages = self.ledger.stages
@@ -188,7 +169,6 @@ class Caches:
             return False
         latest = self.latest(pod.key)
         self._book_pod(latest if latest is not None and latest.uid == pod.uid else pod)
-        self.notify()
         return True
 
     def give_back(self) -> None:
@@ -202,7 +182,6 @@ class Caches:
         self.records.release()
         for view in edited:
             self.ledger.put_pod(view)
-        self.notify()
 
     async def settled(self) -> None:
         """Returns when every pod is booked by what was known at the call; a few milliseconds of work at a time.
@@ -254,7 +233,6 @@ class Caches:
                 await self.settled()
                 await asyncio.sleep(max(_BREAK_S, clock() - since))
                 await self.turns.finish(breaks.end())
-                self.notify()
             await self._break_begun.wait()
             self._break_begun.clear()
 
@@ -262,7 +240,6 @@ class Caches:
         while True:
             while not self.ledger.settled:
                 await self.settled()
-                self.notify()
             await self._left_behind.wait()
             self._left_behind.clear()
 
@@ -271,10 +248,6 @@ class Caches:
             yield from (self.device_classes, self.claims, self.templates)
         yield from (self.namespaces, self.nodes, self.queues, self.groups, self.kubernetes_groups, self.jobs)
         yield self.pods
-
-    def _release_resource(self, resource: str) -> None:
-        self.ledger.release_resource(resource)
-        self.notify()
 
     def _shown_pod(self, raw: Json) -> Pod:
         """The pod that the watch shows; what became of a write of ours is known by its answer as a rule."""
@@ -299,12 +272,8 @@ class Caches:
     ) -> Informer[V]:
         """An informer whose objects the ledger takes in as they are."""
         informer = informer_of(client, kind, on_found=on_found, turns=self._listing)
-        self._follow(informer, partial(intake.put, self.ledger), partial(intake.drop, self.ledger))
+        _feed(informer, partial(intake.put, self.ledger), partial(intake.drop, self.ledger))
         return informer
-
-    def _follow(self, informer: Informer[V], put: Callable[[V], None], drop: Callable[[V], None]) -> None:
-        _feed(informer, put, drop)
-        informer.subscribe(lambda _old, _new: self.notify())
 
 
 def _feed(informer: Informer[V], put: Callable[[V], None], drop: Callable[[V], None]) -> None:

@@ -53,22 +53,19 @@ class Grants:
     """Each stays booked until the watch shows the outcome, or the API server says that there is none to come.
 
     `settled_after_s` has to be so long that the bind is stored or lost for good: only then a pod without a node says that
-    it was lost, for a read sees every write that was finished before it began. `changed` is called whenever something was
-    given back or corrected.
+    it was lost, for a read sees every write that was finished before it began.
     """
 
     def __init__(
         self,
         read: Read,
         binder: Binder,
-        changed: Callable[[], None],
         *,
         settled_after_s: float,
         rng: Random | None = None,
     ) -> None:
         self._read = read
         self._binder = binder
-        self._changed = changed
         self._settled_after_s = settled_after_s
         self._rng = rng or Random()  # noqa: S311 - spreads waiting times, protects nothing
         self._grants: dict[str, _Grant] = {}
@@ -128,7 +125,6 @@ class Grants:
         if stored is None or stored.uid != uid or not stored.bound:
             _LOG.info("bind was never stored", extra=extra)
             self._take_back(uid)
-            self._changed()
         else:
             if not grant.stored:
                 _LOG.warning("bind is stored, but the watch does not show it", extra=extra)
@@ -149,7 +145,6 @@ class Grants:
         self._grants[stored.uid] = _Grant(stored, stored=True)
         self._binder.confirm(stored)
         self._look_after(stored.uid, _LOOK_AGAIN_S)
-        self._changed()
 
     def _look_after(self, uid: str, delay_s: float) -> None:
         self._queue.discard(uid)

@@ -24,14 +24,11 @@ _AGAIN_S = 5.0
 
 
 class Inheritance:
-    """The pods whose bind may be under way. `read` looks a pod up and books it as found; `changed` is called when one is settled."""
+    """The pods whose bind may be under way. `read` looks a pod up and books it as found."""
 
-    def __init__(
-        self, binder: Binder, read: Callable[[Pod], Awaitable[Pod | None]], changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, binder: Binder, read: Callable[[Pod], Awaitable[Pod | None]]) -> None:
         self._binder = binder
         self._read = read
-        self._changed = changed
         self._heirs: dict[str, Pod] = {}
         self._queue: WorkQueue[str] = WorkQueue(self._settle, slots=_SIDE_BY_SIDE)
 
@@ -92,7 +89,6 @@ class Inheritance:
         except (errors.KubeError, *GARBAGE):
             return _AGAIN_S
         self._drop(uid)
-        self._changed()
         return None
 
     def _drop(self, uid: str) -> None:

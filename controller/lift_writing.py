@@ -125,7 +125,6 @@ class LiftWriter:
                 del self._flights[key]
             self._decide_again(self._order.lost_together(group.key, alone))
             self._returned.retract(alone.values())
-            self._caches.notify()
 
     # -- one lift ----------------------------------------------------------------------------------------------
 
@@ -315,7 +314,6 @@ class LiftWriter:
             self._returned.keep(flight.lift)
         else:
             self._returned.retract((flight.lift,))
-            self._caches.notify()
 
     def _lost(self, lift: Lift) -> None:
         """Others that were decided on as if this one were in are decided on again, before anybody gets what it gives back."""
@@ -347,4 +345,3 @@ class LiftWriter:
         elif key in self._refused:
             self._refused.allow(key)
             self._caches.ledger.wakeups.help(self._caches.ledger.attribution(pod).queue)
-            self._caches.notify()

@@ -39,7 +39,7 @@ class Lifter:
         self._metrics = metrics
         self._settle_s = settle_s
         self._writer = LiftWriter(client, caches, metrics, self._wanted.set)
-        caches.ledger.wakeups.follow(self._wanted.set)
+        caches.ledger.wakeups.follow_queues(self._wanted.set)
 
     async def run(self, term: Term) -> None:
         """Decides until cancelled. At the start every queue is looked at once.

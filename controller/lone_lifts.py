@@ -112,7 +112,6 @@ class LoneLifts:
         served = await self._client.serves(_ALL[api_group].resource, timeout_s=ANSWER_S)
         if served:
             self._caches.ledger.serve_groups(True, api_group)
-            self._caches.notify()
         else:
             self._absent_until[api_group] = asyncio.get_running_loop().time() + ABSENT_S
 

@@ -67,7 +67,6 @@ class Nominations:
         if self._term is not None:
             self._caches.ledger.move_room(pod.uid, node)
             self._queue.add((pod.namespace, pod.uid))
-            self._caches.notify()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if self._term is None:
@@ -127,7 +126,6 @@ class Nominations:
         """The move to this node was refused for good; another one that was decided meanwhile stands."""
         if place and self._caches.ledger.moving_to(pod.uid) == place:
             self._caches.ledger.keep_room(pod.uid)
-            self._caches.notify()
 
     async def _patch(self, pod: Pod, change: Json, subresource: str | None = None) -> None:
         body = {**change, "metadata": {**change.get("metadata", {}), "uid": pod.uid}}

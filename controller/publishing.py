@@ -74,7 +74,9 @@ class Publisher:
     ) -> None:
         self._client = client
         self._caches = caches
-        self._changed = caches.signal()
+        self._wanted = asyncio.Event()
+        """Set when there are figures to publish."""
+        caches.ledger.wakeups.follow_figures(self._wanted.set)
         self._announcements = announcements
         self._metrics = metrics
         self._queue: WorkQueue[str] = WorkQueue(self._publish, slots=SIDE_BY_SIDE)
@@ -101,13 +103,15 @@ class Publisher:
     async def _follow(self) -> None:
         """Has every queue looked at once, and then what was touched, at most once in SETTLE_S."""
         ledger, turns = self._caches.ledger, self._caches.turns
+        # Those are among them; and who comes on the list of them next is told of.
         ledger.wakeups.take_figures()
-        await turns.finish(self._added([*ledger.queues, *ledger.accounts]))
+        names = [*ledger.queues, *ledger.accounts]
         while True:
-            self._changed.clear()
-            await turns.finish(self._added(list(ledger.wakeups.take_figures())))
+            await turns.finish(self._added(names))
             await asyncio.sleep(SETTLE_S)
-            await self._changed.wait()
+            await self._wanted.wait()
+            self._wanted.clear()
+            names = list(ledger.wakeups.take_figures())
 
     def _added(self, names: list[str]) -> Steps[None]:
         """Has these queues looked at, in the order of their names. They are as many as pods where each names another one."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection
+from functools import partial
 
 from controller.announcements import Announcements
 from controller.caches import Caches
@@ -80,16 +81,19 @@ class ReservationWatch:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None:
-            seen, stages = _moment(), self._caches.ledger.stages
-            # Who held nothing for gates of others has held quota since they went, whenever it lost ours.
-            held_nothing = old is not None and old.uid == new.uid and stages.of(old) is Stage.IGNORED
-            since = seen if held_nothing else seen - max(0, self._now() - new.released)
-            self._reservations.put_pod(new, since, seen)
+            self._reservations.put_pod(new, partial(self._began, old, new))
         elif old is not None:
             self._reservations.drop_pod(old.uid)
         due = self._reservations.next_due()
         if due is not None and (self._awaited is None or due < self._awaited):
             self._sooner.set()
+
+    def _began(self, old: Pod | None, new: Pod) -> tuple[int, int]:
+        """Since when a pod that changes now has been reserved, and since when that is certain."""
+        seen, stages = _moment(), self._caches.ledger.stages
+        # Who held nothing for gates of others has held quota since they went, whenever it lost ours.
+        held_nothing = old is not None and old.uid == new.uid and stages.of(old) is Stage.IGNORED
+        return seen if held_nothing else seen - max(0, self._now() - new.released), seen
 
     async def _wait(self) -> None:
         """Returns when the next pod is due, or when another one is due before that."""

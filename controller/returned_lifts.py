@@ -41,8 +41,6 @@ class ReturnedLifts:
         while self._kept:
             self.retract([self._kept.popleft() for _ in range(min(_IN_ONE_STEP, len(self._kept)))])
             yield
-        # What queues hold is less now.
-        self._caches.notify()
 
     def retract(self, lifts: Collection[Lift]) -> None:
         """Takes these back at once. Many are booked anew by `Ledger.settle`, and nothing is decided before."""

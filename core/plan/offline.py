@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from core import reasons
@@ -162,12 +163,16 @@ def _uncounted_events(ledger: Ledger) -> Iterable[PlannedEvent]:
             yield _event(f"Pod {entry.pod.key}", why.code, why.message)
 
 
+def _reserved_since(pod: Pod) -> tuple[int, int]:
+    return pod.released, pod.released
+
+
 def _late_events(ledger: Ledger, pods: Iterable[Pod], now: int | None) -> Iterable[PlannedEvent]:
     if now is None:
         return
     reservations = Reservations(ledger.settings.reservation, ledger.stages)
     for pod in pods:
-        reservations.put_pod(pod, pod.released, pod.released)
+        reservations.put_pod(pod, partial(_reserved_since, pod))
     for overdue in reservations.take_due(now):
         pod = overdue.pod
         reason, note = overdue_notice(overdue, ledger.attribution(pod).queue, ledger.settings.reservation)

@@ -1,7 +1,7 @@
 """Pods that have quota and no node: for how long that is fine, and what is done about it afterwards."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -50,17 +50,19 @@ class Reservations:
         self._heap: list[tuple[int, str]] = []
         """What is in `_due`, and entries that it has overtaken."""
 
-    def put_pod(self, pod: Pod, since: int, seen: int) -> None:
-        """Takes in a pod as observed: it is told about by `since`, and deleted by `seen`, which is never earlier.
+    def put_pod(self, pod: Pod, began: Callable[[], tuple[int, int]]) -> None:
+        """Takes in a pod as observed: since when it has been reserved, and since when that is certain, `began` says.
 
-        Both count from the first time for as long as it stays reserved. When it was let in is read off what the API server
-        notes of writers, and a later write under our name moves that: anybody who may write the pod may choose the name.
+        It is told about by the one, and deleted by the other, which is never earlier. Both are asked for when it begins to be
+        reserved, and count for as long as it is. When it was let in is read off what the API server notes of writers, and a
+        later write under our name moves that: anybody who may write the pod may choose the name.
         """
         if self._stages.of(pod) is not Stage.RESERVED or pod.released <= 0:
             self.drop_pod(pod.uid)
             return
         old = self._pods.get(pod.uid)
         if old is None:
+            since, seen = began()
             self._begin(_Reserved(pod, since, max(since, seen)))
         else:
             self._pods[pod.uid] = _Reserved(pod, old.since, old.seen)

@@ -38,16 +38,22 @@ class Wakeups:
         self._help = 0
         self.told = 0
         """How often a queue has come on the list of those to decide on that was not there."""
-        self._follower: Callable[[], None] | None = None
+        self._deciding: Callable[[], None] | None = None
         """Is told each time that this is so."""
+        self._publishing: Callable[[], None] | None = None
+        """Is told when there is something to publish again."""
         self.muted_by = 0
         """How many blocks of `muted` are under way."""
         self._mute = _Mute(self)
         self._search: tuple[str, frozenset[str]] | None = None
 
-    def follow(self, follower: Callable[[], None]) -> None:
+    def follow_queues(self, follower: Callable[[], None]) -> None:
         """Calls from now on when a queue has come on the list of those to decide on; there is one follower."""
-        self._follower = follower
+        self._deciding = follower
+
+    def follow_figures(self, follower: Callable[[], None]) -> None:
+        """Calls from now on when the first queue has come on the list of those to publish; there is one follower."""
+        self._publishing = follower
 
     # -- what happened ---------------------------------------------------------------------------------------
 
@@ -65,8 +71,11 @@ class Wakeups:
 
     def publish(self, *queues: str) -> None:
         """The sums, limits or stored status of these queues changed."""
-        if not self.muted_by:
+        if queues and not self.muted_by:
+            first = not self._figures
             self._figures.update(queues)
+            if first and self._publishing is not None:
+                self._publishing()
 
     def changed(self, effect: Effect) -> None:
         """What a change in the book of devices has done."""
@@ -139,8 +148,8 @@ class Wakeups:
         self._queues.update(dict.fromkeys(queues))
         come = len(self._queues) - before
         self.told += come
-        if come and self._follower is not None:
-            self._follower()
+        if come and self._deciding is not None:
+            self._deciding()
 
     # -- what is to be done ------------------------------------------------------------------------------------
 

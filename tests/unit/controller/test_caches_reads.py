@@ -10,8 +10,8 @@ from controller.caches import Caches
 from core.objects import Pod
 from core.objects import pod as pods
 from core.settings import Settings
-from kube.resources import PODS
-from tests.builders import a_node, a_pod
+from kube.resources import PODS, QUEUES
+from tests.builders import a_node, a_pod, a_queue
 from tests.builders.pods import PodBuilder
 from tests.fakes.apiserver import background
 from tests.fakes.livesource import LiveSource
@@ -49,16 +49,17 @@ async def read_in(of: Caches, source: LiveSource, expected: PodBuilder) -> Pod |
 
 async def test_one_that_went_while_the_watch_was_away_is_gone_after_the_list() -> None:
     source = LiveSource()
+    source.put(QUEUES, a_queue("q").build())
     async with following(source) as of:
         source.cut_off()
         source.put(PODS, bound().build())
         await read_in(of, source, bound())
         assert booked(of) == ["one"]
         source.remove(PODS, "p", "ml")
-        changed = of.signal()
+        of.ledger.wakeups.take_figures()
         await of.pods.refresh()
         assert booked(of) == []
-        assert changed.is_set(), "what it held is free"
+        assert of.ledger.wakeups.take_figures() == {"q"}, "what it held is free"
 
 
 async def test_one_that_came_and_went_while_it_was_read_is_gone_once_the_watch_is_past_it() -> None:

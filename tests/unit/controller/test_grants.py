@@ -89,15 +89,20 @@ async def test_a_bind_that_is_stored_keeps_its_cards_although_the_watch_never_sh
 async def test_a_bind_that_was_refused_gives_its_cards_back_once_a_read_shows_the_pod_unbound() -> None:
     """The API server refused it for a reason of its own. Before its time is over that read would prove nothing."""
     world = SlowWorld(*whole("a", "b", "c"))
-    signal = world.caches.signal()
+    ledger = world.caches.ledger
+    entry, wakeups = ledger.entry("uid-ml-c"), ledger.wakeups
+    assert entry is not None
     async with background(world.hook.run()):
         await world.bind("a")
         await world.bind("b")
         await asyncio.sleep(SETTLED_S - 1)
         assert code(await world.bind("c")) == reasons.MGPU_NO_ROOM
-        assert (world.slow.times, signal.is_set()) == ([], False)
+        wakeups.await_room("waits", entry.demand.cards)
+        wakeups.take_figures()
+        assert (world.slow.times, "waits" in wakeups.pending) == ([], False)
         await asyncio.sleep(3)
-        assert signal.is_set()
+        assert wakeups.take_figures(), "and so is whoever publishes"
+        assert "waits" in wakeups.pending, "who waits for room is looked at again"
         assert records(await world.bind("c"))[INDEX] == "0"
 
 

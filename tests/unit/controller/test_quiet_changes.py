@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -59,14 +60,18 @@ def test_what_a_kubelet_writes_of_a_pod_that_runs_is_not_booked(
     cluster: Caches, booked: Counter[str]
 ) -> None:
     """Conditions, addresses, restarts: a hundred states, one entry; nobody is woken, and the version is the last one."""
-    signal = cluster.signal()
+    wakeups, told = cluster.ledger.wakeups, [0]
+    wakeups.follow_queues(partial(told.append, 1))
+    wakeups.follow_figures(partial(told.append, 2))
     for number in range(100):
         if number == 1:
-            signal.clear()
+            wakeups.take_queues()
+            wakeups.take_figures()
+            told.clear()
         conditions = [{"type": "Ready", "status": "True", "lastProbeTime": str(number)}]
         shown(cluster, running("p"), number, conditions=conditions, podIP=f"10.0.0.{number}")
     view = cluster.pods.get("ml/p")
-    assert (booked["p"], signal.is_set()) == (1, False)
+    assert (booked["p"], told) == (1, [])
     assert view is not None
     assert view.resource_version == "99"
 

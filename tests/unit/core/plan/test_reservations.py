@@ -29,7 +29,7 @@ def at(seconds: int) -> int:
 def put(reservations: Reservations, pod: PodBuilder) -> None:
     """As one who saw it when it was lifted."""
     view = pod.view()
-    reservations.put_pod(view, view.released, view.released)
+    reservations.put_pod(view, lambda: (view.released, view.released))
 
 
 def of(*pods: PodBuilder, settings: ReservationSettings = WARN) -> Reservations:
@@ -137,8 +137,8 @@ def test_a_pod_is_to_be_deleted_until_it_is_gone() -> None:
 def test_only_the_time_that_is_certain_counts_towards_a_deletion() -> None:
     """By the API server's times it has been reserved for a day; it has been seen for no more than an hour."""
     reservations, pod = Reservations(EVICT, STAGES), POD.view()
-    reservations.put_pod(pod, at(0) - 86_400 * SECOND, at(0))
-    reservations.put_pod(pod, at(0) - 10**9 * SECOND, at(0) - 10**9 * SECOND)
+    reservations.put_pod(pod, lambda: (at(0) - 86_400 * SECOND, at(0)))
+    reservations.put_pod(pod, lambda: (at(0) - 10**9 * SECOND, at(0) - 10**9 * SECOND))
     assert due(reservations, 0) == [("p", False)]
     assert due(reservations, 3599) == []
     assert due(reservations, 3600) == [("p", True)]

@@ -114,7 +114,9 @@ def test_what_does_not_keep_a_pod_from_being_lifted_does_not_void_its_lift(
     if change is not None:
         change(ledger)
     assert planner.stands(lift)
+    ledger.wakeups.take_figures()
     ledger.retract(lift.lifted)
+    assert "q" in ledger.wakeups.take_figures(), "whoever publishes is told"
     assert any(isinstance(each, Lift) for each in planner.decide("q"))
 
 
