@@ -24,7 +24,9 @@ from kube.turns import Turns
 from kube.unseen import Unseen
 
 _KEPT_IN_A_STEP: Final = 1000
-"""Pods that are gone through for their records; most have no shares."""
+"""Pods that are gone through for their records, if they have no shares."""
+_OF_SHARES: Final = 50
+"""As much work as so many of these is one that has."""
 _BREAK_S: Final = 1.0
 """No shorter is the break after a change of what very many pods refer to, see core.queues.breaks."""
 
@@ -91,7 +93,7 @@ class Caches:
         self.records.keep(())
         pace = Pace(_KEPT_IN_A_STEP)
         for found in tuple(self.pods.values()):
-            if pace.due():
+            if pace.due(_OF_SHARES if found.shares else 1):
                 yield
             if found.shares and self.pods.get(found.key) is found:
                 self.records.as_booked(found)
@@ -106,20 +108,21 @@ class Caches:
         shown = self.pods.get(key)
         return None if shown is None else self._readings.latest(shown)
 
-    def answered(self, pod: Pod, written: Json) -> None:
+    def answered(self, pod: Pod, written: Json) -> Pod | None:
         """Takes in the pod that the API server answered a write of ours with, unless the watch has shown it by now.
 
-        An answer that cannot be read is left to the watch.
+        An answer that cannot be read is left to the watch, and is None.
         """
         shown = self.pods.get(pod.key)
         if shown is not None and is_state_of(shown, written):
-            return
+            return shown
         try:
             found = self.project_pod(written)
         except GARBAGE:
-            return
+            return None
         if self._readings.outdates(found, self.latest(found.key)):
             self._take_in(found, shown)
+        return found
 
     def group(self, key: str) -> Group | None:
         """The PodGroup of this key as the watch shows it."""
@@ -178,10 +181,9 @@ class Caches:
         """
         self._unseen.lose_all()
         self.ledger.forget_all()
-        edited = [view for key in self.records.edited if (view := self.pods.get(key)) is not None]
+        edited = [view for key in self.records.edited if (view := self.latest(key)) is not None]
         self.records.release()
-        for view in edited:
-            self.ledger.put_pod(view)
+        self.ledger.put_all(edited)
 
     async def settled(self) -> None:
         """Returns when every pod is booked by what was known at the call; a few milliseconds of work at a time.

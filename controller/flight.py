@@ -30,6 +30,10 @@ GANG_PATIENCE = 10
 """So many times longer, and more often, for a member of a gang of which others are in: what it gives back goes to others, and
 those hold theirs for nothing."""
 
+GATE_PUT_BACK = (
+    "the API server took the lift in, and the gate is still there: somebody's webhook puts it back"
+)
+
 Key = tuple[str, str]
 """Namespace and UID: a pod that is made anew under a name is another one, whatever is still under way for the former."""
 
@@ -104,6 +108,12 @@ class Flight:
     def overtaken(self, ledger: Ledger) -> bool:
         """Whether it has been seen what became of the lift, or of the pod."""
         return ledger.assumed(self.lift.pod.uid) is not self.lift.lifted
+
+    def undone(self) -> None:
+        """Gives it up: it was taken in, and the pod that is stored has our gate."""
+        self.given_up = (
+            "the API server took the lift in, and the gate is still there: somebody's webhook puts it back"
+        )
 
     def is_another(self, ledger: Ledger) -> bool:
         """Whether the pod is still gated and has changed: then this lift can never be stored."""

@@ -197,11 +197,17 @@ class LiftWriter:
             if error.status == HTTPStatus.REQUEST_TIMEOUT:
                 return self._unknown(flight, error)
             return await self._refuse(key, flight, error)
+        # The scheduler may see it sooner than we do, and is not to wait at the bind.
+        stored = self._caches.answered(lift.pod, answer)
+        if stored is not None and stored.gated:
+            flight.undone()
+            self._metrics.lifted(lift.queue, "refused")
+            _LOG.error("lift refused", extra=about(lift, None) | {"error": flight.given_up})
+            self._hold(key, flight)
+            return None
         self._metrics.lifted(lift.queue, "done")
         _LOG.info("lifted", extra=about(lift, None))
         self._done(key, flight, stored=True)
-        # The scheduler may see it sooner than we do, and is not to wait at the bind.
-        self._caches.answered(lift.pod, answer)
         return None
 
     def _put_off(self, key: Key, flight: Flight, error: errors.KubeError) -> float:
@@ -310,10 +316,7 @@ class LiftWriter:
         if self._flights.get(key) is flight:
             del self._flights[key]
         self._lost(flight.lift)
-        if flight.lift.pod.group_key:
-            self._returned.keep(flight.lift)
-        else:
-            self._returned.retract((flight.lift,))
+        self._returned.take(flight.lift)
 
     def _lost(self, lift: Lift) -> None:
         """Others that were decided on as if this one were in are decided on again, before anybody gets what it gives back."""

@@ -18,6 +18,7 @@ from core.mgpu.destination import gives_way, nominated_for, task_of
 from core.objects import Pod
 from core.plan.stuck import place_gone, takes_now
 from core.stage import Stage
+from core.steps import Steps, batched
 from kube import errors
 from kube.calls import Patcher
 from kube.client import Json, PatchType
@@ -36,6 +37,9 @@ WRITE_TIMEOUT_S: Final = 4.0
 AGAIN_S: Final = 1.0
 """After so long a write is tried again that the API server could not answer."""
 
+_ADDED_IN_A_STEP: Final = 100
+"""Pods that begin to wait for their write in about half a millisecond."""
+
 
 class Nominations:
     """Writes nominations while it leads. One instance serves one term after the other."""
@@ -53,14 +57,20 @@ class Nominations:
     async def run(self, term: Term) -> None:
         """Writes until cancelled; whoever was lifted before is nominated anew, which changes nothing as a rule."""
         self._term = term
-        for entry in tuple(self._caches.ledger.reserved_shares.values()):
-            if nominated_for(entry.pod):
-                self._queue.add((entry.pod.namespace, entry.pod.uid))
         try:
+            await self._caches.turns.finish(self._lifted_before())
             await self._queue.run()
         finally:
             self._term = None
             self._queue.clear()
+
+    def _lifted_before(self) -> Steps[None]:
+        """Has those written that are there when it begins; who comes or changes meanwhile is told of."""
+        for some in batched(tuple(self._caches.ledger.reserved_shares.values()), _ADDED_IN_A_STEP):
+            for entry in some:
+                if nominated_for(entry.pod):
+                    self._queue.add((entry.pod.namespace, entry.pod.uid))
+            yield
 
     def move(self, pod: Pod, node: str) -> None:
         """Has a pod nominated for another node than the one on record. Its room is booked there at once."""

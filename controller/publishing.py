@@ -12,6 +12,7 @@ from core.display.notices import queue_notices
 from core.display.status import published, status_patch
 from core.names import FIELD_MANAGER
 from core.objects import Queue
+from core.queues.account import Account
 from core.steps import Steps, batched, in_order
 from kube import errors
 from kube.calls import Patcher
@@ -37,6 +38,9 @@ _TIMEOUT_S = 4.0
 
 _ADDED_IN_A_STEP = 100
 """Queues that begin to wait for being looked at in about half a millisecond."""
+
+_TOLD_IN_A_STEP = 64
+"""Pods of which it is found out in about half a millisecond whether something is to be said."""
 
 _TICK_S = 0.01
 """Added to every wait, so that two clocks that differ by a hair do not make a loop."""
@@ -127,9 +131,10 @@ class Publisher:
             # Until then it changes again, as a rule.
             self._queue.add(name, written.paced_until - now + _TICK_S)
             return IDLE
-        queue, account = ledger.queues.get(name), ledger.accounts.get(name)
-        for entry in account.uncounted_pods.values() if account else ():
-            self._announcements.uncounted(entry)
+        account = ledger.accounts.get(name)
+        if account is not None and account.uncounted_pods:
+            await self._caches.turns.finish(self._told_uncounted(account))
+        queue = ledger.queues.get(name)
         if queue is None:
             return IDLE
         self._announcements.about_queue(queue, queue_notices(ledger, name))
@@ -143,6 +148,14 @@ class Publisher:
         if not self._leads():
             return _REPEAT_FIRST_S
         return await self._write(queue, wanted, patch)
+
+    def _told_uncounted(self, account: Account) -> Steps[None]:
+        """Says on each pod whose cards count as none that it is so, if that has not been said yet."""
+        for some in batched(tuple(account.uncounted_pods.values()), _TOLD_IN_A_STEP):
+            for entry in some:
+                if account.uncounted_pods.get(entry.pod.uid) is entry:
+                    self._announcements.uncounted(entry)
+            yield
 
     async def _write(self, queue: Queue, wanted: dict[str, str], patch: dict[str, object]) -> float | None:
         """Writes once, and has the queue looked at again when the same may be written again."""

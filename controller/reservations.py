@@ -1,7 +1,7 @@
 """The leader's watch over reserved pods: who has quota and no node for too long is told, and deleted where that is set."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from controller.announcements import Announcements
@@ -51,7 +51,7 @@ class ReservationWatch:
         self._awaited: int | None = None
         caches.pods.subscribe(self._pod_changed)
 
-    def late(self) -> list[Pod]:
+    def late(self) -> Iterator[Pod]:
         """The pods that have been reserved for too long, as far as this replica has looked."""
         return self._reservations.late()
 
@@ -61,7 +61,8 @@ class ReservationWatch:
 
     async def run(self, term: Term) -> None:
         """Watches until cancelled."""
-        self._reservations.restart()
+        # Nobody is told meanwhile: who is late already is taken for one of the term before, and would be told again.
+        await self._caches.turns.finish(self._reservations.restart())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._evictions.run(term), name="evictions")
             tasks.create_task(self._gangs.run(term), name="unfinished gangs")

@@ -23,6 +23,13 @@ class ReturnedLifts:
         self._begin_pass = begin_pass
         self._kept: deque[Lift] = deque()
 
+    def take(self, lift: Lift) -> None:
+        """Has the booking of a lift taken back: at once, or that of a member of a group before the next pass."""
+        if lift.pod.group_key:
+            self.keep(lift)
+        else:
+            self.retract((lift,))
+
     def keep(self, lift: Lift) -> None:
         """Has the booking of a lift taken back before the next pass."""
         self._kept.append(lift)

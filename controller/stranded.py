@@ -30,6 +30,7 @@ from core.plan.stuck import (
     takes_now,
 )
 from core.stage import Stage
+from core.steps import Steps, batched
 from kube.workqueue import WorkQueue
 
 DENIALS: Final = 3
@@ -43,6 +44,9 @@ SETTLE_S: Final = 1.0
 
 AGAIN_S: Final = 30.0
 """After so long it is looked again at all nodes for a pod that was nominated for one which does not take it any more."""
+
+_ADDED_IN_A_STEP: Final = 100
+"""Pods that begin to wait for being looked at in about half a millisecond."""
 
 _CHANGED_NODES: Final = ""
 """Stands among the UIDs of pods to be looked at for the nodes that are to be looked at for the homeless ones."""
@@ -95,9 +99,8 @@ class StrandedPods:
     async def run(self) -> None:
         """Watches until cancelled; whoever was led to nodes before is looked at once."""
         self._leading = True
-        for key in self._caches.ledger.reserved_shares:
-            self._looks.add(key[0])
         try:
+            await self._caches.turns.finish(self._led_before())
             await self._looks.run()
         finally:
             self._leading = False
@@ -107,6 +110,13 @@ class StrandedPods:
             self._homeless.clear()
             self._changed.clear()
             self._admitted = AdmittedNodes(self._caches.ledger)
+
+    def _led_before(self) -> Steps[None]:
+        """Has those looked at that are there when it begins; who changes meanwhile, or whose node does, is told of."""
+        for some in batched(tuple(self._caches.ledger.reserved_shares), _ADDED_IN_A_STEP):
+            for uid, _ in some:
+                self._looks.add(uid)
+            yield
 
     def refused(self, pod: Pod, node: str, reason: str) -> None:
         """Counts a bind that was refused."""
@@ -210,22 +220,29 @@ class StrandedPods:
         """Looks at the nodes that have changed for each homeless pod, and at no other ones."""
         changed, self._changed = self._changed, {}
         for uid in tuple(self._homeless):
-            pod = self._latest(uid)
-            if pod is None or uid not in self._homeless:
-                continue
-            place = nominated_for(pod)
-            if place in changed and not place_gone(self._caches.ledger, pod):
-                self._looks.add(uid)
-                continue
-            if self._moved(uid, place, await self._elsewhere(pod, place, among=changed)):
+            place, others = await self._caches.turns.finish(self._among(uid, changed))
+            if self._moved(uid, place, others):
                 # Not when it would have been looked at next: its move may come to nothing until then.
                 self._looks.discard(uid)
                 self._looks.add(uid, AGAIN_S)
 
-    async def _elsewhere(self, pod: Pod, but: str, among: Collection[str] | None = None) -> list[str]:
+    def _among(self, uid: str, changed: Collection[str]) -> Steps[tuple[str, list[str]]]:
+        """For which node a homeless pod is nominated, and which of the changed ones would take it; none where its own does again."""
+        pod = self._latest(uid)
+        if pod is None or uid not in self._homeless:
+            return "", []
+        place = nominated_for(pod)
+        if place in changed and not place_gone(self._caches.ledger, pod):
+            self._looks.add(uid)
+            return place, []
+        return place, (yield from self._with_room(pod, place, changed))
+
+    async def _elsewhere(self, pod: Pod, but: str) -> list[str]:
         """The nodes that would take a pod, see nodes_with_room."""
-        looked_for = nodes_with_room(self._caches.ledger, pod, but, self._admitted, among)
-        return await self._caches.turns.finish(looked_for)
+        return await self._caches.turns.finish(self._with_room(pod, but))
+
+    def _with_room(self, pod: Pod, but: str, among: Collection[str] | None = None) -> Steps[list[str]]:
+        return nodes_with_room(self._caches.ledger, pod, but, self._admitted, among)
 
     def _latest(self, uid: str) -> Pod | None:
         """A pod that was let in and has no node, nominated as it is or is to be; None for any other one."""

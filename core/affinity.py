@@ -162,8 +162,10 @@ def _into_terms(terms: Sequence[Any], expressions: Conjunction) -> Patch:
             continue
         for part, added in more.items():
             path = f"{_NODE_AFFINITY}/{REQUIRED}/nodeSelectorTerms/{number}/{part}"
-            if read.sequence(term, part):
-                patch += [_add(f"{path}/-", expression) for expression in added]
+            said = read.sequence(term, part)
+            if said:
+                # A lift before this one may have been undone in part.
+                patch += [_add(f"{path}/-", expression) for expression in added if expression not in said]
             else:
                 patch.append(_add(path, added))
     return patch

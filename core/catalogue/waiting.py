@@ -78,7 +78,7 @@ ROWS: Final = (
     ),
     Reason(
         reasons.LIFT_REFUSED,
-        "the API server, or somebody's webhook or policy, refuses the write that lifts the gate, so the quota was given back",
+        "the API server, or somebody's webhook or policy, refuses the write that lifts the gate or undoes it, so the quota was given back",
         "mend what the message names; the pod is tried again by itself within minutes",
     ),
     Reason(

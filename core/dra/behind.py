@@ -8,18 +8,18 @@ class Behind:
 
     def __init__(self) -> None:
         self.defer: Callable[[Collection[str]], bool] = _at_once
-        """Is told the UIDs of pods that are to be counted anew; whether each of them will be put again."""
+        """Is told the UIDs of pods that are to be counted anew. Whether each of them will be put again, and noted here before that;
+        else they have to be counted at once."""
+        self.coming: Callable[[], bool] = bool
+        """Whether some have yet to be noted of those whom somebody will put again: until then anybody may be one of them."""
         self._uids: set[str] = set()
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._uids
+        return uid in self._uids or self.coming()
 
-    def put(self, uids: Collection[str]) -> bool:
-        """Leaves these behind if somebody puts them again; false where they have to be counted at once."""
-        deferred = self.defer(uids)
-        if deferred:
-            self._uids.update(uids)
-        return deferred
+    def note(self, uid: str) -> None:
+        """From now on a pod is one of them."""
+        self._uids.add(uid)
 
     def drop(self, uid: str) -> bool:
         """Takes out a pod; whether it was here."""

@@ -317,7 +317,7 @@ class DeviceBook:
 
     def _anew(self, uids: Collection[str]) -> Effect:
         """Counts pods anew: at once, or as each of them is put again."""
-        return NO_EFFECT if self.behind.put(uids) else self._rebook(uids)
+        return NO_EFFECT if self.behind.defer(uids) else self._rebook(uids)
 
     def _rebook(self, uids: Iterable[str]) -> Effect:
         """Counts pods anew, all at once."""
@@ -338,9 +338,10 @@ class DeviceBook:
 
     def _served_anew(self, resources: Iterable[str], shown: Iterable[str]) -> Effect:
         """Counts the pods anew that ask for resources which another class serves, or none any more; `shown` are queues it is shown of."""
-        concerned = self._candidates.of(resources)
-        if self.behind.put([pod.uid for pod, _, _ in concerned]):
+        asking = self._candidates.asking(resources)
+        if self.behind.defer(asking):
             return Effect(frozenset(shown))
+        concerned = self._candidates.booked(asking)
         effects = [self._rebook(pod.uid for pod, _, _ in concerned if pod.uid in self._bookings)]
         effects += [self.put_pod(*booked) for booked in concerned if booked[0].uid not in self._bookings]
         self._tell(pod for pod, _, _ in concerned)

@@ -141,7 +141,10 @@ class Candidates:
         if self._booked.pop(uid, None) is not None:
             self._by_resource.put(uid)
 
-    def of(self, resources: Iterable[str]) -> list[tuple[Pod, Stage, str]]:
-        """The pods that ask for any of these resources, each once, with stage and queue."""
-        uids = dict.fromkeys(uid for resource in resources for uid in self._by_resource.get(resource))
+    def asking(self, resources: Iterable[str]) -> Collection[str]:
+        """The UIDs of the pods that ask for any of these resources, each once."""
+        return dict.fromkeys(uid for resource in resources for uid in self._by_resource.get(resource)).keys()
+
+    def booked(self, uids: Iterable[str]) -> list[tuple[Pod, Stage, str]]:
+        """Some of them, with stage and queue."""
         return [self._booked[uid] for uid in uids]

@@ -73,8 +73,7 @@ def unfinished_gangs(ledger: Ledger, known: Iterable[str] = ()) -> Iterator[Unfi
         seen = _Seen(ledger, key)
         for _ in seen.look():
             yield None
-        if seen.cut_short and seen.gang is not None:
-            yield seen.gang
+        yield seen.gang if seen.cut_short else None
 
 
 class _Seen:
@@ -180,6 +179,7 @@ class UnfinishedGangs:
         found = groups.short if changed is None else reversed(changed)
         for key in dict.fromkeys((*found, *shown)):
             yield from self._look_at(key, now)
+            yield
         for kept in (self._told, self._stuck):
             kept.intersection_update(self._since)
         self._looked = looked

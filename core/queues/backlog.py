@@ -1,14 +1,16 @@
 """Pods that are to be booked anew because something else has changed: a few at once, many of them in steps.
 
-What an event costs that concerns everybody is to have all of them in one dictionary, 20 ms for 100,000 pods.
+What an event costs that concerns everybody is to have all of them in one dictionary, 20 ms for 100,000 pods; one that concerns
+their devices alone costs less.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from core.steps import Steps, finish
+from core.steps import Steps
 
 AT_ONCE: Final = 64
 """So many pods are booked anew in the very event that asks for it; more of them wait for `settle`."""
@@ -16,8 +18,26 @@ SIFTED_AT_ONCE: Final = 1024
 """Of so many the event itself finds out who holds what was granted, in a millisecond; of more of them `sift` does."""
 _IN_ONE_STEP: Final = 8
 _SIFTED_IN_ONE_STEP: Final = 512
+_TAKEN_IN_ONE_STEP: Final = 512
 _ALL, _DEVICES = True, False
 """What of a pod is to be booked anew."""
+
+
+@dataclass(slots=True)
+class _Crowd:
+    """Pods whose devices are to be booked anew, and how many of them have come to those who wait."""
+
+    uids: Sequence[str]
+    come: int = 0
+
+    def __len__(self) -> int:
+        return len(self.uids) - self.come
+
+    def take(self, count: int) -> Sequence[str]:
+        """The next ones, so many at the most."""
+        some = self.uids[self.come : self.come + count]
+        self.come += len(some)
+        return some
 
 
 class Backlog:
@@ -26,14 +46,23 @@ class Backlog:
     On those who hold nothing that was `granted` no limit depends, so they need not be up to date for others to be decided on:
     whoever changes what thousands of them depend on, again and again, is not waited for. Each is asked about once;
     `note_granted` is to be told of everybody who comes to hold something.
+
+    Of whose devices alone something has changed begins to wait when `behind` is told; very many do so a few at a time. As long as
+    some have yet to begin, everybody passes for one who waits.
     """
 
     def __init__(
-        self, book: Callable[[str], None], book_devices: Callable[[str], None], granted: Callable[[str], bool]
+        self,
+        book: Callable[[str], None],
+        book_devices: Callable[[str], None],
+        granted: Callable[[str], bool],
+        behind: Callable[[str], None],
     ) -> None:
         self._book = book
         self._book_devices = book_devices
         self._granted = granted
+        self._behind = behind
+        self._crowds: deque[_Crowd] = deque()
         # The first ones of a dict are not found at once when many before them have gone.
         self._of_sums: OrderedDict[str, bool] = OrderedDict()
         self._others: OrderedDict[str, bool] = OrderedDict()
@@ -43,16 +72,21 @@ class Backlog:
 
     def __len__(self) -> int:
         """How many wait."""
-        return len(self._of_sums) + len(self._others) + len(self._unsifted)
+        return len(self._of_sums) + len(self._others) + len(self._unsifted) + sum(map(len, self._crowds))
 
     def __contains__(self, uid: str) -> bool:
-        """Whether a pod is among them."""
-        return uid in self._others or uid in self._of_sums or uid in self._unsifted
+        """Whether a pod is among them, as far as that is known."""
+        return bool(self._crowds) or uid in self._others or uid in self._of_sums or uid in self._unsifted
+
+    @property
+    def coming(self) -> bool:
+        """Whether some have yet to begin to wait."""
+        return bool(self._crowds)
 
     @property
     def of_sums(self) -> bool:
         """Whether any of them may hold what was granted: one that is known to, or one of whom `sift` has yet to find out."""
-        return bool(self._of_sums or self._unsifted)
+        return bool(self._of_sums or self._unsifted or self._crowds)
 
     def put(self, uids: Collection[str]) -> None:
         """Has these pods booked anew."""
@@ -65,10 +99,14 @@ class Backlog:
 
     def put_devices(self, uids: Collection[str]) -> bool:
         """Has the devices of these pods booked anew by `settle` if they are too many for one event; whether they are."""
-        many = len(uids) > AT_ONCE
-        if many:
-            self._put_off(uids, _DEVICES)
-        return many
+        if len(uids) <= AT_ONCE:
+            return False
+        if len(uids) > SIFTED_AT_ONCE:
+            self._crowds.append(_Crowd(tuple(uids)))
+            self._tell()
+        else:
+            self._put_off_devices(uids)
+        return True
 
     def note_granted(self, uid: str) -> None:
         """Takes note that a pod now holds what was granted, if it was known to hold nothing."""
@@ -98,12 +136,28 @@ class Backlog:
 
     def sift(self) -> Steps[None]:
         """Finds out of everybody who holds what was granted, however many come meanwhile."""
-        while self._unsifted:
-            for uid in tuple(islice(self._unsifted, _SIFTED_IN_ONE_STEP)):
-                line = self._of_sums if self._granted(uid) else self._others
-                line[uid] = self._unsifted.pop(uid)
-            if self._unsifted:
+        while self._crowds or self._unsifted:
+            if self._crowds:
+                self._take_in(self._crowds[0])
+            else:
+                self._sift()
+            if self._crowds or self._unsifted:
                 yield
+
+    def _take_in(self, crowd: _Crowd) -> None:
+        self._put_off_devices(crowd.take(_TAKEN_IN_ONE_STEP))
+        if not crowd:
+            self._crowds.popleft()
+
+    def _sift(self) -> None:
+        for uid in tuple(islice(self._unsifted, _SIFTED_IN_ONE_STEP)):
+            line = self._of_sums if self._granted(uid) else self._others
+            line[uid] = self._unsifted.pop(uid)
+
+    def _put_off_devices(self, uids: Collection[str]) -> None:
+        for uid in uids:
+            self._behind(uid)
+        self._put_off(uids, _DEVICES)
 
     def _put_off(self, uids: Collection[str], what: bool) -> None:
         # Of those who wait already it is known: else somebody could put them here again and again, and nobody would ever know.
@@ -112,7 +166,11 @@ class Backlog:
             line = others if uid in others else of_sums if uid in of_sums else unsifted
             line[uid] = what or line.get(uid, what)
         if len(unsifted) <= SIFTED_AT_ONCE:
-            finish(self.sift())
+            while unsifted:
+                self._sift()
+        self._tell()
+
+    def _tell(self) -> None:
         if self.follower is not None:
             self.follower()
 

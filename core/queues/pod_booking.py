@@ -23,8 +23,11 @@ class PodBooking(Books):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._backlog = Backlog(self._book_again, self._book_devices, self._granted)
-        self.devices.book.behind.defer = self._defer
+        self._not_taken_in: dict[str, Pod] = {}
+        """Of some who wait to be booked anew, the state in which they were observed last."""
+        self._backlog = Backlog(self._book_again, self._book_devices, self._granted, self._leave_behind)
+        behind = self.devices.book.behind
+        behind.defer, behind.coming = self._defer, lambda: self._backlog.coming
         self._by_card = Index()
         self._counting = Counting(
             settings, self.stages, self.inventory, self._weights, self.access, self._sources
@@ -44,6 +47,7 @@ class PodBooking(Books):
             self.drop_pod(pod.uid)
             return
         self._touch(pod.uid)
+        self._not_taken_in.pop(pod.uid, None)
         counts = self._states.see(self.naming.named(pod))
         old = self.entry(pod.uid)
         if old is not None and self._is_restated(old, counts):
@@ -53,9 +57,16 @@ class PodBooking(Books):
         else:
             self._book(counts)
 
+    def put_all(self, pods: Collection[Pod]) -> None:
+        """Takes in pods as observed. Many stay what they were until `settle`, unless somebody puts or drops them before."""
+        for pod in pods:
+            self._not_taken_in[pod.uid] = pod
+        self._backlog.put([pod.uid for pod in pods])
+
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine: a missed delete may be found twice."""
         self._touch(uid)
+        self._not_taken_in.pop(uid, None)
         self._membership.drop(uid, self._states.drop(uid))
         entry = self.entry(uid)
         if entry is not None:
@@ -231,7 +242,16 @@ class PodBooking(Books):
         self.touched.note_all(uids)
         return True
 
+    def _leave_behind(self, uid: str) -> None:
+        """Has the devices of a pod counted anew when it is booked next; it may have gone meanwhile."""
+        if self.pod(uid) is not None:
+            self.devices.book.behind.note(uid)
+
     def _book_again(self, uid: str) -> None:
+        seen = self._not_taken_in.get(uid)
+        if seen is not None:
+            self.put_pod(seen)
+            return
         unnamed = self.naming.as_it_is(uid)
         if unnamed is not None and self.assumed(uid) is None:
             # It is at our gate, so that it is booked anew and not only stated anew.

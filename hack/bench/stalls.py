@@ -37,11 +37,11 @@ while time.monotonic() < end and os.getppid() == parent:
 def run(effort: Effort, progress: Callable[[str], None]) -> list[Row]:
     """All scenes, one after the other."""
     outcomes: list[tuple[Scene, Outcome]] = []
-    with busy_core():
-        for name, scene in SCENES.items():
+    for name, scene in SCENES.items():
+        with busy_core():
             outcome = measured(name, effort.share)
-            progress(_told(scene, outcome))
-            outcomes.append((scene, outcome))
+        progress(_told(scene, outcome))
+        outcomes.append((scene, outcome))
     return rows(outcomes, effort.share)
 
 
@@ -107,10 +107,15 @@ def _told(scene: Scene, outcome: Outcome) -> str:
 
 @contextmanager
 def busy_core() -> Iterator[int]:
-    """Another process, whose id is given, keeps one core busy; it ends with this block, with this process, or after some minutes."""
+    """Another process, whose id is given, keeps one core busy; it ends with this block, with this process, or after some minutes.
+
+    Raises BenchError at the end of the block if it has ended before.
+    """
     spinner = subprocess.Popen([sys.executable, "-c", _SPINNER])
     try:
         yield spinner.pid
+        if spinner.poll() is not None:
+            raise BenchError("the process that keeps a core busy has ended by itself")
     finally:
         spinner.kill()
         spinner.wait()

@@ -28,7 +28,9 @@ def applied(raw: Json, patch: list[Json]) -> bool:
             target: Any = raw
             for token in parents:
                 target = target[int(token)] if isinstance(target, list) else target[token]
-            key: Any = int(last) if isinstance(target, list) else last
+            key: Any = last
+            if isinstance(target, list):
+                key = len(target) if last == "-" else int(last)
             if operation["op"] == "test":
                 if target[key] != operation["value"]:
                     return False

@@ -7,10 +7,8 @@ taken as it stands, or as decisions on how to edit an object.
 import contextlib
 import io
 import json
-import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +16,7 @@ import orjson
 import yaml
 
 from cli.main import main
-from core import names, quantity
+from core import names
 from core.admission import request
 from core.admission.dispatch import RULES, review
 from core.admission.request import NOTHING_LISTED
@@ -38,6 +36,7 @@ from tests.builders.books import books_of
 from tests.fuzz import seeds
 from tests.fuzz.choices import Choices
 from tests.fuzz.edits import edited, text_of
+from tests.fuzz.quantities import quantities
 from tests.property.admission_objects import AGENT, CONTROLLER, closed_view, view
 from tests.unit.core.extender.asking import DATA, LIMITED
 
@@ -183,42 +182,6 @@ def _planned(objects: Sequence[Mapping[str, Any]], settings: Settings) -> None:
         books_of(settings, views.values()), [one for one in views.values() if isinstance(one, Pod)]
     )
     orjson.dumps({key: one.why and one.why.message for key, one in found.pods.items()})
-
-
-# -- quantities ------------------------------------------------------------------------------------------------------
-
-_FORM: Final = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i|)", re.ASCII)
-_POWERS: Final = {
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 1000),
-    "": Fraction(1),
-    **{letter: Fraction(1000) ** power for power, letter in enumerate("kMGTPE", 1)},
-    **{f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", 1)},
-}
-_LARGEST: Final = Fraction(2**63 - 1)
-
-
-def quantities(data: bytes) -> None:
-    """A quantity is read as the grammar of the API server says, finer than a nano-unit rounded up, too large cut."""
-    text = data.decode("utf-8", "replace")
-    found = _FORM.fullmatch(text)
-    try:
-        read = quantity.parse(text)
-    except quantity.QuantityError:
-        assert found is None or len(text) > quantity.MAX_LENGTH
-        return
-    assert found is not None
-    sign, digits, suffix = found.groups()
-    if suffix[:1] in ("e", "E") and suffix not in _POWERS:
-        exponent = max(-400, min(400, int(suffix[1:])))
-        value = Fraction(f"0{digits}" if digits[0] == "." else digits.rstrip(".")) * Fraction(10) ** exponent
-    else:
-        value = Fraction(f"0{digits}" if digits[0] == "." else digits.rstrip(".")) * _POWERS[suffix]
-    nano = -(-(value * 10**9) // 1)
-    expected = min(Fraction(nano, 10**9), _LARGEST)
-    assert read == (-expected if sign == "-" else expected), text
-    assert quantity.milli(text) == -((-read * 1000) // 1)
 
 
 # -- extender bodies -------------------------------------------------------------------------------------------------

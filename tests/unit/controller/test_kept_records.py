@@ -19,6 +19,7 @@ def test_records_are_kept_in_steps_and_what_changes_meanwhile_is_kept_as_it_is_t
 ) -> None:
     """A hundred thousand pods were gone through in one piece when a term began."""
     monkeypatch.setattr(caches_module, "_KEPT_IN_A_STEP", 2)
+    monkeypatch.setattr(caches_module, "_OF_SHARES", 1)
     node = a_node("n").mgpu(4, memory=16384).view()
     caches = cluster.caches([node], [bound(number).view() for number in range(6)])
     steps = caches.keep_records()

@@ -93,6 +93,40 @@ async def test_what_a_policy_forbids_gives_its_quota_back_is_told_and_is_tried_a
         assert 2 <= world.names().count("a") <= 4
 
 
+@pytest.mark.parametrize("watch_is_faster", [False, True])
+async def test_a_gate_that_somebody_puts_back_on_the_way_in_gives_its_quota_back_and_is_tried_again_with_patience(
+    *, watch_is_faster: bool
+) -> None:
+    """A webhook that undoes the lift: the write is answered as every other, and nothing would ever come of it."""
+    world = World(pod("a", 1), pod("b", 2))
+    put_back = pod("a", 1, version="2")
+    world.writer.answered["a"] = put_back.build()
+    world.writer.latency_s = lambda _name: 0.5
+    async with world.running():
+        if watch_is_faster:
+            world.shows(put_back)
+        await asyncio.sleep(2)
+        assert world.names() == ["a", "b"], "nobody waits behind a pod that cannot be lifted"
+        (held,) = [event for event in world.recorder.emitted if event[:2] == ("Pod a", reasons.LIFT_REFUSED)]
+        assert "the gate is still there" in str(held)
+        world.shows_queue(2)
+        world.shows(put_back)
+        await asyncio.sleep(100)
+        # From the second try on nothing is changed by it, and the version stays.
+        assert world.names().count("a") == 3
+        assert world.caches.ledger.assumed("uid-ml-a") is None
+        assert world.used() == 1
+        world.writer.answered["a"] = lifted("a", "3").build()
+        world.writer.latency_s = lambda _name: 0.01
+        await asyncio.sleep(300)
+        assert world.names().count("a") == 4
+        latest = world.caches.latest("ml/a")
+        assert latest is not None
+        assert (latest.gated, world.used()) == (False, 2)
+        await asyncio.sleep(600)
+        assert world.names().count("a") == 4
+
+
 async def test_a_pod_whose_webhook_is_down_gives_its_quota_back_only_when_no_try_can_be_stored_any_more() -> (
     None
 ):

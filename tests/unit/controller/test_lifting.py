@@ -1,7 +1,7 @@
 """The loop that lifts: one patch per lift, quota held while the answer is open, no hot loop after a refusal."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Collection
 from contextlib import asynccontextmanager
 
 import pytest
@@ -129,8 +129,18 @@ async def test_the_pass_and_what_is_booked_anew_share_one_slice_in_each_round_of
     show(world.caches.namespaces, "crowd", a_namespace("crowd").in_queue("other").view())
     assert not world.caches.ledger.settled
     ledger = world.caches.ledger
+
+    async def readings_until(done: Awaitable[None]) -> int:
+        await done
+        return clock.readings
+
     async with clock.beside():
-        await asyncio.gather(world.caches.settled(), world.lifter._decide(Planner(ledger), ["q"]))
+        booked, decided = await asyncio.gather(
+            readings_until(world.caches.settled()),
+            readings_until(world.lifter._decide(Planner(ledger), ["q"])),
+        )
+    assert booked > 20, "a step for every few pods, and slices of the pass between them"
+    assert decided > 600, "two steps for each pod"
     assert ledger.settled
     assert ledger.used("q", "A") == 150_000
     assert clock.longest <= 7

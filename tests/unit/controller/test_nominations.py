@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import pytest
 
+from controller import nominations as module
 from controller.nominations import AGAIN_S, Nominations
 from core import names
 from core.plan.admitted import AdmittedNodes
@@ -16,6 +18,7 @@ from core.plan.stuck import nodes_with_room
 from core.settings import Settings
 from core.steps import finish
 from kube import errors
+from kube.turns import Turns
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.unit.controller.cluster import caches, show
@@ -82,6 +85,30 @@ async def test_a_new_leader_nominates_all_who_have_no_node_yet() -> None:
     assert await world.written() == []
     async with world.leading():
         assert await world.written() == [status("a", "m0")]
+
+
+async def test_who_comes_changes_or_goes_while_a_term_begins_is_nominated_as_it_is_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One step a round of the loop; nothing is written before the last one. A term that is over by then is followed by another."""
+    monkeypatch.setattr(module, "_ADDED_IN_A_STEP", 1)
+    world = World(*(member(name, "m0", core=5) for name in "abcdef"))
+    world.caches.turns = Turns(2, count().__next__)
+    async with world.leading():
+        pass
+    assert await world.written() == []
+    async with world.leading():
+        world.shows(member("new", "m1", core=5))
+        show(world.caches.pods, "ml/f", None)
+        await asyncio.sleep(0)
+        world.shows(member("a", "m2", core=5))
+        world.shows(member("e", "m2", core=5))
+        await asyncio.sleep(0)
+        world.shows(member("b", "m0", core=5).bound_to("m0"))
+        assert world.writer.writes == []
+        kept, moved = (status(name, "m0") for name in "cd"), (status(name, "m2") for name in "ae")
+        assert sorted(await world.written()) == sorted([*kept, *moved, status("new", "m1")])
+        assert await world.written() == []
 
 
 async def test_who_was_narrowed_to_a_node_needs_no_nomination() -> None:

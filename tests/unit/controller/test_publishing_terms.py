@@ -1,16 +1,19 @@
 """Queue status at the beginning and at the end of a term: nothing is lost, and nothing is written that is not ours to write."""
 
 import asyncio
+from dataclasses import replace
 from typing import TypeVar, cast
 
 import pytest
 
 from controller import publishing
+from controller.announcements import Announcements
 from core.display.notices import QueueNotice, queue_notices
+from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.steps import Steps
 from kube.turns import Turns
-from tests.builders import a_queue
+from tests.builders import a_pod, a_queue
 from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import show
 from tests.unit.controller.fakes import term
@@ -80,6 +83,28 @@ async def test_no_change_is_lost_however_close_to_the_first_look_at_all_queues(
         show(world.caches.queues, name, a_queue(name).allocated({"A": "1"}).view())
     async with background(changing()), world.running():
         assert world.last(queue) == allocated(A="3")
+
+
+async def test_of_a_pod_that_is_gone_before_it_is_told_that_nobody_can_count_it_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would be remembered for ever."""
+    monkeypatch.setattr(publishing, "_TOLD_IN_A_STEP", 1)
+    world, told = World(), list[str]()
+
+    def telling(_self: Announcements, entry: Entry) -> None:
+        told.append(entry.pod.name)
+        show(world.caches.pods, "ml/lost2", None)
+
+    monkeypatch.setattr(Announcements, "uncounted", telling)
+    world.caches.turns = SlowTurns()
+    lost = a_pod("lost").gpu(1).limit("rdma/hca", 1).card("K80").in_queue("q").bound_to("n")
+    for number in range(3):
+        view = replace(lost.view(), name=f"lost{number}", uid=f"lost{number}")
+        show(world.caches.pods, view.key, view)
+
+    async with world.running():
+        assert told == ["lost0", "lost1"]
 
 
 async def test_what_changed_between_two_terms_and_while_the_next_one_begins_is_written() -> None:

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from controller.announcements import Announcements
 from controller.caches import Caches
 from controller.discovery import NodeWatch
+from controller.evictions import Evictions
 from controller.metrics import Metrics
 from controller.publishing import Publisher
 from controller.queue_records import QueueRecords
@@ -25,6 +26,7 @@ from core.plan.decision import Hold
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
 from core.settings import Settings
+from core.steps import finish
 from hack.bench import changes
 from hack.bench.store import Store
 from kube.events import EventRecorder
@@ -34,6 +36,7 @@ from tests.fakes.apiserver import background
 from tests.fakes.counted import CountedLoop, calls_of, run
 from tests.unit.controller.cluster import NoWrites, caches, show
 from tests.unit.controller.fakes import Recorder, Writer, term
+from tests.unit.controller.repairing import bound
 
 IN_ONE_GO = 15_000
 """Calls: a slice, a step that ends it late, and what the others do in the same round of the loop."""
@@ -144,6 +147,49 @@ def publisher() -> Work:
     return Publisher(NoWrites(), cluster, Announcements(Recorder()), metrics).run(term())
 
 
+def uncounted() -> Work:
+    """All run in one queue, and name a card that no node has."""
+    running = a_pod("p").gpu(1).limit("rdma/hca", 1).card("K80").in_queue("q").bound_to("n").view()
+    cluster = caches([a_node("n").card("A", 8).view()], many(running))
+    show(cluster.queues, "q", a_queue("q").view())
+    assert len(cluster.ledger.accounts["q"].uncounted_pods) == PODS
+    return Publisher(NoWrites(), cluster, Announcements(Recorder()), Metrics(CollectorRegistry())).run(term())
+
+
+def with_shares(card: str) -> list[Pod]:
+    return many(bound("p", 100, card).bound_to("n").view())
+
+
+def kept_records() -> Work:
+    cluster = caches([a_node("n").mgpu(8, memory=100).view()], with_shares("0"))
+    return cluster.turns.finish(cluster.keep_records())
+
+
+def edited_records() -> Work:
+    """The records of all pods have been edited, and nobody has mended one of them when the time of leading ends."""
+    edited = with_shares("7")
+    cluster = caches([a_node("n").mgpu(8, memory=100).view()], with_shares("0"))
+    finish(cluster.keep_records())
+    for pod in edited:
+        show(cluster.pods, pod.key, pod)
+    assert len(cluster.records.edited) == PODS
+
+    async def end() -> None:
+        cluster.give_back()
+        await cluster.settled()
+        assert [cluster.ledger.pod(pod.uid) for pod in edited[::500]] == edited[::500]
+
+    return end()
+
+
+def evictions() -> Work:
+    """All have got a node by the time it is their turn to be deleted."""
+    waiting = Evictions(Writer(), Metrics(CollectorRegistry()), lambda _uid: None, lambda _pod: None)
+    for number in range(PODS):
+        waiting.add(f"u{number}")
+    return waiting.run(term())
+
+
 def many(pod: Pod) -> list[Pod]:
     return [replace(pod, name=f"p{number}", uid=f"u{number}") for number in range(PODS)]
 
@@ -156,6 +202,10 @@ def many(pod: Pod) -> list[Pod]:
         (queue_records, IN_ONE_GO),
         (announcements, IN_ONE_GO),
         (publisher, IN_ONE_GO + TAKEN_UP),
+        (uncounted, IN_ONE_GO),
+        (kept_records, IN_ONE_GO),
+        (edited_records, IN_ONE_GO + 5 * PODS),
+        (evictions, IN_ONE_GO),
     ],
 )
 def test_leading_begins_and_ends_in_slices(loop_of: Callable[[], Work], most: int) -> None:
@@ -168,6 +218,7 @@ def test_leading_begins_and_ends_in_slices(loop_of: Callable[[], Work], most: in
         begun, loop.longest = loop.longest, 0
         task.cancel()
         await asyncio.wait({task})
+        assert task.cancelled() or task.exception() is None
         return begun, loop.longest
 
     begun, ended = run(lead)

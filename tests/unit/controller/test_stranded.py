@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 
 import pytest
 
@@ -11,6 +12,7 @@ from controller.announcements import ASTRAY_S, Announcements
 from controller.stranded import AGAIN_S, DENIALS, SETTLE_S, StrandedPods
 from core import reasons
 from core.objects import Pod
+from kube.turns import Turns
 from tests.builders import a_node, a_pod
 from tests.builders.objects import NodeBuilder, PodBuilder
 from tests.unit.controller.cluster import caches, show
@@ -141,6 +143,31 @@ async def test_a_leader_that_begins_looks_at_those_who_were_led_before() -> None
     world = World(LED, nodes=(M1.cordoned(), M2))
     async with world.running():
         assert await world.later() == [("Pod led", reasons.MGPU_ROOM_GONE)]
+
+
+async def test_who_changes_or_goes_while_a_term_begins_is_looked_at_as_it_is_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One step a round of the loop. A term that is over before the last one is followed by another."""
+    monkeypatch.setattr(module, "_ADDED_IN_A_STEP", 1)
+    pods = {name: a_pod(name).mgpu(core=1, memory=1).led_to("m0") for name in "abcdef"}
+    world = World(*pods.values())
+    world.caches.turns = Turns(2, count().__next__)
+    async with world.running():
+        pass
+    async with world.running():
+        show(world.caches.pods, "ml/f", None)
+        show(world.caches.pods, "ml/a", None)
+        await asyncio.sleep(0)
+        show(world.caches.pods, "ml/e", pods["e"].bound_to("m1").view())
+        show(world.caches.pods, "ml/new", a_pod("new").mgpu(core=1, memory=1).led_to("m1").view())
+        show(world.caches.nodes, "m1", None)
+        assert world.said() == []
+        said = [
+            ("Pod new", reasons.MGPU_ROOM_GONE),
+            *((f"Pod {name}", reasons.MGPU_ROOM_GONE) for name in "bcd"),
+        ]
+        assert sorted(await world.later()) == sorted(said)
 
 
 async def test_nobody_looks_while_another_one_leads() -> None:

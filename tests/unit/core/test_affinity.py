@@ -1,5 +1,6 @@
 """What node rules admit, and how they are narrowed without breaking the API server's rules for gated pods."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from core.affinity import Expression, NodeRequirement, admits, narrowing
 from core.objects.node_rules import REQUIRED
 from tests.builders import a_node, a_pod
+from tests.fakes.patches import applied
 
 PRODUCT = Expression("nvidia.com/gpu.product", "In", ("A",))
 ON_PRODUCT = NodeRequirement.all_of(PRODUCT)
@@ -46,6 +48,16 @@ def test_every_existing_term_is_narrowed_and_an_empty_one_stays_empty() -> None:
         f"{TERMS}/0/matchExpressions/-",
         f"{TERMS}/2/matchExpressions",
     ]
+
+
+@pytest.mark.parametrize(
+    "affinity", [{}, {"nodeAffinity": {}}, required(ZONE), required(NAMED), required(ZONE, {}, NAMED)]
+)
+def test_what_is_narrowed_already_stays_as_it_is(affinity: dict[str, Any]) -> None:
+    """A pod of which somebody undoes the lift in part, again and again, grew by an expression each time."""
+    pod = copy.deepcopy({"spec": {"affinity": affinity} if affinity else {}})
+    assert applied(pod, narrowing(affinity, ON_PRODUCT))
+    assert narrowing(pod["spec"]["affinity"], ON_PRODUCT) == []
 
 
 FIXED = NodeRequirement(

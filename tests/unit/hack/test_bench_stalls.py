@@ -248,6 +248,12 @@ def test_the_busy_core_is_free_afterwards() -> None:
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_a_core_that_was_not_busy_to_the_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stalls, "_SPINNER", "")
+    with pytest.raises(BenchError, match="ended by itself"), stalls.busy_core() as pid:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 def test_where_processor_time_went_is_written_to_a_file(tmp_path: Path) -> None:
     told = tmp_path / "profile"
     command = [sys.executable, "-m", "hack.bench.sampled", str(told), "version"]

@@ -5,7 +5,14 @@ from core.plan.decision import Lift
 from core.plan.lift import Planner
 from core.plan.offline import plan
 from tests.builders import a_node, a_pod, a_queue
+from tests.builders.objects import PodBuilder
 from tests.unit.core.plan.gangs import FOUR, books, group, lifted, member
+
+THREE_OF_FOUR = [
+    pod.charged("q").put("spec", "schedulingGates", value=[]).assigned({"A": 1}).together(4)
+    for pod in FOUR[:3]
+]
+"""What is left of a gang of four that was let in whole."""
 
 
 def test_a_gang_that_was_cut_short_comes_before_everything_else() -> None:
@@ -85,10 +92,33 @@ def test_a_gang_that_was_cut_short_comes_before_queues_of_a_higher_priority() ->
 
 
 def test_a_gang_at_its_minimum_has_no_precedence_any_more() -> None:
-    ledger = books(a_queue("q").cards({"A": 5}), groups=(group(),))
+    """It has as long as one is lacking; either way a single card is left."""
     urgent = a_pod("urgent").gpu(1).card("A").in_queue("q").gated().priority(100)
-    whole = [pod.put("spec", "schedulingGates", value=[]) for pod in FOUR]
-    assert lifted(ledger, Planner(ledger), *whole, member("m4", second=9), urgent) == ["urgent"]
+    whole = [pod.put("spec", "schedulingGates", value=[]).together(4) for pod in FOUR]
+    for inside, queues, first in ((whole, ["a", "q"], "urgent"), (whole[:3], ["q", "a"], "m4")):
+        ledger = books(a_queue("q").cards({"A": len(inside) + 1}), groups=(group(),))
+        for pod in (*inside, member("m4", second=9), urgent):
+            ledger.put_pod(pod.view())
+        planner = Planner(ledger)
+        assert planner.order(["a", "q"]) == queues
+        assert lifted(ledger, planner) == [first]
+
+
+def served_beside_it(*waiting: PodBuilder) -> tuple[list[str], list[str]]:
+    """The order of the queues `a` and `q`, and that of the pods of `q`, where three of four are in and these wait.
+
+    It is first in, first out, and has two cards left. One waits that comes before the members by its priority, and one that
+    comes after them; a `+` is before those who are lifted.
+    """
+    ledger = books(a_queue("q").cards({"A": 5}).fifo(), groups=(group(),))
+    urgent, single = (a_pod(name).gpu(1).card("A").in_queue("q").gated() for name in ("urgent", "single"))
+    others = (urgent.priority(100), single.created("2024-01-01T00:00:59Z"))
+    for pod in (*THREE_OF_FOUR, *waiting, *others):
+        ledger.put_pod(pod.view())
+    planner = Planner(ledger)
+    queues = planner.order(["a", "q"])
+    decisions = planner.decide("q")
+    return queues, ["+" * isinstance(each, Lift) + each.pod.name for each in decisions]
 
 
 class TestGatesOfOthers:
@@ -114,23 +144,13 @@ class TestGatesOfOthers:
 
     def test_a_gang_that_can_only_be_finished_with_it_has_no_precedence(self) -> None:
         """Else whoever puts a gate on the last member would keep everybody else waiting for ever."""
-        ledger = books(a_queue("q").cards({"A": 8}).fifo(), groups=(group(),))
-        lifted_ones = [
-            pod.charged("q").put("spec", "schedulingGates", value=[]).assigned({"A": 1}) for pod in FOUR[:3]
-        ]
         held_back = member("m3", second=3).gated("example.com/licence")
-        single = a_pod("single").gpu(1).card("A").in_queue("q").gated().created("2024-01-01T00:00:59Z")
-        planner = Planner(ledger)
-        assert lifted(ledger, planner, *lifted_ones, held_back, single) == ["single"]
-        assert planner.order(["q", "a"]) == planner.order(["a", "q"]) == ["a", "q"]
+        assert served_beside_it(held_back) == (["a", "q"], ["+urgent", "m3", "+single"])
+        assert served_beside_it(FOUR[3]) == (["q", "a"], ["+m3", "+urgent", "single"])
 
     def test_nor_has_one_whose_other_members_could_never_finish_it(self) -> None:
         """The one that fits is held back, the one that is not never fits."""
-        ledger = books(a_queue("q").cards({"A": 8}), groups=(group(),))
-        lifted_ones = [
-            pod.charged("q").put("spec", "schedulingGates", value=[]).assigned({"A": 1}) for pod in FOUR[:3]
-        ]
-        waiting = [member("m3", second=3).gated("example.com/licence"), member("m4", second=4, count=99)]
-        planner = Planner(ledger)
-        assert lifted(ledger, planner, *lifted_ones, *waiting) == []
-        assert planner.order(["q", "a"]) == ["a", "q"]
+        held_back = member("m3", second=3).gated("example.com/licence")
+        never, fits = (member("m4", second=4, count=count) for count in (99, 1))
+        assert served_beside_it(held_back, never) == (["a", "q"], ["+urgent", "m3", "m4", "+single"])
+        assert served_beside_it(held_back, fits) == (["q", "a"], ["m3", "+m4", "+urgent", "single"])

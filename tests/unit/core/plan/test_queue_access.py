@@ -165,7 +165,7 @@ class TestTheGate:
         """One of it was let in before the queue was closed: what it lacks is kept from nobody."""
         ledger = books(a_queue("q").cards({"A": 2}).used_by("web"), a_queue("a"))
         ledger.put_group(a_group("g").in_queue("q").min_member(2).cards({"A": 9}).owned_by("Job", "j").view())
-        ledger.put_pod(asking("m0").in_group("g").assigned({"A": 1}).charged("q").view())
+        ledger.put_pod(asking("m0").in_group("g").assigned({"A": 1}).charged("q").together(2).view())
         told = decided(ledger, asking("m1").in_group("g"), asking("b", THEIRS, second=9))
         assert told == {"ml/m1": reasons.QUEUE_NOT_ALLOWED, "web/b": ""}
         ledger.put_queue(a_queue("a").priority(1).view())

@@ -5,9 +5,11 @@ import pytest
 from core import reasons
 from core.objects import Pod
 from core.plan.lift import Planner
-from core.plan.unfinished import given_back_notice, unfinished_notice
+from core.plan.unfinished import given_back_notice, unfinished_gangs, unfinished_notice
 from core.queues.ledger import Ledger
 from core.steps import finish
+from tests.builders import a_queue
+from tests.fakes.counted import longest_step
 from tests.unit.core.plan.halves import GIVES_BACK, SECOND, TOLD, World, lifted, lifted_alone, member
 
 
@@ -195,6 +197,19 @@ def test_others_come_to_their_turn_within_a_look_at_a_large_gang(looks: list[str
         most, done = max(most, len(looks) - done), len(looks)
     assert most <= 100
     assert len(looks) == 999
+
+
+def test_others_come_to_their_turn_between_two_of_very_many_gangs() -> None:
+    """Finished ones are among those that are known from before."""
+    world = World(TOLD)
+    for number in range(200):
+        world.half(f"g{number}")
+    assert longest_step(world.gangs.look(0)) < 1_000
+    world.ledger.put_queue(a_queue("q").cards({"A": 1000}).view())
+    known = [f"ml/g{number}" for number in range(200)]
+    for number in range(200):
+        world.put(lifted(f"g{number}", 3))
+    assert longest_step(unfinished_gangs(world.ledger, known)) < 1_000
 
 
 def test_a_member_whose_lift_was_still_being_written_is_given_back_with_the_others() -> None:

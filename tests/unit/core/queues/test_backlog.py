@@ -1,5 +1,7 @@
 """Who is booked anew when, and for whom nobody waits."""
 
+from itertools import pairwise
+
 import pytest
 
 from core.queues import backlog
@@ -13,7 +15,12 @@ class Books:
         self.booked: list[str] = []
         self.devices: list[str] = []
         self.looked_at: list[str] = []
-        self.backlog = Backlog(self.booked.append, self.devices.append, self._holds)
+        self.behind: list[str] = []
+        self.backlog = Backlog(self.booked.append, self._book_devices, self._holds, self.behind.append)
+
+    def _book_devices(self, uid: str) -> None:
+        assert uid in self.behind
+        self.devices.append(uid)
 
     def _holds(self, uid: str) -> bool:
         self.looked_at.append(uid)
@@ -83,6 +90,54 @@ def test_of_whom_devices_alone_have_changed_all_is_booked_only_if_something_else
     list(books.backlog.settle())
     assert sorted(books.devices) == sorted((*many("c"), "w0", "w1", "w2"))
     assert sorted(books.booked) == sorted([*many("w")[3:], "w-other"])
+
+
+@pytest.mark.parametrize("many_more", [SIFTED_AT_ONCE, 100])
+def test_whose_devices_have_changed_begins_to_wait_in_steps_if_they_are_very_many(
+    many_more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until all have begun anybody may be one of them, and hold something."""
+    monkeypatch.setattr(backlog, "SIFTED_AT_ONCE", many_more)
+    monkeypatch.setattr(backlog, "_TAKEN_IN_ONE_STEP", 60)
+    books = Books()
+    assert books.backlog.put_devices(many("w", many_more))
+    assert books.behind == many("w", many_more), "so many begin in the event"
+    assert not books.backlog.coming
+    assert "x0" not in books.backlog
+    crowd = many("x", many_more + 1)
+    assert books.backlog.put_devices(crowd)
+    crowd.clear()
+    assert (books.backlog.coming, books.backlog.of_sums, len(books.backlog)) == (
+        True,
+        True,
+        2 * many_more + 1,
+    )
+    assert "anybody" in books.backlog
+    begun = [len(books.behind), *(len(books.behind) for _ in books.backlog.sift())]
+    assert max(later - earlier for earlier, later in pairwise(begun)) == 60
+    assert books.behind == [*many("w", many_more), *many("x", many_more + 1)]
+    assert (books.backlog.coming, books.backlog.of_sums, len(books.backlog)) == (
+        False,
+        False,
+        2 * many_more + 1,
+    )
+    assert "anybody" not in books.backlog
+    assert not books.devices
+    list(books.backlog.settle())
+    assert sorted(books.devices) == sorted([*many("w", many_more), *many("x", many_more + 1)])
+
+
+def test_who_is_booked_before_he_has_begun_to_wait_is_booked_once_more_after_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What he was booked with may have been read before the change."""
+    monkeypatch.setattr(backlog, "SIFTED_AT_ONCE", 0)
+    books = Books()
+    books.backlog.put_devices(many("w"))
+    books.backlog.put(["w0"])
+    list(books.backlog.settle())
+    assert "w0" in books.booked
+    assert sorted(books.devices) == sorted(many("w")[1:])
 
 
 def test_of_those_who_are_alike_who_came_first_is_booked_first() -> None:

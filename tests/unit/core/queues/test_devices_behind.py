@@ -7,8 +7,9 @@ import pytest
 from core.objects import DeviceClass
 from core.plan.decision import Lift
 from core.plan.lift import Planner
+from core.queues import backlog
 from core.queues.audit import audit
-from core.queues.backlog import AT_ONCE
+from core.queues.backlog import AT_ONCE, SIFTED_AT_ONCE
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
@@ -18,6 +19,11 @@ from tests.builders.pods import PodBuilder
 
 MANY = AT_ONCE + 6
 EXTENDED = "example.com/gpu"
+
+
+@pytest.fixture(params=[SIFTED_AT_ONCE, 0], ids=["begin at once", "begin in steps"], autouse=True)
+def begun(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "SIFTED_AT_ONCE", request.param)
 
 
 def gpus(ledger: Ledger, count: int) -> None:
@@ -64,6 +70,7 @@ def test_of_many_that_wait_none_is_booked_in_the_event_and_all_are_when_the_book
     assert figures(ledger) == (0, each)
     gpus(ledger, 2)
     assert ledger.devices.book.bookings() == before
+    finish(ledger.sift())
     assert (ledger.settled, ledger.sums_settled) == (False, True), "no limit depends on those who wait"
     assert len(list(ledger.settle())) > 1
     assert (ledger.settled, ledger.sums_settled) == (True, True)
@@ -149,6 +156,16 @@ def test_the_audit_finds_nothing_wrong_while_some_holders_of_a_claim_are_left_be
     assert finish(audit(ledger, pods[1:])) == []
     finish(steps)
     assert figures(ledger) == (2, 0)
+
+
+def test_of_those_who_are_gone_before_they_are_booked_anew_nothing_is_kept() -> None:
+    ledger = books(9, *waiting("template"))
+    gpus(ledger, 2)
+    for number in range(MANY):
+        ledger.drop_pod(f"uid-ml-p{number}")
+    finish(ledger.settle())
+    assert not ledger.devices.book.behind._uids
+    assert figures(ledger) == (0, 0)
 
 
 def test_whoever_follows_the_books_is_told_of_each_when_he_is_booked_anew() -> None:
