@@ -22,15 +22,14 @@ LOOPBACK = "127.0.0.1"
 UPDATES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
 BINDS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
 
-_CONFIGURATION = {
-    "apiVersion": "admissionregistration.k8s.io/v1",
-    "kind": "ValidatingWebhookConfiguration",
-}
+_API_VERSION = "admissionregistration.k8s.io/v1"
 _PROBE = "probe-of-the-stranger"
 
 
 class Stranger:
     """Says yes to whatever it is asked, at once or, while it `holds` its answers back, when it is told to.
+
+    Of updates it may `undo` what they are for.
 
     Until `listen` was called nobody is there: the API server's connections are refused.
     """
@@ -42,6 +41,7 @@ class Stranger:
         self._may_answer.set()
         self._lock = threading.Lock()
         self._asked: list[str] = []
+        self._undoes = False
         self.client_config = {
             "url": f"https://localhost:{server.server_address[1]}/",
             "caBundle": base64.b64encode(authority).decode(),
@@ -52,6 +52,11 @@ class Stranger:
         """The names of the pods that it has been asked about."""
         with self._lock:
             return {*self._asked}
+
+    def times(self, name: str) -> int:
+        """How often it has been asked about a pod."""
+        with self._lock:
+            return self._asked.count(name)
 
     def listen(self) -> None:
         """From now on it is there."""
@@ -66,11 +71,24 @@ class Stranger:
         """Answers what is held back, and everything else from now on."""
         self._may_answer.set()
 
-    def decide(self, name: str) -> None:
-        """Returns when the question may be answered."""
+    def undo(self) -> None:
+        """From now on it puts back the gates that an update takes off; it has to be `mutating`."""
+        self._undoes = True
+
+    def decide(self, request: Object) -> Object:
+        """The answer to a request, when it may be given."""
         with self._lock:
-            self._asked.append(name)
+            self._asked.append(request["name"])
         self._may_answer.wait()
+        answer: Object = {"uid": request["uid"], "allowed": True}
+        gates = (request["oldObject"] or {}).get("spec", {}).get("schedulingGates")
+        if not (self._undoes and gates):
+            return answer
+        patch = [{"op": "add", "path": "/spec/schedulingGates", "value": gates}]
+        return answer | {
+            "patchType": "JSONPatch",
+            "patch": base64.b64encode(json.dumps(patch).encode()).decode(),
+        }
 
     def serve(self) -> None:
         """Takes connections until it is shut down, once it listens."""
@@ -116,7 +134,13 @@ def silent(folder: Path) -> Iterator[Stranger]:
 
 @contextmanager
 def in_the_way(
-    cluster: Cluster, client_config: Object, rule: Object = UPDATES, *, timeout_s: int = 10, only: str = ""
+    cluster: Cluster,
+    client_config: Object,
+    rule: Object = UPDATES,
+    *,
+    timeout_s: int = 10,
+    only: str = "",
+    kind: str = "ValidatingWebhookConfiguration",
 ) -> Iterator[str]:
     """Meanwhile the API server asks there about every such request in the test's namespace, or about `only` one pod.
 
@@ -134,7 +158,12 @@ def in_the_way(
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": cluster.namespace}},
         "matchConditions": [named] if only else [],
     }
-    configuration = {**_CONFIGURATION, "metadata": {"name": unique("strangers")}, "webhooks": [webhook]}
+    configuration = {
+        "apiVersion": _API_VERSION,
+        "kind": kind,
+        "metadata": {"name": unique("strangers")},
+        "webhooks": [webhook],
+    }
     path = cluster.api.path_of(cluster.api.create(configuration).expect(201))
     try:
         _wait_in_force(cluster, rule)
@@ -174,8 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         request = review.pop("request")
-        self.stranger.decide(request["name"])
-        body = json.dumps({**review, "response": {"uid": request["uid"], "allowed": True}}).encode()
+        body = json.dumps({**review, "response": self.stranger.decide(request)}).encode()
         try:
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

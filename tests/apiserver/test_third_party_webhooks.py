@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from core import reasons
+from core.objects.node_rules import REQUIRED
 from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, samples, unique
@@ -119,3 +121,32 @@ def test_a_namespace_whose_lifts_are_not_stored_holds_up_nobody_and_gets_its_own
     assert watch.complaints == []
     cluster.set_quota(crowd.queue_path, json.dumps({crowd.card: MANY}))
     crowd.wait_lifted(MANY)
+
+
+def test_a_gate_that_is_put_back_on_the_way_in_gives_its_quota_to_the_next_and_is_taken_off_once_it_stays_off(
+    cluster: Cluster, third_party: Stranger
+) -> None:
+    """The API server answers such a lift as any other. However often it is tried, the pod is narrowed to its card once."""
+    card = cluster.add_card(1)
+    name = unique("q")
+    cluster.create_queue(queue(name, json.dumps({card: 1})))
+    mutating = in_the_way(
+        cluster, third_party.client_config, only="undone", kind="MutatingWebhookConfiguration"
+    )
+    with mutating as webhook:
+        third_party.undo()
+        third_party.listen()
+        cluster.create(card_pod("undone", card, name))
+        said = cluster.wait_said("undone", reasons.LIFT_REFUSED)
+        assert "the gate is still there" in said
+        cluster.create(card_pod("next", card, name))
+        wait_for("the next one is lifted", lambda: {*admitted(cluster.pods())} == {"next"})
+        tried = third_party.times("undone")
+        cluster.api.delete(cluster.path("next"), gracePeriodSeconds=0).expect()
+        wait_for("it is tried once more", lambda: third_party.times("undone") > tried, MENDED_S)
+        assert cluster.gated() == {"undone"}
+        cluster.api.delete(webhook).expect()
+    wait_for("it is lifted", lambda: {*admitted(cluster.pods())} == {"undone"}, 2 * MENDED_S)
+    required = cluster.pod("undone")["spec"]["affinity"]["nodeAffinity"][REQUIRED]
+    (term,) = required["nodeSelectorTerms"]
+    assert len(term["matchExpressions"]) == 1
