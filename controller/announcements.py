@@ -1,11 +1,15 @@
 """Events for people: why a pod waits, what is wrong with a queue; each said once, on the object itself."""
 
+import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 
 from controller.sayings import History, Recorder, Saying, Sayings
 from core import reasons
 from core.cards.alarms import Alarm
 from core.cards.assigned import read_assigned
+from core.catalogue import CATALOGUE
 from core.catalogue.notes import event_note
 from core.display.notices import QueueNotice
 from core.names import ASSIGNED_ANNOTATION, CHARGED_QUEUE_ANNOTATION
@@ -41,12 +45,21 @@ _ROOM = "FindRoom"
 _TERMINATION = "WatchTermination"
 _CARDS = "DiscoverCards"
 
+_ABOUT = {_QUOTA: QUEUES.kind, _CARDS: NODES.kind}
+"""Each reason is a topic of its own there; anybody may write other events with these words."""
+
 _HOLD = _LIFT
 _ROLLOUT = reasons.ROLLOUT_NEEDS_QUOTA
 _SPREAD = reasons.TASK_SPREAD
-_OWN_TOPICS = frozenset({_ROLLOUT, _SPREAD, reasons.GANG_UNFINISHED})
+_UNFINISHED = reasons.GANG_UNFINISHED
+_UNFINISHED_MEMBER = "GangUnfinished of a member"
+_OWN_TOPICS = frozenset({_ROLLOUT, _SPREAD, _UNFINISHED})
 _DONE = frozenset({reasons.RESERVATION_EVICTED, reasons.GANG_GIVEN_BACK, reasons.LIFTED})
 _WAITING = frozenset({_HOLD, _ROLLOUT})
+_LIMITED = _WAITING | {_UNFINISHED_MEMBER}
+
+_ENDED_AT_ONCE = 200
+"""Stories of pods that are ended before others come to their turn."""
 
 
 class Announcements:
@@ -66,7 +79,10 @@ class Announcements:
         self._recorder = recorder
         self._rollouts = rollouts
         self._exists = exists
-        self._sayings = Sayings(recorder, limited=_WAITING, history=history, topic_of=self._topic_of)
+        recall = None if history is None else partial(self._recall, history)
+        self._sayings = Sayings(recorder, limited=_LIMITED, history=recall, topic_of=self._topic_of)
+        self._early: dict[str, Pod] | None = None
+        """Pods that were let in, by UID, before it was read whether they were said to wait; None when all is read."""
         self._groups: dict[str, str] = {}
         """UID of a pod that waits -> that of the PodGroup which waits as a whole."""
         self._leads = False
@@ -134,10 +150,21 @@ class Announcements:
         self._recorder.emit(_reference(pod), "Warning", reason, event_note(reason, note), _RESERVATION)
 
     def unfinished(self, group: Group, members: Iterable[Pod], reason: str, note: str) -> None:
-        """Says on a PodGroup, once, that it was cut short; on these members of a gang without one."""
-        regarding = (_group_reference(group),) if group.stored else map(_reference, members)
-        for one in regarding:
-            self._sayings.say(reason, _saying(one, reason, note, _RESERVATION, reason))
+        """Says on a PodGroup, once, that it was cut short; on these members of a gang without one.
+
+        A member that waits has no more events for that; one that holds quota may soon be deleted, and hears it at once.
+        """
+        if group.stored:
+            self._sayings.say(reason, _saying(_group_reference(group), reason, note, _RESERVATION, reason))
+            return
+        for pod in members:
+            saying = _saying(_reference(pod), reason, note, _RESERVATION, reason)
+            self._sayings.say(_UNFINISHED_MEMBER, replace(saying, pressing=not pod.gated))
+
+    def finished(self, members: Iterable[Pod]) -> None:
+        """Takes that back as long as it has not been said of a member."""
+        for pod in members:
+            self._sayings.unsay(pod.uid, _UNFINISHED_MEMBER)
 
     def astray(self, pod: Pod, reason: str, note: str, news: str) -> None:
         """Says on an mGPU pod that was let in why it finds no node, if it has been so for a moment."""
@@ -189,15 +216,35 @@ class Announcements:
         elif old.gated and not new.gated:
             self._groups.pop(old.uid, None)
             self.holds.pop(old.uid, None)
-            if self._leads and self._sayings.was_told(old.uid, _HOLD):
+            told = self._sayings.was_told(old.uid, _HOLD)
+            self._sayings.forget(old.uid, *_LIMITED)
+            if told and self._leads:
                 self._let_in(new)
-            self._sayings.forget(old.uid, *_WAITING)
+            elif self._early is not None:
+                self._early[old.uid] = new
 
     def gone(self, uid: str) -> None:
         """Forgets an object that does not exist any more."""
         self._groups.pop(uid, None)
         self.holds.pop(uid, None)
+        if self._early is not None:
+            self._early.pop(uid, None)
         self._sayings.gone(uid)
+
+    async def _recall(self, history: History, take: Callable[[Past], None]) -> None:
+        """Hears what leaders before have said, and ends the stories of pods that were let in meanwhile: it may take minutes."""
+        early = self._early = {}
+        try:
+            await history(take)
+        finally:
+            self._early = None
+        for number, pod in enumerate(early.values(), 1):
+            if self._sayings.was_told(pod.uid, _HOLD):
+                self._let_in(pod)
+                # Not that its gang is unfinished: it holds quota now, and may soon be deleted for that.
+                self._sayings.forget(pod.uid, *_WAITING)
+            if number % _ENDED_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def _let_in(self, pod: Pod) -> None:
         """Ends the story of a pod that was said to wait. Whose gate somebody else took away, of that we know nothing."""
@@ -222,9 +269,11 @@ class Announcements:
     def _topic_of(self, past: Past) -> str:
         """The topic of an event that an earlier leader wrote; empty for one that says nothing about the present."""
         reason, action = past.words.reason, past.words.action
-        if reason in _DONE or not self._exists(past.regarding):
+        if reason in _DONE or reason not in CATALOGUE or not self._exists(past.regarding):
             return ""
-        if action in (_QUOTA, _CARDS) or reason in _OWN_TOPICS:
+        if reason == _UNFINISHED and past.regarding.kind == PODS.kind:
+            return _UNFINISHED_MEMBER
+        if reason in _OWN_TOPICS or past.regarding.kind == _ABOUT.get(action):
             return reason
         return action if action in {_HOLD, _COUNT, _RESERVATION, _ROOM, _TERMINATION} else ""
 

@@ -60,6 +60,8 @@ class Saying:
     note: str
     action: str
     news: str = ""
+    pressing: bool = False
+    """Said at once, however much was said before; it counts all the same."""
 
     @property
     def gist(self) -> str:
@@ -143,7 +145,7 @@ class Sayings:
         if waiting is None or still or waiting.gist != saying.gist:
             state.due = max(now, min(now + moment_s, state.since + LONGEST_S))
         state.waiting = saying
-        due = max(state.due, self._free_at(key))
+        due = max(state.due, self._free_at(key, saying))
         if self._open and due <= now:
             self._tell(key, state, saying, now)
         elif due < state.queued or key not in self._queue:
@@ -225,7 +227,7 @@ class Sayings:
         age_s = (self._now() - past.at).total_seconds()
         at = asyncio.get_running_loop().time() - max(0.0, age_s)
         if not state.heard or at >= state.heard_at:
-            state.heard, state.heard_at = substance(past.words.reason, past.words.note), at
+            state.heard, state.heard_at = _mark(substance(past.words.reason, past.words.note)), at
         if topic in self._limited:
             about.spent = sorted({*about.spent, at})[-LIMIT:]
 
@@ -233,7 +235,7 @@ class Sayings:
         """Whether that is what was said last, by whomever."""
         if state.heard:
             # What a leader after us has said counts more than what we have; its news is as new to it as its words are.
-            state.said = saying.gist if state.heard == saying.substance else state.heard
+            state.said = saying.gist if state.heard == _mark(saying.substance) else state.heard
             state.heard = ""
         return state.said == saying.gist
 
@@ -249,17 +251,18 @@ class Sayings:
         now = asyncio.get_running_loop().time()
         if self._known(state, saying):
             state.waiting = None
-        elif (due := max(state.due, self._free_at(key))) > now + _TICK_S:
+        elif (due := max(state.due, self._free_at(key, saying))) > now + _TICK_S:
             state.queued = due
             self._queue.add(key, due - now)
         else:
             self._tell(key, state, saying, now)
         return None
 
-    def _free_at(self, key: _Key) -> float:
+    def _free_at(self, key: _Key, saying: Saying) -> float:
         """When the object may have one more event on the topic."""
         spent = self._about[key[0]].spent
-        return spent[0] + LIFE_S if key[1] in self._limited and len(spent) == LIMIT else 0.0
+        limited = key[1] in self._limited and not saying.pressing
+        return spent[0] + LIFE_S if limited and len(spent) == LIMIT else 0.0
 
     def _tell(self, key: _Key, state: _Topic, saying: Saying, now: float) -> None:
         self._recorder.emit(
@@ -270,3 +273,8 @@ class Sayings:
         if key[1] in self._limited:
             about = self._about[key[0]]
             about.spent = [*about.spent, now][-LIMIT:]
+
+
+def _mark(text: str) -> str:
+    """Stands for a text that others have written, and may have made long: memory is short for thousands of these."""
+    return f"#{hash(text):x}"

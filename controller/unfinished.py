@@ -55,6 +55,9 @@ class GangWatch:
     async def _look(self, now: int) -> None:
         turns = self._caches.turns
         await turns.finish(self._gangs.look(now))
+        for gang in self._gangs.take_over():
+            self._announcements.finished(gang.concerned)
+            await asyncio.sleep(0)
         for gang in self._gangs.take_late(now):
             self._announcements.unfinished(
                 gang.group, gang.concerned, *unfinished_notice(gang, self._settings)

@@ -1,25 +1,16 @@
 """Waiting times after failures: growing, bounded, and different in each process.
 
-A setting that somebody else changes again and again is put right at a pace that slows down; and nothing is tried for a while where
-the API server says so, or where everything fails.
+A setting that somebody else changes again and again is put right at a pace that slows down.
 """
 
-import asyncio
-from collections.abc import Hashable
-from dataclasses import dataclass, field
 from random import Random
 from typing import Final
-
-from kube import errors
 
 # Of a dispute.
 FIRST_S: Final = 1.0
 MOST_S: Final = 300.0
 CALM_S: Final = 60.0
 """Whoever has left it alone for so long is corrected at once again."""
-_FORGOTTEN_S = 600.0
-_TICK_S = 0.001
-"""A pause that is over within this time is over: a work queue may come back that much early."""
 
 
 class Backoff:
@@ -71,57 +62,3 @@ class Dispute:
         self._at = now
         if not ours:
             self._until = now + self._backoff.next_delay()
-
-
-@dataclass(slots=True)
-class _Pause:
-    """Which keys have failed since anything worked, as far as that matters, and until when nothing is tried."""
-
-    backoff: Backoff
-    failed: set[Hashable] = field(default_factory=set)
-    until: float = 0.0
-
-
-class Pauses:
-    """The pauses of each lane; only within a running event loop.
-
-    A lane pauses for as long as the server asks. Else failures are put down to the keys that failed, unless more than
-    `patience` of them do and nothing works in between. Then the lane pauses, longer and longer: it would be no use to try
-    each of thousands.
-    """
-
-    def __init__(self, rng: Random, *, patience: int) -> None:
-        self._rng = rng
-        self._patience = patience
-        self._pauses: dict[Hashable, _Pause] = {}
-
-    def left_s(self, lane: Hashable) -> float:
-        """For how many seconds nothing is to be tried."""
-        pause = self._pauses.get(lane)
-        left_s = 0.0 if pause is None else pause.until - _loop_time()
-        return left_s if left_s > _TICK_S else 0.0
-
-    def failed(self, lane: Hashable, key: Hashable, error: errors.KubeError) -> float:
-        """Takes in a failure. Returns for how many seconds nothing is to be tried."""
-        now = _loop_time()
-        pause = self._pauses.get(lane)
-        if pause is None:
-            stale = [name for name, other in self._pauses.items() if other.until < now - _FORGOTTEN_S]
-            for name in stale:
-                del self._pauses[name]
-            pause = self._pauses[lane] = _Pause(Backoff(self._rng))
-        if len(pause.failed) <= self._patience:
-            pause.failed.add(key)
-        asked_s = errors.retry_after_s(error)
-        if not asked_s:
-            asked_s = pause.backoff.next_delay() if len(pause.failed) > self._patience else 0.0
-        pause.until = max(pause.until, now + asked_s)
-        return pause.until - now
-
-    def succeeded(self, lane: Hashable) -> None:
-        """Takes in that something worked there."""
-        self._pauses.pop(lane, None)
-
-
-def _loop_time() -> float:
-    return asyncio.get_running_loop().time()

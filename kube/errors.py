@@ -1,7 +1,8 @@
 """What can go wrong between us and the API server, as a small tree that callers can tell apart.
 
 The tree follows what callers do about an error, not its wording: look again (`Conflict`, `AlreadyExists`), list
-again (`Gone`), wait (`Throttled`, `ServerError`, `ConnectionFailed`), or give up (`Forbidden`, `Invalid`).
+again (`Gone`), wait (`Throttled`, `ServerError`, `ConnectionFailed`), give up (`Invalid`), or do
+one or the other (`Forbidden`, which a quota or a mistake in the rights that passes may be).
 """
 
 # ruff: noqa: N818 - the names are those of the API's own reasons, as users read them in a Status

@@ -1,9 +1,11 @@
 """Events as the API server takes and gives them (events.k8s.io/v1)."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from random import Random
 from typing import Any, Literal, NamedTuple, Protocol
 
 from kube import errors
@@ -20,10 +22,35 @@ NOTE_LIMIT = 1024
 TIMEOUT_S = 5.0
 """For one request."""
 
-PAGE = 250
-"""Events that are decoded in one piece: a few milliseconds of work."""
+PAGE = 500
+"""Events that are asked for at once. The fewer pages, the sooner a slow server has told all, and before it forgets their state."""
 
-_PAGES = 200
+PAGE_S = 20.0
+"""For how long a page is waited for: servers let requests stand in line for 15 s."""
+
+RECALL_S = 900.0
+"""For how long all of a list is. Before that a server has forgotten the state of it, as a rule, and ends it with an error."""
+
+_PAGES = 2000
+"""A million events, several for each pod that waits. More than that somebody else has written under our name."""
+
+_PIECE = 20
+"""Events that are handed on in one go: less than 5 ms of work, whatever others have made of their notes."""
+
+_LONGEST = 1024
+"""Bytes of UTF-8 in all texts of an event without its note together; ours have fewer."""
+
+_NAME_LIMIT = 200
+
+_PASSING = (
+    errors.ConnectionFailed,
+    errors.ServerError,
+    errors.Throttled,
+    errors.Unauthorized,
+    errors.Forbidden,
+    errors.Conflict,
+)
+"""What may go better later. Anything else is a refusal, as that of a namespace which is gone."""
 
 EventType = Literal["Normal", "Warning"]
 
@@ -61,6 +88,11 @@ class Words(NamedTuple):
     reason: str
     note: str
     action: str
+
+    @property
+    def topic(self) -> str:
+        """Of an event that is one of its own. Not its text: thousands that others have written may be remembered."""
+        return f"{hash((self.reason, self.note)):x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +176,46 @@ class EventStore:
         )
 
     async def pages(self) -> AsyncGenerator[list[Past]]:
-        """The events that were stored under the name of this controller; of very many not all of them."""
-        read = 0
+        """The events that were stored under the name of this controller, some at a time, for as long as pages of them come.
+
+        Raises a KubeError where one does not come within PAGE_S, nor all within RECALL_S, and where there is no end of them.
+        """
         ours = Scope(field_selector=f"reportingController={self._controller}")
-        pages = self._client.list(EVENTS, ours, limit=PAGE, timeout_s=TIMEOUT_S)
+        pages = self._client.list(EVENTS, ours, limit=PAGE, timeout_s=PAGE_S)
+        until = asyncio.get_running_loop().time() + RECALL_S
         async with aclosing(pages):
-            async for page in pages:
-                yield [past for raw in page.items if (past := _readable(raw)) is not None]
-                read += 1
-                if read == _PAGES:
+            for _ in range(_PAGES):
+                page = await _next(pages, until)
+                if page is None:
                     return
+                for first in range(0, len(page.items), _PIECE):
+                    piece = page.items[first : first + _PIECE]
+                    yield [past for raw in piece if (past := _readable(raw)) is not None]
+                    await asyncio.sleep(0)
+        raise errors.KubeError(f"more than {_PAGES} pages of events")
+
+
+def name_for(regarding: Reference, rng: Random) -> str:
+    """As client-go names events: the object's name, and something that no other event of it has."""
+    return f"{regarding.name[:_NAME_LIMIT].rstrip('.-')}.{rng.getrandbits(64):016x}"
+
+
+def may_pass(error: errors.KubeError) -> bool:
+    """Whether a write that has failed may go better later.
+
+    A quota on events may have room again, and rights may come back. A namespace that ends never takes an event any more.
+    """
+    return isinstance(error, _PASSING) and not _ends(error)
+
+
+def _ends(error: errors.KubeError) -> bool:
+    if not isinstance(error, errors.Forbidden):
+        return False
+    causes = error.details.get("causes")
+    return "because it is being terminated" in error.message or any(
+        isinstance(cause, dict) and cause.get("reason") == "NamespaceTerminating"
+        for cause in (causes if isinstance(causes, list) else ())
+    )
 
 
 def cut(note: str) -> str:
@@ -164,12 +226,30 @@ def cut(note: str) -> str:
     return raw[: NOTE_LIMIT - 3].decode("utf-8", errors="ignore") + "..."
 
 
-def _readable(raw: Json) -> Past | None:
-    """None for an event that says nothing we could have said: anybody may write one under our name, with any time in it."""
+async def _next(pages: AsyncGenerator[Page], until: float) -> Page | None:
     try:
-        return _project(raw)
+        async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + PAGE_S)):
+            return await anext(pages, None)
+    except TimeoutError as error:
+        raise errors.ConnectionFailed(
+            f"no page of events within {PAGE_S:.0f} s, or not all within {RECALL_S:.0f} s"
+        ) from error
+
+
+def _readable(raw: Json) -> Past | None:
+    """None for an event that says nothing we could have said: anybody may write one under our name, with anything in it."""
+    try:
+        past = _project(raw)
     except GARBAGE:
         return None
+    about = past.regarding
+    texts = (past.name, about.api_version, about.kind, about.name, about.namespace, about.uid, *past.words)
+    note = _size(past.words.note)
+    return past if note <= NOTE_LIMIT and sum(map(_size, texts)) - note <= _LONGEST else None
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", errors="replace"))
 
 
 def _project(raw: Json) -> Past:

@@ -9,16 +9,18 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from random import Random
-from typing import NamedTuple
 
-from kube import errors
-from kube.backoff import Backoff, Pauses
-from kube.event_store import EventClient, EventStore, EventType, Past, Reference, Words, cut
+from kube import errors, event_store
+from kube.backoff import Backoff
+from kube.event_store import EventClient, EventStore, EventType, Past, Reference, Words
+from kube.event_topics import TOPICS, Key, News, Object, Said
+from kube.first_tries import FORBIDDEN_MOST_S, FORBIDDEN_S, FirstTries
 from kube.metrics import DEFAULT, Metrics
-from kube.workqueue import WorkQueue
+from kube.workqueue import IDLE, WorkQueue
 
 __all__ = ["EventRecorder", "EventType", "Past", "Reference"]
 
@@ -30,67 +32,11 @@ SLOTS = 8
 PER_NAMESPACE = 6
 """Of these in one namespace: one where every write hangs leaves some to the others from the first moment."""
 
-RECALL_S = 10.0
-"""For how long a process looks for what was said before."""
-
-_PASSING = (
-    errors.ConnectionFailed,
-    errors.ServerError,
-    errors.Throttled,
-    errors.Unauthorized,
-    errors.Conflict,
-)
-"""What may go better later. Anything else is a refusal, as that of a namespace which is going away."""
-
-_NAME_LIMIT = 200
-_BURST = 25
-_REFILL_S = 300.0
 _REPEAT_S = 600.0
-_TOPICS = 25
+_RECALLED = 3
+"""Events of one object that others have written and that are remembered: anybody may write many under our name."""
+_RESUMED_AT_ONCE = 250
 _REMEMBERED = 4096
-
-
-@dataclass(slots=True)
-class _News:
-    """What is to be written: the words, how often they were said, when last, and not to be written before `due`."""
-
-    words: Words
-    name: str
-    """Of the event, the same in each attempt: what was stored without our knowing is not stored twice."""
-    at: datetime
-    due: float
-    backoff: Backoff
-    count: int = 1
-    sent: bool = False
-    """Whether it may be stored already."""
-
-
-@dataclass(slots=True)
-class _Said:
-    """What was written: the words, in which event, how often they were said, and when that was written."""
-
-    words: Words
-    name: str
-    count: int
-    written: float
-
-
-@dataclass(slots=True)
-class _Object:
-    """What is to be said about an object and what was, by topic, and how many more events it may have."""
-
-    regarding: Reference
-    since: float
-    news: dict[str, _News] = field(default_factory=dict)
-    said: dict[str, _Said] = field(default_factory=dict)
-    tokens: float = _BURST
-    gone: bool = False
-
-
-class _Key(NamedTuple):
-    namespace: str
-    identity: str
-    topic: str
 
 
 class EventRecorder:
@@ -115,16 +61,23 @@ class EventRecorder:
         self._now = now
         self._rng = rng or Random()  # noqa: S311 - spreads attempts and makes names unique, protects nothing
         self._metrics = metrics
-        self._objects: dict[str, _Object] = {}
+        self._objects: dict[str, Object] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         """The objects about which nothing waits, the one least recently written about first."""
-        self._pauses = Pauses(self._rng, patience=PER_NAMESPACE - 1)
+        self._left: OrderedDict[str, Object] = OrderedDict()
+        """The objects that are gone and about which something waits, the one that went first first."""
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        """Some thousand objects that are gone: that they were deleted may be seen before it is said of them."""
         self._recalls = 0
+        self._unread: dict[Key, None] = {}
+        """What was emitted during a recall."""
+        self._resuming = WorkQueue[None](self._resume, slots=1)
         self._first = WorkQueue(
             self._attempt, slots=SLOTS, per_lane=PER_NAMESPACE, lane=lambda key: key.namespace
         )
-        self._again = WorkQueue(self._work, slots=SLOTS // 2)
+        self._again = WorkQueue(self._repeat, slots=SLOTS // 2)
         """What failed: with one object the store may hang, and nobody has to wait behind that."""
+        self._turns: FirstTries[Key] = FirstTries(self._rng, self._first.add, patience=PER_NAMESPACE - 1)
 
     def emit(
         self,
@@ -140,34 +93,35 @@ class EventRecorder:
         `reason` and `action` are short CamelCase words; a note of more than NOTE_LIMIT bytes is cut. Without a topic the
         event is one of its own. One that repeats what was written in the last minutes is only counted.
         """
-        words = Words(event_type, reason, cut(note), action)
-        key = _Key(regarding.event_namespace, regarding.identity, topic or _own_topic(words))
+        words = Words(event_type, reason, event_store.cut(note), action)
         about, now = self._object(regarding), _loop_time()
+        key = about.key(topic or words.topic)
+        name, at = event_store.name_for(regarding, self._rng), self._now()
         waiting, said = about.news.get(key.topic), about.said.get(key.topic)
-        if said is not None and said.words == words and now - said.written < self._repeat_s:
+        if said is not None and said.words == hash(words) and now - said.written < self._repeat_s:
             said.count += 1
             self._drop(about, key)
         elif waiting is None:
-            due = self._take_token(about, now)
-            news = _News(words, self._name(regarding), self._now(), due, Backoff(self._rng))
-            self._begin(about, key, news, due - now)
+            due = about.take_token(now)
+            self._begin(about, key, News(words, name, at, due, Backoff(self._rng)), due - now)
         elif waiting.words == words:
             waiting.count += 1
         else:
-            name = self._name(regarding)
-            about.news[key.topic] = _News(words, name, self._now(), waiting.due, waiting.backoff)
+            about.news[key.topic] = replace(waiting, words=words, name=name, at=at, count=1, sent=False)
 
     def retract(self, identity: str, topic: str) -> bool:
         """Takes back what waits to be written on a topic. Returns whether there was any that cannot have been stored."""
         about = self._objects.get(identity)
-        news = about.news.get(topic) if about is not None else None
-        if about is None or news is None:
+        if about is None or (news := about.news.get(topic)) is None:
             return False
-        self._drop(about, _Key(about.regarding.event_namespace, identity, topic))
+        self._drop(about, about.key(topic))
         return not news.sent
 
     def gone(self, identity: str) -> None:
-        """Forgets an object that does not exist any more; what waits about it, its end perhaps, is tried once."""
+        """Forgets an object that does not exist any more; what waits about the last of these, as their end, is tried once."""
+        self._gone[identity] = None
+        if len(self._gone) > _REMEMBERED:
+            self._gone.popitem(last=False)
         if (about := self._objects.get(identity)) is not None:
             about.gone = True
             self._settle(about)
@@ -175,67 +129,79 @@ class EventRecorder:
     async def recall(self, take: Callable[[Past], None]) -> None:
         """Hands `take` each event that was stored under our name before; what is emitted meanwhile waits.
 
-        What cannot be read within RECALL_S, or at all, is left out.
+        It takes as long as the API server goes on answering; what it does not tell is left out.
         """
         self._recalls += 1
         read = 0
         try:
-            async with asyncio.timeout(RECALL_S):
-                async for page in self._store.pages():
-                    read += len(page)
-                    for past in page:
-                        self._remember(past)
-                        take(past)
-        except (TimeoutError, errors.KubeError) as error:
+            async for some in self._store.pages():
+                read += len(some)
+                for past in some:
+                    self._remember(past)
+                    take(past)
+        except errors.KubeError as error:
             words = "not all earlier events could be read, some may be said again"
             _LOG.warning(words, extra={"error": errors.describe(error), "read": read})
         finally:
             self._recalls -= 1
             if not self._recalls:
-                self._resume()
+                self._resuming.add(None)
 
     async def run(self) -> None:
         """Writes until cancelled; what waits then stays for a further run."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._first.run(), name="events")
             tasks.create_task(self._again.run(), name="events that failed")
+            tasks.create_task(self._turns.run(), name="events in line")
+            tasks.create_task(self._resuming.run(), name="events that waited for earlier ones")
 
     # -- what waits --------------------------------------------------------------------------------------------
 
-    def _object(self, regarding: Reference) -> _Object:
+    def _object(self, regarding: Reference) -> Object:
         about = self._objects.get(regarding.identity)
-        if about is None:
-            about = self._objects[regarding.identity] = _Object(regarding, _loop_time())
-            self._settle(about)
+        if about is None or (about.regarding != regarding and not about.news):
+            about = self._objects[regarding.identity] = Object(regarding, _loop_time())
+            about.gone = regarding.identity in self._gone
         return about
 
-    def _begin(self, about: _Object, key: _Key, news: _News, delay_s: float) -> None:
-        if len(about.news) == _TOPICS:
-            self._drop(about, key._replace(topic=next(iter(about.news))))
-            self._metrics.events_dropped.labels("full").inc()
+    def _begin(self, about: Object, key: Key, news: News, delay_s: float) -> None:
+        if len(about.news) == TOPICS:
+            self._drop(about, about.key(next(iter(about.news))), "full")
         about.news[key.topic] = news
         self._metrics.events_queued.inc()
         self._settle(about)
-        if not self._recalls:
+        if self._recalls:
+            self._unread[key] = None
+        else:
             self._put(key, delay_s)
 
-    def _put(self, key: _Key, delay_s: float) -> None:
-        """A key is in one of the two only."""
-        (self._again if key in self._again else self._first).add(key, max(0.0, delay_s))
+    def _put(self, key: Key, delay_s: float) -> None:
+        """A key is in one place only."""
+        if not self._turns.stands_in_line(key.namespace, key):
+            (self._again if key in self._again else self._first).add(key, max(0.0, delay_s))
 
-    def _drop(self, about: _Object, key: _Key) -> None:
+    def _drop(self, about: Object, key: Key, cause: str = "") -> None:
+        """Something waits no longer: it is written, or taken back, or lost for a `cause`."""
         if about.news.pop(key.topic, None) is not None:
             self._first.discard(key)
             self._again.discard(key)
+            self._turns.left(key.namespace, key)
+            self._unread.pop(key, None)
             self._metrics.events_queued.dec()
+            if cause:
+                self._metrics.events_dropped.labels(cause).inc()
             self._settle(about)
 
-    def _settle(self, about: _Object) -> None:
+    def _settle(self, about: Object) -> None:
         """Remembers objects about which nothing waits within bounds, and none that is gone."""
         identity = about.regarding.identity
         self._idle.pop(identity, None)
         if about.news:
+            if about.gone and identity not in self._left:
+                self._left[identity] = about
+                self._bound_left()
             return
+        self._left.pop(identity, None)
         if about.gone:
             self._objects.pop(identity, None)
             return
@@ -243,61 +209,67 @@ class EventRecorder:
         if len(self._idle) > _REMEMBERED:
             del self._objects[self._idle.popitem(last=False)[0]]
 
-    def _take_token(self, about: _Object, now: float) -> float:
-        """When the object may have one more event: a burst of 25 at once, and one more each five minutes."""
-        about.tokens = min(float(_BURST), about.tokens + (now - about.since) / _REFILL_S)
-        about.since = now
-        about.tokens = max(about.tokens - 1.0, -float(_TOPICS))
-        return now + max(0.0, -about.tokens) * _REFILL_S
+    def _bound_left(self) -> None:
+        if len(self._left) > _REMEMBERED:
+            first = next(iter(self._left.values()))
+            for topic in tuple(first.news):
+                self._drop(first, first.key(topic), "full")
 
     def _remember(self, past: Past) -> None:
         """Takes what another process has written, or this one in an earlier life, for written just now."""
-        topic = _own_topic(past.words)
+        topic = past.words.topic
         about = self._object(past.regarding)
-        about.said.setdefault(topic, _Said(past.words, past.name, past.count, _loop_time()))
-        self._drop(about, _Key(past.regarding.event_namespace, past.regarding.identity, topic))
+        if about.regarding != past.regarding:
+            return  # forged: it is not in that namespace, and what waits is about the one that is there
+        if len(about.said) < _RECALLED:
+            about.said.setdefault(topic, Said(hash(past.words), past.name, past.count, _loop_time()))
+        self._drop(about, about.key(topic))
+        self._settle(about)
 
-    def _resume(self) -> None:
-        now = _loop_time()
-        for identity, about in self._objects.items():
-            for topic, news in about.news.items():
-                key = _Key(about.regarding.event_namespace, identity, topic)
-                if key not in self._first and key not in self._again:
-                    self._put(key, news.due - now)
+    async def _resume(self, _: None) -> float | None:
+        """Some of what was emitted during a recall; a hundred thousand at once would hold up everything else."""
+        for key in list(islice(self._unread, _RESUMED_AT_ONCE)):
+            if self._recalls:
+                return None
+            del self._unread[key]
+            self._put(key, self._objects[key.identity].news[key.topic].due - _loop_time())
+        return 0.0 if self._unread else None
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    async def _attempt(self, key: _Key) -> float | None:
-        """The first attempt on what there is to say, unless nothing is tried in the namespace now."""
-        if (pause_s := self._pauses.left_s(key.namespace)) > 0:
-            return pause_s
-        again_s = await self._work(key)
+    async def _attempt(self, key: Key) -> float | None:
+        """The first attempt on what there is to say, in its turn where much has failed in the namespace."""
+        if self._turns.waits(key.namespace, key):
+            return IDLE
+        try:
+            again_s = await self._work(key)
+        finally:
+            self._turns.left(key.namespace, key)
         if again_s is not None:
             self._again.add(key, again_s)
         return None
 
-    async def _work(self, key: _Key) -> float | None:
+    async def _repeat(self, key: Key) -> float | None:
+        pause_s = self._turns.repeats_in_s(key.namespace)
+        return pause_s if pause_s > 0 else await self._work(key)
+
+    async def _work(self, key: Key) -> float | None:
         about = self._objects.get(key.identity)
-        news = about.news.get(key.topic) if about is not None else None
-        if about is None or news is None:
+        if about is None or (news := about.news.get(key.topic)) is None:
             return None
-        if (pause_s := self._pauses.left_s(key.namespace)) > 0:
-            return pause_s
-        news.sent = True
+        before, news.sent = news.sent, True
         try:
             said = await self._write(about, news, about.said.get(key.topic))
-        except _PASSING as error:
-            return self._failed(about, key, news, error)
         except errors.KubeError as error:
-            self._given_up(about, key, news, error)
-            return None
-        self._pauses.succeeded(key.namespace)
+            news.sent = before or isinstance(error, errors.ConnectionFailed)
+            return self._failed(about, key, news, error)
+        self._turns.succeeded(key.namespace)
         about.said[key.topic] = said
         self._done(about, key, news)
         return None
 
-    async def _write(self, about: _Object, news: _News, said: _Said | None) -> _Said:
-        if said is not None and said.words == news.words:
+    async def _write(self, about: Object, news: News, said: Said | None) -> Said:
+        if said is not None and said.words == hash(news.words):
             count = said.count + news.count
             try:
                 await self._store.count_up(said.name, about.regarding, count, news.at)
@@ -305,42 +277,40 @@ class EventRecorder:
                 _LOG.debug("event has expired, another one is written", extra={"event": said.name})
             else:
                 self._metrics.events_written.labels("series").inc()
-                return _Said(news.words, said.name, count, _loop_time())
+                return Said(hash(news.words), said.name, count, _loop_time())
         await self._store.create(news.name, about.regarding, news.words, news.count, news.at)
         self._metrics.events_written.labels("create").inc()
-        return _Said(news.words, news.name, news.count, _loop_time())
+        return Said(hash(news.words), news.name, news.count, _loop_time())
 
-    def _done(self, about: _Object, key: _Key, news: _News) -> None:
+    def _done(self, about: Object, key: Key, news: News) -> None:
         if about.news.get(key.topic) is news:
             self._drop(about, key)
         elif key.topic in about.news:
             self._put(key, 0.0)  # other words have come since
 
-    def _failed(self, about: _Object, key: _Key, news: _News, error: errors.KubeError) -> float | None:
+    def _failed(self, about: Object, key: Key, news: News, error: errors.KubeError) -> float | None:
         """What cannot be written now is written later, as long as the object exists."""
-        if key.topic not in about.news:
+        newest = about.news.get(key.topic)
+        if newest is None:
             return None
-        if about.gone:
-            self._given_up(about, key, news, error)
+        again_s = self._pause_s(key, newest, error) if event_store.may_pass(error) else None
+        if about.gone or again_s is None:
+            self._metrics.events_dropped.labels("failed").inc()
+            why = {"reason": news.words.reason, "kind": about.regarding.kind, "error": errors.describe(error)}
+            _LOG.warning("event not written", extra=why)
+            self._done(about, key, news)
             return None
-        news.sent = isinstance(error, errors.ConnectionFailed)
         self._first.discard(key)  # should it have been begun anew meanwhile
-        due_s = about.news[key.topic].due - _loop_time()
-        return max(self._pauses.failed(key.namespace, key, error), news.backoff.next_delay(), due_s)
+        return max(again_s, newest.due - _loop_time())
 
-    def _given_up(self, about: _Object, key: _Key, news: _News, error: errors.KubeError) -> None:
-        self._metrics.events_dropped.labels("failed").inc()
-        extra = {"reason": news.words.reason, "kind": about.regarding.kind, "error": errors.describe(error)}
-        _LOG.warning("event not written", extra=extra)
-        self._done(about, key, news)
-
-    def _name(self, regarding: Reference) -> str:
-        """As client-go names them: the object's name, and something that no other event of it has."""
-        return f"{regarding.name[:_NAME_LIMIT].rstrip('.-')}.{self._rng.getrandbits(64):016x}"
-
-
-def _own_topic(words: Words) -> str:
-    return f"{words.reason}: {words.note}"
+    def _pause_s(self, key: Key, news: News, error: errors.KubeError) -> float:
+        """For how long it is not tried again."""
+        if isinstance(error, errors.Forbidden) and not news.forbidden:
+            news.forbidden = True
+            news.backoff = Backoff(self._rng, base_s=FORBIDDEN_S, cap_s=FORBIDDEN_MOST_S)
+            why = {"namespace": key.namespace, "error": errors.describe(error)}
+            _LOG.warning("event not written yet", extra=why)
+        return max(news.backoff.next_delay(), self._turns.failed(key.namespace, key, error))
 
 
 def _loop_time() -> float:

@@ -146,7 +146,9 @@ class UnfinishedGangs:
         """Those that hold something or wait for more, as they were seen last."""
         self._looked = _NEVER
         """The number of changes that the last look has taken in."""
-        self._told: set[str] = set()
+        self._told: dict[str, Unfinished] = {}
+        """As they were when they were told of."""
+        self._over: list[Unfinished] = []
         self._turn = ""
         """The gang that gives back what it holds."""
         self._left = 0
@@ -166,6 +168,7 @@ class UnfinishedGangs:
         self._gangs.clear()
         self._looked = _NEVER
         self._told.clear()
+        self._over.clear()
         self._stuck.clear()
         self._condemned.clear()
         self._turn, self._next_at = "", 0
@@ -180,8 +183,8 @@ class UnfinishedGangs:
         for key in dict.fromkeys((*found, *shown)):
             yield from self._look_at(key, now)
             yield
-        for kept in (self._told, self._stuck):
-            kept.intersection_update(self._since)
+        self._stuck.intersection_update(self._since)
+        self._over += [self._told.pop(key) for key in tuple(self._told) if key not in self._since]
         self._looked = looked
 
     def _look_at(self, key: str, now: int) -> Steps[None]:
@@ -204,8 +207,13 @@ class UnfinishedGangs:
         for key in [key for key in self._overdue(now, after_s) if key not in self._told]:
             found = self._gangs.get(key)
             if found is not None:
-                self._told.add(key)
+                self._told[key] = found
                 yield found
+
+    def take_over(self) -> Sequence[Unfinished]:
+        """Those of which something was said and that are unfinished no longer, each once, as they were then."""
+        over, self._over = self._over, []
+        return over
 
     def take_condemned(self, now: int) -> Steps[list[Pod]]:
         """The members that are to be deleted now, each once, of one gang at a time.

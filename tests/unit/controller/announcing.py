@@ -99,11 +99,12 @@ class World:
 
 
 class Records:
-    """What the API server has of earlier leaders; `slow_s` until it has told all of it."""
+    """What the API server has of earlier leaders; `slow_s` until it tells of it, and `rest_s` until that was all."""
 
-    def __init__(self, *past: Past, slow_s: float = 0.0) -> None:
+    def __init__(self, *past: Past, slow_s: float = 0.0, rest_s: float = 0.0) -> None:
         self.past = past
         self.slow_s = slow_s
+        self.rest_s = rest_s
         self.reads = 0
 
     def recall(self, take: Callable[[Past], None]) -> Awaitable[None]:
@@ -114,6 +115,7 @@ class Records:
         await asyncio.sleep(self.slow_s)
         for past in self.past:
             take(past)
+        await asyncio.sleep(self.rest_s)
 
 
 def stored(event: tuple[str, str, str], action: str = "Lift", age_s: float = 60.0) -> Past:

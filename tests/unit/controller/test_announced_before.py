@@ -1,15 +1,21 @@
 """What a leader says again that leaders before have said, and what it leaves to the next one."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
 from core import reasons
 from core.display.notices import QueueNotice
+from kube.event_store import Past, Reference, Words
+from kube.resources import NODES, PODS, QUEUES, Resource
+from tests.builders import a_pod
 from tests.fakes.apiserver import background
 from tests.unit.controller.announcing import (
     H200,
+    MALFORMED,
     NODE,
+    OVER,
     POD,
     QUEUE,
     Records,
@@ -19,6 +25,8 @@ from tests.unit.controller.announcing import (
 )
 
 pytestmark = pytest.mark.looptime
+
+LET_IN = a_pod("p").gpu(2).card(H200).in_queue("q").charged("q")
 
 
 async def test_a_new_leader_says_nothing_again_about_six_hundred_pods_that_wait() -> None:
@@ -90,3 +98,61 @@ async def test_what_a_leader_leaves_unwritten_is_left_to_the_next_and_said_again
     assert len(await world.decides()) == 1
     assert await world.decides() == []
     assert records.reads == 4
+
+
+@pytest.mark.parametrize(("slow_s", "rest_s"), [(100.0, 0.0), (0.0, 100.0)])
+async def test_a_pod_that_is_let_in_while_it_is_read_what_was_said_has_its_end_told_too(
+    slow_s: float, rest_s: float
+) -> None:
+    """Whether it was read by then that it waits or not; of those of which nothing was said nothing is told."""
+    world = World(NODE, QUEUE, POD)
+    (said,) = await world.decides()
+    next_leader(world, Records(stored(said), slow_s=slow_s, rest_s=rest_s))
+    async with background(world.announcements.run()):
+        await asyncio.sleep(5)
+        world.announcements.pod_changed(POD.view(), LET_IN.view())
+        world.announcements.pod_changed(POD.uid("another").view(), LET_IN.uid("another").view())
+        await asyncio.sleep(200)
+        assert [event[:2] for event in world.recorder.emitted] == [("Pod p", reasons.LIFTED)]
+        assert len(world.announcements._sayings) == 0
+
+
+@pytest.mark.parametrize("term_s", [5.0, 200.0])
+async def test_of_a_pod_that_is_gone_or_a_term_that_has_ended_by_then_nothing_is_told(term_s: float) -> None:
+    world = World(NODE, QUEUE, POD)
+    (said,) = await world.decides()
+    next_leader(world, Records(stored(said), slow_s=100.0))
+    async with background(world.announcements.run()):
+        await asyncio.sleep(1)
+        world.announcements.pod_changed(POD.view(), LET_IN.view())
+        if term_s > 100.0:
+            world.announcements.pod_changed(LET_IN.view(), None)
+        await asyncio.sleep(term_s)
+    assert world.announcements._early is None
+    async with background(world.announcements.run()):
+        await asyncio.sleep(200)
+    assert world.recorder.emitted == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "reasons_said"),
+    [
+        (PODS, "ReadQuota", [OVER, MALFORMED]),
+        (PODS, "DiscoverCards", [reasons.CARD_LABELS_CONTRADICT]),
+        (QUEUES, "ReadQuota", [f"Reason{number}" for number in range(100)]),
+        (NODES, "DiscoverCards", [f"Reason{number}" for number in range(100)]),
+    ],
+)
+async def test_of_what_others_have_said_under_our_name_nothing_is_remembered(
+    kind: Resource, action: str, reasons_said: list[str]
+) -> None:
+    """Of a pod of theirs, which is no queue and no node, or what nobody says: memory is bounded by the objects there are."""
+    about = Reference.of(kind, "x", uid="x")
+    said = [
+        Past("e", about, Words("Warning", one, "text", action), 1, datetime.now(UTC)) for one in reasons_said
+    ]
+    world = World(POD)
+    next_leader(world, Records(*said))
+    async with background(world.announcements.run()):
+        await asyncio.sleep(5)
+        assert len(world.announcements._sayings) == 0

@@ -27,9 +27,10 @@ LATENCY_S = 0.02
 
 
 class Store:
-    """Each write takes its time; what was created is listed afterwards."""
+    """Each write takes its time, and so does each page; what was created is listed afterwards."""
 
-    def __init__(self) -> None:
+    def __init__(self, page_s: float = LATENCY_S) -> None:
+        self.page_s = page_s
         self.created: list[Json] = []
         self.patches = 0
 
@@ -46,7 +47,7 @@ class Store:
 
     async def list(self, *_: Any, limit: int = 250, **__: Any) -> AsyncGenerator[Page]:
         for first in range(0, len(self.created), limit):
-            await asyncio.sleep(LATENCY_S)
+            await asyncio.sleep(self.page_s)
             yield Page(self.created[first : first + limit], "1")
 
 
@@ -81,3 +82,21 @@ async def test_five_thousand_pods_held_in_one_pass_have_one_event_each_and_the_n
                 announcements.held(held(pod, used))
             await asyncio.sleep(200)
     assert (len(store.created), store.patches) == (5000, 0)
+
+
+async def test_a_slow_api_server_has_a_new_leader_say_nothing_again_and_lose_nothing_that_is_news() -> None:
+    """It takes a minute and a half to tell what was said before; what happens meanwhile is said after that."""
+    store, pods = Store(page_s=8.0), [a_pod(f"p{number}").gated().view() for number in range(5001)]
+    async with leading(store) as announcements:
+        for pod in pods[:5000]:
+            announcements.held(held(pod, 3000))
+        await asyncio.sleep(30)
+    assert len(store.created) == 5000
+    async with leading(store) as announcements:
+        for pod in pods:
+            announcements.held(held(pod, 4000))
+        await asyncio.sleep(60)
+        assert len(store.created) == 5000
+        await asyncio.sleep(60)
+    assert [body["regarding"]["name"] for body in store.created[5000:]] == ["p5000"]
+    assert store.patches == 0

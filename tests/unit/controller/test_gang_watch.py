@@ -118,6 +118,24 @@ async def test_a_gang_that_is_finished_meanwhile_keeps_the_rest() -> None:
     assert len(world.deleted()) == BURST
 
 
+async def test_what_was_said_of_a_gang_is_taken_back_once_when_it_is_finished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may wait to be said: of a member that was told much already."""
+    world, over = World(TOLD), list[str]()
+    monkeypatch.setattr(
+        Announcements, "finished", lambda _, members: over.extend(pod.name for pod in members)
+    )
+    world.cut("g", LIFTED)
+    async with world.running():
+        await asyncio.sleep(700)
+        assert over == []
+        for number in range(4):
+            world.shows(world.member("g", number))
+        await asyncio.sleep(30)
+    assert over == ["g-0", "g-1", "g-2"]
+
+
 async def test_a_deletion_that_fails_is_tried_again() -> None:
     world = World(GIVES_BACK)
     world.cut("g", LIFTED)

@@ -1,7 +1,7 @@
 """A store of events that can be slow, refuse or lose answers, for tests of the recorder."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -38,6 +38,8 @@ class Sink:
         self.stored: list[Json] = []
         self.list_s = 0.0
         self.list_fails: errors.KubeError | None = None
+        self.list_stops: Callable[[float], Awaitable[None]] | None = None
+        """What happens after the first page, told for how long the next one is waited for."""
         self.selectors: list[str | None] = []
 
     async def create(
@@ -80,13 +82,15 @@ class Sink:
         limit: int = 250,
         timeout_s: float = 5.0,
     ) -> AsyncGenerator[Page]:
-        assert (scope.namespace, bool(resource), timeout_s) == (None, True, 5.0)
+        assert (scope.namespace, bool(resource)) == (None, True)
         self.selectors.append(scope.field_selector)
         if self.list_fails is not None:
             raise self.list_fails
         for first in range(0, len(self.stored), limit):
             await asyncio.sleep(self.list_s)
             yield Page(self.stored[first : first + limit], "1")
+            if self.list_stops is not None:
+                await self.list_stops(timeout_s)
 
     async def _answer(self, body: Json, timeout_s: float) -> None:
         self.sent_at.append(asyncio.get_running_loop().time())

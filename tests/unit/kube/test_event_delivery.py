@@ -116,22 +116,16 @@ def _only_name(recorder: EventRecorder) -> str:
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize(
-    "refusal", [errors.Forbidden(403, "Forbidden", "is being terminated"), errors.NotFound(404)]
-)
-async def test_a_refusal_ends_it(refusal: errors.KubeError) -> None:
-    """A namespace that is going away takes no events; the next event is written."""
+async def test_what_may_be_stored_may_be_so_still_after_a_later_try_was_refused() -> None:
     sink = Sink()
-    recorder, registry = recorder_of(sink)
-    sink.refusals = [refusal]
+    sink.refusals = [errors.ConnectionFailed("cut")]
+    sink.refuses = lambda _: errors.ServerError(500)
+    recorder, _ = recorder_of(sink)
     async with background(recorder.run()):
-        recorder.emit(POD, "Normal", "R", "first", "A")
-        await asyncio.sleep(1)
-        recorder.emit(POD, "Normal", "R", "second", "A")
-        await asyncio.sleep(100)
-    assert sink.notes == ["second"]
-    assert len(sink.sent_at) == 2
-    assert dropped(registry, "failed") == 1.0
+        recorder.emit(POD, "Normal", "R", "note", "A", topic="t")
+        await asyncio.sleep(10)
+        assert len(sink.sent_at) > 1
+        assert not recorder.retract("uid-1", "t")
 
 
 @pytest.mark.looptime
