@@ -30,10 +30,6 @@ GANG_PATIENCE = 10
 """So many times longer, and more often, for a member of a gang of which others are in: what it gives back goes to others, and
 those hold theirs for nothing."""
 
-GATE_PUT_BACK = (
-    "the API server took the lift in, and the gate is still there: somebody's webhook puts it back"
-)
-
 Key = tuple[str, str]
 """Namespace and UID: a pod that is made anew under a name is another one, whatever is still under way for the former."""
 
