@@ -9,7 +9,7 @@ from hack.controlplane import Answer, wait_for
 from hack.controlplane.components import DELETE_AFTER
 from tests.adversary.scene import NOBODY, Scene, assert_refused
 from tests.adversary.ways import OTHER
-from tests.apiserver.cluster import charged
+from tests.apiserver.cluster import Cluster, charged
 from tests.apiserver.manifests import binding
 
 pytestmark = pytest.mark.apiserver
@@ -17,16 +17,30 @@ pytestmark = pytest.mark.apiserver
 YEAR_S: Final = 31_536_000
 
 
-def test_an_eviction_with_a_long_grace_frees_no_quota(stage: Scene) -> None:
-    """`edit` may evict: that is a deletion, with a grace that whoever evicts names."""
-    stage.equip("card")
+def run_slow_pod(stage: Scene) -> None:
+    """The tenant's pod `a` runs, and would take a year to end."""
     slow = stage.pod("card", "a", terminationGracePeriodSeconds=YEAR_S)
     slow["metadata"]["annotations"][DELETE_AFTER] = "1h"
     stage.tenant.create(slow)
     stage.admin.wait_running("a")
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
-    eviction["deleteOptions"] = {"gracePeriodSeconds": YEAR_S}
-    stage.tenant.api.request("POST", f"{stage.tenant.path('a')}/eviction", eviction).expect(201)
+
+
+def evict(whose: Cluster, name: str, grace_s: int) -> Answer:
+    """What the API server answers to an eviction of a pod with that grace."""
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name},
+        "deleteOptions": {"gracePeriodSeconds": grace_s},
+    }
+    return whose.api.request("POST", f"{whose.path(name)}/eviction", eviction)
+
+
+def test_an_eviction_with_a_long_grace_frees_no_quota(stage: Scene) -> None:
+    """`edit` may evict: that is a deletion, with a grace that whoever evicts names."""
+    stage.equip("card")
+    run_slow_pod(stage)
+    evict(stage.tenant, "a", YEAR_S).expect(201)
     assert stage.admin.pod("a")["metadata"]["deletionGracePeriodSeconds"] == YEAR_S
     stage.assert_second_waits("card")
 
@@ -34,13 +48,8 @@ def test_an_eviction_with_a_long_grace_frees_no_quota(stage: Scene) -> None:
 def test_a_forced_deletion_frees_no_quota_of_what_may_run_on(stage: Scene) -> None:
     """The pod would be gone at once, and its kubelet gives its containers the year. Shortened first, they end."""
     stage.equip("card")
-    slow = stage.pod("card", "a", terminationGracePeriodSeconds=YEAR_S)
-    slow["metadata"]["annotations"][DELETE_AFTER] = "1h"
-    stage.tenant.create(slow)
-    stage.admin.wait_running("a")
+    run_slow_pod(stage)
     api, path = stage.tenant.api, stage.tenant.path("a")
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
-    eviction["deleteOptions"] = {"gracePeriodSeconds": 0}
 
     def forced() -> list[Answer]:
         return [
@@ -51,7 +60,7 @@ def test_a_forced_deletion_frees_no_quota_of_what_may_run_on(stage: Scene) -> No
 
     for answer in forced():
         assert_refused(answer, "quota.maxFreeGrace (5m)")
-    assert_refused(api.request("POST", f"{path}/eviction", eviction), "without grace")
+    assert_refused(evict(stage.tenant, "a", 0), "without grace")
     api.delete(path).expect()
     for answer in forced():
         assert_refused(answer, f"run on for {YEAR_S} s")
@@ -83,7 +92,5 @@ def test_whoever_deletes_in_every_namespace_may_force_it(stage: Scene) -> None:
         stage.tenant.create(stage.pod("card", name, OTHER, terminationGracePeriodSeconds=YEAR_S))
     stage.admin.wait_running("deleted", "evicted")
     stage.admin.api.delete(stage.admin.path("deleted"), gracePeriodSeconds=0).expect()
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "evicted"}}
-    eviction["deleteOptions"] = {"gracePeriodSeconds": 0}
-    stage.admin.api.request("POST", f"{stage.admin.path('evicted')}/eviction", eviction).expect(201)
+    evict(stage.admin, "evicted", 0).expect(201)
     wait_for("both are gone", lambda: stage.admin.pods() == {})
