@@ -33,9 +33,9 @@ class LiveSource:
         self.lists = 0
         """Those of more than one object."""
 
-    def put(self, resource: Resource, raw: Json) -> None:
-        """Stores an object and tells the watches."""
-        self._version += 1
+    def put(self, resource: Resource, raw: Json, version: int | None = None) -> None:
+        """Stores an object and tells the watches; `version` is that of one which is stored elsewhere too."""
+        self._version = self._version + 1 if version is None else max(version, self._version)
         head = {**raw["metadata"], "resourceVersion": str(self._version)}
         known = self._objects.setdefault(str(resource), {})
         key = _key(head)
@@ -43,12 +43,17 @@ class LiveSource:
         known[key] = {**raw, "metadata": head}
         self._tell(resource, WatchEvent(kind, known[key]))
 
-    def remove(self, resource: Resource, name: str, namespace: str = "") -> None:
+    def remove(self, resource: Resource, name: str, namespace: str = "", version: int | None = None) -> None:
         """Deletes an object and tells the watches."""
-        self._version += 1
+        self._version = self._version + 1 if version is None else max(version, self._version)
         gone = self._objects[str(resource)].pop(f"{namespace}/{name}")
         head = {**gone["metadata"], "resourceVersion": str(self._version)}
         self._tell(resource, WatchEvent("DELETED", {**gone, "metadata": head}))
+
+    def come_on(self) -> None:
+        """What the watches are made from has come as far as what is stored, if it was behind."""
+        self.behind = False
+        self._wake()
 
     def cut_off(self) -> None:
         """The watches that there are say nothing any more, as when a connection has died without a word."""
@@ -130,6 +135,9 @@ class LiveSource:
 
     def _tell(self, resource: Resource, event: WatchEvent) -> None:
         self._history.append((str(resource), event))
+        self._wake()
+
+    def _wake(self) -> None:
         for woken in self._watches:
             woken.put_nowait(None)
 

@@ -54,7 +54,7 @@ FAILURES: list[errors.KubeError] = [
     errors.Invalid(422, "Invalid", "no", None, None),
     errors.Conflict(409, "Conflict", "changed", None, None),
 ]
-_INFORMERS = {"pods": "pods", "nodes": "nodes", "queues": "queues", "podgroups": "groups"}
+INFORMERS = {"pods": "pods", "nodes": "nodes", "queues": "queues", "podgroups": "groups"}
 _Key = tuple[str, str]
 """The plural of a resource, and the key of an object."""
 
@@ -66,7 +66,7 @@ class Stored:
         self.rng, self.stormy = Random(seed), stormy
         self.objects: dict[_Key, Builder] = {}
         self.followers: list[Replica] = []
-        self._version = 0
+        self.version = 0
 
     def all(self, plural: str) -> list[str]:
         """The keys of what there is of a resource."""
@@ -74,21 +74,22 @@ class Stored:
 
     def put(self, plural: str, key: str, built: Builder) -> None:
         """Stores an object; one that was not there is another one than all before."""
-        self._version += 1
+        self.version += 1
         old = self.objects.get((plural, key))
-        uid = old.raw["metadata"]["uid"] if old is not None else f"uid-{self._version}"
-        built = built.put("metadata", "resourceVersion", value=str(self._version))
+        uid = old.raw["metadata"]["uid"] if old is not None else f"uid-{self.version}"
+        built = built.put("metadata", "resourceVersion", value=str(self.version))
         self.objects[plural, key] = built.put("metadata", "uid", value=uid)
         self._tell(plural, key)
 
     def drop(self, plural: str, key: str) -> None:
         """Deletes an object, if it is there."""
         if self.objects.pop((plural, key), None) is not None:
+            self.version += 1
             self._tell(plural, key)
 
     def _tell(self, plural: str, key: str) -> None:
         for follower in self.followers:
-            follower.unheard.append((plural, key, self.objects.get((plural, key))))
+            follower.happened(plural, key, self.objects.get((plural, key)))
 
     def change(self, plural: str, key: str, body: Any, patch_type: PatchType) -> Json:
         """Carries out a patch as an API server does."""
@@ -148,7 +149,7 @@ class Api:
 
     async def serves(self, resource: Resource, *, timeout_s: float = 10.0) -> bool:
         await self._sent(timeout_s)
-        return resource.plural in _INFORMERS
+        return resource.plural in INFORMERS
 
     async def delete(
         self,
@@ -192,7 +193,7 @@ class Replica:
     def __init__(self, stored: Stored) -> None:
         self.stored, self.api = stored, Api(stored)
         self.unheard: deque[tuple[str, str, Builder | None]] = deque()
-        self.caches = caches(settings=SETTINGS)
+        self.caches = self._follow()
         metrics, recorder = Metrics(CollectorRegistry()), Recorder()
         announcements = Announcements(recorder, Rollouts(self.caches.ledger))
         parts = (self.api, self.caches, announcements, metrics)
@@ -215,10 +216,19 @@ class Replica:
             NodeWatch(self.caches, announcements),
             UsageKeeper(NoUsage(), self.caches, UsageFollower(self.caches, _now), metrics, "ns"),
         )
-        self.caches.catch_up = self._catch_up  # type: ignore[method-assign]  # nothing here is listed
         for (plural, key), built in stored.objects.items():
             self._show(plural, key, built)
         stored.followers.append(self)
+
+    def _follow(self) -> Caches:
+        """Its view of the cluster."""
+        result = caches(settings=SETTINGS)
+        result.catch_up = self._catch_up  # type: ignore[method-assign]  # nothing here is listed
+        return result
+
+    def happened(self, plural: str, key: str, built: Builder | None) -> None:
+        """Is told of one change, when it happens."""
+        self.unheard.append((plural, key, built))
 
     def hear(self, most: int) -> None:
         """Takes in so many of the changes that it has not heard of, in their order."""
@@ -244,7 +254,7 @@ class Replica:
         self.hear(len(self.unheard))
 
     def _show(self, plural: str, key: str, built: Builder | None) -> None:
-        informer = getattr(self.caches, _INFORMERS[plural])
+        informer = getattr(self.caches, INFORMERS[plural])
         old = informer.get(key)
         view: Any = built.view() if built is not None else None  # type: ignore[attr-defined]  # all builders here have one
         if old is not None and view is not None and old.uid != view.uid:

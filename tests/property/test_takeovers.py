@@ -24,6 +24,7 @@ from core.steps import finish
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.property.takeover_world import Replica, Stored, fresh
+from tests.property.watching_replica import WatchingReplica
 from tests.unit.controller.test_binding import binding
 
 pytestmark = pytest.mark.looptime(start=1_000_000)
@@ -38,6 +39,8 @@ COUNTS = ("0", "1", "2", "1,1", "x")
 SEEDS = int(os.environ.get("CARDQUOTA_TAKEOVERS", "6"))
 TERM_S = 20.0
 """Long enough for the wait that a new leader begins with, for repetitions of failed writes, and for pods to be overdue."""
+WATCHED_TERM_S = 60.0
+"""Long enough for a new leader to catch up with watches that are late, cut off and refused, as well."""
 CREATED = "1970-01-12T13:46:40Z"
 
 
@@ -150,13 +153,15 @@ def _node(pod: Any) -> str:
     return str(pod.raw["spec"].get("nodeName", ""))
 
 
-async def lead_and_die(history: History, leader: Replica, *others: Replica, epoch: int) -> None:
+async def lead_and_die(
+    history: History, leader: Replica, *others: Replica, epoch: int, term_s: float = TERM_S
+) -> None:
     """One controller leads for a while, while things happen and all hear of them; what ends it by itself is raised.
 
     It is killed when it has just heard of records that it had no time to mend.
     """
     clock = asyncio.get_running_loop().time
-    end, leading = clock() + TERM_S, asyncio.create_task(leader.lead(epoch))
+    end, leading = clock() + term_s, asyncio.create_task(leader.lead(epoch))
     while clock() < end and not leading.done():
         history.happen()
         for replica in (leader, *others):
@@ -220,3 +225,25 @@ async def test_a_standby_takes_over_whatever_has_happened_and_knows_what_a_new_p
     standby.hear(len(standby.unheard))
     assert finish(audit(standby.caches.ledger, standby.caches.pods.values())) == []
     assert known(standby.caches) == known(fresh(history.stored))
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_so_it_does_where_it_lists_and_watches_what_happens_and_catches_up_while_more_happens(
+    seed: int,
+) -> None:
+    """Watches are late, each by itself, lists take long and fail: it hears of pods before their nodes, and of some twice."""
+    history = History(seed)
+    leader, standby = WatchingReplica(history.stored), WatchingReplica(history.stored)
+    async with standby.running():
+        async with leader.running():
+            await lead_and_die(history, leader, standby, epoch=0, term_s=WATCHED_TERM_S)
+        standby.cut_off()
+        for _ in range(20):
+            history.happen()
+            standby.hear(history.rng.choice((0, 1)))
+            await asyncio.sleep(0.01)
+        await lead_and_die(history, standby, epoch=1, term_s=WATCHED_TERM_S)
+        standby.hear(1)
+        await standby.caches.catch_up()
+        assert finish(audit(standby.caches.ledger, standby.caches.pods.values())) == []
+        assert known(standby.caches) == known(fresh(history.stored))
