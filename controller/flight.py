@@ -116,6 +116,11 @@ class Flight:
         seen = ledger.observed(self.lift.pod.uid)
         return seen is not None and seen.resource_version != self.lift.pod.resource_version
 
+    def put_back(self, ledger: Ledger) -> bool:
+        """Whether such a pod carries all that a try of this lift has written with it: it was stored, but for the gate."""
+        seen, records = ledger.observed(self.lift.pod.uid), self.lift.records.items()
+        return bool(self.tries and records) and seen is not None and records <= seen.annotations.items()
+
 
 def key_of(pod: Pod) -> Key:
     """The key of a pod's lift."""

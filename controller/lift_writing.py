@@ -23,7 +23,6 @@ from core.names import FIELD_MANAGER
 from core.objects import Group, Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
-from core.steps import Steps
 from kube import errors
 from kube.calls import LiftClient
 from kube.client import PatchType
@@ -76,7 +75,8 @@ class LiftWriter:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._queue.run(), name="lift queue")
-                tasks.create_task(self._give_up_untried(), name="lifts that hang")
+                in_vain = self._untried.give_up(self._caches.turns, self._hold)
+                tasks.create_task(in_vain, name="lifts that hang")
         finally:
             self._planner = self._term = None
             self._queue.clear()
@@ -141,7 +141,7 @@ class LiftWriter:
         if self._term is None or not self._term.valid():
             return RETRY_MAX_S
         if flight.is_another(self._caches.ledger):
-            self._take_back(key, flight)
+            self._outdated(key, flight)
             return IDLE
         flight.void = self._planner is not None and not self._planner.stands(flight.lift)
         if flight.void and flight.certain and not flight.look:
@@ -200,14 +200,22 @@ class LiftWriter:
         # The scheduler may see it sooner than we do, and is not to wait at the bind.
         stored = self._caches.answered(lift.pod, answer)
         if stored is not None and stored.gated:
-            flight.undone()
-            self._metrics.lifted(lift.queue, "refused")
-            _LOG.error("lift refused", extra=about(lift, None) | {"error": flight.given_up})
-            self._hold(key, flight)
-            return None
+            return self._undone(key, flight)
         self._metrics.lifted(lift.queue, "done")
         _LOG.info("lifted", extra=about(lift, None))
         self._done(key, flight, stored=True)
+        return None
+
+    def _undone(self, key: Key, flight: Flight) -> float | None:
+        """The lift was taken in, and the pod that is stored has our gate: somebody's webhook puts it back."""
+        flight.undone()
+        self._metrics.lifted(flight.lift.queue, "refused")
+        _LOG.error("lift refused", extra=about(flight.lift, None) | {"error": flight.given_up})
+        if not (flight.certain or flight.is_another(self._caches.ledger)):
+            # This try has changed nothing, and an earlier one that was not answered may be stored yet.
+            flight.look = True
+            return flight.read_again_s(asyncio.get_running_loop().time())
+        self._hold(key, flight)
         return None
 
     def _put_off(self, key: Key, flight: Flight, error: errors.KubeError) -> float:
@@ -252,7 +260,7 @@ class LiftWriter:
             self._done(key, flight)
             return None
         if flight.is_another(self._caches.ledger):
-            self._take_back(key, flight)
+            self._outdated(key, flight)
             return None
         flight.read_at = asked_at
         if not (flight.given_up or flight.void):
@@ -275,22 +283,6 @@ class LiftWriter:
         _ = raw["metadata"]["uid"]
         return self._caches.project_pod(raw)
 
-    async def _give_up_untried(self) -> None:
-        """What has waited in vain, for all before it hangs, gives its quota back."""
-        while True:
-            await asyncio.sleep(PATIENCE_S / 4)
-            await self._caches.turns.finish(self._giving_up())
-
-    def _giving_up(self) -> Steps[None]:
-        """Those that are marked first are not begun meanwhile."""
-        in_vain = yield from self._untried.in_vain()
-        for key, flight in in_vain:
-            flight.given_up = f"lifts in namespace {key[0]} are not taken in at present"
-        for key, flight in in_vain:
-            if self._untried.has(key, flight.lift):
-                self._hold(key, flight)
-            yield
-
     # -- how it goes on ----------------------------------------------------------------------------------------
 
     def _again(self, flight: Flight, error: errors.KubeError) -> float:
@@ -310,6 +302,13 @@ class LiftWriter:
                     self._queue.add(other)
             else:
                 self._lost(flight.lift)
+
+    def _outdated(self, key: Key, flight: Flight) -> None:
+        """The pod has changed and has its gate: the lift can never be stored any more. It may have been, without an answer in time."""
+        if flight.put_back(self._caches.ledger):
+            self._undone(key, flight)
+        else:
+            self._take_back(key, flight)
 
     def _take_back(self, key: Key, flight: Flight) -> None:
         """The lift is not stored and never will be: the pod is decided on again."""

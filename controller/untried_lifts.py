@@ -1,7 +1,7 @@
 """Lifts that wait for their turn, and whether they do so in vain."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from controller.flight import PATIENCE_S, Flight, Key
 from controller.open_questions import OpenQuestions
@@ -10,6 +10,7 @@ from core.names import GANG_ANNOTATION
 from core.plan.decision import Lift
 from core.queues.ledger import Ledger
 from core.steps import Steps
+from kube.turns import Turns
 
 _IN_ONE_STEP = 8
 """So many lifts are looked at before others come to their turn."""
@@ -50,10 +51,23 @@ class UntriedLifts:
             if GANG_ANNOTATION not in lift.records and self.has(key, lift)
         }
 
+    async def give_up(self, turns: Turns, hold: Callable[[Key, Flight], None]) -> None:
+        """Has `hold` give the quota back of what has waited in vain, for all before it hangs, until cancelled."""
+        while True:
+            await asyncio.sleep(PATIENCE_S / 4)
+            await turns.finish(self._giving_up(hold))
+
+    def _giving_up(self, hold: Callable[[Key, Flight], None]) -> Steps[None]:
+        """Those that are marked first are not begun meanwhile."""
+        for key, flight in (yield from self.in_vain()):
+            if self.has(key, flight.lift):
+                hold(key, flight)
+            yield
+
     def in_vain(self) -> Steps[list[tuple[Key, Flight]]]:
         """The lifts of namespaces of which none has been stored in reasonable time, for all before them hangs.
 
-        Looked for in steps and told together as it is then: once lifts of a namespace are stored again, none of it waits in vain, and
+        Looked for in steps, given up and told together as it is then: once lifts of a namespace are stored again, none of it waits in vain, and
         a gang is not given up by half. That says nothing about those that wait for an answer about their group.
         """
         now = asyncio.get_running_loop().time()
@@ -67,8 +81,11 @@ class UntriedLifts:
                 found.append((key, flight))
             if number % _IN_ONE_STEP == 0:
                 yield
-        return [
+        in_vain = [
             (key, flight)
             for key, flight in found
             if (key in self._questions or key[0] not in self._stored_at) and self.has(key, flight.lift)
         ]
+        for key, flight in in_vain:
+            flight.given_up = f"lifts in namespace {key[0]} are not taken in at present"
+        return in_vain

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from controller.flight import FAILED_S, Flight, Key
+from controller.flight import FAILED_S, UNANSWERED_S, Flight, Key
 from controller.lift_writing import SLOTS
 from core import reasons
 from kube import errors
 from tests.builders import a_group
+from tests.fakes.patches import applied
 from tests.unit.controller.cluster import show
 from tests.unit.controller.lift_world import (
     BROKEN,
@@ -125,6 +126,50 @@ async def test_a_gate_that_somebody_puts_back_on_the_way_in_gives_its_quota_back
         assert (latest.gated, world.used()) == (False, 2)
         await asyncio.sleep(600)
         assert world.names().count("a") == 4
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_gate_that_was_put_back_gives_no_quota_back_while_an_earlier_try_may_be_stored(
+    *, stored: bool
+) -> None:
+    """The webhook changes nothing by now, and the version stays: the try that was not answered is as good as ever."""
+    world = World(pod("a", 1), pod("b", 2))
+    world.writer.answers.append(CUT)
+    world.writer.answered["a"] = pod("a", 1).build()
+    async with world.running():
+        await asyncio.sleep(UNANSWERED_S - 2)
+        assert world.names() == ["a", "a"]
+        if stored:
+            world.shows(lifted("a"))
+            world.stores(lifted("a"))
+        await asyncio.sleep(10)
+        assert world.names() == (["a", "a"] if stored else ["a", "a", "b"])
+        assert world.used() == 1
+
+
+async def test_a_gate_that_is_put_back_is_noticed_without_an_answer() -> None:
+    """A webhook that takes longer than a lift is waited for, and notes when it was called: the pod is another one each time."""
+    world = World(pod("a", 1), pod("b", 2))
+
+    def put_back(name: str) -> errors.KubeError | None:
+        if name != "a":
+            return None
+        written = pod("a", 1).build()
+        assert applied(written, [each for each in world.writer.writes[-1].body if each["op"] != "test"])
+        written["spec"]["schedulingGates"] = pod("a").raw["spec"]["schedulingGates"]
+        written["metadata"]["resourceVersion"] = str(len(world.writer.writes) + 1)
+        world.writer.stored["ml/a"] = written
+        return CUT
+
+    world.writer.answer_to = put_back
+    async with world.running():
+        await asyncio.sleep(2)
+        assert world.names() == ["a", "b"], "nobody waits behind it"
+        (held,) = [event for event in world.recorder.emitted if event[:2] == ("Pod a", reasons.LIFT_REFUSED)]
+        assert "the gate is still there" in str(held)
+        world.shows_queue(2)
+        await asyncio.sleep(100)
+        assert 2 <= world.names().count("a") <= 3
 
 
 async def test_a_pod_whose_webhook_is_down_gives_its_quota_back_only_when_no_try_can_be_stored_any_more() -> (
