@@ -149,22 +149,21 @@ class Announcements:
         """Says of a pod that it was deleted: that is done, and nobody will say it again."""
         self._recorder.emit(_reference(pod), "Warning", reason, event_note(reason, note), _RESERVATION)
 
-    def unfinished(self, group: Group, members: Iterable[Pod], reason: str, note: str) -> None:
-        """Says on a PodGroup, once, that it was cut short; on these members of a gang without one.
+    def unfinished(self, group: Group, reason: str, note: str) -> None:
+        """Says on a PodGroup, once, that it was cut short."""
+        self._sayings.say(reason, _saying(_group_reference(group), reason, note, _RESERVATION, reason))
 
-        A member that waits has no more events for that; one that holds quota may soon be deleted, and hears it at once.
+    def unfinished_member(self, pod: Pod, reason: str, note: str) -> None:
+        """Says it on a member, as it is now, of a gang without a PodGroup.
+
+        One that waits has no more events for that; one that holds quota may soon be deleted, and hears it at once.
         """
-        if group.stored:
-            self._sayings.say(reason, _saying(_group_reference(group), reason, note, _RESERVATION, reason))
-            return
-        for pod in members:
-            saying = _saying(_reference(pod), reason, note, _RESERVATION, reason)
-            self._sayings.say(_UNFINISHED_MEMBER, replace(saying, pressing=not pod.gated))
+        saying = _saying(_reference(pod), reason, note, _RESERVATION, reason)
+        self._sayings.say(_UNFINISHED_MEMBER, replace(saying, pressing=not pod.gated))
 
-    def finished(self, members: Iterable[Pod]) -> None:
-        """Takes that back as long as it has not been said of a member."""
-        for pod in members:
-            self._sayings.unsay(pod.uid, _UNFINISHED_MEMBER)
+    def finished_member(self, pod: Pod) -> None:
+        """Takes that back as long as it has not been said."""
+        self._sayings.unsay(pod.uid, _UNFINISHED_MEMBER)
 
     def astray(self, pod: Pod, reason: str, note: str, news: str) -> None:
         """Says on an mGPU pod that was let in why it finds no node, if it has been so for a moment."""

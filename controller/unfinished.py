@@ -8,13 +8,17 @@ from controller.caches import Caches
 from controller.evictions import Evictions
 from controller.metrics import Metrics
 from core.objects import Pod
-from core.plan.unfinished import UnfinishedGangs, given_back_notice, unfinished_notice
+from core.plan.unfinished import Unfinished, UnfinishedGangs, given_back_notice, unfinished_notice
 from core.settings import Settings
+from core.steps import Steps, batched
 from kube.calls import Deleter
 from kube.lease import Term
 
 _LOOK_S = 1.0
 """How often it is looked: a gang that is decided on is unfinished for less than that, and settings are in seconds."""
+
+_TOLD_IN_A_STEP = 10
+"""Members of which something is said in about half a millisecond."""
 
 
 class GangWatch:
@@ -56,16 +60,31 @@ class GangWatch:
         turns = self._caches.turns
         await turns.finish(self._gangs.look(now))
         for gang in self._gangs.take_over():
-            self._announcements.finished(gang.concerned)
-            await asyncio.sleep(0)
+            await turns.finish(self._taken_back(gang))
         for gang in self._gangs.take_late(now):
-            self._announcements.unfinished(
-                gang.group, gang.concerned, *unfinished_notice(gang, self._settings)
-            )
-            # Others come to their turn between two gangs.
-            await asyncio.sleep(0)
+            await turns.finish(self._told(gang))
         for pod in await turns.finish(self._gangs.take_condemned(now)):
             self._evictions.add(pod.uid)
+
+    def _told(self, gang: Unfinished) -> Steps[None]:
+        """Says it on the PodGroup; without one on each member concerned that is still there."""
+        words = unfinished_notice(gang, self._settings)
+        if gang.group.stored:
+            self._announcements.unfinished(gang.group, *words)
+            return
+        for some in batched(gang.concerned, _TOLD_IN_A_STEP):
+            for member in some:
+                # As the cluster shows it: a lift that is tried is none yet.
+                shown = self._caches.ledger.observed(member.uid)
+                if shown is not None:
+                    self._announcements.unfinished_member(shown, *words)
+            yield
+
+    def _taken_back(self, gang: Unfinished) -> Steps[None]:
+        for some in batched(gang.concerned, _TOLD_IN_A_STEP):
+            for member in some:
+                self._announcements.finished_member(member)
+            yield
 
     def _say_given_back(self, pod: Pod) -> None:
         queue = self._caches.ledger.attribution(pod).queue

@@ -200,13 +200,13 @@ class UnfinishedGangs:
             self._gangs[key] = seen.gang
 
     def take_late(self, now: int) -> Iterator[Unfinished]:
-        """Those of which something is to be said, each once."""
+        """Those of which something is to be said, each once; again where it was said to one that waits, and others hold quota by now."""
         after_s = self._settings.warn_after_s
         if self._settings.unfinished_after_s is not None:
             after_s = min(after_s, self._settings.unfinished_after_s)
-        for key in [key for key in self._overdue(now, after_s) if key not in self._told]:
-            found = self._gangs.get(key)
-            if found is not None:
+        for key in self._overdue(now, after_s):
+            found, told = self._gangs.get(key), self._told.get(key)
+            if found is not None and (told is None or (found.unbound and not told.unbound)):
                 self._told[key] = found
                 yield found
 

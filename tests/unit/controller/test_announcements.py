@@ -282,10 +282,8 @@ async def test_of_a_gang_without_object_everything_is_said_on_its_members() -> N
         (f"Pod m{number}", reasons.GANG_INCOMPLETE) for number in range(3)
     }
     assert all("gang ml/train needs 4 more members" in note for _, _, note in said)
-    group = world.ledger.group_of(members[0].view())
-    assert group is not None
     before = len(world.recorder.emitted)
     async with background(world.announcements.run()):
-        world.announcements.unfinished(group, [members[0].view()], reasons.GANG_UNFINISHED, "cut short")
+        world.announcements.unfinished_member(members[0].view(), reasons.GANG_UNFINISHED, "cut short")
         await asyncio.sleep(5)
     assert [event[:2] for event in world.recorder.emitted[before:]] == [("Pod m0", reasons.GANG_UNFINISHED)]

@@ -7,16 +7,21 @@ from contextlib import asynccontextmanager
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller import unfinished
 from controller.announcements import Announcements
 from controller.evictions import BURST
 from controller.metrics import Metrics
 from controller.reservations import ReservationWatch
 from core import reasons
-from core.objects import raw
+from core.objects import Pod, raw
+from core.plan.decision import Hold, Lift
+from core.plan.lift import Planner
+from core.refusal import Refusal
 from core.settings import ReservationSettings, Settings
 from kube import errors
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
+from tests.fakes.apiserver import background
 from tests.unit.controller.cluster import caches, show
 from tests.unit.controller.fakes import Recorder, Writer, term
 
@@ -36,6 +41,7 @@ class World:
         show(self.caches.queues, "q", a_queue("q").cards({"A": 64}).view())
         self.writer, self.recorder, self.registry = Writer(), Recorder(), CollectorRegistry()
         announcements, metrics = Announcements(self.recorder), Metrics(self.registry)
+        self.announcements = announcements
         whole = Settings(reservation=settings)
         ahead = raw.timestamp(LIFTED) + 86_400 * 10**6
         self.watch = ReservationWatch(self.writer, self.caches, announcements, metrics, whole, lambda: ahead)
@@ -123,9 +129,7 @@ async def test_what_was_said_of_a_gang_is_taken_back_once_when_it_is_finished(
 ) -> None:
     """It may wait to be said: of a member that was told much already."""
     world, over = World(TOLD), list[str]()
-    monkeypatch.setattr(
-        Announcements, "finished", lambda _, members: over.extend(pod.name for pod in members)
-    )
+    monkeypatch.setattr(Announcements, "finished_member", lambda _, pod: over.append(pod.name))
     world.cut("g", LIFTED)
     async with world.running():
         await asyncio.sleep(700)
@@ -134,6 +138,75 @@ async def test_what_was_said_of_a_gang_is_taken_back_once_when_it_is_finished(
             world.shows(world.member("g", number))
         await asyncio.sleep(30)
     assert over == ["g-0", "g-1", "g-2"]
+
+
+def alone(name: str) -> PodBuilder:
+    """A member of a gang without PodGroup."""
+    return a_pod(name).gpu(1).card("A").in_queue("q").in_gang("train", 4)
+
+
+def let_in(name: str) -> PodBuilder:
+    return alone(name).together(4).assigned({"A": 1}).charged("q").recorded_in_gang()
+
+
+async def has_had_two_events(world: World, waits: PodBuilder) -> None:
+    for code in (reasons.NO_FREE_CARD, reasons.QUOTA_EXCEEDED):
+        world.announcements.held(Hold(waits.view(), "q", Refusal(code, "text")))
+        await asyncio.sleep(60)
+    assert len(world.recorder.emitted) == 2
+
+
+async def test_a_member_whose_lift_is_tried_waits_still_and_has_no_third_event() -> None:
+    world, last = World(TOLD), alone("last").gated()
+    for number in range(3):
+        world.shows(let_in(f"m{number}").bound_to("n"))
+    world.shows(last)
+    async with background(world.announcements.run()), world.running():
+        await has_had_two_events(world, last)
+        (lift,) = Planner(world.caches.ledger).decide("q")
+        assert (lift.pod.name, isinstance(lift, Lift)) == ("last", True)
+        await asyncio.sleep(2000)
+        assert world.said(reasons.GANG_UNFINISHED) == []
+        await asyncio.sleep(1600)
+        assert world.said(reasons.GANG_UNFINISHED) == [("Pod last", reasons.GANG_UNFINISHED)]
+
+
+async def test_a_member_that_gets_in_alone_is_told_at_once_though_it_was_to_be_told_while_it_waited() -> None:
+    """It holds quota now, and may be deleted for that."""
+    world, waits, last = World(TOLD), alone("a").gated(), alone("b").gated()
+    for number in range(2):
+        world.shows(let_in(f"m{number}").bound_to("n"))
+    world.shows(waits)
+    world.shows(last)
+    async with background(world.announcements.run()), world.running():
+        await has_had_two_events(world, waits)
+        await asyncio.sleep(600)
+        assert world.said(reasons.GANG_UNFINISHED) == []
+        world.announcements.pod_changed(waits.view(), let_in("a").view())
+        world.shows(let_in("a"))
+        await asyncio.sleep(2)
+        assert world.said(reasons.GANG_UNFINISHED) == [("Pod a", reasons.GANG_UNFINISHED)]
+        await asyncio.sleep(10_000)
+        assert len(world.said(reasons.GANG_UNFINISHED)) == 1
+
+
+async def test_who_goes_while_the_others_are_told_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(TOLD)
+    monkeypatch.setattr(unfinished, "_TOLD_IN_A_STEP", 1)
+    tell = Announcements.unfinished_member
+
+    def telling(announcements: Announcements, pod: Pod, reason: str, note: str) -> None:
+        tell(announcements, pod, reason, note)
+        show(world.caches.pods, "ml/m2", None)
+
+    monkeypatch.setattr(Announcements, "unfinished_member", telling)
+    for number in range(3):
+        world.shows(let_in(f"m{number}"))
+    world.shows(alone("last").gated())
+    async with world.running():
+        await asyncio.sleep(700)
+    said = {about for about, _ in world.said(reasons.GANG_UNFINISHED)}
+    assert said == {"Pod m0", "Pod m1"}
 
 
 async def test_a_deletion_that_fails_is_tried_again() -> None:

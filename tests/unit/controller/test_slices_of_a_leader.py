@@ -20,6 +20,7 @@ from controller.metrics import Metrics
 from controller.publishing import Publisher
 from controller.queue_records import QueueRecords
 from controller.repair import Repairer
+from controller.unfinished import GangWatch
 from core import names, reasons
 from core.objects import Pod, kinds
 from core.plan.decision import Hold
@@ -182,6 +183,31 @@ def edited_records() -> Work:
     return end()
 
 
+def cut_short() -> Work:
+    """A gang without PodGroup, of which one member waits and all others hold quota and have no node."""
+
+    def member(name: str) -> PodBuilder:
+        return a_pod(name).gpu(1).card("A").in_queue("q").in_gang("train", PODS + 1)
+
+    let_in = member("p").together(PODS + 1).assigned({"A": 1}).charged("q").recorded_in_gang()
+    cluster = caches([a_node("n").card("A", 8).view()], many(let_in.view()))
+    last = member("last").gated().view()
+    show(cluster.pods, last.key, last)
+    recorder, metrics, settings = Recorder(), Metrics(CollectorRegistry()), Settings()
+    watch = GangWatch(Writer(), cluster, Announcements(recorder), metrics, settings, lambda _uid: 0)
+    late_s = settings.reservation.warn_after_s
+
+    async def told_and_taken_back() -> None:
+        for second in (0, late_s):
+            await watch._look(second * 10**6)
+        assert len(recorder.emitted) == PODS
+        show(cluster.pods, last.key, replace(let_in.view(), name=last.name, uid=last.uid))
+        await watch._look((late_s + 1) * 10**6)
+        assert not watch.known()
+
+    return told_and_taken_back()
+
+
 def evictions() -> Work:
     """All have got a node by the time it is their turn to be deleted."""
     waiting = Evictions(Writer(), Metrics(CollectorRegistry()), lambda _uid: None, lambda _pod: None)
@@ -205,6 +231,7 @@ def many(pod: Pod) -> list[Pod]:
         (uncounted, IN_ONE_GO),
         (kept_records, IN_ONE_GO),
         (edited_records, IN_ONE_GO + 5 * PODS),
+        (cut_short, IN_ONE_GO),
         (evictions, IN_ONE_GO),
     ],
 )
