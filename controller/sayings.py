@@ -120,6 +120,8 @@ class Sayings:
         self._topic_of = topic_of
         self._now = now
         self._open = history is None
+        self._heard_from, self._wall_at = 0.0, 0.0
+        """When it was begun to listen, by the event loop and by the wall clock."""
         self._about: dict[str, _About] = {}
         self._queue = WorkQueue(self._work, slots=_SLOTS, lane=lambda _: None)
 
@@ -201,6 +203,9 @@ class Sayings:
             if self._history is not None:
                 for about in self._about.values():
                     about.spent = []
+                # The same event may be heard twice, and then is one of the same time.
+                self._heard_from = asyncio.get_running_loop().time()
+                self._wall_at = self._now().timestamp()
                 await self._history(self._hear)
                 self._open = True
             await self._queue.run()
@@ -224,8 +229,7 @@ class Sayings:
             return
         about = self._about.setdefault(past.regarding.identity, _About())
         state = about.topics.setdefault(topic, _Topic())
-        age_s = (self._now() - past.at).total_seconds()
-        at = asyncio.get_running_loop().time() - max(0.0, age_s)
+        at = self._heard_from - max(0.0, self._wall_at - past.at.timestamp())
         if not state.heard or at >= state.heard_at:
             state.heard, state.heard_at = _mark(substance(past.words.reason, past.words.note)), at
         if topic in self._limited:

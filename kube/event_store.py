@@ -29,7 +29,7 @@ PAGE_S = 20.0
 """For how long a page is waited for: servers let requests stand in line for 15 s."""
 
 RECALL_S = 900.0
-"""For how long all of a list is. Before that a server has forgotten the state of it, as a rule, and ends it with an error."""
+"""For how long all of a list is, however often it is begun anew: a server may forget the state of it, and end it with an error."""
 
 _PAGES = 2000
 """A million events, several for each pod that waits. More than that somebody else has written under our name."""
@@ -51,6 +51,15 @@ _PASSING = (
     errors.Conflict,
 )
 """What may go better later. Anything else is a refusal, as that of a namespace which is gone."""
+
+_PASSING_LIST = (
+    errors.ConnectionFailed,
+    errors.ServerError,
+    errors.Throttled,
+    errors.Unauthorized,
+    errors.Gone,
+)
+"""The same of a list. Rights are not waited for: everything that is to be said waits meanwhile."""
 
 EventType = Literal["Normal", "Warning"]
 
@@ -175,14 +184,14 @@ class EventStore:
             timeout_s=TIMEOUT_S,
         )
 
-    async def pages(self) -> AsyncGenerator[list[Past]]:
+    async def pages(self, until: float) -> AsyncGenerator[list[Past]]:
         """The events that were stored under the name of this controller, some at a time, for as long as pages of them come.
 
-        Raises a KubeError where one does not come within PAGE_S, nor all within RECALL_S, and where there is no end of them.
+        Raises a KubeError where one does not come within PAGE_S, nor all until that time of the event loop, and where there is no
+        end of them.
         """
         ours = Scope(field_selector=f"reportingController={self._controller}")
         pages = self._client.list(EVENTS, ours, limit=PAGE, timeout_s=PAGE_S)
-        until = asyncio.get_running_loop().time() + RECALL_S
         async with aclosing(pages):
             for _ in range(_PAGES):
                 page = await _next(pages, until)
@@ -206,6 +215,11 @@ def may_pass(error: errors.KubeError) -> bool:
     A quota on events may have room again, and rights may come back. A namespace that ends never takes an event any more.
     """
     return isinstance(error, _PASSING) and not _ends(error)
+
+
+def may_be_read(error: errors.KubeError) -> bool:
+    """Whether a list that has failed may come to its end when it is begun anew."""
+    return isinstance(error, _PASSING_LIST)
 
 
 def _ends(error: errors.KubeError) -> bool:

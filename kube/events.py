@@ -35,6 +35,8 @@ PER_NAMESPACE = 6
 _REPEAT_S = 600.0
 _RECALLED = 3
 """Events of one object that others have written and that are remembered: anybody may write many under our name."""
+_RECALLED_ANEW_S = 60.0
+"""For how long a list that fails is tried anew, if it comes no further: what there is to say waits meanwhile."""
 _RESUMED_AT_ONCE = 250
 _REMEMBERED = 4096
 
@@ -127,25 +129,44 @@ class EventRecorder:
             self._settle(about)
 
     async def recall(self, take: Callable[[Past], None]) -> None:
-        """Hands `take` each event that was stored under our name before; what is emitted meanwhile waits.
+        """Hands `take` each event that was stored under our name before, some of them twice; what is emitted meanwhile waits.
 
-        It takes as long as the API server goes on answering; what it does not tell is left out.
+        It takes as long as the API server goes on answering. A list that fails is begun anew; what it does not tell even so is
+        left out.
         """
         self._recalls += 1
-        read = 0
         try:
-            async for some in self._store.pages():
-                read += len(some)
-                for past in some:
-                    self._remember(past)
-                    take(past)
-        except errors.KubeError as error:
-            words = "not all earlier events could be read, some may be said again"
-            _LOG.warning(words, extra={"error": errors.describe(error), "read": read})
+            await self._read_all(take)
         finally:
             self._recalls -= 1
             if not self._recalls:
                 self._resuming.add(None)
+
+    async def _read_all(self, take: Callable[[Past], None]) -> None:
+        """Begins anew as long as it comes further than before, and for a minute when it does not."""
+        until, backoff = _loop_time() + event_store.RECALL_S, Backoff(self._rng)
+        most, since = -1, 0.0
+        while True:
+            read = 0
+            try:
+                async for some in self._store.pages(until):
+                    read += len(some)
+                    for past in some:
+                        self._remember(past)
+                        take(past)
+            except errors.KubeError as error:
+                now = _loop_time()
+                if read > most:
+                    most, since = read, now
+                wait_s = max(backoff.next_delay(), errors.retry_after_s(error))
+                said = {"error": errors.describe(error), "read": read}
+                if not event_store.may_be_read(error) or now + wait_s > min(until, since + _RECALLED_ANEW_S):
+                    _LOG.warning("not all earlier events could be read, some may be said again", extra=said)
+                    return
+                _LOG.info("earlier events are read anew", extra=said)
+                await asyncio.sleep(wait_s)
+            else:
+                return
 
     async def run(self) -> None:
         """Writes until cancelled; what waits then stays for a further run."""

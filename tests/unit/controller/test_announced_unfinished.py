@@ -32,7 +32,10 @@ def held(announcements: Announcements, reason: str, group: Group | None = None) 
 
 
 def cut_short(announcements: Announcements, group: Group, pod: Pod = WAITS) -> None:
-    announcements.unfinished(group, [pod], UNFINISHED, NOTE)
+    if group.stored:
+        announcements.unfinished(group, UNFINISHED, NOTE)
+    else:
+        announcements.unfinished_member(pod, UNFINISHED, NOTE)
 
 
 async def waits_for_two_reasons(world: World, group: Group | None = None) -> None:
@@ -122,7 +125,7 @@ async def test_of_a_gang_that_is_finished_by_then_nothing_is_said() -> None:
         await waits_for_two_reasons(world)
         cut_short(world.announcements, GANG)
         await asyncio.sleep(60)
-        world.announcements.finished([WAITS])
+        world.announcements.finished_member(WAITS)
         await asyncio.sleep(10_000)
         assert len(told(world)) == 2
 
@@ -164,3 +167,14 @@ async def test_a_new_leader_counts_it_among_what_a_member_was_told_while_it_wait
             assert told(world) == []
         await asyncio.sleep(10)
         assert told(world) == [UNFINISHED]
+
+
+async def test_an_event_that_is_heard_twice_counts_once() -> None:
+    """A list that fails is begun anew."""
+    world = World()
+    before = stored(("Pod p", FIRST, event_note(FIRST, "text")), age_s=1000.0)
+    next_leader(world, Records(before, before))
+    async with background(world.announcements.run()):
+        held(world.announcements, SECOND)
+        await asyncio.sleep(60)
+        assert told(world) == [SECOND]

@@ -37,7 +37,7 @@ class Sink:
         self.hangs: Callable[[Json], bool] = lambda _: False
         self.stored: list[Json] = []
         self.list_s = 0.0
-        self.list_fails: errors.KubeError | None = None
+        self.list_fails: Callable[[], errors.KubeError | None] = lambda: None
         self.list_stops: Callable[[float], Awaitable[None]] | None = None
         """What happens after the first page, told for how long the next one is waited for."""
         self.selectors: list[str | None] = []
@@ -84,8 +84,8 @@ class Sink:
     ) -> AsyncGenerator[Page]:
         assert (scope.namespace, bool(resource)) == (None, True)
         self.selectors.append(scope.field_selector)
-        if self.list_fails is not None:
-            raise self.list_fails
+        if (fails := self.list_fails()) is not None:
+            raise fails
         for first in range(0, len(self.stored), limit):
             await asyncio.sleep(self.list_s)
             yield Page(self.stored[first : first + limit], "1")
@@ -109,6 +109,26 @@ class Sink:
     @property
     def about(self) -> Sequence[str]:
         return [body["regarding"]["name"] for _, body in self.created]
+
+
+def stored(number: int, note: str = "note", **fields: Any) -> Json:
+    """An event as the API server has it."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": f"p{number}",
+        "namespace": "a",
+        "uid": f"uid-a-{number}",
+    }
+    return {
+        "metadata": {"name": f"p{number}.x", "creationTimestamp": "2029-12-31T23:50:00Z"},
+        "regarding": pod,
+        "type": "Warning",
+        "reason": "R",
+        "note": note,
+        "action": "A",
+        "eventTime": "2029-12-31T23:50:00.000000Z",
+    } | fields
 
 
 def recorder_of(sink: Sink, **options: Any) -> tuple[EventRecorder, CollectorRegistry]:

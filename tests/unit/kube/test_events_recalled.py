@@ -1,40 +1,19 @@
 """What was said before this process began is listed, and not said again."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from kube import errors
-from kube.event_store import PAGE, PAGE_S, RECALL_S, Past
+from kube.event_store import PAGE, RECALL_S, Past
 from kube.events import Reference
 from kube.listing import Page
 from kube.resources import PODS
 from tests.fakes.apiserver import background
-from tests.unit.kube.event_sink import POD, Json, Sink, pods, queued, recorder_of
-
-
-def stored(number: int, note: str = "note", **fields: Any) -> Json:
-    """An event as the API server has it."""
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "name": f"p{number}",
-        "namespace": "a",
-        "uid": f"uid-a-{number}",
-    }
-    return {
-        "metadata": {"name": f"p{number}.x", "creationTimestamp": "2029-12-31T23:50:00Z"},
-        "regarding": pod,
-        "type": "Warning",
-        "reason": "R",
-        "note": note,
-        "action": "A",
-        "eventTime": "2029-12-31T23:50:00.000000Z",
-    } | fields
+from tests.unit.kube.event_sink import POD, Sink, pods, queued, recorder_of, stored
 
 
 @pytest.mark.looptime
@@ -99,52 +78,6 @@ async def test_of_sixty_thousand_events_all_are_told_of_and_some_thousand_object
     await recorder.recall(take)
     assert told == 60_000
     assert len(recorder._objects) == 4096
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize("fails", [errors.Forbidden(403), errors.ServerError(500)])
-async def test_without_the_list_it_goes_on(fails: errors.KubeError) -> None:
-    sink, past = Sink(), list[Past]()
-    sink.stored, sink.list_fails = [stored(0)], fails
-    recorder, _ = recorder_of(sink)
-    async with background(recorder.run()):
-        await recorder.recall(past.append)
-        assert (past, asyncio.get_running_loop().time()) == ([], 0.0)
-        recorder.emit(pods(1)[0], "Warning", "R", "note", "A")
-        await asyncio.sleep(1)
-    assert sink.about == ["p0"]
-
-
-async def _fails(_: float) -> None:
-    raise errors.ServerError(500)
-
-
-async def _times_out(timeout_s: float) -> None:
-    await asyncio.sleep(timeout_s)
-    raise errors.ConnectionFailed("timed out")
-
-
-async def _hangs(_: float) -> None:
-    await asyncio.Event().wait()
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize("stops", [_fails, _times_out, _hangs])
-async def test_with_a_part_of_the_list_it_goes_on_in_bounded_time(
-    stops: Callable[[float], Awaitable[None]],
-) -> None:
-    """What was read is not said again; the rest is, and what has come meanwhile is said then."""
-    sink, past = Sink(), list[Past]()
-    sink.stored, sink.list_stops = [stored(number) for number in range(2000)], stops
-    recorder, _ = recorder_of(sink)
-    known, unread = pods(2000)[0], pods(2000)[1999]
-    async with background(recorder.run()), background(recorder.recall(past.append)):
-        await asyncio.sleep(0)
-        for pod in (known, unread):
-            recorder.emit(pod, "Warning", "R", "note", "A")
-        await asyncio.sleep(PAGE_S + 1)
-    assert len(past) == PAGE
-    assert sink.about == ["p1999"]
 
 
 @pytest.mark.looptime
