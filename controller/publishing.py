@@ -86,6 +86,8 @@ class Publisher:
         self._queue: WorkQueue[str] = WorkQueue(self._publish, slots=SIDE_BY_SIDE)
         self._leads: Callable[[], bool] = bool
         self._written: dict[str, _Written] = {}
+        self._resting: dict[str, float] = {}
+        """Until when nobody is told again that he counts as none, by queue and in the order of that time."""
         caches.queues.subscribe(self._queue_changed)
 
     def _queue_changed(self, old: Queue | None, new: Queue | None) -> None:
@@ -103,6 +105,7 @@ class Publisher:
         finally:
             self._queue.clear()
             self._written.clear()
+            self._resting.clear()
 
     async def _follow(self) -> None:
         """Has every queue looked at once, and then what was touched, at most once in SETTLE_S."""
@@ -133,7 +136,7 @@ class Publisher:
             return IDLE
         account = ledger.accounts.get(name)
         if account is not None and account.uncounted_pods:
-            await self._caches.turns.finish(self._told_uncounted(account))
+            await self._tell_uncounted(name, account, now)
         queue = ledger.queues.get(name)
         if queue is None:
             return IDLE
@@ -148,6 +151,17 @@ class Publisher:
         if not self._leads():
             return _REPEAT_FIRST_S
         return await self._write(queue, wanted, patch)
+
+    async def _tell_uncounted(self, name: str, account: Account, now: float) -> None:
+        """They may be many: those of a queue are gone through once in _PACE_S, however often it changes."""
+        resting = self._resting
+        while resting and resting[first := next(iter(resting))] <= now:
+            del resting[first]
+        if name in resting:
+            self._queue.add(name, resting[name] - now + _TICK_S)
+            return
+        resting[name] = now + _PACE_S
+        await self._caches.turns.finish(self._told_uncounted(account))
 
     def _told_uncounted(self, account: Account) -> Steps[None]:
         """Says on each pod whose cards count as none that it is so, if that has not been said yet."""

@@ -1,6 +1,7 @@
 """Queue status at the beginning and at the end of a term: nothing is lost, and nothing is written that is not ours to write."""
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from typing import TypeVar, cast
 
@@ -105,6 +106,33 @@ async def test_of_a_pod_that_is_gone_before_it_is_told_that_nobody_can_count_it_
 
     async with world.running():
         assert told == ["lost0", "lost1"]
+
+
+async def test_pods_that_nobody_can_count_are_gone_through_once_a_second_however_often_their_queue_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Though nothing of it is to be written. One that comes meanwhile is told of a moment later; and no queue is kept in mind."""
+    world, told = World(), Counter[str]()
+    monkeypatch.setattr(Announcements, "uncounted", lambda _, entry: told.update([entry.pod.name]))
+
+    def lost(name: str, queue: str = "q") -> None:
+        pod = a_pod(name).gpu(1).limit("rdma/hca", 1).card("K80").in_queue(queue).bound_to("n").view()
+        show(world.caches.pods, pod.key, pod)
+
+    lost("lost0")
+    async with world.running():
+        for number in range(20):
+            waits = a_pod(f"w{number}").gpu(1).card("A").in_queue("q").gated().view()
+            show(world.caches.pods, waits.key, waits)
+            await asyncio.sleep(0.25)
+            if number == 16:
+                lost("lost1")
+        await asyncio.sleep(2)
+        assert 5 <= told["lost0"] <= 8
+        assert 1 <= told["lost1"] <= 3
+        lost("elsewhere", "gone")
+        await asyncio.sleep(2)
+        assert list(world.publisher._resting) == ["gone"]
 
 
 async def test_what_changed_between_two_terms_and_while_the_next_one_begins_is_written() -> None:
