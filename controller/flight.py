@@ -117,9 +117,10 @@ class Flight:
         return seen is not None and seen.resource_version != self.lift.pod.resource_version
 
     def put_back(self, ledger: Ledger) -> bool:
-        """Whether such a pod carries all that a try of this lift has written with it: it was stored, but for the gate."""
+        """Whether such a pod carries all that a lift writes, and a try had no certain end: it was stored, but for the gate."""
         seen, records = ledger.observed(self.lift.pod.uid), self.lift.records.items()
-        return bool(self.tries and records) and seen is not None and records <= seen.annotations.items()
+        unanswered = self.open_until > float("-inf")
+        return unanswered and bool(records) and seen is not None and records <= seen.annotations.items()
 
 
 def key_of(pod: Pod) -> Key:

@@ -7,6 +7,8 @@ import pytest
 from controller.flight import FAILED_S, UNANSWERED_S, Flight, Key
 from controller.lift_writing import SLOTS
 from core import reasons
+from core.plan.decision import Lift
+from core.plan.lift import Planner
 from kube import errors
 from tests.builders import a_group
 from tests.fakes.patches import applied
@@ -170,6 +172,27 @@ async def test_a_gate_that_is_put_back_is_noticed_without_an_answer() -> None:
         world.shows_queue(2)
         await asyncio.sleep(100)
         assert 2 <= world.names().count("a") <= 3
+
+
+@pytest.mark.parametrize("refusal", [CHANGED, TESTED, SLOW_DOWN])
+async def test_a_pod_whose_gate_was_put_back_once_is_decided_anew_when_it_changes(
+    refusal: errors.KubeError,
+) -> None:
+    """What a lift before has written on it says nothing of one that was not taken in."""
+    world = World(pod("a", 1))
+    (lift,) = Planner(world.caches.ledger).decide("q")
+    assert isinstance(lift, Lift)
+    world.caches.ledger.forget(lift.pod.uid)
+    undone = pod("a", 1).put("metadata", "annotations", value=dict(lift.lifted.annotations))
+    world.shows(undone)
+    world.writer.answers.append(refusal)
+    later = undone.put("metadata", "resourceVersion", value="2")
+    world.stores(later)
+    async with world.running():
+        world.shows(later)
+        await asyncio.sleep(8)
+        assert world.names() == ["a", "a"]
+        assert reasons.LIFT_REFUSED not in {event[1] for event in world.recorder.emitted}
 
 
 async def test_a_pod_whose_webhook_is_down_gives_its_quota_back_only_when_no_try_can_be_stored_any_more() -> (
