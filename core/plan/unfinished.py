@@ -184,8 +184,15 @@ class UnfinishedGangs:
             yield from self._look_at(key, now)
             yield
         self._stuck.intersection_update(self._since)
-        self._over += [self._told.pop(key) for key in tuple(self._told) if key not in self._since]
+        self._over += [self._told.pop(key) for key in tuple(self._told) if self._is_over(key)]
         self._looked = looked
+
+    def _is_over(self, key: str) -> bool:
+        """Whether what was said of a gang is to be taken back: it is finished, or it was said to one that waits, and others hold quota by now."""
+        found = self._gangs.get(key)
+        return key not in self._since or bool(
+            found is not None and found.unbound and not self._told[key].unbound
+        )
 
     def _look_at(self, key: str, now: int) -> Steps[None]:
         seen = _Seen(self._ledger, key)
@@ -200,18 +207,18 @@ class UnfinishedGangs:
             self._gangs[key] = seen.gang
 
     def take_late(self, now: int) -> Iterator[Unfinished]:
-        """Those of which something is to be said, each once; again where it was said to one that waits, and others hold quota by now."""
+        """Those of which something is to be said, each once."""
         after_s = self._settings.warn_after_s
         if self._settings.unfinished_after_s is not None:
             after_s = min(after_s, self._settings.unfinished_after_s)
         for key in self._overdue(now, after_s):
-            found, told = self._gangs.get(key), self._told.get(key)
-            if found is not None and (told is None or (found.unbound and not told.unbound)):
+            found = self._gangs.get(key)
+            if found is not None and key not in self._told:
                 self._told[key] = found
                 yield found
 
     def take_over(self) -> Sequence[Unfinished]:
-        """Those of which something was said and that are unfinished no longer, each once, as they were then."""
+        """Those of which something was said that holds no longer, each once, as they were then."""
         over, self._over = self._over, []
         return over
 

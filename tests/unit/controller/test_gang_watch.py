@@ -190,6 +190,22 @@ async def test_a_member_that_gets_in_alone_is_told_at_once_though_it_was_to_be_t
         assert len(world.said(reasons.GANG_UNFINISHED)) == 1
 
 
+async def test_what_was_to_be_said_to_one_that_waits_is_taken_back_when_others_are_told_instead() -> None:
+    world, waits = World(TOLD), alone("a").gated()
+    for number in range(2):
+        world.shows(let_in(f"m{number}").bound_to("n"))
+    world.shows(waits)
+    world.shows(alone("b").gated())
+    async with background(world.announcements.run()), world.running():
+        await has_had_two_events(world, waits)
+        await asyncio.sleep(600)
+        world.shows(let_in("b"))
+        await asyncio.sleep(2)
+        assert world.said(reasons.GANG_UNFINISHED) == [("Pod b", reasons.GANG_UNFINISHED)]
+        await asyncio.sleep(10_000)
+        assert len(world.said(reasons.GANG_UNFINISHED)) == 1
+
+
 async def test_who_goes_while_the_others_are_told_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(TOLD)
     monkeypatch.setattr(unfinished, "_TOLD_IN_A_STEP", 1)
