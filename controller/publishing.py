@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -86,7 +87,7 @@ class Publisher:
         self._queue: WorkQueue[str] = WorkQueue(self._publish, slots=SIDE_BY_SIDE)
         self._leads: Callable[[], bool] = bool
         self._written: dict[str, _Written] = {}
-        self._resting: dict[str, float] = {}
+        self._resting: OrderedDict[str, float] = OrderedDict()
         """Until when nobody is told again that he counts as none, by queue and in the order of that time."""
         caches.queues.subscribe(self._queue_changed)
 

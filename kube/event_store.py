@@ -241,13 +241,17 @@ def cut(note: str) -> str:
 
 
 async def _next(pages: AsyncGenerator[Page], until: float) -> Page | None:
+    now = asyncio.get_running_loop().time()
+    late = errors.ConnectionFailed(
+        f"no page of events within {PAGE_S:.0f} s, or not all within {RECALL_S:.0f} s"
+    )
+    if now >= until:
+        raise late
     try:
-        async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + PAGE_S)):
+        async with asyncio.timeout_at(min(until, now + PAGE_S)):
             return await anext(pages, None)
     except TimeoutError as error:
-        raise errors.ConnectionFailed(
-            f"no page of events within {PAGE_S:.0f} s, or not all within {RECALL_S:.0f} s"
-        ) from error
+        raise late from error
 
 
 def _readable(raw: Json) -> Past | None:

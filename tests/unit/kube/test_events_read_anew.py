@@ -1,12 +1,14 @@
 """A list of earlier events that fails is begun anew as long as that may help, and what it tells is not said again."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from kube import errors
-from kube.event_store import PAGE, PAGE_S, Past
+from kube.event_store import PAGE, PAGE_S, EventStore, Past
+from kube.listing import Page
 from tests.fakes.apiserver import background
 from tests.unit.kube.event_sink import Sink, pods, recorder_of, stored
 
@@ -80,6 +82,18 @@ async def test_a_list_that_comes_further_each_time_is_tried_on_and_one_that_does
     await recorder.recall(lambda past: told.add(past.regarding.name))
     assert len(told) == 5 * PAGE
     assert 60 < asyncio.get_running_loop().time() < 200
+
+
+@pytest.mark.looptime
+async def test_after_its_time_no_page_is_taken_though_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = Sink()
+
+    async def at_once(*_: Any, **__: Any) -> AsyncGenerator[Page]:
+        yield Page([stored(0)], "1")
+
+    monkeypatch.setattr(sink, "list", at_once)
+    with pytest.raises(errors.ConnectionFailed, match="not all within"):
+        _ = [each async for each in EventStore(sink, "c", "i").pages(asyncio.get_running_loop().time())]
 
 
 async def _fails(_: float) -> None:
