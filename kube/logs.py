@@ -54,24 +54,27 @@ class TextFormatter(logging.Formatter):
         return line if trace is None else f"{line}\n{trace}"
 
 
-def setup(
-    level: str = "INFO", form: Literal["json", "text"] = "json", stream: TextIO | None = None
-) -> logging.Handler:
+def setup(level: str = "INFO", form: Literal["json", "text"] = "json", stream: TextIO | None = None) -> None:
     """Sends everything from `level` on to `stream` (stderr) in one form; replaces what a former call set up.
 
     The libraries below stay at INFO or above whatever the level: at DEBUG they log bodies. Raises ValueError for a
-    level that does not exist. Returns the handler, for whoever wants to take it off again.
+    level that does not exist.
     """
     root = logging.getLogger()
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root.setLevel(level.upper())
-    for old in [old for old in root.handlers if isinstance(old.formatter, JsonFormatter | TextFormatter)]:
-        root.removeHandler(old)
+    take_off()
     root.addHandler(handler)
     for name in _LIBRARIES:
         logging.getLogger(name).setLevel(max(logging.INFO, root.level))
-    return handler
+
+
+def take_off() -> None:
+    """Takes off what `setup` has set up, if it has."""
+    root = logging.getLogger()
+    for old in [old for old in root.handlers if isinstance(old.formatter, JsonFormatter | TextFormatter)]:
+        root.removeHandler(old)
 
 
 def redact(text: str) -> str:

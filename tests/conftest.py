@@ -6,6 +6,7 @@ The profile is chosen by `--hypothesis-profile`, else `ci` where the environment
 
 import asyncio
 import gc
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from hypothesis import settings
 
 from hack.controlplane import ControlPlane
 from hack.toolchain import BINARIES, Reporter, Store, ToolchainError
+from kube import logs
 from tests import rights_of_the_run
 
 # No deadline: the machines that run this are shared, and a slow example is not a wrong one.
@@ -54,6 +56,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         Store().ensure(needed, Reporter(say))
     except ToolchainError as error:
         pytest.exit(f"the tests need programs that cannot be built: {error}", returncode=1)
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A command that sets up logs within this process leaves them to the test, and not to all that follow.
+
+    Its stream is closed by then: each later line would be answered with a trace of that, and a million of them fill the memory.
+    """
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)
+    logs.take_off()
 
 
 @pytest.fixture(scope="session")

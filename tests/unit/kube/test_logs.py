@@ -1,6 +1,5 @@
 import io
 import logging
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import orjson
@@ -10,13 +9,8 @@ from kube import logs
 
 
 @pytest.fixture
-def log() -> Iterator[logging.Logger]:
-    """A logger; the root logger is as before afterwards."""
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
-    yield logging.getLogger("cardquota.test")
-    root.setLevel(level)
-    root.handlers[:] = handlers
+def log() -> logging.Logger:
+    return logging.getLogger("cardquota.test")
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -124,3 +118,10 @@ def test_an_unknown_level_is_refused(log: logging.Logger) -> None:
     """At the start, not by silence later."""
     with pytest.raises(ValueError, match="LOUD"):
         logs.setup("LOUD", stream=io.StringIO())
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_what_a_test_has_set_up_is_not_left_to_the_next_one(turn: int) -> None:
+    root = logging.getLogger()
+    assert not [each for each in root.handlers if isinstance(each.formatter, logs.JsonFormatter)], turn
+    start(level="CRITICAL")
