@@ -18,6 +18,7 @@ from hack.controlplane import ControlPlane
 from hack.toolchain import BINARIES, Reporter, Store, ToolchainError
 from kube import logs
 from tests import rights_of_the_run
+from tests.own_plane import own_plane
 
 # No deadline: the machines that run this are shared, and a slow example is not a wrong one.
 settings.register_profile("dev", deadline=None)
@@ -86,7 +87,5 @@ def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
 @pytest.fixture(scope="session")
 def control_plane(request: pytest.FixtureRequest, progress: Callable[[str], None]) -> Iterator[ControlPlane]:
     """A control plane with scheduler, controller manager and kwok; its logs are kept when a test failed."""
-    with ControlPlane(progress=progress) as plane:
+    with own_plane(request, progress=progress) as plane:
         yield plane
-        if request.session.testsfailed:
-            plane.keep_logs()

@@ -26,6 +26,8 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 _TOKEN_LIFETIME_S = 24 * 3600
 _NODE_TIMEOUT_S = 60.0
+_ACCOUNT_TIMEOUT_S = 90.0
+"""After an outage of the API server the controller manager rests for up to a minute before it lists anything again."""
 
 
 class ControlPlane:
@@ -321,7 +323,7 @@ class ControlPlane:
     def _wait_for_namespace(self, name: str) -> None:
         # The controller manager makes the account shortly after the namespace; until then pods are refused.
         path = f"/api/v1/namespaces/{name}" + ("/serviceaccounts/default" if self._controller_manager else "")
-        wait_for(f"{path} exists", lambda: self.api.get(path).status == HTTPStatus.OK)
+        wait_for(f"{path} exists", lambda: self.api.get(path).status == HTTPStatus.OK, _ACCOUNT_TIMEOUT_S)
 
     # -- end -----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from tests.apiserver import situations, situations_of_groups
 from tests.apiserver.cluster import Cluster, Object, gates
 from tests.apiserver.scene import Scene, Situation
 from tests.apiserver.volcano import JobController
+from tests.own_plane import own_plane
 
 STOCK = "VOLCANO_CRDS"
 """The environment variable that names a folder with the CustomResourceDefinitions of a Volcano release."""
@@ -38,13 +39,11 @@ def in_play() -> list[Situation]:
 @pytest.fixture(scope="module")
 def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """One of its own: a scheduler of Volcano's name, and Volcano's Job where its definition is at hand."""
-    with ControlPlane() as plane:
+    with own_plane(request) as plane:
         if STOCK in os.environ:
             plane.apply((Path(os.environ[STOCK]) / "batch.volcano.sh_jobs.yaml").read_text("utf-8"))
         plane.start_scheduler(name="volcano")
         yield plane
-        if request.session.testsfailed:
-            plane.keep_logs()
 
 
 class Trial:

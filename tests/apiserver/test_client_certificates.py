@@ -22,6 +22,7 @@ from tests.apiserver.manifests import binding, card_pod, share_pod
 from tests.apiserver.test_binding import CARD_MIB, NOBODY, record, records, refused
 from tests.apiserver.test_standby import HEADERS, Caller
 from tests.apiserver.trusting import Kept
+from tests.own_plane import own_plane
 
 PLUGINS = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
 NOW = datetime.now(UTC)
@@ -62,10 +63,12 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def control_plane(authority: Authority, progress: Callable[[str], None]) -> Iterator[ControlPlane]:
+def control_plane(
+    request: pytest.FixtureRequest, authority: Authority, progress: Callable[[str], None]
+) -> Iterator[ControlPlane]:
     """One of its own, for the API server is started so."""
     arguments = [f"--admission-control-config-file={authority.admission}"]
-    with ControlPlane(api_server_arguments=arguments, progress=progress) as plane:
+    with own_plane(request, api_server_arguments=arguments, progress=progress) as plane:
         yield plane
 
 

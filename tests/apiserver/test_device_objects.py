@@ -13,6 +13,7 @@ from hack.controlplane import ControlPlane, wait_for
 from tests.apiserver.cluster import unique
 from tests.builders import a_queue
 from tests.builders.claims import a_claim, a_template, a_way
+from tests.own_plane import own_plane
 
 STOCK = "VOLCANO_CRDS"
 CRD = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{QUEUE_CRD}"
@@ -25,11 +26,11 @@ QUOTA: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def extended(progress: Any) -> Iterator[ControlPlane]:
+def extended(request: pytest.FixtureRequest, progress: Any) -> Iterator[ControlPlane]:
     """A control plane with Volcano's definition of Queue, to which the field has been added."""
     if STOCK not in os.environ:
         pytest.skip(f"{STOCK} names no folder with Volcano's definitions")
-    with ControlPlane(progress=progress) as plane:
+    with own_plane(request, progress=progress) as plane:
         stock = Path(os.environ[STOCK]) / "scheduling.volcano.sh_queues.yaml"
         plane.apply(stock.read_text("utf-8"))
         plane.api.patch(CRD, extension(plane.api.get(CRD).expect()), "json").expect()

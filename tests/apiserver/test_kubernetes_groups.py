@@ -19,6 +19,7 @@ from tests.apiserver.manifests import (
 )
 from tests.apiserver.watching import Watch, within
 from tests.builders.documents import is_object, shown
+from tests.own_plane import own_plane
 from tests.rights import Usage
 
 GATES = ("GenericWorkload", "GangScheduling", "WorkloadWithJob")
@@ -27,8 +28,8 @@ OF_KUBERNETES = "podgroups.scheduling.k8s.io"
 
 
 @pytest.fixture(scope="module")
-def control_plane() -> Iterator[ControlPlane]:
-    with ControlPlane(feature_gates=GATES, api_server_arguments=SERVED) as plane:
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    with own_plane(request, feature_gates=GATES, api_server_arguments=SERVED) as plane:
         yield plane
 
 

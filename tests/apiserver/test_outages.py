@@ -11,6 +11,7 @@ from tests.apiserver.cluster import Cluster
 from tests.apiserver.leaders import Leaders, leading
 from tests.apiserver.stream import QUOTA, TAKE_OVER_S, Stream
 from tests.apiserver.watching import admitted
+from tests.own_plane import own_plane
 
 API_SERVER, ETCD = "kube-apiserver", "etcd"
 OUTAGE_S = 60.0
@@ -18,9 +19,9 @@ OUTAGE_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def control_plane(progress: Callable[[str], None]) -> Iterator[ControlPlane]:
+def control_plane(request: pytest.FixtureRequest, progress: Callable[[str], None]) -> Iterator[ControlPlane]:
     """One of its own: what else runs on that of the others is not made for this."""
-    with ControlPlane(progress=progress) as plane:
+    with own_plane(request, progress=progress) as plane:
         yield plane
 
 

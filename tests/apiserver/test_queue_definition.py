@@ -18,6 +18,7 @@ from tests.apiserver.cluster import Cluster, Object, samples, unique
 from tests.apiserver.devices import Devices, claiming, queue_path
 from tests.apiserver.volcano import StatusWriter
 from tests.builders import a_queue
+from tests.own_plane import own_plane
 
 STOCK = "VOLCANO_CRDS"
 CRD = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{QUEUE_CRD}"
@@ -33,9 +34,9 @@ def stock() -> str:
 
 
 @pytest.fixture(scope="module")
-def control_plane(progress: Any, stock: str) -> Iterator[ControlPlane]:
+def control_plane(request: pytest.FixtureRequest, progress: Any, stock: str) -> Iterator[ControlPlane]:
     """One with Volcano's definitions."""
-    with ControlPlane(progress=progress) as plane:
+    with own_plane(request, progress=progress) as plane:
         for file in sorted(Path(os.environ[STOCK]).glob("*.yaml")):
             plane.apply(file.read_text("utf-8"))
         yield plane

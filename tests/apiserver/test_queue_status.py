@@ -17,6 +17,7 @@ from tests.apiserver.cluster import Cluster, Object, samples, unique
 from tests.apiserver.manifests import card_pod, queue
 from tests.apiserver.volcano import StatusWriter
 from tests.apiserver.watching import Watch
+from tests.own_plane import own_plane
 
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 STOCK = "VOLCANO_CRDS"
@@ -42,12 +43,10 @@ def control_plane(
     if definition == "chart":
         yield control_plane
         return
-    with ControlPlane() as plane:
+    with own_plane(request) as plane:
         for file in sorted(Path(os.environ[STOCK]).glob("*.yaml")):
             plane.apply(file.read_text("utf-8"))
         yield plane
-        if request.session.testsfailed:
-            plane.keep_logs()
 
 
 @pytest.fixture(scope="module")

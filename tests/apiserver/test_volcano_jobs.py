@@ -20,6 +20,7 @@ from tests.apiserver.cluster import Cluster, Object, unique
 from tests.apiserver.manifests import GPU, card_pod, pod, queue, volcano_job
 from tests.apiserver.volcano import JobController, group_of
 from tests.apiserver.watching import Watch, within
+from tests.own_plane import own_plane
 
 STOCK = "VOLCANO_CRDS"
 """The environment variable that names a folder with the CustomResourceDefinitions of a Volcano release."""
@@ -30,13 +31,11 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """One of its own, with Volcano's definitions and a scheduler of Volcano's name."""
     if STOCK not in os.environ:
         pytest.skip(f"{STOCK} names no folder with Volcano's definitions")
-    with ControlPlane() as plane:
+    with own_plane(request) as plane:
         for file in sorted(Path(os.environ[STOCK]).glob("*.yaml")):
             plane.apply(file.read_text("utf-8"))
         plane.start_scheduler(name="volcano")
         yield plane
-        if request.session.testsfailed:
-            plane.keep_logs()
 
 
 @pytest.fixture(scope="module")
