@@ -17,8 +17,9 @@ from core import names
 from core.mgpu.destination import gives_way, nominated_for, task_of
 from core.objects import Pod
 from core.plan.stuck import place_gone, takes_now
+from core.queues.entry import Entry
 from core.stage import Stage
-from core.steps import Steps, batched
+from core.steps import Steps, each
 from kube import errors
 from kube.calls import Patcher
 from kube.client import Json, PatchType
@@ -66,11 +67,12 @@ class Nominations:
 
     def _lifted_before(self) -> Steps[None]:
         """Has those written that are there when it begins; who comes or changes meanwhile is told of."""
-        for some in batched(tuple(self._caches.ledger.reserved_shares.values()), _ADDED_IN_A_STEP):
-            for entry in some:
-                if nominated_for(entry.pod):
-                    self._queue.add((entry.pod.namespace, entry.pod.uid))
-            yield
+
+        def add(entry: Entry) -> None:
+            if nominated_for(entry.pod):
+                self._queue.add((entry.pod.namespace, entry.pod.uid))
+
+        yield from each(tuple(self._caches.ledger.reserved_shares.values()), add, _ADDED_IN_A_STEP)
 
     def move(self, pod: Pod, node: str) -> None:
         """Has a pod nominated for another node than the one on record. Its room is booked there at once."""

@@ -14,7 +14,8 @@ from core.display.status import published, status_patch
 from core.names import FIELD_MANAGER
 from core.objects import Queue
 from core.queues.account import Account
-from core.steps import Steps, batched, in_order
+from core.queues.entry import Entry
+from core.steps import Steps, each, in_order
 from kube import errors
 from kube.calls import Patcher
 from kube.client import PatchType
@@ -123,10 +124,8 @@ class Publisher:
 
     def _added(self, names: list[str]) -> Steps[None]:
         """Has these queues looked at, in the order of their names. They are as many as pods where each names another one."""
-        for some in batched((yield from in_order(names, str, _ADDED_IN_A_STEP)), _ADDED_IN_A_STEP):
-            for name in some:
-                self._queue.add(name)
-            yield
+        names = yield from in_order(names, str, _ADDED_IN_A_STEP)
+        yield from each(names, self._queue.add, _ADDED_IN_A_STEP)
 
     async def _publish(self, name: str) -> float | None:
         """Looks at one queue, and writes its status where that is wrong. See kube.workqueue.Work."""
@@ -166,11 +165,12 @@ class Publisher:
 
     def _told_uncounted(self, account: Account) -> Steps[None]:
         """Says on each pod whose cards count as none that it is so, if that has not been said yet."""
-        for some in batched(tuple(account.uncounted_pods.values()), _TOLD_IN_A_STEP):
-            for entry in some:
-                if account.uncounted_pods.get(entry.pod.uid) is entry:
-                    self._announcements.uncounted(entry)
-            yield
+
+        def tell(entry: Entry) -> None:
+            if account.uncounted_pods.get(entry.pod.uid) is entry:
+                self._announcements.uncounted(entry)
+
+        yield from each(tuple(account.uncounted_pods.values()), tell, _TOLD_IN_A_STEP)
 
     async def _write(self, queue: Queue, wanted: dict[str, str], patch: dict[str, object]) -> float | None:
         """Writes once, and has the queue looked at again when the same may be written again."""

@@ -30,7 +30,7 @@ from core.plan.stuck import (
     takes_now,
 )
 from core.stage import Stage
-from core.steps import Steps, batched
+from core.steps import Steps, each
 from kube.workqueue import WorkQueue
 
 DENIALS: Final = 3
@@ -113,10 +113,8 @@ class StrandedPods:
 
     def _led_before(self) -> Steps[None]:
         """Has those looked at that are there when it begins; who changes meanwhile, or whose node does, is told of."""
-        for some in batched(tuple(self._caches.ledger.reserved_shares), _ADDED_IN_A_STEP):
-            for uid, _ in some:
-                self._looks.add(uid)
-            yield
+        shares = tuple(self._caches.ledger.reserved_shares)
+        yield from each(shares, lambda share: self._looks.add(share[0]), _ADDED_IN_A_STEP)
 
     def refused(self, pod: Pod, node: str, reason: str) -> None:
         """Counts a bind that was refused."""

@@ -10,7 +10,7 @@ from controller.metrics import Metrics
 from core.objects import Pod
 from core.plan.unfinished import Unfinished, UnfinishedGangs, given_back_notice, unfinished_notice
 from core.settings import Settings
-from core.steps import Steps, batched
+from core.steps import Steps, each
 from kube.calls import Deleter
 from kube.lease import Term
 
@@ -60,7 +60,7 @@ class GangWatch:
         turns = self._caches.turns
         await turns.finish(self._gangs.look(now))
         for gang in self._gangs.take_over():
-            await turns.finish(self._taken_back(gang))
+            await turns.finish(each(gang.concerned, self._announcements.finished_member, _TOLD_IN_A_STEP))
         for gang in self._gangs.take_late(now):
             await turns.finish(self._told(gang))
         for pod in await turns.finish(self._gangs.take_condemned(now)):
@@ -72,19 +72,14 @@ class GangWatch:
         if gang.group.stored:
             self._announcements.unfinished(gang.group, *words)
             return
-        for some in batched(gang.concerned, _TOLD_IN_A_STEP):
-            for member in some:
-                # As the cluster shows it: a lift that is tried is none yet.
-                shown = self._caches.ledger.observed(member.uid)
-                if shown is not None:
-                    self._announcements.unfinished_member(shown, *words)
-            yield
 
-    def _taken_back(self, gang: Unfinished) -> Steps[None]:
-        for some in batched(gang.concerned, _TOLD_IN_A_STEP):
-            for member in some:
-                self._announcements.finished_member(member)
-            yield
+        def tell(member: Pod) -> None:
+            # As the cluster shows it: a lift that is tried is none yet.
+            shown = self._caches.ledger.observed(member.uid)
+            if shown is not None:
+                self._announcements.unfinished_member(shown, *words)
+
+        yield from each(gang.concerned, tell, _TOLD_IN_A_STEP)
 
     def _say_given_back(self, pod: Pod) -> None:
         queue = self._caches.ledger.attribution(pod).queue

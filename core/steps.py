@@ -21,6 +21,14 @@ def batched(items: Sequence[T], count: int) -> Iterator[Sequence[T]]:
         yield items[start : start + count]
 
 
+def each(items: Sequence[T], do: Callable[[T], object], at_once: int) -> Steps[None]:
+    """Does something with each of the items, so many of them in a step."""
+    for some in batched(items, at_once):
+        for item in some:
+            do(item)
+        yield
+
+
 def first_of(items: Iterable[T], wanted: Callable[[T], object], at_once: int) -> Steps[T | None]:
     """The first item that is wanted, None where none is; so many are looked at in a step."""
     pace = Pace(at_once)

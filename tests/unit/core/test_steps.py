@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.steps import CutShortError, Pace, Steps, cut_short, finish, first_of, let_go
+from core.steps import CutShortError, Pace, Steps, cut_short, each, finish, first_of, let_go
 
 
 def counting(number: int) -> Steps[int]:
@@ -97,3 +97,10 @@ def test_what_is_not_needed_any_more_is_let_go_of_in_steps(
     left = [len(items) for _ in let_go(items, 10)]
     assert left == [15, 5]
     assert not items
+
+
+@pytest.mark.parametrize(("count", "pauses"), [(0, 0), (1, 1), (2, 1), (3, 2), (5, 3)])
+def test_each_item_is_done_once_in_order_two_of_them_in_a_step(count: int, pauses: int) -> None:
+    done = list[int]()
+    assert sum(1 for _ in each(range(count), done.append, 2)) == pauses
+    assert done == list(range(count))
