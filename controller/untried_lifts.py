@@ -67,8 +67,8 @@ class UntriedLifts:
     def in_vain(self) -> Steps[list[tuple[Key, Flight]]]:
         """The lifts of namespaces of which none has been stored in reasonable time, for all before them hangs.
 
-        Looked for in steps, given up and told together as it is then: once lifts of a namespace are stored again, none of it waits in vain, and
-        a gang is not given up by half. That says nothing about those that wait for an answer about their group.
+        Looked for in steps, given up and told together as it is then: once lifts of a namespace are stored again, none of it
+        waits in vain, and a gang is not given up by half. That says nothing about those that wait for an answer about their group.
         """
         now = asyncio.get_running_loop().time()
         self._stored_at = {each: at for each, at in self._stored_at.items() if at > now - PATIENCE_S}

@@ -31,6 +31,8 @@ PAGE_S = 20.0
 RECALL_S = 900.0
 """For how long all of a list is, however often it is begun anew: a server may forget the state of it, and end it with an error."""
 
+_LATE = f"no page of events within {PAGE_S:.0f} s, or not all within {RECALL_S:.0f} s"
+
 _PAGES = 2000
 """A million events, several for each pod that waits. More than that somebody else has written under our name."""
 
@@ -242,16 +244,13 @@ def cut(note: str) -> str:
 
 async def _next(pages: AsyncGenerator[Page], until: float) -> Page | None:
     now = asyncio.get_running_loop().time()
-    late = errors.ConnectionFailed(
-        f"no page of events within {PAGE_S:.0f} s, or not all within {RECALL_S:.0f} s"
-    )
     if now >= until:
-        raise late
+        raise errors.ConnectionFailed(_LATE)
     try:
         async with asyncio.timeout_at(min(until, now + PAGE_S)):
             return await anext(pages, None)
     except TimeoutError as error:
-        raise late from error
+        raise errors.ConnectionFailed(_LATE) from error
 
 
 def _readable(raw: Json) -> Past | None:

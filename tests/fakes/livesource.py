@@ -35,7 +35,7 @@ class LiveSource:
 
     def put(self, resource: Resource, raw: Json, version: int | None = None) -> None:
         """Stores an object and tells the watches; `version` is that of one which is stored elsewhere too."""
-        self._version = self._version + 1 if version is None else max(version, self._version)
+        self._advance(version)
         head = {**raw["metadata"], "resourceVersion": str(self._version)}
         known = self._objects.setdefault(str(resource), {})
         key = _key(head)
@@ -45,10 +45,13 @@ class LiveSource:
 
     def remove(self, resource: Resource, name: str, namespace: str = "", version: int | None = None) -> None:
         """Deletes an object and tells the watches."""
-        self._version = self._version + 1 if version is None else max(version, self._version)
+        self._advance(version)
         gone = self._objects[str(resource)].pop(f"{namespace}/{name}")
         head = {**gone["metadata"], "resourceVersion": str(self._version)}
         self._tell(resource, WatchEvent("DELETED", {**gone, "metadata": head}))
+
+    def _advance(self, version: int | None) -> None:
+        self._version = self._version + 1 if version is None else max(version, self._version)
 
     def come_on(self) -> None:
         """What the watches are made from has come as far as what is stored, if it was behind."""
