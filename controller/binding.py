@@ -77,17 +77,12 @@ class BindingHook:
         self._patience_s = hook_timeout_s * _OF_ITS_TIME
         self._inheritance = Inheritance(self._binder, self._look_up)
         caches.pods.subscribe(self._inheritance.observe)
-        self._left: frozenset[str] | None = None
         self._term: Term | None = None
 
     @property
     def leading(self) -> bool:
         """Whether grants are given here: between `start` and `stop`, while nobody else can lead."""
         return self._term is not None and self._term.valid()
-
-    def begin(self) -> None:
-        """A term begins. Until grants are given in it nobody here knows which binds are under way, see `leave`."""
-        self._left = None
 
     async def inherit(self, term: Term, since: float) -> None:
         """Takes over from a former leader, whose last grant was before that time of the loop; the pods are listed anew."""
@@ -100,24 +95,26 @@ class BindingHook:
         self._term = term
 
     def stop(self) -> None:
-        """No more grants are given here, and those that were are forgotten: the next leader lists anew."""
+        """No more grants are given here, and those that were are forgotten: the next leader lists anew.
+
+        The term says what it leaves. Where none were given in it, nobody here knows which binds are under way.
+        """
         if self._term is not None:
-            self._left = self._grants.open | self._inheritance.open
+            self._term.leaving = self._under_way()
         self._term = None
         self._inheritance.drop_all()
         self._grants.take_back_all()
-
-    def leave(self) -> Mapping[str, str]:
-        """What the Lease says when it is given back: the binds that may be under way, where that is known."""
-        if self._left is None or len(self._left) > _NAMED_MOST:
-            return {}
-        return {UNDER_WAY_ANNOTATION: ",".join(sorted(self._left))}
 
     async def run(self) -> None:
         """Finds out what became of the binds that the watch does not show, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._grants.run(), name="binds that were granted")
             tasks.create_task(self._inheritance.run(), name="binds that a former leader granted")
+
+    def _under_way(self) -> Mapping[str, str]:
+        """What the Lease says when it is given back: the binds that may be under way, unless they are too many to be named."""
+        pods = self._grants.open | self._inheritance.open
+        return {UNDER_WAY_ANNOTATION: ",".join(sorted(pods))} if len(pods) <= _NAMED_MOST else {}
 
     async def review(self, request: AdmissionRequest) -> Decision:
         """The answer to one Binding, the leader's where the pod is ours. Never raises for what the Binding holds."""

@@ -51,6 +51,8 @@ class Flight:
     """When the last reading began of the pod that found it as it was."""
     not_before: float = float("-inf")
     """Until when the server wants to be left alone with it."""
+    first_failed: bool = False
+    """Whether the first try has failed."""
     given_up: str = ""
     """Why it is not to be written any more."""
     void: bool = False
@@ -86,8 +88,9 @@ class Flight:
         """
         asked_s = errors.retry_after_s(error)
         self.not_before = max(self.not_before, now + asked_s)
-        if self.tries == 1 and not self.given_up:
-            self.since = now
+        if self.tries == 1 and not (self.given_up or self.first_failed):
+            # What fails after it, a question or a reading, begins no time anew.
+            self.first_failed, self.since = True, now
         spent = self.tries >= TRIES or now - self.since >= PATIENCE_S or asked_s > PATIENCE_S
         if spent and not self.patient(now, ledger):
             self.look, self.given_up = True, self.given_up or errors.describe(error)

@@ -30,9 +30,10 @@ QUIET_S = WRITE_TIMEOUT_S + 1.0
 A lift of the former leader may hang in the API server, in somebody's webhook for instance, while its process is stopped or
 cut off; its resourceVersion does not keep it from being stored while the pod is as it was. But the leader sent it before the
 renew deadline, 5 s before anybody else can lead, and nothing is stored WRITE_TIMEOUT_S after it has arrived, see kube.client.
-So 6 s are left for its way through the network. A leader that gives the Lease back has closed its connections by then. Where
-the Lease was deleted, whoever makes a new one waits as long before this as for one that was not renewed, see Term.shared_s.
-Binds are requests of others and may take longer, see controller.inheritance.
+So 5 s are left for its way through the network, and one for being sent again with new credentials. A leader that gives the
+Lease back has closed its connections by then. Where the Lease was deleted, whoever makes a new one waits as long before this
+as for one that was not renewed, see Term.shared_s. Binds are requests of others and may take longer, see
+controller.inheritance.
 """
 
 _REFRESH_S = 60.0
@@ -80,7 +81,6 @@ class Leader:
 
     async def lead(self, term: Term) -> None:
         """Leads until cancelled. Raises Resigned when the cluster cannot be caught up with in reasonable time."""
-        self._hook.begin()
         shared_s = term.shared_s()
         alone_from = asyncio.get_running_loop().time() + shared_s
         followed = term.epoch > 0 or shared_s > 0 or anything_let_in(self._caches.ledger)

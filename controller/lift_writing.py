@@ -141,8 +141,7 @@ class LiftWriter:
         if self._term is None or not self._term.valid():
             return RETRY_MAX_S
         if flight.is_another(self._caches.ledger):
-            self._outdated(key, flight)
-            return IDLE
+            return self._outdated(key, flight) or IDLE
         flight.void = self._planner is not None and not self._planner.stands(flight.lift)
         if flight.void and flight.certain and not flight.look:
             self._take_back(key, flight)
@@ -253,15 +252,13 @@ class LiftWriter:
         except errors.KubeError as error:
             return self._again(flight, error)
         except GARBAGE as error:
-            return self._again(
-                flight, errors.ConnectionFailed(f"no pod was answered: {type(error).__name__}")
-            )
+            failure = errors.ConnectionFailed(f"no pod was answered: {type(error).__name__}")
+            return self._again(flight, failure)
         if found is None or flight.overtaken(self._caches.ledger):
             self._done(key, flight)
             return None
         if flight.is_another(self._caches.ledger):
-            self._outdated(key, flight)
-            return None
+            return self._outdated(key, flight)
         flight.read_at = asked_at
         if not (flight.given_up or flight.void):
             # Nothing has been stored. Should an earlier try be under way still, only one of the two can be.
@@ -269,10 +266,8 @@ class LiftWriter:
             return flight.delay_s
         if not flight.certain:
             return flight.read_again_s(asyncio.get_running_loop().time())
-        if flight.given_up:
-            self._hold(key, flight)
-        else:
-            self._take_back(key, flight)
+        end = self._hold if flight.given_up else self._take_back
+        end(key, flight)
         return None
 
     async def _read(self, pod: Pod) -> Pod | None:
@@ -303,12 +298,17 @@ class LiftWriter:
             else:
                 self._lost(flight.lift)
 
-    def _outdated(self, key: Key, flight: Flight) -> None:
-        """The pod has changed and has its gate: the lift can never be stored any more. It may have been, without an answer in time."""
+    def _outdated(self, key: Key, flight: Flight) -> float | None:
+        """The pod has changed and has its gate: the lift can never be stored any more. It may have been, without an answer in time.
+
+        As long as the server wants to be left alone with it, it is not decided on again: that would be another request.
+        """
+        if (left_s := flight.not_before - asyncio.get_running_loop().time()) > 0:
+            return left_s
         if flight.put_back(self._caches.ledger):
-            self._undone(key, flight)
-        else:
-            self._take_back(key, flight)
+            return self._undone(key, flight)
+        self._take_back(key, flight)
+        return None
 
     def _take_back(self, key: Key, flight: Flight) -> None:
         """The lift is not stored and never will be: the pod is decided on again."""

@@ -122,7 +122,6 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             hook_timeout_s=options.hook_timeout_s,
             on_refusal=stranded.refused,
         )
-        elector.leave = hook.leave
         leader = Leader(
             caches,
             Lifter(client, caches, announcements, metrics),

@@ -79,8 +79,8 @@ class Elector:
         self._name = name
         self._identity = identity
         self.annotations = annotations
-        self.leave: Callable[[], Mapping[str, str]] = dict
-        """The annotations of a Lease that is given back, for whoever holds it next, see Term.left."""
+        self._leaving: Mapping[str, str] = MappingProxyType({})
+        """The annotations of a Lease that is given back, see Term.leaving."""
         self._preceded = preceded
         self._durations = durations or Durations()
         self._given_clock = clock
@@ -163,6 +163,7 @@ class Elector:
                 term.end()
                 self._term = None
                 self._leader.set(0)
+                self._leaving = term.leaving
         if not work.cancelled():
             work.result()
         if not ended:
@@ -237,6 +238,8 @@ class Elector:
         sent, epoch, lease = self._clock(), self._last_epoch + 1, self._lease
         if lease is None and self._vanished is None and self._preceded():
             self._alone_from = sent + self._durations.lease_s
+        # Others may have led since, and nobody here knows what they have left.
+        self._leaving = MappingProxyType({})
         await self._write(lease, epoch=epoch, holder=self._identity)
         self._last_failure = ""
         left = annotations_of(lease) if lease is not None and not holder_of(lease) else None
@@ -281,7 +284,7 @@ class Elector:
             self._name,
             holder=holder,
             epoch=epoch,
-            annotations=self.annotations if holder else self.leave(),
+            annotations=self.annotations if holder else self._leaving,
             lease_s=self._durations.lease_s,
             now=self._now(),
         )

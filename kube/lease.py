@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 Clock = Callable[[], float]
 """Seconds that go on while the process is stopped, as the event loops' own do."""
@@ -44,6 +45,8 @@ class Term:
         self.epoch = epoch
         self.left = left
         """The annotations of the Lease as its last holder gave it back; None where it did not."""
+        self.leaving: Mapping[str, str] = MappingProxyType({})
+        """What the Lease shall say when it is given back after this term, for whoever holds it next; the leader's work sets it."""
         self._clock = clock
         self._valid_until = valid_until
         self._alone_from = alone_from

@@ -25,6 +25,8 @@ _LOG = logging.getLogger(__name__)
 
 _RELOAD_EVERY_S = 10.0
 _CONNECT_S = 10.0
+AGAIN_WITHIN_S = 1.0
+"""A request is sent again only so soon after it was sent first: a leader's write must not arrive long after it was allowed."""
 _ONE_PIECE = 512 * 1024
 _FAILURES = (*errors.TRANSPORT_ERRORS, ConfigException)
 """The library reads rotating tokens while a request is prepared, so its own exception can come from there too."""
@@ -109,7 +111,7 @@ class Transport:
         """The 2xx answer with its body not yet read; the caller releases or closes it.
 
         One 401 is not final: tokens expire while a process runs, so the credentials are read again and the request
-        is sent once more. Raises ApiError or ConnectionFailed.
+        is sent once more, unless the answer and the reading took long. Raises ApiError or ConnectionFailed.
         """
         try:
             # What is cancelled here closes its connection: nobody else is given one that does not answer.
@@ -129,9 +131,12 @@ class Transport:
         raise errors.from_response(code, response.headers, body)
 
     async def _send_twice(self, request: Request) -> aiohttp.ClientResponse:
-        sent_at = asyncio.get_running_loop().time()
+        clock = asyncio.get_running_loop().time
+        sent_at = clock()
         response = await self._send(request)
         if response.status != HTTPStatus.UNAUTHORIZED or not await self._reload(sent_at):
+            return response
+        if clock() > sent_at + AGAIN_WITHIN_S:
             return response
         response.release()
         return await self._send(request)

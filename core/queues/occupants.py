@@ -33,7 +33,9 @@ class Occupants:
         self._beside = Index()
         self._versions: dict[str, int] = {}
         """In the order of their numbers."""
+        self._nodes: set[str] = set()
         self._gone: set[str] = set()
+        """Nodes with a version that are not there, and have nobody on them: pods may name some that never were."""
         self.epoch = 0
         """Another one whenever nodes that have gone are not told of any more: who follows them begins anew."""
         self.changes = 0
@@ -60,6 +62,7 @@ class Occupants:
         # The node that a pod leaves changes too: a bind that was assumed and taken back must give its room back.
         self._touch({*was_on, pod.node_name} - {""})
         left = self._pods.put(pod.uid, pod.node_name if on_its_node(pod) else None)
+        self._forget_later({*was_on, pod.node_name} - {""})
         return was_on[0] if left else ""
 
     def beside(self, node: str) -> Collection[str]:
@@ -86,25 +89,36 @@ class Occupants:
         was_on = self._pods.values(uid)
         self._touch(was_on)
         left = self._pods.put(uid)
+        self._forget_later(was_on)
         return was_on[0] if left else self._moved_beside(uid, None)
 
     def node_changed(self, node: str) -> None:
         """Notes that a node has come or changed."""
+        self._nodes.add(node)
         self._gone.discard(node)
         self._touch((node,))
 
     def node_gone(self, node: str) -> None:
         """Notes that a node has gone. Its version is kept for those who follow, until a great many have gone."""
+        self._nodes.discard(node)
         self._touch((node,))
-        self._gone.add(node)
+        self._forget_later((node,))
+
+    def _forget_later(self, nodes: Collection[str]) -> None:
+        """Has those of the nodes forgotten that are not there and have nobody on them, once they are a great many."""
+        for node in nodes:
+            if node in self._nodes or self._pods.get(node):
+                self._gone.discard(node)
+            else:
+                self._gone.add(node)
         if len(self._gone) > _GONE_KEPT:
             self._forget_gone()
 
     def _forget_gone(self) -> None:
         self.epoch += 1
-        for node in [node for node in self._gone if not self._pods.get(node)]:
-            self._gone.discard(node)
+        for node in self._gone:
             self._versions.pop(node, None)
+        self._gone.clear()
 
     def _touch(self, nodes: Collection[str]) -> None:
         for node in nodes:

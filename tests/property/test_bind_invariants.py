@@ -83,7 +83,6 @@ class Cluster(RuleBasedStateMachine):
         leader, standby = self.replicas
         standby.leader = leader
         if self.under_way:
-            leader.hook.begin()
             self.loop.run_until_complete(leader.hook.inherit(Term(1, lambda: 0.0, 1.0, None), self.now))
         leader.hook.start(term())
         self.planner = Planner(leader.caches.ledger)

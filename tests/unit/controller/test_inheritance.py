@@ -29,7 +29,6 @@ def after(left: dict[str, str] | None = None) -> Term:
 async def led(world: World, term: Term) -> AsyncIterator[None]:
     """The hook of a leader that has taken over a moment ago."""
     world.hook.stop()
-    world.hook.begin()
     await world.hook.inherit(term, asyncio.get_running_loop().time())
     world.hook.start(term)
     async with background(world.hook.run()):
@@ -113,18 +112,30 @@ async def test_a_single_pod_is_granted_its_bind_at_once() -> None:
 async def test_a_leader_that_gives_the_lease_back_says_what_is_under_way() -> None:
     """Then nobody waits for anything else. What it has itself inherited is passed on."""
     world = World(share("a", 20), share("b", 20), share("c", 20))
-    async with led(world, after({UNDER_WAY: ""})):
-        assert world.hook.leave() == {}, "it leads"
+    first = after({UNDER_WAY: ""})
+    async with led(world, first):
         assert (await world.bind("a")).allowed
+        assert first.leaving == {}, "it leads"
     world.hook.stop()
-    assert world.hook.leave() == {UNDER_WAY: "uid-ml-a"}
-    async with led(world, after(dict(world.hook.leave()))):
+    assert first.leaving == {UNDER_WAY: "uid-ml-a"}
+    second = after(dict(first.leaving))
+    async with led(world, second):
         assert code(await world.bind("b")) == reasons.NO_LEADER
         assert (await world.bind("a")).allowed
     world.hook.stop()
-    assert world.hook.leave() == {UNDER_WAY: "uid-ml-a"}
-    world.hook.begin()
-    assert world.hook.leave() == {}, "it has not listed anything yet"
+    assert second.leaving == {UNDER_WAY: "uid-ml-a"}
+
+
+async def test_a_leader_that_has_granted_nothing_yet_does_not_say_that_nothing_is_under_way() -> None:
+    """It has led before, and stops while it is taking over from somebody else."""
+    world = World(share("a", 20))
+    async with led(world, after({UNDER_WAY: ""})):
+        pass
+    third = after({UNDER_WAY: "uid-ml-a"})
+    world.hook.stop()
+    await world.hook.inherit(third, asyncio.get_running_loop().time())
+    world.hook.stop()
+    assert third.leaving == {}
 
 
 async def test_a_lease_that_does_not_say_so_is_no_proof() -> None:

@@ -26,7 +26,6 @@ def claiming(name: str) -> PodBuilder:
 
 async def change(hook: BindingHook) -> None:
     hook.stop()
-    hook.begin()
     await hook.inherit(after(), asyncio.get_running_loop().time())
     hook.start(term())
 

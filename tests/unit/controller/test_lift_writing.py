@@ -74,6 +74,20 @@ async def test_the_time_that_the_server_asks_for_is_waited() -> None:
     assert second.at - first.at == pytest.approx(7.0, abs=0.01)
 
 
+async def test_the_time_that_the_server_asks_for_is_waited_however_often_the_pod_changes_meanwhile() -> None:
+    """Its tenant writes a label each second, and each time it is another pod."""
+    world = World(pod("a", 1))
+    world.writer.answers.append(SLOW_DOWN)
+    async with world.running():
+        for version in range(2, 22):
+            await asyncio.sleep(1)
+            if len(world.writer.writes) == 1:
+                world.shows(pod("a", 1, version=str(version)))
+                assert world.used() == 1, "and others do not get its quota"
+    first, second = world.writer.writes
+    assert 7.0 <= second.at - first.at <= 8.1
+
+
 @pytest.mark.parametrize(
     ("said", "waited_s"),
     [

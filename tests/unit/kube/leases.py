@@ -121,6 +121,8 @@ class Work:
     cleanup_s: float = 0.0
     spans: list[list[float]] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
+    leaving: Json = field(default_factory=dict)
+    """What it leaves behind in each term."""
 
     @property
     def leads(self) -> bool:
@@ -134,6 +136,7 @@ class Work:
         try:
             await asyncio.Event().wait()
         finally:
+            term.leaving = self.leaving
             try:
                 await asyncio.sleep(self.cleanup_s)
             finally:

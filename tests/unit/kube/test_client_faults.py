@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kube import connection, errors
+from kube import connection, errors, transport
 from kube.client import Client, PatchType
 from kube.metrics import Metrics
 from kube.resources import NODES, PODS, SECRETS
@@ -174,6 +174,24 @@ async def test_credentials_are_read_again_after_a_401(server: FakeApiServer) -> 
         with pytest.raises(errors.Unauthorized):
             await client.get(NODES, "n")
     assert readings == [1]
+
+
+async def test_a_write_is_not_sent_again_long_after_it_was_sent_first(server: FakeApiServer) -> None:
+    """Its sender has ceased to lead meanwhile, perhaps. The credentials are read for the next one."""
+    link, readings = connection.plain(server.url), []
+
+    async def reload() -> None:
+        readings.append(1)
+        await asyncio.sleep(transport.AGAIN_WITHIN_S + 0.1)
+
+    server.put(PODS, pod("p"))
+    server.fail("patch", faults.answer_status(401, "Unauthorized"))
+    async with Client(connection.Connection(link.api, reload)) as client:
+        change = {"metadata": {"labels": {"x": "1"}}}
+        with pytest.raises(errors.Unauthorized):
+            await client.patch(PODS, "p", change, "a", patch_type=PatchType.MERGE, timeout_s=4)
+        assert (len(server.seen("patch")), readings) == (1, [1])
+        await client.patch(PODS, "p", change, "a", patch_type=PatchType.MERGE, timeout_s=4)
 
 
 async def test_requests_are_counted_by_verb_resource_and_code(server: FakeApiServer) -> None:

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from kube.lease import Durations, Term
 from kube.metrics import Metrics
 from tests.fakes.apiserver import background
-from tests.unit.kube.leases import Json, Network, Store, Work, elector
+from tests.unit.kube.leases import Json, Network, Store, Work, elector, until
 
 
 @pytest.mark.looptime
@@ -56,10 +56,8 @@ async def test_a_standby_waits_sees_the_holder_and_follows_it_at_once_when_it_st
 @pytest.mark.parametrize("dies", [False, True])
 async def test_a_successor_hears_what_a_holder_has_left_that_gave_the_lease_back(*, dies: bool) -> None:
     """Of one that died it hears nothing, and what the one before has left says nothing about it."""
-    store, works = Store(), {name: Work() for name in "abc"}
+    store, works = Store(), {name: Work(leaving={"cardquota.io/left": name}) for name in "abc"}
     electors = {name: elector(Network(store), name) for name in "abc"}
-    electors["a"].leave = lambda: {"cardquota.io/left": "a"}
-    electors["b"].leave = lambda: {"cardquota.io/left": "b"}
     async with background(electors["a"].run(works["a"])):
         await asyncio.sleep(5)
     second = asyncio.create_task(electors["b"].run(works["b"]))
@@ -75,6 +73,31 @@ async def test_a_successor_hears_what_a_holder_has_left_that_gave_the_lease_back
     async with background(electors["c"].run(works["c"])):
         await asyncio.sleep(20)
     assert works["c"].terms[0].left == (None if dies else {"cardquota.io/left": "b"})
+
+
+@pytest.mark.looptime
+async def test_who_stops_before_it_leads_again_says_nothing_of_what_it_left_in_a_former_term() -> None:
+    """Somebody else has led in between and died: what that one has left is unknown."""
+    store, works = Store(), {name: Work(leaving={"cardquota.io/left": name}) for name in "abc"}
+    cut_off = asyncio.Event()
+    network = Network(store, trouble=lambda: "refused" if cut_off.is_set() else None)
+    first = asyncio.create_task(elector(network, "a").run(works["a"]))
+    await asyncio.sleep(5)
+    cut_off.set()
+    second = asyncio.create_task(elector(Network(store), "b").run(works["b"]))
+    await until(lambda: works["b"].leads)
+    lease, version = store.lease, store.version
+    second.cancel()
+    await asyncio.wait({second})
+    store.lease, store.version = lease, version
+    cut_off.clear()
+    await until(lambda: store.holder == "a")
+    first.cancel()
+    await asyncio.wait({first})
+    assert len(works["a"].terms) == 1, "its claim was under way"
+    async with background(elector(Network(store), "c").run(works["c"])):
+        await asyncio.sleep(20)
+    assert works["c"].terms[0].left == {}
 
 
 @pytest.mark.looptime

@@ -76,3 +76,44 @@ def test_what_changed_is_told_by_node_the_latest_first_and_nothing_else() -> Non
     assert sorted(occupants.changed_since(seen)) == ["n1", "n2"]
     occupants.node_changed("n1")
     assert occupants.changed_since(seen) == ["n1", "n2"]
+
+
+def strangers(occupants: Occupants, count: int) -> None:
+    """Pods that name a node of their own, which never was, and are gone again."""
+    for number in range(count):
+        pod = a_pod(f"p{number}").bound_to(f"never-{number}").view()
+        occupants.put(pod)
+        occupants.drop(pod.uid)
+
+
+def test_nodes_that_never_were_are_forgotten_once_they_are_many_and_nobody_is_on_them() -> None:
+    occupants = Occupants()
+    occupants.node_changed("there")
+    occupants.put(a_pod("stays").bound_to("never-there").view())
+    versions = {node: occupants.version(node) for node in ("there", "never-there")}
+    strangers(occupants, 5000)
+    assert len(occupants.changed_since(0)) <= 1003
+    assert versions == {node: occupants.version(node) for node in versions}
+
+
+def test_pods_on_nodes_that_never_were_have_nobody_begin_anew_while_they_stay() -> None:
+    """However many there are: who follows the changes would go through all nodes each time."""
+    occupants = Occupants()
+    for number in range(3000):
+        occupants.put(a_pod(f"p{number}").bound_to(f"never-{number}").view())
+    assert occupants.epoch == 0
+    for number in range(2000):
+        occupants.drop(a_pod(f"p{number}").view().uid)
+    assert occupants.epoch == 1
+
+
+def test_a_node_that_went_with_a_pod_on_it_is_forgotten_after_the_pod() -> None:
+    occupants = Occupants()
+    occupants.node_changed("n1")
+    occupants.put(BOUND.view())
+    occupants.node_gone("n1")
+    strangers(occupants, 2000)
+    assert occupants.version("n1")
+    occupants.drop(BOUND.view().uid)
+    strangers(occupants, 2000)
+    assert not occupants.version("n1")
