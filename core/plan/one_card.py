@@ -10,21 +10,22 @@ Deployment have a PodGroup too, but nothing that binds them together.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from core import reasons
 from core.cards.expression import BAR, split
+from core.objects import Group
 from core.plan.confinement import Confinement, named, task_named
 from core.plan.decision import Lift, Spread
 from core.plan.lineup import Member
 from core.plan.scarcity import least
 from core.plan.trial import NO_CARD
-from core.plan.units import Unit
 from core.queues.attribution import is_job
 from core.queues.check import Balance
 from core.queues.entry import Entry
+from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
 from core.settings import Settings
@@ -40,18 +41,35 @@ Ask = tuple[str, tuple[str, ...]]
 """The task of a member, and the cards that would serve it."""
 
 
+class Members(Protocol):
+    """What of core.plan.units.Unit is asked."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """Those that wait."""
+
+    @property
+    def group(self) -> Group | None:
+        """Their group; None for a pod alone."""
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far that is."""
+
+
 class HeldCards:
     """The cards that members of one group have got; `add` keeps it up to date while others are let in.
 
     With `multiCardJob: uniform` they are those of any member, else those of members that ask for the same.
     """
 
-    def __init__(self, unit: Unit, settings: Settings) -> None:
-        self.together = _bound_together(unit)
+    def __init__(self, group: Group | None, progress: Progress | None, settings: Settings) -> None:
+        self.together = _bound_together(group, progress)
         """Whether anything binds the pods of the group together."""
         self.uniform = self.together and settings.cards.multi_card_job == "uniform"
         self.single = self.together and settings.cards.multi_card_task == "single"
-        self._unit = unit
+        self._group = group
+        self._gang = progress is not None and not progress.minimum.alone
         self._volcano = settings.volcano.scheduler_names
         self._cards: dict[Ask | None, dict[str, None]] = {}
 
@@ -77,28 +95,44 @@ class HeldCards:
             return Confinement(cards, "uniform")
         return Confinement(cards, "single" if self.single else "first", "" if ask is None else ask[0])
 
+    def left(self, entry: Entry) -> tuple[str, ...]:
+        """The cards that the settings leave to a member."""
+        asked, confined = entry.demand.card, self.confinement(entry)
+        if asked is None:
+            return ()
+        return (
+            asked.alternatives
+            if confined is None or confined.by == "first"
+            else confined.narrowed(asked).alternatives
+        )
+
+    def bond(self, entry: Entry) -> Hashable:
+        """What is equal of members that have to get one card, whichever that is; None of who may get any that is left."""
+        if self.uniform:
+            return ()
+        ask = ask_of(entry)
+        return ask if self.single and not self.of(ask) else None
+
     def lifted(self, entry: Entry, lift: Lift) -> Lift:
         """Takes in a lift; it comes back with what there is to say when it is the one that spreads a task."""
-        ask, group = ask_of(entry), self._unit.group
+        ask = ask_of(entry)
         before = self.of(ask)
         for card in lift.assigned:
             self.add(entry, card)
         cards = self.of(ask)
         told = len(cards) > 1 and cards != before and not self.uniform
-        if group is None or ask is None or not told or not self._is_looked_at_by_task(entry):
+        if self._group is None or ask is None or not told or not self._is_looked_at_by_task(entry):
             return lift
         text = (
             f"Queue <{lift.queue}>: the pods of {task_named(ask[0])} get {named(cards)}, for none of these serves them all; "
             f"scheduler {entry.pod.scheduler_name} may start none of them unless predicateErrorCacheEnable is false for its "
             "actions allocate, backfill, preempt and reclaim. cards.multiCardTask: single has such pods wait for one card"
         )
-        return replace(lift, spread=Spread(group, text))
+        return replace(lift, spread=Spread(self._group, text))
 
     def _is_looked_at_by_task(self, entry: Entry) -> bool:
         """Whether the scheduler may take what is true of one pod of the task for true of those that have to start with it."""
-        progress = self._unit.progress
-        gang = progress is not None and not progress.minimum.alone
-        return gang and entry.pod.scheduler_name in self._volcano
+        return self._gang and entry.pod.scheduler_name in self._volcano
 
 
 def ask_of(entry: Entry) -> Ask | None:
@@ -107,9 +141,9 @@ def ask_of(entry: Entry) -> Ask | None:
     return None if card is None or len(card.alternatives) < 2 else (entry.pod.task, card.alternatives)
 
 
-def held_cards(ledger: Ledger, unit: Unit) -> Steps[HeldCards]:
+def held_cards(ledger: Ledger, unit: Members) -> Steps[HeldCards]:
     """What the members of a unit's group have got: those that are lifted or bound."""
-    held = HeldCards(unit, ledger.settings)
+    held = HeldCards(unit.group, unit.progress, ledger.settings)
     if unit.group is None or not held.together or not (held.uniform or (yield from _any_chooses(unit))):
         return held
     for number, uid in enumerate(ledger.members_of(unit.group.key), 1):
@@ -121,15 +155,15 @@ def held_cards(ledger: Ledger, unit: Unit) -> Steps[HeldCards]:
     return held
 
 
-def _any_chooses(unit: Unit) -> Steps[bool]:
+def _any_chooses(unit: Members) -> Steps[bool]:
     found = yield from first_of(unit.entries, lambda entry: ask_of(entry) is not None, _IN_ONE_STEP)
     return found is not None
 
 
-def _bound_together(unit: Unit) -> bool:
-    if unit.group is None or unit.progress is None:
+def _bound_together(group: Group | None, progress: Progress | None) -> bool:
+    if group is None or progress is None:
         return False
-    return not unit.progress.minimum.alone or is_job(unit.group.owner)
+    return not progress.minimum.alone or is_job(group.owner)
 
 
 def ways(held: HeldCards, members: list[Member], *, lacking: bool = False) -> Steps[list[list[Member]]]:
