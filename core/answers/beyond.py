@@ -17,9 +17,9 @@ from core.plan.pools import CardPools
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.refusal import Refusal
-from core.steps import Pace, Steps, finish
+from core.steps import Pace, Steps, finish, first_of
 
-_IN_A_STEP: Final = 500
+_IN_A_STEP: Final = 250
 """Nodes that are looked at in half a millisecond."""
 _CLOSEST: Final = (
     reasons.MGPU_NO_ROOM,
@@ -70,7 +70,7 @@ class Reach:
         if asked is not None:
             ask = asked.expression, asked.milli
             if ask not in self._cards:
-                self._cards[ask] = self._of_cards(asked)
+                self._cards[ask] = yield from self._of_cards(asked)
             if self._cards[ask] is not None:
                 return self._cards[ask]
         if shares is None:
@@ -79,12 +79,16 @@ class Reach:
             self._models = yield from _share_models(self._ledger)
         if shares not in self._shares:
             brought = yield from self._pools.may_bring_shares(ANYWHERE, shares)
-            self._shares[shares] = None if brought else self._of_shares(shares, self._models)
+            self._shares[shares] = None if brought else (yield from self._of_shares(shares, self._models))
         return self._shares[shares]
 
-    def _of_cards(self, asked: CardAsk) -> Beyond | None:
+    def _of_cards(self, asked: CardAsk) -> Steps[Beyond | None]:
+        """Of a card whose nodes have changed all of them are looked at: a step each."""
         inventory = self._ledger.inventory
-        if any(inventory.could_hold(card, asked.milli) for card in asked.alternatives):
+        holding = yield from first_of(
+            asked.alternatives, lambda card: inventory.could_hold(card, asked.milli), 1
+        )
+        if holding is not None:
             return None
         have, card = inventory.largest(asked.alternatives)
         wanted, most = amount(card, asked.milli), amount(card, have)
@@ -96,20 +100,25 @@ class Reach:
             f"ask for at most {most} {card} in one pod, or add a node that has {wanted}",
         )
 
-    def _of_shares(self, asked: MgpuAsk, models: Iterable[NodeModel]) -> Beyond | None:
-        against: list[Refusal] = []
+    def _of_shares(self, asked: MgpuAsk, models: Iterable[NodeModel]) -> Steps[Beyond | None]:
+        """A step for each model: there may have to be searched for room on it."""
+        closest: Refusal | None = None
         for model in models:
             refusal = fits(asked, model, idle_state(model), self._ledger.settings)
             if refusal is None or not refusal.unresolvable:
                 return None  # It could, or nobody knows: the search for room on its idle cards was cut short.
-            against.append(refusal)
-        if not against:
+            closest = refusal if closest is None else min(closest, refusal, key=_distance)
+            yield
+        if closest is None:
             return Beyond("no node serves mGPU shares", NO_NODE, by_quota_alone=False)
-        closest = min(against, key=lambda one: (_CLOSEST.index(one.code), one.message))
         why = (
             f"no node could hold it, not even one without pods: {closest.message.replace(NOT_EVEN_IDLE, '')}"
         )
         return Beyond(why, WAYS[closest.code], by_quota_alone=False)
+
+
+def _distance(refusal: Refusal) -> tuple[int, str]:
+    return _CLOSEST.index(refusal.code), refusal.message
 
 
 def _share_models(ledger: Ledger) -> Steps[frozenset[NodeModel]]:

@@ -68,7 +68,7 @@ def _groups(case: Case) -> list[list[Pod]]:
     ledger, entry = case.whatif.ledger, case.obstacle
     demand = entry.demand
     if case.hold.why.code in QUOTA:
-        figures = shortest_for(ledger, [entry])
+        figures = finish(shortest_for(ledger, [entry]))
         keys = {figure.key for figure in figures if figure.limit is not None}
         match case.hold.why.code:
             case reasons.INSUFFICIENT_CPU_QUOTA:

@@ -8,7 +8,7 @@ from core import reasons
 from core.answers.beyond import Beyond, EmptyCluster, Reach
 from core.answers.ending import ROOM, end_pods, leave_line
 from core.answers.holders import Holder, holders_of, holders_on_nodes
-from core.answers.line import Place, place_of, unit_of
+from core.answers.line import Place, place_of
 from core.answers.mending import (
     correct_card,
     correct_queue,
@@ -26,13 +26,13 @@ from core.answers.whatif import Change, WhatIf
 from core.cards.expression import is_excessive, split
 from core.objects.taints import Tolerations
 from core.plan.decision import Hold
-from core.plan.units import Unit, units_of
+from core.plan.units import Unit, let_go_of, units_of
 from core.queues.amounts import CPU, MEMORY
 from core.queues.attribution import Source
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.stage import Stage
-from core.steps import Steps, finish
+from core.steps import Steps, finish, let_go
 
 _MENDS: Final[tuple[Finder, ...]] = (take_gates, mend_queue, mend_group, correct_card)
 
@@ -54,6 +54,7 @@ STANDS: Final = {
 """How a pod stands before anything is decided."""
 MOST: Final = 10
 """So many of those before it in line, and of those who hold the quota, are told one by one."""
+_FREED_IN_A_STEP: Final = 500
 _NOWHERE: Final = frozenset({reasons.GET_TASK_REQUEST_RESOURCE_FAILED, reasons.NO_FREE_CARD})
 
 
@@ -71,7 +72,8 @@ class Explanation:
     together: int
     """How many members have to be let in at once; 1 for a pod by itself."""
     figures: tuple[Figure, ...]
-    holders: tuple[Holder, ...]
+    holders: list[Holder]
+    """The largest first; there may be very many, see `let_go_of_holders`."""
     stock: tuple[Stock, ...]
     beyond_nodes: Beyond | None
     """Set where no node could ever run the pod."""
@@ -144,10 +146,10 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
         holds = whatif.decide()
         now = ledger.entry(uid) or entry
         units = finish(units_of(ledger, now.queue))
-        place = place_of(ledger, units, now, holds)
-        members = _together(unit_of(units, now), now)
+        place, unit = finish(place_of(ledger, units, now, holds))
+        members = _together(unit, now)
         there = now.queue in ledger.queues and now.stage is Stage.WAITING
-        figures = tuple(shortest_for(ledger, members if there else []))
+        figures = finish(shortest_for(ledger, members if there else []))
         hold = holds.get(uid)
         holders = finish(_holders(ledger, _blamed(now, hold, figures)))
         stock = finish(stock_of(ledger, now))
@@ -161,8 +163,8 @@ def explain(ledger: Ledger, uid: str, tolerations: Mapping[str, Tolerations]) ->
         hold=hold,
         place=place,
         together=len(members),
-        figures=figures,
-        holders=tuple(holders),
+        figures=tuple(figures),
+        holders=holders,
         stock=tuple(stock),
         beyond_nodes=beyond,
         ill_labelled=tuple(finish(ill_labelled(ledger, entry.pod))) if hold is not None else (),
@@ -178,7 +180,7 @@ def _together(unit: Unit | None, entry: Entry) -> list[Entry]:
     if unit is None or not unit.lacks_members or unit.progress is None:
         return [entry]
     wanted = max(unit.progress.missing, sum(unit.progress.missing_tasks.values()))
-    return list(unit.entries)[:wanted] or [entry]
+    return [*unit.entries[:wanted]] or [entry]
 
 
 def _blamed(entry: Entry, hold: Hold | None, figures: Collection[Figure]) -> _Blame:
@@ -215,9 +217,9 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
     entry = ledger.entry(uid)
     if entry is None:
         return None
-    units = (yield from units_of(ledger, entry.queue)) if entry.stage is Stage.WAITING else []
-    stock = yield from stock_of(ledger, entry)
     waiting = entry.stage is Stage.WAITING
+    place, unit = (yield from _in_line(ledger, entry, holds)) if waiting else (None, None)
+    stock = yield from stock_of(ledger, entry)
     ill = (yield from ill_labelled(ledger, entry.pod)) if waiting else []
     beyond = yield from Reach(ledger).beyond(entry)
     entry = ledger.entry(uid)
@@ -225,9 +227,9 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
         return None
     waits = entry.stage is Stage.WAITING
     hold = holds.get(uid) if waits else None
-    members = _together(unit_of(units, entry), entry)
-    figures = shortest_for(ledger, members) if waits and entry.queue in ledger.queues else []
-    place = place_of(ledger, units, entry, holds, MOST)
+    members = _together(unit, entry)
+    there = waits and entry.queue in ledger.queues
+    figures = yield from shortest_for(ledger, members if there else [])
     holders = yield from _holders(ledger, _blamed(entry, hold, figures))
     return Explanation(
         entry=entry,
@@ -235,16 +237,30 @@ def observed(ledger: Ledger, uid: str, holds: Mapping[str, Hold]) -> Steps[Expla
         counted=counted(ledger, entry),
         decision=STANDS[entry.stage],
         hold=hold,
-        place=place,
+        place=place if waits else None,
         together=len(members),
         figures=tuple(figures),
-        holders=tuple(holders),
+        holders=holders,
         stock=tuple(stock),
         beyond_nodes=beyond,
         ill_labelled=tuple(ill),
         way_out=way_out(ledger, entry, hold),
         besides=besides(ledger, entry, hold),
     )
+
+
+def _in_line(
+    ledger: Ledger, entry: Entry, holds: Mapping[str, Hold]
+) -> Steps[tuple[Place | None, Unit | None]]:
+    units = yield from units_of(ledger, entry.queue)
+    found = yield from place_of(ledger, units, entry, holds, MOST)
+    yield from let_go_of(units)
+    return found
+
+
+def let_go_of_holders(found: Explanation) -> Steps[None]:
+    """Frees them in steps, once they have been told: to forget very many of them in one piece takes long."""
+    return let_go(found.holders, _FREED_IN_A_STEP)
 
 
 def way_out(ledger: Ledger, entry: Entry, hold: Hold | None) -> str:

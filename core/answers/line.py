@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from core.answers.shortage import asked_of_quota
 from core.plan.decision import Hold
 from core.plan.units import Unit
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
+from core.steps import Pace, Steps, first_of
+
+_IN_A_STEP: Final = 1000
+"""Pods at which one look is taken in half a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +42,42 @@ class Place:
 
 def place_of(
     ledger: Ledger, units: Sequence[Unit], entry: Entry, holds: Mapping[str, Hold], most: int | None = None
-) -> Place | None:
-    """The place of a waiting pod in the line of its queue; None for one that does not wait.
+) -> Steps[tuple[Place | None, Unit | None]]:
+    """The place of a waiting pod in the line of its queue, and those that are looked at together with it; None for one that does not wait.
 
     `holds` is what each pod is told, by UID; of those before it the first `most` are told.
     """
     queue = ledger.queues.get(entry.queue)
+    number = yield from _number(units, entry.pod.uid)
+    if number is None:
+        return None, None
+    before: list[Waiting] = []
+    for unit in units[: number if most is None else min(number, most)]:
+        before.append((yield from _waiting(ledger, unit, holds)))
+        yield
+    place = Place(number + 1, len(units), tuple(before), fifo=queue is not None and queue.fifo)
+    return place, units[number]
+
+
+def _number(units: Sequence[Unit], uid: str) -> Steps[int | None]:
+    """Which of a line a pod is in, from 0."""
+    pace = Pace(_IN_A_STEP)
     for number, unit in enumerate(units):
-        if _has(unit, entry):
-            told = number if most is None else min(number, most)
-            before = tuple(_waiting(ledger, one, holds) for one in units[:told])
-            return Place(number + 1, len(units), before, fifo=queue is not None and queue.fifo)
+        for one in unit.entries:
+            if pace.due():
+                yield
+            if one.pod.uid == uid:
+                return number
     return None
 
 
-def unit_of(units: Sequence[Unit], entry: Entry) -> Unit | None:
-    """Those of a line that are looked at together with a waiting pod; None for one that does not wait."""
-    return next((unit for unit in units if _has(unit, entry)), None)
-
-
-def _has(unit: Unit, entry: Entry) -> bool:
-    return any(one.pod.uid == entry.pod.uid for one in unit.entries)
-
-
-def _waiting(ledger: Ledger, unit: Unit, holds: Mapping[str, Hold]) -> Waiting:
+def _waiting(ledger: Ledger, unit: Unit, holds: Mapping[str, Hold]) -> Steps[Waiting]:
     first = unit.entries[0].pod
-    reasons = [holds[one.pod.uid].why.code for one in unit.entries if one.pod.uid in holds]
+    told = yield from first_of(unit.entries, lambda one: one.pod.uid in holds, _IN_A_STEP)
+    hold = holds.get(told.pod.uid) if told is not None else None
     return Waiting(
         object=f"Pod {first.key}" if unit.group is None else unit.group.title,
         pods=len(unit.entries),
-        asks=asked_of_quota(ledger, unit.entries),
-        reason=reasons[0] if reasons else "",
+        asks=(yield from asked_of_quota(ledger, unit.entries)),
+        reason=hold.why.code if hold is not None else "",
     )

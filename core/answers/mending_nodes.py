@@ -12,9 +12,9 @@ from core.cards.expression import is_excessive, split
 from core.cards.mended import mended, passed_over
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
-from core.steps import Pace, Steps, finish
+from core.steps import Pace, Steps, finish, in_order
 
-_STEP: Final = 300
+_STEP: Final = 200
 """Nodes that are looked at in half a millisecond."""
 _CARDS: Final = ROOM | {reasons.GET_TASK_REQUEST_RESOURCE_FAILED}
 """What another node with the card helps against."""
@@ -44,8 +44,12 @@ def ill_labelled(ledger: Ledger, pod: Pod) -> Steps[list[IllLabelled]]:
         notes = passed_over(ledger.inventory, node, cards) if node is not None else ()
         if notes:
             found.setdefault("; ".join(notes), []).append(name)
-    alike = [IllLabelled(message, tuple(sorted(nodes))) for message, nodes in found.items()]
-    return sorted(alike, key=lambda one: (-len(one.nodes), one.message))
+    alike: list[IllLabelled] = []
+    for message, nodes in found.items():
+        if pace.due():
+            yield
+        alike.append(IllLabelled(message, tuple((yield from in_order(nodes, str, _STEP)))))
+    return (yield from in_order(alike, lambda one: (-len(one.nodes), one.message), _STEP))
 
 
 def mend_nodes(case: Case) -> Found | None:

@@ -85,7 +85,7 @@ def _short(case: Case) -> list[str]:
     with case.whatif.made(case.change):
         case.whatif.decide()
         entry = case.obstacle
-        figures = shortest_for(case.whatif.ledger, _together(case.whatif.ledger, entry))
+        figures = finish(shortest_for(case.whatif.ledger, _together(case.whatif.ledger, entry)))
         asked = entry.demand.card
     match case.hold.why.code:
         case reasons.INSUFFICIENT_CPU_QUOTA:

@@ -1,15 +1,20 @@
 """How the quota stands of everything that a waiting pod asks for, and how much is missing."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from core.dra.amounts import thousandths
 from core.names import MGPU_RESOURCES
-from core.queues.amounts import CPU_AND_MEMORY, total
+from core.queues.amounts import CPU_AND_MEMORY, Amounts, total
 from core.queues.ceiling import Ceiling
 from core.queues.check import balance_of
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
+from core.steps import Pace, Steps, finish
+
+_IN_A_STEP: Final = 150
+"""Amounts that are added up in half a millisecond, those who ask for them counted as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +46,21 @@ def counted(ledger: Ledger, entry: Entry) -> dict[str, int]:
     return {**entry.charged, **devices, **entry.demand.cpu_memory}
 
 
-def asked_of_quota(ledger: Ledger, entries: Sequence[Entry]) -> dict[str, int]:
+def asked_of_quota(ledger: Ledger, entries: Sequence[Entry]) -> Steps[dict[str, int]]:
     """What waiting pods of one queue ask of it together, without CPU and memory."""
-    return total(_without_cpu_memory(ledger, entries, entries[0].queue)) if entries else {}
+    return (yield from _summed(_without_cpu_memory(ledger, entries, entries[0].queue))) if entries else {}
+
+
+def _summed(parts: Iterator[Amounts]) -> Steps[dict[str, int]]:
+    """As `total`, of however many."""
+    sums: dict[str, int] = {}
+    pace = Pace(_IN_A_STEP)
+    for part in parts:
+        if pace.due(1 + len(part)):
+            yield
+        for key, milli in part.items():
+            sums[key] = sums.get(key, 0) + milli
+    return {key: milli for key, milli in sums.items() if milli}
 
 
 def _without_cpu_memory(ledger: Ledger, entries: Sequence[Entry], level: str) -> Iterator[dict[str, int]]:
@@ -53,17 +70,22 @@ def _without_cpu_memory(ledger: Ledger, entries: Sequence[Entry], level: str) ->
         yield {**entry.charged, **asked}
 
 
-def _asked_anew(ledger: Ledger, entries: Sequence[Entry], level: str) -> Mapping[str, int]:
+def _asked_anew(ledger: Ledger, entries: Sequence[Entry], level: str) -> Steps[Mapping[str, int]]:
     return ledger.devices.asked_anew((entry.pod for entry in entries), entries[0].queue, level)
 
 
 def figures_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
     """The figures of these pods of one queue together, of each card that would do; keys that do not matter are left out."""
+    return finish(_figures_for(ledger, entries))
+
+
+def _figures_for(ledger: Ledger, entries: list[Entry]) -> Steps[list[Figure]]:
     if not entries:
         return []
     queue = entries[0].queue
-    anew = _asked_anew(ledger, entries, queue)
-    return [_without(replace(figure, queue=queue), anew) for figure in _own(ledger, entries)]
+    anew = yield from _asked_anew(ledger, entries, queue)
+    own = yield from _own(ledger, entries)
+    return [_without(replace(figure, queue=queue), anew) for figure in own]
 
 
 def _without(figure: Figure, anew: Mapping[str, int]) -> Figure:
@@ -71,14 +93,15 @@ def _without(figure: Figure, anew: Mapping[str, int]) -> Figure:
     return replace(figure, used=figure.used - anew.get(figure.key, 0))
 
 
-def shortest_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
+def shortest_for(ledger: Ledger, entries: list[Entry]) -> Steps[list[Figure]]:
     """The figures of these pods together, each of the queue that lacks most of it: their own, or one above whose limit holds as well."""
-    return [max(at_each, key=lambda one: one.missing) for at_each in _at_each_level(ledger, entries).values()]
+    levels = yield from _at_each_level(ledger, entries)
+    return [max(at_each, key=lambda one: one.missing) for at_each in levels.values()]
 
 
 def limits_for(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
     """The same, one for each limit that holds: those of their own queue and of all above it, from the lowest on."""
-    levels = _at_each_level(ledger, entries)
+    levels = finish(_at_each_level(ledger, entries))
     return [one for at_each in levels.values() for one in at_each if one.limit is not None]
 
 
@@ -92,17 +115,18 @@ def is_device(key: str) -> bool:
     return "deviceclass/" in key
 
 
-def _at_each_level(ledger: Ledger, entries: list[Entry]) -> dict[str, list[Figure]]:
+def _at_each_level(ledger: Ledger, entries: list[Entry]) -> Steps[dict[str, list[Figure]]]:
     """By key, the figure of their own queue first; of the queues above those that limit it."""
     if not entries:
         return {}
-    found = {figure.key: [figure] for figure in figures_for(ledger, entries)}
+    found = {figure.key: [figure] for figure in (yield from _figures_for(ledger, entries))}
     queue = entries[0].queue
     balance = balance_of(ledger, queue)
     above = {level.queue: level for level in balance.above} if balance is not None else {}
     of_devices = ledger.devices.levels(queue)[1:]
     for name in dict.fromkeys((*above, *of_devices)):
-        asked, anew = _by_card(ledger, entries, name), _asked_anew(ledger, entries, name)
+        asked = yield from _by_card(ledger, entries, name)
+        anew = yield from _asked_anew(ledger, entries, name)
         for key in found.keys() & asked.keys():
             if is_device(key):
                 limit = _devices_at(ledger, name, key, asked[key]) if name in of_devices else None
@@ -135,17 +159,18 @@ def _devices_at(ledger: Ledger, queue: str, key: str, asked: int) -> Figure | No
     return None if limit is None else Figure(key, asked, used, limit, queue)
 
 
-def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
+def _own(ledger: Ledger, entries: list[Entry]) -> Steps[list[Figure]]:
     queue = entries[0].queue
+    asked = yield from _by_card(ledger, entries, queue)
+    cards = yield from _cards(ledger, entries)
     balance = balance_of(ledger, queue)
-    asked = _by_card(ledger, entries, queue)
     devices = ledger.devices
     quota, used = devices.quota(queue), total([devices.allocated(queue), devices.reserved(queue)])
     figures = []
     for key, milli in sorted(asked.items()):
         if key in CPU_AND_MEMORY:
             limit = balance.cpu_memory.get(key) if balance is not None else None
-            if limit is not None and balance is not None and any(entry.demand.card for entry in entries):
+            if limit is not None and balance is not None and cards.named:
                 figures.append(Figure(key, milli, balance.cpu_memory_used(key), limit))
         elif is_device(key):
             figures.append(Figure(key, milli, used.get(key, 0), quota.get(key)))
@@ -153,26 +178,35 @@ def _own(ledger: Ledger, entries: list[Entry]) -> list[Figure]:
             figures.append(Figure(key, milli, ledger.used(queue, key), None))
         else:
             limits: Mapping[str, int] = {**balance.limits.cards, **balance.limits.shares}
-            is_card = any(
-                (entry.demand.card and key in entry.demand.card.alternatives)
-                or key in _share_cards(ledger, entry)
-                for entry in entries
-            )
-            figures.append(
-                Figure(
-                    key,
-                    milli,
-                    balance.used(key),
-                    limits.get(key, 0 if is_card or key in devices.linked else None),
-                )
-            )
+            otherwise = 0 if key in cards.named | cards.of_shares or key in devices.linked else None
+            figures.append(Figure(key, milli, balance.used(key), limits.get(key, otherwise)))
     return figures
 
 
-def _by_card(ledger: Ledger, entries: Sequence[Entry], level: str) -> dict[str, int]:
+@dataclass(frozen=True, slots=True)
+class _Cards:
+    """The cards that would do for any of several pods: those that they name, and those that their shares may be of."""
+
+    named: set[str] = field(default_factory=set)
+    of_shares: set[str] = field(default_factory=set)
+
+
+def _cards(ledger: Ledger, entries: Sequence[Entry]) -> Steps[_Cards]:
+    found = _Cards()
+    pace = Pace(_IN_A_STEP)
+    for entry in entries:
+        named = entry.demand.card.alternatives if entry.demand.card is not None else ()
+        if pace.due(1 + len(named)):
+            yield
+        found.named.update(named)
+        found.of_shares.update(_share_cards(ledger, entry))
+    return found
+
+
+def _by_card(ledger: Ledger, entries: Sequence[Entry], level: str) -> Steps[dict[str, int]]:
     """What they ask of a level together, of each card that would do, CPU and memory too."""
     parts = zip(entries, _without_cpu_memory(ledger, entries, level), strict=True)
-    return total(_of_any_card(ledger, entry, amounts) for entry, amounts in parts)
+    return _summed(_of_any_card(ledger, entry, amounts) for entry, amounts in parts)
 
 
 def _of_any_card(ledger: Ledger, entry: Entry, amounts: Mapping[str, int]) -> dict[str, int]:

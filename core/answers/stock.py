@@ -34,16 +34,16 @@ def stock_of(ledger: Ledger, entry: Entry) -> Steps[list[Stock]]:
     """The stock of each card that would do, whatever else the pod asks of its node."""
     asked = entry.demand.card
     found = list[Stock]()
+    pace = Pace(_STEP)
     for card in () if asked is None else asked.alternatives:
-        found += [(yield from _stock(ledger, card))]
+        found += [(yield from _stock(ledger, card, pace))]
     return found
 
 
-def _stock(ledger: Ledger, card: str) -> Steps[Stock]:
+def _stock(ledger: Ledger, card: str, pace: Pace) -> Steps[Stock]:
     total = free = largest = most = closed = 0
     best = ""
     names = tuple(ledger.inventory.nodes_with(card))
-    pace = Pace(_STEP)
     for name in names:
         pods = tuple(ledger.pods_on(name))
         if pace.due(1 + len(pods)):

@@ -70,11 +70,11 @@ class DeviceBook:
     def holders(self, queue: str) -> Iterator[tuple[Pod, Amounts]]:
         """The pods of a queue and of those below it that are bound, or may be any moment, and what the claims of each cost.
 
-        A claim that several pods share is told of each of them.
+        A claim that several pods share is told of each of them, and of all other pods nothing: the book may change meanwhile.
         """
-        for booking in self._bookings:
-            if queue in booking.chain.queues and booking.stage in (Stage.ALLOCATED, Stage.RESERVED):
-                yield booking.pod, total(booking.wants.claims.values())
+        for booking in tuple(self._bookings):
+            holds = queue in booking.chain.queues and booking.stage in (Stage.ALLOCATED, Stage.RESERVED)
+            yield booking.pod, total(booking.wants.claims.values()) if holds else {}
 
     def claims_of(self, pod: Pod) -> Mapping[str, Amounts]:
         """The claims of a pod and what each costs, whether others hold them too or not; with what its card stands for."""

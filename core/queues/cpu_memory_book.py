@@ -25,9 +25,12 @@ class CpuMemoryBook:
         return self._sums.get(queue, _NOTHING)[_POSITION[key]]
 
     def weights(self) -> Iterator[tuple[str, str, Amounts]]:
-        """The pods that use any, by UID, with the queue of each and what it uses."""
-        for uid, (name, cpu, memory) in self._weights.items():
-            yield uid, name, {CPU: cpu, MEMORY: memory}
+        """The pods that use any, by UID, with the queue of each and what it uses; of those that do not go meanwhile."""
+        for uid in tuple(self._weights):
+            weight = self._weights.get(uid)
+            if weight is not None:
+                name, cpu, memory = weight
+                yield uid, name, {CPU: cpu, MEMORY: memory}
 
     def put(self, uid: str, queue: str, weight: Amounts) -> str:
         """Books a pod anew. Returns the queue in which something was given back, empty where nothing was."""

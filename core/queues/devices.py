@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from core import names, reasons
 from core.cards.inventory import Inventory
 from core.dra.alone import DevicesAlone
-from core.dra.amounts import Amounts, thousandths, total
+from core.dra.amounts import Amounts, DeviceKey, thousandths, total
 from core.dra.book import DeviceBook
 from core.dra.booking import NO_EFFECT, Effect
 from core.dra.carriers import NO_LIMITS, DeviceLimits
@@ -23,6 +24,10 @@ from core.queues.overuse import Overuse
 from core.refusal import Refusal
 from core.settings import Settings
 from core.stage import Stage
+from core.steps import Pace, Steps
+
+_ASKED_IN_A_STEP: Final = 100
+"""Pods and claims of theirs that are looked at in half a millisecond."""
 
 
 class Devices:
@@ -252,11 +257,22 @@ class Devices:
             yield thousandths(total(cost for claim, cost in claims.items() if claim not in seen))
             seen.update(claims)
 
-    def asked_anew(self, pods: Iterable[Pod], queue: str, level: str) -> Mapping[str, int]:
+    def asked_anew(self, pods: Iterable[Pod], queue: str, level: str) -> Steps[Mapping[str, int]]:
         """The part of that with which the level is charged already: for others, for whose claims nobody asked."""
-        charged = self.book.accounts.of(level).used
-        claims = {claim: cost for pod in pods for claim, cost in self.to_ask(pod, queue, level).items()}
-        return thousandths(total(cost for claim, cost in claims.items() if claim in charged))
+        charged: dict[str, Amounts] = {}
+        pace = Pace(_ASKED_IN_A_STEP)
+        for pod in pods if self._on else ():
+            claims = self.to_ask(pod, queue, level)
+            if pace.due(1 + len(claims)):
+                yield
+            used = self.book.accounts.of(level).used
+            charged.update((claim, cost) for claim, cost in claims.items() if claim in used)
+        found: dict[DeviceKey, int] = {}
+        for cost in charged.values():
+            if pace.due():
+                yield
+            found = total((found, cost))
+        return thousandths(found)
 
     def levels(self, queue: str) -> Sequence[str]:
         """The queue, and the queues above it whose device quotas hold for it."""
