@@ -6,17 +6,17 @@ kubelet included, sees one without the other.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from core import names, reasons
 from core.mgpu import records
-from core.mgpu.allocation import Placement, preferred
-from core.mgpu.arrangement import OnTheWay, Places, found_for_all, places_for_all
+from core.mgpu.allocation import FIT_BUDGET, PLACEMENT_BUDGET, Doubt, Placement, sought
+from core.mgpu.arrangement import CROWD_BUDGET, OnTheWay, Places, found_for_all, places_for_all
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.destination import booked_on
-from core.mgpu.filter import mismatch, shortage
+from core.mgpu.filter import in_words, mismatch
 from core.mgpu.node import model_of
 from core.mgpu.occupancy import occupancy
+from core.mgpu.purse import Purse
 from core.objects.node import Node
 from core.objects.pod import Pod
 from core.refusal import Refusal
@@ -37,11 +37,6 @@ class Granted:
     def cut_short(self) -> bool:
         """Whether the search ended by its budget, so that a better placement may exist."""
         return not self.placement.optimal
-
-
-_NOT_FOUND: Final = Refusal(
-    reasons.MGPU_NO_ROOM, "not enough mGPU: no placement was found for the pod", cut_short=True
-)
 
 
 def decide(
@@ -68,19 +63,27 @@ def decide(
         return unfit
     bound = [other for other in pods_on_node if other.uid != pod.uid and other.node_name == node.name]
     state = occupancy(model, bound, settings.mgpu).state
-    placement = preferred(ask, model, state, settings.mgpu)
-    if placement is None:
-        return shortage(ask, model, state, settings) or _NOT_FOUND
+    purse = Purse(PLACEMENT_BUDGET + FIT_BUDGET)
+    placement = sought(ask, model, state, settings.mgpu, purse=purse)
+    if isinstance(placement, Doubt):
+        room = None if placement is Doubt.UNDECIDED else False
+        return in_words(ask, model, state, settings, room, purse)
+    purse = Purse(min(CROWD_BUDGET, purse.left))
     expected = (on_the_way or OnTheWay()).served_by(model)
     unyielding = expected.unyielding()
+    led, yields = node.name in booked_on(pod), unyielding.asks != expected.asks
     # What has failed for all of them is not tried again where none gives way.
-    for those in (expected, unyielding) if unyielding.asks != expected.asks else (expected,):
-        places = places_for_all(pod.uid, ask, placement.indexes, those, model, state, settings.mgpu)
+    for those in (expected, unyielding) if yields else (expected,):
+        later = int(those is expected and yields) + int(not led and not expected.places)
+        with purse.kept_for(later):
+            places = places_for_all(
+                pod.uid, ask, placement.indexes, those, model, state, settings.mgpu, purse
+            )
         if places is not None:
             placement = replace(placement, indexes=places[pod.uid])
             return Granted(records.annotations(placement.indexes), placement, places)
     others, cap = unyielding.others(pod.uid), settings.mgpu.max_containers_per_card
-    if node.name not in booked_on(pod) and found_for_all(others, expected.places, model, state, cap=cap):
+    if not led and found_for_all(others, expected.places, model, state, cap=cap, purse=purse):
         text = f"not enough mGPU: what is free is booked for {_pods(len(others))}"
         return Refusal(reasons.MGPU_NO_ROOM, text)
     return Granted(records.annotations(placement.indexes), placement)

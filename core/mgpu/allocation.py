@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
-from math import gcd
 from typing import Final, Literal
 
 from core.mgpu.ask import MgpuAsk, Part
-from core.mgpu.node import Card, NodeModel, NodeState, after, idle_card
-from core.mgpu.numbering import Pool, number_cards
-from core.mgpu.search import UNLIMITED, Goal, Load, Problem, Slot, Solution, solve
+from core.mgpu.node import Card, NodeModel, NodeState, after
+from core.mgpu.purse import Purse
 from core.mgpu.shares import FULL_CARD
+from core.mgpu.task import Outcome, task_of
 from core.mgpu.totals import excess, free
 from core.settings import MgpuSettings
 
@@ -61,147 +60,116 @@ def allocate(
     at. Among equal scores the containers, in their order, get the lowest numbers of equal cards. When the budget is
     used up the best placement found so far is returned, not `optimal`; a pod that `feasible` says fits always gets one.
     """
-    task = _task(ask, model, state, cap)
-    if task is None:
-        return None
-    shared, outcome = task.search(policy, weight, budget)
-    indexes: Mapping[int, tuple[int, ...]] | None = None
-    if outcome.choices is not None:
-        indexes = number_cards(task.full, shared, outcome.choices, task.pools)
-    elif not outcome.complete:
-        found = _any(ask, model, state, cap, FIT_BUDGET)
-        indexes = None if isinstance(found, Doubt) else found
-    if indexes is None:
-        return None
-    placed = {part.container: indexes[position] for position, part in enumerate(ask.parts)}
-    value = combination(after(state, model, ask, placed), model, policy=policy, weight=weight)
-    return Placement(placed, value, outcome.complete)
+    found = _allocated(ask, model, state, (policy, weight, cap), budget, None)
+    return None if isinstance(found, Doubt) else found
 
 
 def preferred(
     ask: MgpuAsk, model: NodeModel, state: NodeState, settings: MgpuSettings, budget: int = PLACEMENT_BUDGET
 ) -> Placement | None:
     """`allocate` by the settings' policy, weight and limit of containers."""
-    return allocate(
-        ask,
-        model,
-        state,
-        policy=settings.policy,
-        weight=settings.weight_of_core,
-        cap=settings.max_containers_per_card,
-        budget=budget,
-    )
+    found = sought(ask, model, state, settings, budget=budget)
+    return None if isinstance(found, Doubt) else found
+
+
+def sought(
+    ask: MgpuAsk,
+    model: NodeModel,
+    state: NodeState,
+    settings: MgpuSettings,
+    *,
+    budget: int = PLACEMENT_BUDGET,
+    purse: Purse | None = None,
+) -> Placement | Doubt:
+    """The same, and why there is none; out of a purse where there is one."""
+    rules = settings.policy, settings.weight_of_core, settings.max_containers_per_card
+    return _allocated(ask, model, state, rules, budget, purse)
+
+
+def _allocated(
+    ask: MgpuAsk,
+    model: NodeModel,
+    state: NodeState,
+    rules: tuple[Policy, int, int],
+    budget: int,
+    purse: Purse | None,
+) -> Placement | Doubt:
+    policy, weight, cap = rules
+    task = task_of(ask, model, state, cap)
+    if task is None:
+        return Doubt.NO_ROOM
+    outcome = task.search(policy, weight, budget, purse)
+    optimal, indexes = outcome.solution.complete, outcome.numbered()
+    if indexes is None:
+        found = Doubt.NO_ROOM if optimal else _any(ask, model, state, cap, purse)
+        if isinstance(found, Doubt):
+            return found
+        indexes = found
+    placed = {part.container: indexes[position] for position, part in enumerate(ask.parts)}
+    value = combination(after(state, model, ask, placed), model, policy=policy, weight=weight)
+    return Placement(placed, value, optimal)
 
 
 def feasible(
-    ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, budget: int = FIT_BUDGET
+    ask: MgpuAsk,
+    model: NodeModel,
+    state: NodeState,
+    *,
+    cap: int,
+    budget: int = FIT_BUDGET,
+    purse: Purse | None = None,
 ) -> bool | None:
     """Whether all containers together have room; None where the budget ended the search, which proves nothing.
 
     The search ends at the first arrangement that is found. Who lets a pod in takes None for no room, on the safe side.
     """
-    found = _any(ask, model, state, cap, budget)
-    return None if found is Doubt.UNDECIDED else not isinstance(found, Doubt)
+    found = _searched(ask, model, state, cap, budget, purse)
+    return None if found is Doubt.UNDECIDED else found is not Doubt.NO_ROOM
 
 
 def any_placement(
-    ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, budget: int = FIT_BUDGET
+    ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, purse: Purse | None = None
 ) -> Mapping[str, tuple[int, ...]] | None:
     """The first arrangement that is found, good or not: container name -> its cards."""
-    indexes = _any(ask, model, state, cap, budget)
-    if isinstance(indexes, Doubt):
-        return None
-    return {part.container: indexes[position] for position, part in enumerate(ask.parts)}
+    found = any_sought(ask, model, state, cap=cap, purse=purse)
+    return None if isinstance(found, Doubt) else found
+
+
+def any_sought(
+    ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, purse: Purse | None = None
+) -> Mapping[str, tuple[int, ...]] | Doubt:
+    """The same, and why there is none."""
+    found = _any(ask, model, state, cap, purse)
+    if isinstance(found, Doubt):
+        return found
+    return {part.container: found[position] for position, part in enumerate(ask.parts)}
 
 
 def _any(
-    ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int, budget: int
+    ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int, purse: Purse | None
 ) -> Mapping[int, tuple[int, ...]] | Doubt:
     """Some arrangement, by container position, good or not; else whether it is proved that there is none."""
+    found = _searched(ask, model, state, cap, FIT_BUDGET, purse)
+    if not isinstance(found, Outcome):
+        return found
+    indexes = found.numbered()
+    return Doubt.UNDECIDED if indexes is None else indexes
+
+
+def _searched(
+    ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int, budget: int, purse: Purse | None
+) -> Mapping[int, tuple[int, ...]] | Outcome | Doubt:
+    """The same, as far as it has to be known whether there is one: to number the cards takes about as long again."""
     indexes = first_fit(ask, model, state, cap)
-    if indexes is not Doubt.UNDECIDED:
+    if indexes is not Doubt.UNDECIDED or (purse is not None and not purse.left):
         return indexes
-    task = _task(ask, model, state, cap)
+    task = task_of(ask, model, state, cap)
     if task is None:
         return Doubt.NO_ROOM
-    shared, outcome = task.search("any", _EVEN, budget)
-    if outcome.choices is None:
-        return Doubt.NO_ROOM if outcome.complete else Doubt.UNDECIDED
-    return number_cards(task.full, shared, outcome.choices, task.pools)
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """An allocation, sorted out: containers by their position in the pod, cards by what is free on them."""
-
-    model: NodeModel
-    full: Mapping[int, int]
-    """Position -> number of whole cards."""
-    shared: tuple[tuple[int, Load], ...]
-    pools: tuple[Pool, ...]
-    """By lowest number; no less idle cards than whole cards are needed."""
-
-    def search(self, goal: Goal, weight: int, budget: int) -> tuple[tuple[tuple[int, Load], ...], Solution]:
-        """The shared containers in the order of the search, and what it came to."""
-        size = max(self.model.memory, 1)
-        by_size = sorted(self.shared, key=lambda entry: _size(entry[1], size, weight), reverse=True)
-        core_weight, memory_weight = weight * size**2, (100 - weight) * FULL_CARD**2
-        divisor = gcd(core_weight, memory_weight)
-        problem = Problem(
-            slots=self._slots(in_order=goal != "any"),
-            loads=tuple(load for _, load in by_size),
-            core_weight=core_weight // divisor,
-            memory_weight=memory_weight // divisor,
-            goal=goal,
-            budget=budget,
-        )
-        return tuple(by_size), solve(problem)
-
-    def _slots(self, *, in_order: bool) -> tuple[tuple[Slot, int], ...]:
-        """The classes of cards that some shared container fits on, each with no more cards than can be touched.
-
-        The whole cards are taken away first: idle cards are all alike, and one share on it spoils a card for them.
-        Where the order of the cards cannot matter it is left out, so that more nodes have equal problems.
-        """
-        whole, limit = sum(self.full.values()), sum(load.cards for _, load in self.shared)
-        counts: dict[Slot, int] = {}
-        for pool in self.pools:
-            spare = len(pool.numbers) - (whole if pool.idle else 0)
-            if spare and any(load.fits(pool.slot) for _, load in self.shared):
-                counts[pool.slot] = min(counts.get(pool.slot, 0) + spare, limit)
-        return tuple(counts.items() if in_order else sorted(counts.items()))
-
-
-def _task(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> _Task | None:
-    """None when there are not enough idle cards for the full parts, or the parts ask together for more than is free."""
-    if excess(ask.parts, free(state.cards, cap), model, cap) is not None:
-        return None
-    full = {position: part.cards for position, part in enumerate(ask.parts) if part.full}
-    if sum(full.values()) > len(state.idle(model)):
-        return None
-    shared = tuple(
-        (position, Load(part.cards, part.core, part.memory))
-        for position, part in enumerate(ask.parts)
-        if part.memory is not None
-    )
-    return _Task(model, full, shared, _pools(model, state, cap, len(shared)))
-
-
-def _pools(model: NodeModel, state: NodeState, cap: int, containers: int) -> tuple[Pool, ...]:
-    """Equal cards together. Seats count only where the containers at hand could use them up."""
-    scarce = any(card.core > 0 and cap - card.instances < containers for card in state.cards)
-    idle = idle_card(model)
-    numbers: dict[tuple[Slot, bool], list[int]] = {}
-    for number, card in enumerate(state.cards):
-        seats = min(max(cap - card.instances, 0), containers) if scarce else UNLIMITED
-        numbers.setdefault((Slot(card.core, card.memory, seats), card == idle), []).append(number)
-    return tuple(Pool(slot, tuple(members), is_idle) for (slot, is_idle), members in numbers.items())
-
-
-def _size(load: Load, memory: int, weight: int) -> tuple[int, int, int, int]:
-    """Sorts the loads: the largest share of a card first, equal ones next to each other."""
-    share = weight * load.core * memory + (100 - weight) * load.memory * FULL_CARD
-    return share, load.cards, load.core, load.memory
+    outcome = task.search("any", _EVEN, budget, purse)
+    if outcome.solution.choices is None:
+        return Doubt.NO_ROOM if outcome.solution.complete else Doubt.UNDECIDED
+    return outcome
 
 
 def first_fit(
@@ -217,13 +185,13 @@ def first_fit(
     """
     if excess(ask.parts, free(state.cards, cap), model, cap) is not None:
         return Doubt.NO_ROOM
-    idle = state.idle(model)
     whole = sum(part.cards for part in ask.parts if part.full)
+    idle = state.idle(model) if whole else []
     if whole > len(idle):
         return Doubt.NO_ROOM
     taken = set(idle[:whole])
     cards = sorted((card, number) for number, card in enumerate(state.cards) if number not in taken)
-    shared = ((part.core, part.memory, part.cards) for part in ask.parts if part.memory is not None)
+    shared = {(part.core, part.memory, part.cards) for part in ask.parts if part.memory is not None}
     if not all(_places(*part, cards, cap) for part in shared):
         return Doubt.NO_ROOM
     arrangement: dict[int, tuple[int, ...]] = {}

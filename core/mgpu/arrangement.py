@@ -8,18 +8,21 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from core.mgpu.allocation import any_placement, feasible
+from core.mgpu.allocation import Doubt, any_placement, feasible
 from core.mgpu.ask import MgpuAsk, Part
-from core.mgpu.destination import Cards, all_placed, best_placed, together
-from core.mgpu.filter import fits, mismatch
+from core.mgpu.destination import Cards, all_placed, best_placed
+from core.mgpu.filter import mismatch
 from core.mgpu.node import Card, NodeModel, NodeState, after, idle_card
+from core.mgpu.purse import Purse
 from core.settings import MgpuSettings, Settings
 
 Places = Mapping[str, Cards]
 """The UIDs of pods, and their cards."""
 
+CROWD_BUDGET: Final = 1500
+"""Search steps for one answer about all that are on their way to a node: 12 ms, and as much again for what needs none where they are 250."""
 _REARRANGED: Final = 3
-"""How often all are arranged anew because the next one has no room beside them; each time is a search with a budget."""
+"""How often all are arranged anew because the next one has no room beside them; each time is a search."""
 _ASKING: Final = ""
 """The UID of nobody, for the one that looks for room."""
 
@@ -63,23 +66,29 @@ def places_for_all(
     model: NodeModel,
     state: NodeState,
     settings: MgpuSettings,
+    purse: Purse,
 ) -> Places | None:
     """Cards for a pod and the others that are expected: the ones that it wants if they leave room, else some that do.
 
-    What is kept of a former answer, and the order in which they were led there, are asked where the search runs out.
+    What is kept of a former answer mostly needs no search: it comes first beside what the pod wants, and where the searches run out
+    with cards for all of them, the pod as well.
     """
     others, cap = expected.others(uid), settings.max_containers_per_card
     left = after(state, model, ask, wanted)
-    theirs = all_placed([*others.values()], model, left, cap=cap)
-    if theirs is not None:
-        return {uid: wanted, **dict(zip(others, theirs, strict=True))}
-    best = best_placed([ask, *others.values()], model, state, settings)
-    if best is not None:
-        return dict(zip((uid, *others), best, strict=True))
-    beside = _kept_or_replayed(others, expected.places, model, left, cap)
+    beside = arranged(others, model, left, cap=cap, places=expected.places, purse=Purse(0))
     if beside is not None:
         return {uid: wanted, **beside}
-    return found_for_all({**expected.asks, uid: ask}, expected.places, model, state, cap=cap)
+    with purse.kept_for(1):
+        theirs = all_placed([*others.values()], model, left, cap=cap, purse=purse)
+    if not isinstance(theirs, Doubt):
+        return {uid: wanted, **dict(zip(others, theirs, strict=True))}
+    with purse.kept_for(1):
+        best = best_placed([ask, *others.values()], model, state, settings, purse)
+    if best is Doubt.NO_ROOM:
+        return None
+    if best is Doubt.UNDECIDED:
+        return _kept_or_replayed({**expected.asks, uid: ask}, expected.places, model, state, cap, purse)
+    return dict(zip((uid, *others), best, strict=True))
 
 
 def left_beside(
@@ -89,65 +98,85 @@ def left_beside(
 
     Who cannot be served there, and all of them where there is no room for them at once, keep nobody out, see `shares.decide`.
     """
-    if not others.asks or fits(ask, model, state, settings) is not None:
+    cap, purse = settings.mgpu.max_containers_per_card, Purse(CROWD_BUDGET)
+    if not others.asks or mismatch(ask, model) is not None:
         return state
-    served, cap = others.served_by(model).asks, settings.mgpu.max_containers_per_card
-    places = found_for_all(served, others.places, model, state, cap=cap)
+    if not feasible(ask, model, state, cap=cap, purse=purse):
+        return state
+    served = others.served_by(model).asks
+    with purse.kept_for(1):
+        places = found_for_all(served, others.places, model, state, cap=cap, purse=purse)
     if places is None:
         return state
     left = with_all(state, model, served, places)
-    if fits(ask, model, left, settings) is None:
+    with purse.kept_for(1):
+        beside = feasible(ask, model, left, cap=cap, purse=purse)
+    if beside:
         return left
-    anew = found_for_all({**served, _ASKING: ask}, others.places, model, state, cap=cap)
+    anew = found_for_all({**served, _ASKING: ask}, others.places, model, state, cap=cap, purse=purse)
     return left if anew is None else with_all(state, model, served, anew)
 
 
 def found_for_all(
-    asks: Mapping[str, MgpuAsk], places: Places, model: NodeModel, state: NodeState, *, cap: int
+    asks: Mapping[str, MgpuAsk], places: Places, model: NodeModel, state: NodeState, *, cap: int, purse: Purse
 ) -> Places | None:
-    """Cards for all these pods by one search, else by what is kept of a former answer, else as the gate placed them.
+    """Cards for all these pods by what is kept of a former answer, else by one search, else as the gate placed them.
 
     Where the search has proved that there are none nothing else is tried.
     """
-    pods = [*asks.values()]
-    searched = all_placed(pods, model, state, cap=cap)
-    if searched is not None:
-        return dict(zip(asks, searched, strict=True))
-    if feasible(together(pods), model, state, cap=cap) is False:
+    kept = arranged(asks, model, state, cap=cap, places=places, purse=Purse(0)) if places else None
+    if kept is not None:
+        return kept
+    with purse.kept_for(1):
+        searched = all_placed([*asks.values()], model, state, cap=cap, purse=purse)
+    if searched is Doubt.NO_ROOM:
         return None
-    return _kept_or_replayed(asks, places, model, state, cap)
+    if searched is Doubt.UNDECIDED:
+        return _kept_or_replayed(asks, places, model, state, cap, purse)
+    return dict(zip(asks, searched, strict=True))
 
 
 def _kept_or_replayed(
-    asks: Mapping[str, MgpuAsk], places: Places, model: NodeModel, state: NodeState, cap: int
+    asks: Mapping[str, MgpuAsk], places: Places, model: NodeModel, state: NodeState, cap: int, purse: Purse
 ) -> Places | None:
     """The same where the search for all of them has run out already."""
-    found = arranged(asks, model, state, cap=cap, places=places) if places else None
-    return found or arranged(asks, model, state, cap=cap, places={})
+    found = None
+    if places:
+        with purse.kept_for(1):
+            found = arranged(asks, model, state, cap=cap, places=places, purse=purse)
+    return found or arranged(asks, model, state, cap=cap, places={}, purse=purse)
 
 
 def arranged(
-    asks: Mapping[str, MgpuAsk], model: NodeModel, state: NodeState, *, cap: int, places: Places
+    asks: Mapping[str, MgpuAsk],
+    model: NodeModel,
+    state: NodeState,
+    *,
+    cap: int,
+    places: Places,
+    purse: Purse | None = None,
 ) -> Places | None:
     """Cards for all these pods: the kept ones for those who still have room there, then the others one after the other.
 
     Without kept places that is how the gate places them. None where it leads nowhere; another arrangement may exist.
     """
+    purse = purse or Purse(CROWD_BUDGET)
     found, now = _still_there(asks, model, state, cap, places)
     rearranged = 0
     for uid, ask in asks.items():
         if uid in found:
             continue
-        cards = any_placement(ask, model, now, cap=cap)
+        cards = any_placement(ask, model, now, cap=cap, purse=purse)
         if cards is not None:
             found[uid] = cards
             now = after(now, model, ask, cards)
             continue
+        if rearranged == _REARRANGED:
+            return None
         rearranged += 1
         found[uid] = {}
-        those = [asks[each] for each in found]
-        anew = all_placed(those, model, state, cap=cap) if rearranged <= _REARRANGED else None
-        if anew is None:
+        anew = all_placed([asks[each] for each in found], model, state, cap=cap, purse=purse)
+        if isinstance(anew, Doubt):
             return None
         found = dict(zip(found, anew, strict=True))
         now = with_all(state, model, asks, found)

@@ -7,6 +7,12 @@ contributes free**2 to the objective before, (free - x)**2 after; the loss is x 
 from collections.abc import Sequence
 
 
+def together(free: Sequence[int], most: int) -> int:
+    """What can be taken from the cards if no card gives more than `most`."""
+    below = [units for units in free if units < most]
+    return sum(below) + most * (len(free) - len(below))
+
+
 def least_loss(free: Sequence[int], most: int, demand: int) -> int:
     """The least loss of squares with which `demand` can be taken from the cards, or less; -1 when it cannot be.
 

@@ -7,13 +7,13 @@ the scheduler tries that node first, and all of them may go to all.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from core import names
 from core.affinity import Expression, NodeRequirement
-from core.mgpu.allocation import any_placement, preferred
-from core.mgpu.ask import MgpuAsk
+from core.mgpu.allocation import FIT_BUDGET, Doubt, any_sought, sought
+from core.mgpu.ask import MgpuAsk, Part
 from core.mgpu.node import NodeModel, NodeState
+from core.mgpu.purse import Purse
 from core.objects.pod import Pod
 from core.settings import MgpuSettings
 
@@ -64,7 +64,7 @@ def requirement(node: str, hostname: str) -> NodeRequirement:
 def together(asks: Sequence[MgpuAsk]) -> MgpuAsk:
     """Several pods as if they were one: they have room for sure only if this has."""
     parts = (
-        replace(part, container=_numbered(number, part.container))
+        Part(_numbered(number, part.container), part.cards, part.core, part.memory)
         for number, ask in enumerate(asks)
         for part in ask.parts
     )
@@ -72,26 +72,27 @@ def together(asks: Sequence[MgpuAsk]) -> MgpuAsk:
 
 
 def all_placed(
-    asks: Sequence[MgpuAsk], model: NodeModel, state: NodeState, *, cap: int
-) -> list[Cards] | None:
-    """The first cards that are found for all these pods at once, pod by pod; None where none are found."""
+    asks: Sequence[MgpuAsk], model: NodeModel, state: NodeState, *, cap: int, purse: Purse | None = None
+) -> list[Cards] | Doubt:
+    """The first cards that are found for all these pods at once, pod by pod; else why there are none."""
     if not asks:
         return []
-    indexes = any_placement(together(asks), model, state, cap=cap)
-    return None if indexes is None else _apart(asks, indexes)
+    indexes = any_sought(together(asks), model, state, cap=cap, purse=purse)
+    return indexes if isinstance(indexes, Doubt) else _apart(asks, indexes)
 
 
 def have_room(asks: Sequence[MgpuAsk], model: NodeModel, state: NodeState, settings: MgpuSettings) -> bool:
     """Whether all these pods have room there at once."""
-    return all_placed(asks, model, state, cap=settings.max_containers_per_card) is not None
+    found = all_placed(asks, model, state, cap=settings.max_containers_per_card)
+    return not isinstance(found, Doubt)
 
 
 def best_placed(
-    asks: Sequence[MgpuAsk], model: NodeModel, state: NodeState, settings: MgpuSettings
-) -> list[Cards] | None:
-    """The cards for all these pods at once that the policy prefers, pod by pod; None where none are found."""
-    placement = preferred(together(asks), model, state, settings)
-    return None if placement is None else _apart(asks, placement.indexes)
+    asks: Sequence[MgpuAsk], model: NodeModel, state: NodeState, settings: MgpuSettings, purse: Purse
+) -> list[Cards] | Doubt:
+    """The cards for all these pods at once that the policy prefers, pod by pod; else why there are none."""
+    placement = sought(together(asks), model, state, settings, budget=FIT_BUDGET, purse=purse)
+    return placement if isinstance(placement, Doubt) else _apart(asks, placement.indexes)
 
 
 def _apart(asks: Sequence[MgpuAsk], indexes: Cards) -> list[Cards]:

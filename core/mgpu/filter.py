@@ -8,11 +8,14 @@ from core.mgpu.allocation import SCORE_BUDGET, Policy, allocate, feasible, node_
 from core.mgpu.ask import NATIVE_BURST_SHARE, MgpuAsk, Part
 from core.mgpu.kept import kept
 from core.mgpu.node import NODE_TYPE, NodeModel, NodeState, canonical, idle_state
+from core.mgpu.purse import Purse
 from core.mgpu.totals import excess, free, idle
 from core.refusal import Refusal
 from core.settings import Settings
 from core.violations import show
 
+REFUSAL_BUDGET: Final = 1000
+"""Search steps for what is said where there is no room: who has none, and whether there would be on idle cards."""
 NOT_EVEN_IDLE: Final = ", not even on idle cards"
 # Where a search ended by its budget nothing is proved.
 _CUT_SHORT: Final = ", as far as a search that was cut short can tell"
@@ -55,6 +58,14 @@ def shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Setting
     return _more_than_all(ask, model, cap) or _shortage(ask, model, canonical(state), cap)
 
 
+def in_words(
+    ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings, room: bool | None, purse: Purse
+) -> Refusal:
+    """The same where no room was found: by what is left in the purse of who looked for it; `room` is None if it was not enough."""
+    cap = settings.mgpu.max_containers_per_card
+    return _more_than_all(ask, model, cap) or _refusal(ask, model, canonical(state), cap, room, purse)
+
+
 def preference(ask: MgpuAsk, model: NodeModel, state: NodeState, settings: Settings) -> Fraction:
     """The node's score for the pod, 0..100, exact; 0 for a node that does not fit."""
     if mismatch(ask, model) is not None:
@@ -83,10 +94,16 @@ def _containers(ask: MgpuAsk) -> int:
 @kept(_containers)
 def _shortage(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Refusal | None:
     room = feasible(ask, model, state, cap=cap)
-    if room:
-        return None
-    message = _no_room_for(_first_without_room(ask, model, state, cap))
-    on_idle = feasible(ask, model, idle_state(model), cap=cap)
+    return None if room else _refusal(ask, model, state, cap, room, Purse(REFUSAL_BUDGET))
+
+
+def _refusal(
+    ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int, room: bool | None, purse: Purse
+) -> Refusal:
+    with purse.kept_for(1):
+        message = _no_room_for(_first_without_room(ask, model, state, cap, purse))
+    idle_cards = idle_state(model)
+    on_idle = room if state == idle_cards else feasible(ask, model, idle_cards, cap=cap, purse=purse)
     if on_idle is False:
         return Refusal(reasons.MGPU_NO_ROOM, message + NOT_EVEN_IDLE, unresolvable=True)
     if room is None:
@@ -104,15 +121,15 @@ def _preference(
     return node_score(ask, model, state, placement.indexes, policy=policy, weight=weight)
 
 
-def _first_without_room(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int) -> Part:
-    """The first container that cannot be placed together with those before it."""
+def _first_without_room(ask: MgpuAsk, model: NodeModel, state: NodeState, cap: int, purse: Purse) -> Part:
+    """The first container that cannot be placed together with those before it, as far as the searches for them go."""
     over = excess(ask.parts, free(state.cards, cap), model, cap)
     fitting, failing = 0, len(ask.parts) if over is None else over.position + 1
     # Where the sums say which one it is, it mostly is; one search for those before it shows that.
     middle = failing // 2 if over is None else over.position
-    while failing - fitting > 1:
+    while failing - fitting > 1 and purse.left:
         head = MgpuAsk(ask.parts[:middle], ask.multi, ask.policy)
-        if feasible(head, model, state, cap=cap, budget=SCORE_BUDGET):
+        if feasible(head, model, state, cap=cap, budget=SCORE_BUDGET, purse=purse):
             fitting = middle
         else:
             failing = middle

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.mgpu.search import Choice, Load, Slot
+from core.mgpu.search import Choice
+from core.mgpu.slots import Load, Slot
 
 
 @dataclass(frozen=True, slots=True)

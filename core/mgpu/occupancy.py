@@ -3,13 +3,18 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from core.mgpu import records
-from core.mgpu.allocation import SCORE_BUDGET, preferred
+from core.mgpu.allocation import SCORE_BUDGET, Doubt, sought
 from core.mgpu.ask import MgpuAsk, Part, booked_parts, pod_policy
 from core.mgpu.node import NodeModel, NodeState, Usage
+from core.mgpu.purse import Purse
 from core.objects.pod import Pod
 from core.settings import MgpuSettings
+
+HELD_BUDGET: Final = 1500
+"""Search steps for all pods on a node without a record: some of very many containers must not take the time of everybody."""
 
 
 class Irregular(StrEnum):
@@ -83,6 +88,7 @@ class _Ledger:
     model: NodeModel
     settings: MgpuSettings
     usage: Usage = field(init=False)
+    purse: Purse = field(default_factory=lambda: Purse(HELD_BUDGET))
     wrong: list[Irregularity] = field(default_factory=list)
     held: dict[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
 
@@ -114,9 +120,11 @@ class _Ledger:
     def hold(self, pod: Pod, missing: tuple[Part, ...]) -> None:
         """Holds room for containers that run, or are about to, on cards that nobody wrote down."""
         ask = MgpuAsk(missing, multi=True, policy=pod_policy(pod))
-        placement = preferred(ask, self.model, self.usage.state(), self.settings, SCORE_BUDGET)
+        placement = sought(
+            ask, self.model, self.usage.state(), self.settings, budget=SCORE_BUDGET, purse=self.purse
+        )
         for part in missing:
-            if placement is None:
+            if isinstance(placement, Doubt):
                 self._note(Irregular.NO_ROOM, pod, part, "bound without a record, and the node has no room")
             else:
                 cards = placement.indexes[part.container]
@@ -124,7 +132,7 @@ class _Ledger:
                     Irregular.MISSING, pod, part, f"bound without a record; held: {records.render(cards)}"
                 )
                 self.usage.book(part, cards)
-        if placement is not None:
+        if not isinstance(placement, Doubt):
             self.held[pod.uid] = placement.indexes
 
     def result(self) -> Occupancy:

@@ -11,39 +11,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, NamedTuple
 
-from core.mgpu.bounds import greatest_loss, least_loss
+from core.mgpu.bounds import greatest_loss, least_loss, together
 from core.mgpu.kept import kept
+from core.mgpu.slots import Load, Packing, Slot
 
 Goal = Literal["binpack", "spread", "any"]
 """Few cards filled up, or all cards filled evenly, or the first arrangement that is found."""
-
-UNLIMITED = -1
-"""Seats of a card that no number of containers at hand can use up."""
-
-
-class Slot(NamedTuple):
-    """A class of cards: free core, free memory, and how many more containers it takes."""
-
-    core: int
-    memory: int
-    seats: int
-
-
-class Load(NamedTuple):
-    """A container: what it takes on each of `cards` different cards."""
-
-    cards: int
-    core: int
-    memory: int
-
-    def fits(self, slot: Slot) -> bool:
-        """Whether such a card can take the container's share."""
-        return slot.core >= self.core and slot.memory >= self.memory and slot.seats != 0
-
-    def left(self, slot: Slot) -> Slot:
-        """What such a card has left when it has taken the share."""
-        seats = slot.seats if slot.seats < 0 else slot.seats - 1
-        return Slot(slot.core - self.core, slot.memory - self.memory, seats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +58,20 @@ def _containers(problem: Problem) -> int:
 @kept(_containers)
 def solve(problem: Problem) -> Solution:
     """The best arrangement within the budget. Equal problems are solved once: most nodes share few states."""
-    return _Search(problem).run()
+    return _Search(problem).run() if problem.loads else Solution((), complete=True, steps=0)
 
 
-_State = tuple[Slot, ...]
-"""One slot per card, ascending."""
+_Packed = tuple[tuple[int, int], ...]
+"""A choice whose slots are packed."""
+
+_Option = tuple[int, int, int, int, int]
+"""Cost per card, rank among equals, the slot, what is left of it (both packed), number of such cards."""
+
+_State = tuple[int, ...]
+"""One slot per card, packed, ascending."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
+class _Rest(NamedTuple):
     """What all loads from one position on need together, can take from one card, and take there at least."""
 
     cards: int
@@ -108,19 +86,18 @@ class _Rest:
 def _rests(loads: Sequence[Load]) -> list[_Rest]:
     """One rest per position."""
     rests: list[_Rest] = []
+    rest = _Rest(0, 0, 0, 0, 0, loads[-1].core, loads[-1].memory)
     for cards, core, memory in reversed(loads):
-        after = rests[-1] if rests else _Rest(0, 0, 0, 0, 0, core, memory)
-        rests.append(
-            _Rest(
-                cards=after.cards + cards,
-                core=after.core + cards * core,
-                memory=after.memory + cards * memory,
-                most_core=after.most_core + core,
-                most_memory=after.most_memory + memory,
-                least_core=min(after.least_core, core),
-                least_memory=min(after.least_memory, memory),
-            )
+        rest = _Rest(
+            rest.cards + cards,
+            rest.core + cards * core,
+            rest.memory + cards * memory,
+            rest.most_core + core,
+            rest.most_memory + memory,
+            min(rest.least_core, core),
+            min(rest.least_memory, memory),
         )
+        rests.append(rest)
     rests.reverse()
     return rests
 
@@ -129,26 +106,28 @@ class _Search:
     """One run. `cost` is what binpack loses, or what spread gains with its sign turned: less is better."""
 
     def __init__(self, problem: Problem) -> None:
-        loads = problem.loads
         self._problem = problem
-        self._loads = loads
+        self._packing = packing = Packing([slot for slot, _ in problem.slots], problem.loads)
         self._sign = -1 if problem.goal == "spread" else 1
-        self._rank = {slot: rank for rank, (slot, _) in enumerate(problem.slots)}
-        self._moves: list[dict[Slot, tuple[int, int, Slot, Slot] | None]] = [{} for _ in loads]
-        self._seen: list[set[_State]] = [set() for _ in loads]
-        self._rests = _rests(loads)
+        self._rank = {packing.slot(slot): rank for rank, (slot, _) in enumerate(problem.slots)}
+        self._counts = [load.cards for load in problem.loads]
+        self._shares = [packing.share(load.core, load.memory) for load in problem.loads]
+        self._prices = [_price(problem, load) for load in problem.loads]
+        self._moves: list[dict[int, _Option | None]] = [{} for _ in problem.loads]
+        self._seen: list[set[_State]] = [set() for _ in problem.loads]
+        self._rests = _rests(problem.loads)
+        self._least = [packing.share(rest.least_core, rest.least_memory) for rest in self._rests]
         self._best_cost: int | None = None
-        self._best: tuple[Choice, ...] | None = None
+        self._best: tuple[_Packed, ...] | None = None
 
     def run(self) -> Solution:
         """Explore until all is seen, the budget is used up, or, for `any`, something is found."""
-        root = tuple(sorted(slot for slot, count in self._problem.slots for _ in range(count)))
-        if not self._loads:
-            return Solution((), complete=True, steps=0)
+        slots = self._problem.slots
+        root = tuple(sorted(self._packing.slot(slot) for slot, count in slots for _ in range(count)))
         if not self._promising(0, root, 0):
             return Solution(None, complete=True, steps=0)
         stack = [self._children(0, root, 0)]
-        path: list[Choice] = []
+        path: list[_Packed] = []
         steps = 0
         while stack:
             child = next(stack[-1], None)
@@ -159,10 +138,10 @@ class _Search:
                 continue
             steps += 1
             if steps > self._problem.budget:
-                return Solution(self._best, complete=False, steps=steps)
+                return Solution(self._choices(), complete=False, steps=self._problem.budget)
             choice, state, cost = child
             position = len(stack)
-            if position == len(self._loads):
+            if position == len(self._shares):
                 if self._best_cost is None or cost < self._best_cost:
                     self._best_cost, self._best = cost, (*path, choice)
                     if self._problem.goal == "any":
@@ -172,19 +151,26 @@ class _Search:
                 if self._promising(position, state, cost):
                     path.append(choice)
                     stack.append(self._children(position, state, cost))
-        return Solution(self._best, complete=True, steps=steps)
+        return Solution(self._choices(), complete=True, steps=steps)
+
+    def _choices(self) -> tuple[Choice, ...] | None:
+        """The best answer so far, as it is given to others."""
+        if self._best is None:
+            return None
+        unpacked = self._packing.unpacked
+        return tuple(tuple((unpacked(slot), count) for slot, count in choice) for choice in self._best)
 
     def _promising(self, position: int, state: _State, cost: int) -> bool:
         """Whether the loads from `position` on may fit, and may end better than the best answer so far."""
-        rest = self._rests[position]
-        least_core, least_memory = rest.least_core, rest.least_memory
-        usable = [
-            slot for slot in state if slot[0] >= least_core and slot[1] >= least_memory and slot[2] != 0
-        ]
-        if usable and usable[0][2] >= 0 and sum([slot[2] for slot in usable]) < rest.cards:
+        rest, least, guard = self._rests[position], self._least[position], self._packing.guard
+        usable = [slot for slot in state if (slot | guard) - least & guard == guard]
+        if self._packing.limited and sum(self._packing.seats(usable)) < rest.cards:
             return False
-        cores = [slot[0] for slot in usable]
-        memories = sorted([slot[1] for slot in usable])
+        cores, memories = self._packing.cores(usable), self._packing.memories(usable)
+        if self._best_cost is None:
+            fit = together(cores, rest.most_core) >= rest.core
+            return fit and together(memories, rest.most_memory) >= rest.memory
+        memories.sort()
         if self._problem.goal == "spread":
             cores.reverse()
             memories.reverse()
@@ -195,18 +181,16 @@ class _Search:
             memory_loss = least_loss(memories, rest.most_memory, rest.memory)
         if core_loss < 0 or memory_loss < 0:
             return False
-        if self._best_cost is None:
-            return True
         bound = self._problem.core_weight * core_loss + self._problem.memory_weight * memory_loss
         return cost + self._sign * bound < self._best_cost
 
-    def _children(self, position: int, state: _State, cost: int) -> Iterator[tuple[Choice, _State, int]]:
+    def _children(self, position: int, state: _State, cost: int) -> Iterator[tuple[_Packed, _State, int]]:
         """The ways to place the load at `position`, the most promising first.
 
         Of the last load only the first way: nothing follows it, and its cards cost what each of them costs.
         """
-        last = position + 1 == len(self._loads)
-        for taken in _selections(self._options(position, state), self._loads[position].cards):
+        last = position + 1 == len(self._shares)
+        for taken in _selections(self._options(position, state), self._counts[position]):
             cards = list(state)
             total = cost
             for (price, _, slot, left, _), count in taken:
@@ -214,47 +198,49 @@ class _Search:
                 cards[first : first + count] = [left] * count
                 total += price * count
             cards.sort()
-            yield tuple((option[2], count) for option, count in taken), tuple(cards), total
+            yield tuple([(option[2], count) for option, count in taken]), tuple(cards), total
             if last:
                 return
 
-    def _options(self, position: int, state: _State) -> list["_Option"]:
+    def _options(self, position: int, state: _State) -> list[_Option]:
         """The classes that can take the load, cheapest first, equals by the order given in the problem."""
         moves = self._moves[position]
+        counts: dict[int, int] = {}
+        for slot in state:
+            counts[slot] = counts.get(slot, 0) + 1
         options: list[_Option] = []
-        first = 0
-        while first < len(state):
-            slot = state[first]
-            count = 1
-            while first + count < len(state) and state[first + count] == slot:
-                count += 1
-            first += count
+        for slot, count in counts.items():
             if slot in moves:
                 move = moves[slot]
             else:
-                move = moves[slot] = self._move(self._loads[position], slot)
+                move = moves[slot] = self._move(position, slot)
             if move is not None:
-                options.append((*move, count))
+                options.append(move if count == 1 else (*move[:4], count))
         options.sort()
         return options
 
-    def _move(self, load: Load, slot: Slot) -> tuple[int, int, Slot, Slot] | None:
-        """The load on one card of the slot: an option without its number of cards; None when it does not fit."""
-        if not load.fits(slot):
+    def _move(self, position: int, slot: int) -> _Option | None:
+        """The load on one card of the slot; None when it does not fit."""
+        share, guard = self._shares[position], self._packing.guard
+        if (slot | guard) - share & guard != guard:
             return None
-        left = load.left(slot)
-        loss = self._problem.core_weight * (slot.core**2 - left.core**2)
-        loss += self._problem.memory_weight * (slot.memory**2 - left.memory**2)
-        return self._sign * loss, self._rank.get(slot, len(self._rank)), slot, left
+        by_core, by_memory, less = self._prices[position]
+        price = by_core * self._packing.core(slot) + by_memory * self._packing.memory(slot) - less
+        return price, self._rank.get(slot, len(self._rank)), slot, slot - share, 1
 
 
-_Option = tuple[int, int, Slot, Slot, int]
-"""Cost per card, rank among equals, the slot, what is left of it, number of such cards."""
+def _price(problem: Problem, load: Load) -> tuple[int, int, int]:
+    """What a load costs on one card, by its core and by its memory, and less by this: the difference of two squares, for each."""
+    sign = -1 if problem.goal == "spread" else 1
+    core, memory = sign * problem.core_weight * load.core, sign * problem.memory_weight * load.memory
+    return 2 * core, 2 * memory, core * load.core + memory * load.memory
 
 
 def _selections(options: list[_Option], cards: int) -> Iterator[Sequence[tuple[_Option, int]]]:
     """The ways to take `cards` cards, as many as possible of the first options first."""
-    if cards == 1 or all(option[4] == 1 for option in options):
+    if cards == 1:
+        return (((option, 1),) for option in options)
+    if all(option[4] == 1 for option in options):
         return combinations([(option, 1) for option in options], cards)
     return _mixtures(options, cards)
 
