@@ -1,13 +1,15 @@
-"""Node rules compiled: whether they admit a node, as `core.affinity.admits` says it, in a fraction of the time.
+"""Node rules compiled: which nodes they admit, as `core.affinity.admits` says it of one pod and one node.
 
-Nobody limits the terms of a pod but the size of an object, and a megabyte of them is asked about every node. So all is done
-in steps.
+Nobody limits the terms of a pod but the size of an object. So all is done in steps; and a megabyte of them costs about as much
+for hundreds of nodes as for one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
+from core.labelled import Labelled, Values
+from core.names import NODE_NAME_FIELD
 from core.objects import Node
 from core.objects import raw as read
 from core.objects.node_rules import NodeRules
@@ -17,143 +19,193 @@ _COMPILED_IN_A_STEP: Final = 100
 """Expressions; half a millisecond."""
 _VALUES_AT_ONCE: Final = 20
 """Values that cost about as much as an expression."""
-
-_Test = Callable[[str | None], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class _Conjunction:
-    """Expressions that all have to hold: keys that must be there, keys that must not, and tests of values."""
-
-    needs: frozenset[str] = frozenset()
-    lacks: frozenset[str] = frozenset()
-    tests: tuple[tuple[str, _Test], ...] = ()
-
-    def holds(self, values: Mapping[str, str], pace: Pace) -> Steps[bool]:
-        """Whether all hold for these labels or fields. The keys count as one piece of work, each test as one more."""
-        if pace.due():
-            yield
-        if not (self.needs <= values.keys() and self.lacks.isdisjoint(values)):
-            return False
-        for key, test in self.tests:
-            if pace.due():
-                yield
-            if not test(values.get(key)):
-                return False
-        return True
+_VALUES_IN_A_PIECE: Final = 4000
+"""So that a list without end is read in steps, and looked through in few pieces; each takes a millisecond or two."""
 
 
-_EVERYTHING: Final = _Conjunction()
+class _Expression(NamedTuple):
+    """What is asked of a label, or `of_name`, the only field that there is: one of the values; or a number above `operand`.
+
+    Not `straight`: none of the values; or a number below. `size` is what it costs to ask it, and to keep it.
+    """
+
+    key: str
+    operand: Values | int
+    straight: bool = True
+    of_name: bool = False
+    size: int = 1
+
+    def nodes(self, known: Labelled) -> int:
+        """Those for which it holds."""
+        key, operand, straight, _, _ = self
+        if isinstance(operand, int):
+            return known.beyond(key, operand, above=straight)
+        found = known.having(key, operand)
+        return found if straight else known.everyone & ~found
+
+
+_ABSENT: Final[Values] = (frozenset({None}),)
+_Term = tuple[_Expression, ...]
+"""Expressions that all have to hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMatch:
     """What admits a node: the selector, and one of the terms, where there are any to be met.
 
-    A term is what it asks of the name, and what it asks of the labels. `size` is the number of expressions that are kept.
+    `keys` are those of all labels that the terms ask for, `numbers` those that are compared as numbers; `named`: whether any
+    asks for the name. `size` is the number of expressions that are kept, lists of values counting as several.
     """
 
     selector: Mapping[str, str]
-    terms: tuple[tuple[_Conjunction, _Conjunction], ...] | None
-    size: int
+    terms: tuple[_Term, ...] | None = None
+    keys: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+    named: bool = False
+    size: int = 0
 
     def admits(self, node: Node, pace: Pace) -> Steps[bool]:
         """Whether the node is admitted; a step is as many pieces of work as `pace` says."""
-        if pace.due():
-            yield
-        if not self.selector.items() <= node.labels.items():
-            return False
+        return bool((yield from self._meant((node,), pace)))
+
+    def admitted(self, nodes: Sequence[Node], pace: Pace) -> Steps[set[str]]:
+        """The names of those of the nodes that are admitted. Each label that counts is a piece of work, and each expression."""
+        meant = yield from self._meant(nodes, pace)
+        return {node.name for number, node in enumerate(nodes) if meant >> number & 1}
+
+    def _meant(self, nodes: Sequence[Node], pace: Pace) -> Steps[int]:
+        labels, selected = Labelled(len(nodes)), 0
+        names = Labelled(len(nodes)) if self.named else labels
+        for number, node in enumerate(nodes):
+            keys = self._asked_of(node)
+            if pace.due(len(keys) or 1):
+                yield
+            if self.selector.items() <= node.labels.items():
+                selected |= 1 << number
+                labels.put(1 << number, node.labels, keys)
+                if self.named:
+                    names.put(1 << number, {NODE_NAME_FIELD: node.name}, (NODE_NAME_FIELD,))
         if self.terms is None:
-            return True
-        fields = {"metadata.name": node.name}
-        for of_fields, of_labels in self.terms:
-            if of_fields is not _EVERYTHING and not (yield from of_fields.holds(fields, pace)):
-                continue
-            if (yield from of_labels.holds(node.labels, pace)):
-                return True
-        return False
+            return selected
+        for key in self.numbers:
+            if pace.due(labels.variety(key)):
+                yield
+            labels.put_in_order(key)
+        return (yield from _any_term(self.terms, selected, labels, names, pace))
+
+    def _asked_of(self, node: Node) -> Sequence[str]:
+        """The keys of its labels that count; there may be many more of either."""
+        keys, labels = self.keys, node.labels
+        fewer, more = (keys, labels) if len(keys) < len(labels) else (labels, keys)
+        return [key for key in fewer if key in more]
+
+
+def _any_term(
+    terms: Iterable[_Term], selected: int, labels: Labelled, names: Labelled, pace: Pace
+) -> Steps[int]:
+    """Those of the selected nodes for which one of the terms holds."""
+    found = 0
+    for term in terms:
+        # Whoever is admitted already is not asked again.
+        left = selected & ~found
+        for expression in term:
+            if not left:
+                break
+            if pace.due(expression.size):
+                yield
+            left &= expression.nodes(names if expression.of_name else labels)
+        found |= left
+    return found
 
 
 def compiled(rules: NodeRules) -> Steps[NodeMatch]:
     """The rules, without what can never hold and without repetitions."""
     if not rules.required:
-        return NodeMatch(rules.selector, None, 0)
-    pace = Pace(_COMPILED_IN_A_STEP)
-    terms: dict[object, tuple[_Conjunction, _Conjunction]] = {}
-    size = 0
-    for term in read.sequence(rules.required, "nodeSelectorTerms"):
+        return NodeMatch(rules.selector)
+    pace, asked = Pace(_COMPILED_IN_A_STEP), _Asked()
+    terms: dict[frozenset[_Expression], _Term] = {}
+    for raw in read.sequence(rules.required, "nodeSelectorTerms"):
         if pace.due():
             yield
-        fields = yield from _read(read.sequence(term, "matchFields"), pace)
-        labels = yield from _read(read.sequence(term, "matchExpressions"), pace)
-        if fields is None or labels is None or not (fields.known or labels.known):
-            continue
-        both = frozenset(fields.known), frozenset(labels.known)
-        if both not in terms:
-            terms[both] = fields.conjunction(), labels.conjunction()
-            size += len(fields.known) + len(labels.known)
-    return NodeMatch(rules.selector, tuple(terms.values()), size)
+        term, its = yield from _read(raw, pace)
+        same = frozenset(term)
+        if term and same not in terms:
+            terms[same] = tuple(term)
+            asked.join(its)
+    keys, numbers = frozenset(asked.keys), frozenset(asked.numbers)
+    return NodeMatch(rules.selector, tuple(terms.values()), keys, numbers, asked.named, asked.size)
 
 
-def _read(raw: Sequence[Any], pace: Pace) -> Steps["_Expressions | None"]:
-    """The expressions, each once; None when one of them can never hold."""
-    found = _Expressions()
-    for each in raw:
-        expression = read.mapping({"": each}, "")
-        values = read.sequence(expression, "values")
-        if pace.due(1 + len(values) // _VALUES_AT_ONCE):
-            yield
-        if not found.add(read.text(expression, "key"), read.text(expression, "operator"), values):
+@dataclass(slots=True)
+class _Asked:
+    """What expressions ask for, one of them or several together."""
+
+    keys: set[str] = field(default_factory=set)
+    numbers: set[str] = field(default_factory=set)
+    named: bool = False
+    size: int = 0
+
+    def add(self, expression: _Expression) -> None:
+        """Takes in one more."""
+        self.size += expression.size
+        if expression.of_name:
+            self.named = True
+            return
+        self.keys.add(expression.key)
+        if isinstance(expression.operand, int):
+            self.numbers.add(expression.key)
+
+    def join(self, others: "_Asked") -> None:
+        """Takes in all that others ask for."""
+        self.keys |= others.keys
+        self.numbers |= others.numbers
+        self.named = self.named or others.named
+        self.size += others.size
+
+
+def _read(raw: object, pace: Pace) -> Steps[tuple[dict[_Expression, None], _Asked]]:
+    """The expressions of a term, each once, and what they ask for; none when one of them can never hold."""
+    found, asked = dict[_Expression, None](), _Asked()
+    for part, of_name in (("matchExpressions", False), ("matchFields", True)):
+        for each in read.sequence(raw, part):
+            if pace.due():
+                yield
+            expression = yield from _expression(read.mapping({"": each}, ""), of_name, pace)
+            if expression is None:
+                return {}, asked
+            if expression not in found:
+                found[expression] = None
+                asked.add(expression)
+    return found, asked
+
+
+def _expression(raw: Mapping[str, Any], of_name: bool, pace: Pace) -> Steps[_Expression | None]:
+    """One expression; None when it can never hold."""
+    key, values = read.text(raw, "key"), read.sequence(raw, "values")
+    match read.text(raw, "operator"):
+        case "In" | "NotIn" as operator:
+            listed = yield from _listed(values, pace)
+            if operator == "In" and not any(listed):
+                return None
+            return _Expression(key, listed, operator == "In", of_name, 1 + len(values) // _VALUES_AT_ONCE)
+        case "Exists" | "DoesNotExist" as operator:
+            return _Expression(key, _ABSENT, operator == "DoesNotExist", of_name)
+        case "Gt" | "Lt" as operator:
+            bound = _bound(values)
+            return None if bound is None else _Expression(key, bound, operator == "Gt", of_name)
+        case _:
             return None
-    return found
 
 
-class _Expressions:
-    """Expressions of one term, as they are read."""
-
-    def __init__(self) -> None:
-        self.known: set[object] = set()
-        self._needs: set[str] = set()
-        self._lacks: set[str] = set()
-        self._tests: list[tuple[str, _Test]] = []
-
-    def add(self, key: str, operator: str, values: Sequence[Any]) -> bool:
-        """Takes one in. False when it can never hold.
-
-        Labels are text, and a label that is not there is None: nothing else that is listed can be met.
-        """
-        operand: tuple[str | None, ...] | int | None = None
-        if operator in ("In", "NotIn"):
-            operand = tuple(value for value in values if value is None or isinstance(value, str))
-        elif operator in ("Gt", "Lt"):
-            operand = _bound(values)
-        expression = key, operator, operand
-        if expression in self.known:
-            return True
-        self.known.add(expression)
-        match operator, operand:
-            case "In", tuple() if operand:
-                if None not in operand:
-                    self._needs.add(key)
-                self._tests.append((key, frozenset(operand).__contains__))
-            case "NotIn", tuple():
-                self._tests.append((key, _absence(frozenset(operand))))
-            case "Exists", _:
-                self._needs.add(key)
-            case "DoesNotExist", _:
-                self._lacks.add(key)
-            case "Gt" | "Lt", int():
-                self._needs.add(key)
-                self._tests.append((key, _comparison(operand, greater=operator == "Gt")))
-            case _:
-                return False
-        return True
-
-    def conjunction(self) -> _Conjunction:
-        """All of them."""
-        if not self.known:
-            return _EVERYTHING
-        return _Conjunction(frozenset(self._needs), frozenset(self._lacks), tuple(self._tests))
+def _listed(values: Sequence[Any], pace: Pace) -> Steps[Values]:
+    """Labels are text, and a label that is not there is None: nothing else that is listed can be met."""
+    found: list[frozenset[str | None]] = []
+    for start in range(0, len(values), _VALUES_IN_A_PIECE):
+        some = values[start : start + _VALUES_IN_A_PIECE]
+        if pace.due(len(some) // _VALUES_AT_ONCE):
+            yield
+        found.append(frozenset([value for value in some if value is None or isinstance(value, str)]))
+    return tuple(found)
 
 
 def _bound(values: Sequence[Any]) -> int | None:
@@ -161,18 +213,3 @@ def _bound(values: Sequence[Any]) -> int | None:
         return int(values[0])
     except (ValueError, IndexError, TypeError, OverflowError):
         return None
-
-
-def _absence(values: frozenset[str | None]) -> _Test:
-    return lambda value: value not in values
-
-
-def _comparison(bound: int, *, greater: bool) -> _Test:
-    def compares(value: str | None) -> bool:
-        try:
-            have = int(value or "")
-        except ValueError:
-            return False
-        return have > bound if greater else have < bound
-
-    return compares

@@ -36,6 +36,9 @@ class NodeRules:
 
 ANYWHERE: Final = NodeRules({}, {})
 
+_NULLS: Final = (b":null", b"[null", b",null")
+"""How a null stands in JSON; only a text that holds such a mark itself is taken for one."""
+
 _shared: Final[WeakValueDictionary[bytes, NodeRules]] = WeakValueDictionary()
 
 
@@ -51,7 +54,7 @@ def read_rules(spec: Mapping[str, Any]) -> tuple[NodeRules, Mapping[str, Any]]:
 
 
 def _rules(selector: Mapping[str, str], required: Mapping[str, Any]) -> NodeRules:
-    """The rules that say this. Rules of a megabyte cost a millisecond."""
+    """The rules that say this. Rules of a megabyte cost a millisecond, and five where they are nothing but short texts."""
     if not selector and not required:
         return ANYWHERE
     try:
@@ -59,7 +62,7 @@ def _rules(selector: Mapping[str, str], required: Mapping[str, Any]) -> NodeRule
     except orjson.JSONEncodeError:
         # A file may hold what no API server stores.
         return NodeRules(selector, required)
-    if b"null" in key:
+    if b"null" in key and any(null in key for null in _NULLS):
         # What is no number has become a null as well.
         return NodeRules(selector, required)
     rules = _shared.get(key)

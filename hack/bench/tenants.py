@@ -6,7 +6,7 @@ from typing import Final
 
 import orjson
 
-from hack.bench.stage import CARDS, PLENTY, A, Act, B, Stage, card_node, card_pod, sized
+from hack.bench.stage import CARDS, PLENTY, A, Act, B, Json, Stage, card_node, card_pod, sized
 from hack.bench.store import Crowd, Store
 from kube.resources import NODES, PODGROUPS, PODS, QUEUES, RESOURCE_CLAIM_TEMPLATES
 from tests.builders import a_group, a_node, a_pod, a_queue
@@ -14,46 +14,32 @@ from tests.builders.claims import a_template
 from tests.builders.objects import NodeBuilder, PodBuilder, QueueBuilder
 
 _LABEL, _ZONE = "example.com/rule", "topology.kubernetes.io/zone"
+_RULES: Final = tuple(f"{_LABEL}-{number}" for number in range(40))
 _ALTERNATIVES: Final = 37_000
 """As many as the 256 KiB hold that a pod may have of annotations."""
 _BETWEEN_S: Final = 0.05
 
 
 def costly_affinities(pods: int, nodes: int) -> Callable[[Store, float], Act]:
-    """Pods with 400 terms of 41 expressions, of which on every node the last alone does not hold; a card comes free."""
+    """Pods with 400 terms of 41 expressions, all of them different, of which on every node the last of a term alone does not hold.
+
+    The nodes differ in every label. A card comes free.
+    """
 
     def prepare(store: Store, scale: float) -> Act:
-        terms = sized(400, scale, 5)
-        rules = [f"{_LABEL}-{number}" for number in range(40)]
-        expressions = [{"key": rule, "operator": "In", "values": ["yes"]} for rule in rules]
-        selector = [
-            {
-                "matchExpressions": [
-                    *expressions,
-                    {"key": _LABEL, "operator": "In", "values": [f"no-{number}"]},
-                ]
-            }
-            for number in range(terms)
-        ]
-        known = sized(nodes, scale, 4)
+        terms, known = sized(400, scale, 5), sized(nodes, scale, 4)
         store.fill(
             NODES,
             (
-                _labelled(card_node(f"n{number}", (A, B)[number % 2]), dict.fromkeys(rules, "yes")).build()
-                for number in range(known)
+                _labelled(card_node(f"n{n}", (A, B)[n % 2]), dict.fromkeys((_LABEL, *_RULES), f"{n}")).build()
+                for n in range(known)
             ),
         )
         store.fill(QUEUES, [a_queue("hostile").cards({A: PLENTY, B: PLENTY}).build()])
-        store.fill(PODS, [card_pod("bound", "hostile", A).bound_to("n0").build()])
-        where = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": selector}}
-        raws = (
-            card_pod(f"p-{number}", "hostile", f"{A}|{B}").put(
-                "spec", "affinity", "nodeAffinity", value=where
-            )
-            for number in range(pods)
-        )
-        arriving = store.prepare(PODS, "ADDED", (pod.gated().build() for pod in raws))
-        leaving = store.prepare(PODS, "DELETED", [card_pod("bound", "hostile", A).bound_to("n0").build()])
+        bound = card_pod("bound", "hostile", A).bound_to("n0").build()
+        store.fill(PODS, [bound])
+        arriving = store.prepare(PODS, "ADDED", (_costly(number, terms) for number in range(pods)))
+        leaving = store.prepare(PODS, "DELETED", [bound])
 
         async def act(stage: Stage) -> None:
             store.tell(arriving)
@@ -64,6 +50,19 @@ def costly_affinities(pods: int, nodes: int) -> Callable[[Store, float], Act]:
         return act
 
     return prepare
+
+
+def _costly(number: int, terms: int) -> Json:
+    """A pod whose affinity no other has."""
+
+    def term(of: str) -> Json:
+        holding = [{"key": rule, "operator": "NotIn", "values": [of]} for rule in _RULES]
+        return {"matchExpressions": [*holding, {"key": _LABEL, "operator": "Lt", "values": [of]}]}
+
+    selector = {"nodeSelectorTerms": [term(f"-{1 + number * terms + n}") for n in range(terms)]}
+    where = {"requiredDuringSchedulingIgnoredDuringExecution": selector}
+    pod = card_pod(f"p-{number}", "hostile", f"{A}|{B}")
+    return pod.put("spec", "affinity", "nodeAffinity", value=where).gated().build()
 
 
 def alike_on_full_nodes(store: Store, scale: float) -> Act:

@@ -50,18 +50,21 @@ def a_ruled_pod(draw: st.DrawFn) -> Pod:
     )
 
 
-@st.composite
-def a_labelled_node(draw: st.DrawFn) -> Node:
-    built = a_node(draw(st.sampled_from(["n1", "n2"])))
-    return node.project(built.put("metadata", "labels", value=draw(labels)).raw)
+def labelled(name: str, said: dict[str, str]) -> Node:
+    return node.project(a_node(name).put("metadata", "labels", value=said).raw)
 
 
 @settings(max_examples=300)
-@given(a_ruled_pod(), st.lists(a_labelled_node(), min_size=1, max_size=4), st.integers(1, 5))
-def test_compiled_rules_admit_what_the_reference_admits(ruled: Pod, nodes: list[Node], step: int) -> None:
+@given(a_ruled_pod(), st.lists(labels, min_size=1, max_size=6), st.integers(1, 5))
+def test_compiled_rules_admit_what_the_reference_admits(
+    ruled: Pod, said: list[dict[str, str]], step: int
+) -> None:
+    """One node after the other, and all at once."""
+    nodes = [labelled(f"n{number}", each) for number, each in enumerate(said)]
     match, pace = finish(compiled(ruled.node_rules)), Pace(step)
     for each in nodes:
         assert finish(match.admits(each, pace)) is admits(ruled, each)
+    assert finish(match.admitted(nodes, pace)) == {each.name for each in nodes if admits(ruled, each)}
 
 
 def exact(term: dict[str, Any]) -> Pod:

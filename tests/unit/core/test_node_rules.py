@@ -32,6 +32,11 @@ def test_equal_rules_are_one_object_whatever_else_differs() -> None:
     assert preferring.view().affinity["podAffinity"] == {"any": 1}
 
 
+@pytest.mark.parametrize("text", ["null", "nullable", "not-null"])
+def test_a_text_that_holds_the_word_null_is_shared_as_any_other(text: str) -> None:
+    assert requiring(text, "a").view().node_rules is requiring(text, "a").view().node_rules
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -50,7 +55,14 @@ def test_other_rules_are_another_object(other: PodBuilder) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(float("nan"), None), (date(2024, 1, 1), "2024-01-01"), ("\ud800", "\ud801"), ({1: 2}, {"1": 2})],
+    [
+        (float("nan"), None),
+        ([float("inf")], [None]),
+        ({"k": float("nan")}, {"k": None}),
+        (date(2024, 1, 1), "2024-01-01"),
+        ("\ud800", "\ud801"),
+        ({1: 2}, {"1": 2}),
+    ],
 )
 def test_what_json_cannot_tell_apart_is_not_shared(one: Any, other: Any) -> None:
     """Only a file can hold such values."""
@@ -59,6 +71,10 @@ def test_what_json_cannot_tell_apart_is_not_shared(one: Any, other: Any) -> None
     assert left.affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"][0]["matchExpressions"][0][
         "values"
     ] == [one]
+
+
+def test_of_several_values_a_null_at_the_end_is_not_shared() -> None:
+    assert requiring("a", float("nan")).view().node_rules is not requiring("a", None).view().node_rules
 
 
 def test_a_pod_without_rules_may_run_anywhere() -> None:

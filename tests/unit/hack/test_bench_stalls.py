@@ -9,10 +9,15 @@ import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
+import orjson
 import pytest
 
 from core import names
+from core.node_match import compiled
+from core.objects import node, pod
+from core.steps import Pace, finish
 from hack.bench import stalls
 from hack.bench.peers import BenchError
 from hack.bench.pulse import Deaf, Pulse
@@ -22,7 +27,7 @@ from hack.bench.watched import Outcome, Watched
 from kube import errors
 from kube.client import PatchType
 from kube.listing import Watching
-from kube.resources import LEASES, PODS, QUEUES
+from kube.resources import LEASES, NODES, PODS, QUEUES
 from tests.builders import a_pod, a_queue
 
 TINY = 0.002
@@ -66,6 +71,27 @@ async def test_every_scene_tells_the_controller_something_or_asks_it(name: str) 
     assert before
     of_itself = name.removesuffix("-standby") in ("start", "nowhere", "metrics", "question")
     assert (sum(1 for _ in store.texts()) > before) is not of_itself
+
+
+@pytest.mark.parametrize("name", [name for name in SCENES if name.startswith("affinities")])
+async def test_of_costly_affinities_every_expression_is_asked_and_no_two_are_alike(name: str) -> None:
+    """By the fast way of asking: else there is nothing costly about them."""
+    store = Store()
+    act = SCENES[name].prepare(store, TINY)
+    nodes = [node.project(raw) async for page in store.list(NODES) for raw in page.items]
+    before = set(store.texts())
+    await act(AsyncMock())
+    pods = [pod.project(raw) for raw in map(orjson.loads, set(store.texts()) - before) if "spec" in raw]
+    costly = [each.node_rules for each in pods if not each.node_rules.anywhere]
+    pace, asked = Pace(1), list[str]()
+    for rules in costly:
+        assert finish(finish(compiled(rules)).admitted(nodes, pace)) == set()
+        terms = rules.required["nodeSelectorTerms"]
+        asked += (str(expression) for term in terms for expression in term["matchExpressions"])
+    assert len(set(costly)) == len(costly) >= 5
+    assert len(set(asked)) == len(asked) == len(costly) * 5 * 41
+    labels = len(costly) * len(nodes) * 41
+    assert pace.done >= labels + len(asked)
 
 
 def outcomes(**seen: Any) -> list[tuple[Scene, Outcome]]:
