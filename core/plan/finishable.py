@@ -13,7 +13,7 @@ from core.queues.ledger import Ledger
 from core.stage import Stage
 from core.steps import Pace, Steps, in_order
 
-_JUDGED_IN_A_STEP: Final = 50
+_JUDGED_IN_A_STEP: Final = 20
 """Members, and cards that would serve them, whose limits are looked at in about half a millisecond."""
 
 _COUNTED_IN_A_STEP: Final = 250
