@@ -13,7 +13,7 @@ from core.names import NODE_NAME_FIELD
 from core.objects import Node
 from core.objects import raw as read
 from core.objects.node_rules import NodeRules
-from core.steps import Pace, Steps
+from core.steps import Pace, Steps, batched
 
 _COMPILED_IN_A_STEP: Final = 100
 """Expressions; half a millisecond."""
@@ -200,8 +200,7 @@ def _expression(raw: Mapping[str, Any], of_name: bool, pace: Pace) -> Steps[_Exp
 def _listed(values: Sequence[Any], pace: Pace) -> Steps[Values]:
     """Labels are text, and a label that is not there is None: nothing else that is listed can be met."""
     found: list[frozenset[str | None]] = []
-    for start in range(0, len(values), _VALUES_IN_A_PIECE):
-        some = values[start : start + _VALUES_IN_A_PIECE]
+    for some in batched(values, _VALUES_IN_A_PIECE):
         if pace.due(len(some) // _VALUES_AT_ONCE):
             yield
         found.append(frozenset([value for value in some if value is None or isinstance(value, str)]))

@@ -6,7 +6,7 @@ from typing import Final
 
 from core.dra.amounts import thousandths
 from core.names import MGPU_RESOURCES
-from core.queues.amounts import CPU_AND_MEMORY, Amounts, total
+from core.queues.amounts import CPU_AND_MEMORY, Amounts, add, total
 from core.queues.ceiling import Ceiling
 from core.queues.check import balance_of
 from core.queues.entry import Entry
@@ -58,9 +58,8 @@ def _summed(parts: Iterator[Amounts]) -> Steps[dict[str, int]]:
     for part in parts:
         if pace.due(1 + len(part)):
             yield
-        for key, milli in part.items():
-            sums[key] = sums.get(key, 0) + milli
-    return {key: milli for key, milli in sums.items() if milli}
+        add(sums, part, 1)
+    return sums
 
 
 def _without_cpu_memory(ledger: Ledger, entries: Sequence[Entry], level: str) -> Iterator[dict[str, int]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from core import names, reasons
 from core.mgpu import records
-from core.mgpu.allocation import FIT_BUDGET, PLACEMENT_BUDGET, Doubt, Placement, sought
+from core.mgpu.allocation import FIT_BUDGET, PLACEMENT_BUDGET, Doubt, Placement, preferred
 from core.mgpu.arrangement import CROWD_BUDGET, OnTheWay, Places, found_for_all, places_for_all
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.destination import booked_on
@@ -64,7 +64,7 @@ def decide(
     bound = [other for other in pods_on_node if other.uid != pod.uid and other.node_name == node.name]
     state = occupancy(model, bound, settings.mgpu).state
     purse = Purse(PLACEMENT_BUDGET + FIT_BUDGET)
-    placement = sought(ask, model, state, settings.mgpu, purse=purse)
+    placement = preferred(ask, model, state, settings.mgpu, purse=purse)
     if isinstance(placement, Doubt):
         room = None if placement is Doubt.UNDECIDED else False
         return in_words(ask, model, state, settings, room, purse)

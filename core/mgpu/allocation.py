@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from core.mgpu.ask import MgpuAsk, Part
 from core.mgpu.node import Card, NodeModel, NodeState, after
@@ -23,6 +23,7 @@ FIT_BUDGET: Final = 1000
 _EVEN: Final = 50
 """Weight of core where only the fit counts, whatever the settings say: so the answers are shared."""
 Policy = Literal["binpack", "spread"]
+T = TypeVar("T")
 NODE_SCORE_MAX: Final = 100
 
 
@@ -60,19 +61,10 @@ def allocate(
     at. Among equal scores the containers, in their order, get the lowest numbers of equal cards. When the budget is
     used up the best placement found so far is returned, not `optimal`; a pod that `feasible` says fits always gets one.
     """
-    found = _allocated(ask, model, state, (policy, weight, cap), budget, None)
-    return None if isinstance(found, Doubt) else found
+    return _found(_allocated(ask, model, state, (policy, weight, cap), budget, None))
 
 
 def preferred(
-    ask: MgpuAsk, model: NodeModel, state: NodeState, settings: MgpuSettings, budget: int = PLACEMENT_BUDGET
-) -> Placement | None:
-    """`allocate` by the settings' policy, weight and limit of containers."""
-    found = sought(ask, model, state, settings, budget=budget)
-    return None if isinstance(found, Doubt) else found
-
-
-def sought(
     ask: MgpuAsk,
     model: NodeModel,
     state: NodeState,
@@ -81,9 +73,14 @@ def sought(
     budget: int = PLACEMENT_BUDGET,
     purse: Purse | None = None,
 ) -> Placement | Doubt:
-    """The same, and why there is none; out of a purse where there is one."""
+    """`allocate` by the settings' policy, weight and limit of containers, or why there is none; out of a purse where there is one."""
     rules = settings.policy, settings.weight_of_core, settings.max_containers_per_card
     return _allocated(ask, model, state, rules, budget, purse)
+
+
+def _found(answer: T | Doubt) -> T | None:
+    """For those who need not know why there is none."""
+    return None if isinstance(answer, Doubt) else answer
 
 
 def _allocated(
@@ -131,8 +128,7 @@ def any_placement(
     ask: MgpuAsk, model: NodeModel, state: NodeState, *, cap: int, purse: Purse | None = None
 ) -> Mapping[str, tuple[int, ...]] | None:
     """The first arrangement that is found, good or not: container name -> its cards."""
-    found = any_sought(ask, model, state, cap=cap, purse=purse)
-    return None if isinstance(found, Doubt) else found
+    return _found(any_sought(ask, model, state, cap=cap, purse=purse))
 
 
 def any_sought(

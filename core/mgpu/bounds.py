@@ -1,6 +1,6 @@
 """What the best possible outcome of a partly finished placement is: bounds that never err on the wrong side.
 
-Both work on one dimension (core or memory) by itself. A card with `free` units that may lose at most `most` of them
+All work on one dimension (core or memory) by itself. A card with `free` units that may lose at most `most` of them
 contributes free**2 to the objective before, (free - x)**2 after; the loss is x * (2 * free - x).
 """
 

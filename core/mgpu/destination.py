@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from core import names
 from core.affinity import Expression, NodeRequirement
-from core.mgpu.allocation import FIT_BUDGET, Doubt, any_sought, sought
+from core.mgpu.allocation import FIT_BUDGET, Doubt, any_sought, preferred
 from core.mgpu.ask import MgpuAsk, Part
 from core.mgpu.node import NodeModel, NodeState
 from core.mgpu.purse import Purse
@@ -91,7 +91,7 @@ def best_placed(
     asks: Sequence[MgpuAsk], model: NodeModel, state: NodeState, settings: MgpuSettings, purse: Purse
 ) -> list[Cards] | Doubt:
     """The cards for all these pods at once that the policy prefers, pod by pod; else why there are none."""
-    placement = sought(together(asks), model, state, settings, budget=FIT_BUDGET, purse=purse)
+    placement = preferred(together(asks), model, state, settings, budget=FIT_BUDGET, purse=purse)
     return placement if isinstance(placement, Doubt) else _apart(asks, placement.indexes)
 
 

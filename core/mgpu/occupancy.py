@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from core.mgpu import records
-from core.mgpu.allocation import SCORE_BUDGET, Doubt, sought
+from core.mgpu.allocation import SCORE_BUDGET, Doubt, preferred
 from core.mgpu.ask import MgpuAsk, Part, booked_parts, pod_policy
 from core.mgpu.node import NodeModel, NodeState, Usage
 from core.mgpu.purse import Purse
@@ -120,7 +120,7 @@ class _Ledger:
     def hold(self, pod: Pod, missing: tuple[Part, ...]) -> None:
         """Holds room for containers that run, or are about to, on cards that nobody wrote down."""
         ask = MgpuAsk(missing, multi=True, policy=pod_policy(pod))
-        placement = sought(
+        placement = preferred(
             ask, self.model, self.usage.state(), self.settings, budget=SCORE_BUDGET, purse=self.purse
         )
         for part in missing:

@@ -12,7 +12,7 @@ from core.crossquota.filter import node_score as guest_score
 from core.extender.cluster import Cluster
 from core.extender.pipeline import Question, Standing, question, refusals
 from core.mgpu import records
-from core.mgpu.allocation import node_score, preferred
+from core.mgpu.allocation import Doubt, node_score, preferred
 from core.mgpu.ask import MgpuAsk
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
@@ -77,7 +77,7 @@ def _share(asked: Question, node: Standing, settings: Settings) -> SharePlace | 
         return None
     mgpu, (model, state) = settings.mgpu, node.shares
     placement = preferred(asked.shares, model, state, mgpu)
-    if placement is None:
+    if isinstance(placement, Doubt):
         return None
     score = node_score(
         asked.shares, model, state, placement.indexes, policy=mgpu.policy, weight=mgpu.weight_of_core

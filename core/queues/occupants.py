@@ -60,9 +60,10 @@ class Occupants:
             return ""
         self._beside.put(pod.uid)
         # The node that a pod leaves changes too: a bind that was assumed and taken back must give its room back.
-        self._touch({*was_on, pod.node_name} - {""})
+        nodes = {*was_on, pod.node_name} - {""}
+        self._touch(nodes)
         left = self._pods.put(pod.uid, pod.node_name if on_its_node(pod) else None)
-        self._forget_later({*was_on, pod.node_name} - {""})
+        self._forget_later(nodes)
         return was_on[0] if left else ""
 
     def beside(self, node: str) -> Collection[str]:

@@ -54,6 +54,14 @@ def ask(nodes: AdmittedNodes, ledger: Ledger, rules: NodeRules) -> set[str]:
     return {name for name in ledger.nodes if name in found}
 
 
+def ask_for_all(pods: int, nodes: AdmittedNodes, ledger: Ledger) -> None:
+    """Three times for each of so many pods, each with rules of its own that admit no node."""
+    those = [hostile(f"p{number}", size=4, seed=number) for number in range(pods)]
+    for _ in range(3):
+        for pod in those:
+            assert ask(nodes, ledger, pod.node_rules) == set()
+
+
 def test_a_pod_without_rules_is_admitted_everywhere_at_no_cost() -> None:
     ledger = books(5)
     nodes = AdmittedNodes(ledger)
@@ -103,10 +111,7 @@ def test_rules_given_up_while_they_are_compiled_are_not_begun_anew() -> None:
 def test_other_rules_cost_each_node_once_and_each_expression_once_for_hundreds_of_them() -> None:
     ledger = books(1000)
     nodes = AdmittedNodes(ledger)
-    pods = [hostile(f"p{number}", size=4, seed=number) for number in range(5)]
-    for _ in range(3):
-        for pod in pods:
-            assert ask(nodes, ledger, pod.node_rules) == set()
+    ask_for_all(5, nodes, ledger)
     assert nodes.evaluations == 5 * (1000 + 2 * 4 * EXPRESSIONS)
 
 
@@ -129,10 +134,7 @@ def test_more_rules_than_are_kept_compiled_are_still_asked_once(monkeypatch: pyt
     monkeypatch.setattr(module, "_COMPILED", 10 * EXPRESSIONS)
     ledger = books(3)
     nodes = AdmittedNodes(ledger)
-    pods = [hostile(f"p{number}", size=4, seed=number) for number in range(8)]
-    for _ in range(3):
-        for pod in pods:
-            assert ask(nodes, ledger, pod.node_rules) == set()
+    ask_for_all(8, nodes, ledger)
     assert nodes.evaluations == 8 * (3 + 4 * EXPRESSIONS)
     assert sum(map(len, nodes._compiled.values())) <= (10 + 4) * EXPRESSIONS
 
