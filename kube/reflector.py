@@ -134,8 +134,9 @@ class Reflector:
         return key in self._uids
 
     def relist(self) -> None:
-        """Makes the next attempt begin with a list."""
+        """Makes the next attempt begin with a list. Somebody waits for it: if it fails, former failures make nothing longer."""
         self._resource_version = self._awaited = None
+        self._backoff.reset()
 
     async def newest(self) -> int | None:
         """The version of the collection as it is stored now; None where to list it anew is as good, or it cannot be told.
@@ -155,8 +156,12 @@ class Reflector:
         return None
 
     def catch_up(self, version: int) -> None:
-        """Makes the watches from the next attempt on short, until one of them has come to this version, and to those before."""
+        """Makes the watches from the next attempt on short, until one of them has come to this version, and to those before.
+
+        Somebody waits for it, as for `relist`.
+        """
         self._awaited = max(version, self._awaited or 0)
+        self._backoff.reset()
 
     async def run(self) -> AsyncGenerator[Event]:
         """The events of all attempts, for ever. Close the generator to stop.

@@ -21,6 +21,7 @@ from core.plan.lift import Planner
 from core.plan.offline import decisions
 from core.queues.audit import audit
 from core.steps import finish
+from kube.lease import Resigned
 from tests.builders import a_group, a_node, a_pod, a_queue
 from tests.builders.objects import PodBuilder
 from tests.property.takeover_world import Replica, Stored, fresh
@@ -40,7 +41,9 @@ SEEDS = int(os.environ.get("CARDQUOTA_TAKEOVERS", "6"))
 TERM_S = 20.0
 """Long enough for the wait that a new leader begins with, for repetitions of failed writes, and for pods to be overdue."""
 WATCHED_TERM_S = 60.0
-"""Long enough for a new leader to catch up with watches that are late, cut off and refused, as well."""
+"""As a rule long enough for a new leader to catch up with watches that are late, cut off and refused, as well."""
+LATEST_S = 600.0
+"""By then one decides, however unlucky it is with its lists, which fail at random."""
 CREATED = "1970-01-12T13:46:40Z"
 
 
@@ -161,8 +164,8 @@ async def lead_and_die(
     It is killed when it has just heard of records that it had no time to mend.
     """
     clock = asyncio.get_running_loop().time
-    end, leading = clock() + term_s, asyncio.create_task(leader.lead(epoch))
-    while clock() < end and not leading.done():
+    begun, leading = clock(), asyncio.create_task(_campaign(leader, epoch))
+    while not leading.done() and clock() < begun + (term_s if leader.hook.leading else LATEST_S):
         history.happen()
         for replica in (leader, *others):
             replica.hear(history.rng.choice((0, 1, 5, 1000)))
@@ -178,6 +181,17 @@ async def lead_and_die(
     leader.kill()
     leading.cancel()
     await asyncio.wait({leading})
+
+
+async def _campaign(leader: Replica, epoch: int) -> None:
+    """Leads, and tries again after it has resigned because its lists failed for too long, as its elector has it do."""
+    while True:
+        try:
+            await leader.lead(epoch)
+        except Resigned:
+            epoch += 1
+        else:
+            return
 
 
 def known(caches: Caches) -> dict[str, object]:

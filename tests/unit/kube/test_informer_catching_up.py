@@ -1,14 +1,17 @@
 """Catching up: nothing is missing afterwards that was stored before, and what is large is not listed for it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
+from kube import errors
 from kube.informer import Informer
+from kube.listing import Page, WatchEvent, Watching
 from kube.reflector import Reflector, Timing
-from kube.resources import NODES
+from kube.resources import ALL, NODES, Resource, Scope
 from tests.fakes.apiserver import background
 from tests.fakes.livesource import LiveSource
 
@@ -23,10 +26,32 @@ def store(source: LiveSource, *names: str) -> None:
         source.put(NODES, {"metadata": {"name": name, "uid": name}})
 
 
+class Refusing(LiveSource):
+    """The next so many lists fail, and the next so many watches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lists_refused = self.watches_refused = 0
+
+    async def list(self, resource: Resource, scope: Scope = ALL, **more: Any) -> AsyncGenerator[Page]:
+        if self.lists_refused:
+            self.lists_refused -= 1
+            raise errors.ServerError(500)
+        async for page in super().list(resource, scope, **more):
+            yield page
+
+    async def watch(self, resource: Resource, asked: Watching) -> AsyncGenerator[WatchEvent]:
+        if self.watches_refused:
+            self.watches_refused -= 1
+            raise errors.ConnectionFailed("cut")
+        async for event in super().watch(resource, asked):
+            yield event
+
+
 @asynccontextmanager
-async def following(source: LiveSource) -> AsyncIterator[Informer[str]]:
+async def following(source: LiveSource, timing: Timing = QUICK) -> AsyncIterator[Informer[str]]:
     """An informer that has listed all that there is."""
-    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), timing=QUICK)
+    informer: Informer[str] = Informer(source, NODES, lambda raw: str(raw["metadata"]["name"]), timing=timing)
     async with background(informer.run()):
         await informer.wait_synced()
         await asyncio.sleep(1)
@@ -181,3 +206,30 @@ async def test_a_watch_is_not_believed_before_the_server_has_said_anything_in_it
         source.mute = True
         await informer.catch_up()
         assert source.lists == 2
+
+
+async def test_whoever_has_everything_listed_does_not_pay_for_earlier_failures() -> None:
+    """A standby that has failed for minutes asks each half minute; as the new leader it is not given up for two more."""
+    source = Refusing()
+    store(source, *"abc")
+    async with following(source, Timing(page_size=PAGE)) as informer:
+        source.lists_refused = source.watches_refused = 1000
+        source.cut_off()
+        await asyncio.sleep(300)
+        source.lists_refused, source.watches_refused = 2, 0
+        begun = now()
+        await informer.refresh()
+        assert (source.lists_refused, now() - begun < 6) == (0, True)
+
+
+async def test_nor_does_who_has_the_watch_come_so_far() -> None:
+    source = Refusing()
+    store(source, *"abcd")
+    async with following(source, Timing(page_size=PAGE)) as informer:
+        source.watches_refused = 1000
+        source.cut_off()
+        await asyncio.sleep(300)
+        source.watches_refused = 2
+        begun = now()
+        await informer.catch_up()
+        assert (source.watches_refused, source.lists, now() - begun < 9) == (0, 1, True)
