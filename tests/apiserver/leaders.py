@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import dataclass
+from http.client import HTTPException
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -54,14 +55,14 @@ def hook_entry(plane: ControlPlane) -> HookEntry:
 
 
 def leading(installation: Installation) -> list[int]:
-    """Which of two controllers take themselves for the leader, by what they show; one that was killed does not."""
+    """Which of two controllers take themselves for the leader, by what they show; one that is killed, even while it shows it, does not."""
     return [index for index in range(2) if _leads(installation, index)]
 
 
 def _leads(installation: Installation, index: int) -> bool:
     try:
         exposition = installation.metrics("controller", index)
-    except OSError:
+    except (OSError, HTTPException):
         return False
     return samples(exposition, "cardquota_leader", lease="cardquota") > 0
 
