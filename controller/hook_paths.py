@@ -28,7 +28,7 @@ _READ_TIMEOUT_S = 2.0
 _READ_EACH_S = 1.0
 
 SECRET_MARK: Final = "cardquota.io/hook-path"  # noqa: S105 - a label
-"""The label of pods that serve the path in the Secret; those of the first release lack it."""
+"""The label of pods that serve the path in the Secret, and of the configuration that comes with them; the first release's lack it."""
 _FORMER: Final = (
     "app.kubernetes.io/name=cardquota,app.kubernetes.io/component=controller," + SECRET_MARK + "!=secret"
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from controller.hook_paths import HOOK_ENTRY, PLAIN_PATH, HookPaths, former_replicas, reading
+from controller.hook_paths import HOOK_ENTRY, PLAIN_PATH, SECRET_MARK, HookPaths, former_replicas, reading
 from controller.options import Options
 from kube import webhook_entries
 from kube.authority import Authority, Places
@@ -36,6 +36,7 @@ class Trust:
             configurations=options.configurations,
             hook=HOOK_ENTRY,
             plain=PLAIN_PATH,
+            mark=SECRET_MARK,
             given=options.given_certificates,
         )
         self._authority = Authority(client, places, former_replicas(client, options.namespace))

@@ -45,8 +45,9 @@ class Places:
     """Where everything is kept and told.
 
     `secret` is the controller's own, `shared` that of the webhook, both in `namespace`. The entry `hook` gets the path
-    `plain`/<segment>, `plain` alone as long as a replica of the first release runs. With `given` others fill both Secrets, each
-    with a pair and whom it makes trusted: nothing is issued then, and of `secret` only the path is ours.
+    `plain`/<segment>, `plain` alone as long as a replica of the first release runs or, without the label `mark` on the
+    configuration, its chart has put it there: who goes back to that release finds nobody at another path. With `given` others
+    fill both Secrets, each with a pair and whom it makes trusted: nothing is issued then, and of `secret` only the path is ours.
     """
 
     namespace: str
@@ -57,6 +58,7 @@ class Places:
     configurations: Sequence[Configuration]
     hook: str
     plain: str
+    mark: str
     given: bool = False
 
 
@@ -217,10 +219,10 @@ class Authority:
         before = f"{self._places.plain}/{held.segments.former}" if held.segments.former else ""
         stored_s = self._note("segment", held.segments.current)
 
-        def wanted(entry: str, path: str) -> str:
+        def wanted(entry: str, path: str, labels: Mapping[str, str]) -> str:
             if entry != self._places.hook:
                 return path
-            if former:
+            if former or (path == self._places.plain and self._places.mark not in labels):
                 return self._places.plain
             return path if before and path == before and stored_s < SETTLE_S else secret
 

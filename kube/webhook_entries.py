@@ -19,8 +19,8 @@ _RACES = 5
 Configuration = tuple[Resource, str]
 """A webhook configuration: which of the two resources, and its name."""
 
-WantedPath = Callable[[str, str], str]
-"""The path that an entry is to have, by its name and the path that it has."""
+WantedPath = Callable[[str, str, Mapping[str, str]], str]
+"""The path that an entry is to have, by its name, the path that it has, and the labels of its configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,7 @@ async def put_right(
 def _patch(raw: Json, ca_bundle: str, path: WantedPath) -> JsonPatch:
     """For each entry that is to be changed: that it still stands there, and what it is to say."""
     patch: JsonPatch = []
+    labels = raw["metadata"].get("labels") or {}
     for index, entry in enumerate(raw.get("webhooks") or []):
         if not is_own(entry):
             continue
@@ -108,7 +109,7 @@ def _patch(raw: Json, ca_bundle: str, path: WantedPath) -> JsonPatch:
         if client.get("caBundle") != ca_bundle:
             changes.append({"op": "add", "path": f"{place}/clientConfig/caBundle", "value": ca_bundle})
         has = _path_of(client)
-        wanted = path(entry["name"], has)
+        wanted = path(entry["name"], has, labels)
         if wanted != has:
             changes.append(_path_change(place, client, wanted))
         if changes:

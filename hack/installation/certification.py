@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from controller.hook_paths import HOOK_ENTRY, PLAIN_PATH
+from controller.hook_paths import HOOK_ENTRY, PLAIN_PATH, SECRET_MARK
 from kube.authority import Authority, Places
 from kube.certificates import LOCAL_NAMES
 from kube.client import Client
@@ -31,6 +31,7 @@ def certify(
         configurations=[(_RESOURCES[kind], name) for kind, name in configurations],
         hook=HOOK_ENTRY,
         plain=PLAIN_PATH,
+        mark=SECRET_MARK,
     )
     asyncio.run(_once(kubeconfig, places))
 

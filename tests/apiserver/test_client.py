@@ -268,6 +268,7 @@ async def test_leaders_that_race_for_empty_secrets_agree(client: Client, namespa
         configurations=[(MUTATING_WEBHOOKS, name)],
         hook="things.cardquota.io",
         plain="/hook",
+        mark="example.org/path",
     )
     await client.create(MUTATING_WEBHOOKS, _configuration(name, namespace))
     try:

@@ -25,6 +25,7 @@ FIRST = "a2cb95b"
 """The last commit of 0.1.0."""
 QUOTA, CARD_PODS, SHARE_PODS, CLAIM_PODS = 60, 480, 12, 8
 SHARES_FIT, CLAIMS_FIT = 8, 3
+PLAIN_PATH = "/mutate/bindings"
 INDEX = f"{names.GPU_INDEX_PREFIX}c"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/cardquota-mutating"
 QUEUES = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/queues.scheduling.volcano.sh"
@@ -240,7 +241,7 @@ def _forth_and_back(
     assert "spec.dra" in _fields(cluster.api.get(QUEUES).expect())
     wait_for(
         "the hook has a path of its own",
-        lambda: len(hook_path(cluster.plane)) > len("/mutate/bindings/"),
+        lambda: len(hook_path(cluster.plane)) > len(f"{PLAIN_PATH}/"),
         90.0,
     )
 
@@ -248,6 +249,9 @@ def _forth_and_back(
     launch_both(release, first)
     for process in new:
         process.stop()
+    assert hook_path(cluster.plane) == PLAIN_PATH, (
+        "that of the first release, whoever led when its chart came back"
+    )
     ended |= crowd.make_room(5)
     back = crowd.wait_full("after the rollback")
     assert_kept(upgraded, back, ended)

@@ -104,7 +104,9 @@ def test_what_only_describes_can_be_said_otherwise(many: Rendered) -> None:
 
 def test_what_helm_and_the_processes_go_by_stays(many: Rendered) -> None:
     of_pods = dict(templates(many))
-    assert of_pods["controller"]["labels"]["cardquota.io/hook-path"] == "secret"
+    hooks = many.one("MutatingWebhookConfiguration", "cardquota-mutating")["metadata"]
+    for metadata in (of_pods["controller"], hooks):
+        assert metadata["labels"]["cardquota.io/hook-path"] == "secret"
     assert all(len(metadata["annotations"]["checksum/config"]) == 64 for metadata in of_pods.values())
     assert many.one("Job", "cardquota-uninstall")["metadata"]["annotations"]["helm.sh/hook-weight"] == "0"
     for definition in many.kind("CustomResourceDefinition").values():

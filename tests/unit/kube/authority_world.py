@@ -22,6 +22,7 @@ Json = dict[str, Any]
 START = datetime(2030, 1, 1, tzinfo=UTC)
 PODS, HOOK, FOREIGN = "pods.cardquota.io", "hook.cardquota.io", "other.example.org"
 PLAIN = "/hook"
+MARK = "example.org/path"
 PLACES = Places(
     namespace="n",
     secret="own",
@@ -31,6 +32,7 @@ PLACES = Places(
     configurations=((MUTATING_WEBHOOKS, "m"), (VALIDATING_WEBHOOKS, "v"), (VALIDATING_WEBHOOKS, "none")),
     hook=HOOK,
     plain=PLAIN,
+    mark=MARK,
 )
 
 
@@ -96,15 +98,16 @@ class World:
         return len(x509.load_pem_x509_certificates(self.secret().authorities))
 
 
-def configure(server: FakeApiServer, path: str | None = None) -> None:
-    """Both configurations as the chart has them."""
+def configure(server: FakeApiServer, path: str | None = None, *, marked: bool = True) -> None:
+    """Both configurations as the chart has them, or without its mark."""
 
     def entry(name: str, path: str | None = "/x", **more: str) -> Json:
         service = {"name": "s", "namespace": "n"} | ({"path": path} if path else {})
         return {"name": name, "clientConfig": {"service": service, **more}}
 
     mine = [entry(PODS), entry(FOREIGN, caBundle="Zm9yZWlnbg=="), entry(HOOK, path)]
-    server.put(MUTATING_WEBHOOKS, {"metadata": {"name": "m"}, "webhooks": mine})
+    labels = {MARK: "secret"} if marked else {}
+    server.put(MUTATING_WEBHOOKS, {"metadata": {"name": "m", "labels": labels}, "webhooks": mine})
     server.put(VALIDATING_WEBHOOKS, {"metadata": {"name": "v"}, "webhooks": [entry(PODS)]})
 
 

@@ -195,6 +195,34 @@ async def test_what_the_first_release_left_is_gone_on_with(world: World) -> None
     assert common_names(shared.leaf.certificate) == {"webhook.svc"}
 
 
+async def test_who_goes_back_to_the_first_release_finds_its_path_as_its_chart_has_put_it(
+    world: World,
+) -> None:
+    """A leader of this release still leads then, and no replica of the first one runs yet: after it nobody tells another path."""
+    await world.passes()
+    configure(world.server, PLAIN, marked=False)
+    await world.passes()
+    assert world.path() == PLAIN
+    assert world.told() == world.secret().authorities, "whom to trust is said all the same"
+    await world.passes(SETTLE_S)
+    assert world.path() == PLAIN
+    configure(world.server, PLAIN)
+    await world.passes()
+    assert world.path() == f"{PLAIN}/{world.segment()}", "upgraded again"
+
+
+@pytest.mark.parametrize("path", [None, "/x"], ids=["none", "another"])
+async def test_a_configuration_without_the_mark_gets_the_path_unless_it_names_that_of_the_first_release(
+    world: World, path: str | None
+) -> None:
+    """It is of a chart between the two, whose controllers serve the path in the Secret."""
+    configure(world.server, path, marked=False)
+    await world.passes()
+    assert world.path() == f"{PLAIN}/{world.segment()}"
+    await world.passes(SETTLE_S)
+    assert world.path() == f"{PLAIN}/{world.segment()}"
+
+
 async def test_replicas_that_race_agree(world: World) -> None:
     """There is one leader, but for a moment it may be two."""
     replicas = [world.another() for _ in range(4)]
