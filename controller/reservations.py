@@ -19,6 +19,9 @@ from kube.lease import Term
 _TICK_S = 0.01
 """Added to every wait, so that two clocks that differ by a hair do not make a loop."""
 
+_NOTED_US = 1_000_000
+"""The API server notes in whole seconds when a pod was lifted; it was so at the latest at the end of that second."""
+
 
 class ReservationWatch:
     """Sleeps until the next pod is due. `now` is the wall clock in microseconds since 1970.
@@ -94,7 +97,7 @@ class ReservationWatch:
         seen, stages = _moment(), self._caches.ledger.stages
         # Who held nothing for gates of others has held quota since they went, whenever it lost ours.
         held_nothing = old is not None and old.uid == new.uid and stages.of(old) is Stage.IGNORED
-        return seen if held_nothing else seen - max(0, self._now() - new.released), seen
+        return seen if held_nothing else seen - max(0, self._now() - new.released - _NOTED_US), seen
 
     async def _wait(self) -> None:
         """Returns when the next pod is due, or when another one is due before that."""

@@ -149,6 +149,18 @@ async def test_what_was_due_under_the_leader_before_is_told_at_once() -> None:
         assert len(world.recorder.emitted) == 1, "the same process has said it already"
 
 
+async def test_a_lift_that_is_noted_in_whole_seconds_is_warned_of_no_sooner_than_is_set() -> None:
+    """One in the last moments of a second is noted as if it had been at its begin."""
+    world = World(settings=ReservationSettings(warn_after_s=1))
+    async with world.running():
+        await asyncio.sleep(0.985)
+        world.shows(POD.written_by("cardquota", "2024-01-01T00:00:01Z"))
+        await asyncio.sleep(0.98)
+        assert world.said() == []
+        await asyncio.sleep(0.1)
+        assert world.said() == [("Pod p", reasons.RESERVED_TOO_LONG)]
+
+
 async def test_a_pod_is_deleted_as_it_was_seen_and_that_is_said() -> None:
     world = World(POD, settings=EVICT)
     async with world.running():
