@@ -11,6 +11,7 @@ from hack.controlplane.nodes import gpu_node, mgpu_node, node
 from tests.adversary import ways
 from tests.adversary.ways import CLASS, EXTENDED, MANY, OTHER, OWN, SERVED, WAYS
 from tests.apiserver.cluster import Cluster, Object, charged, gates, unique
+from tests.apiserver.granted import wait_granted
 from tests.builders.claims import a_claim, a_template
 from tests.builders.raw import Builder
 
@@ -19,6 +20,10 @@ NOBODY: Final = "nobody"
 """A scheduler that does not exist, and that we do not gate for."""
 _RBAC: Final = "rbac.authorization.k8s.io"
 _WRITE: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
+_OF_VOLCANO: Final = (
+    ("scheduling.volcano.sh", "v1beta1", "podgroups"),
+    ("batch.volcano.sh", "v1alpha1", "jobs"),
+)
 _DRIVER: Final = "driver.example.com"
 
 
@@ -32,7 +37,7 @@ def tenancy(plane: ControlPlane, namespace: str) -> Iterator[Cluster]:
     subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}
     of_volcano = [
         {"apiGroups": [group], "resources": [resource], "verbs": [*_WRITE]}
-        for group, resource in (("scheduling.volcano.sh", "podgroups"), ("batch.volcano.sh", "jobs"))
+        for group, _, resource in _OF_VOLCANO
     ]
     metadata = {"name": "volcano-edit", "namespace": namespace}
     roles: list[Object] = [{"kind": "ClusterRole", "name": "edit"}, {"kind": "Role", "name": "volcano-edit"}]
@@ -49,6 +54,9 @@ def tenancy(plane: ControlPlane, namespace: str) -> Iterator[Cluster]:
     role: Object = {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": of_volcano}
     plane.apply([role, *bindings])
     with closing(plane.client(kubeconfig)) as client:
+        here = f"namespaces/{namespace}"
+        volcanos = [f"/apis/{group}/{version}/{here}/{resource}" for group, version, resource in _OF_VOLCANO]
+        wait_granted(client, f"/api/v1/{here}/pods", *volcanos)
         mine = Cluster(plane, namespace)
         mine.api = client
         yield mine

@@ -14,6 +14,7 @@ from hack.install import Installation
 from tests.adversary.scene import Scene
 from tests.adversary.ways import OTHER
 from tests.apiserver.cluster import Cluster, Object, unique
+from tests.apiserver.granted import wait_granted
 
 pytestmark = pytest.mark.apiserver
 
@@ -36,6 +37,8 @@ def kubelet(control_plane: ControlPlane) -> Iterator[Kubelet]:
     }
     path = control_plane.api.path_of(control_plane.apply(role)[0])
     with ExitStack() as clients:
+        anybody = clients.enter_context(closing(as_node(control_plane, "anybody")))
+        wait_granted(anybody, "/api/v1/nodes?limit=1")
         yield lambda name: clients.enter_context(closing(as_node(control_plane, name)))
     control_plane.api.delete(path).expect()
 

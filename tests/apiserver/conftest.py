@@ -11,6 +11,7 @@ from hack.install import Installation
 from hack.prometheus import Api, running
 from hack.toolchain import prometheus
 from tests.apiserver.cluster import Cluster
+from tests.apiserver.granted import wait_granted_to
 
 _HERE = Path(__file__).parent
 
@@ -50,7 +51,9 @@ def tenant(control_plane: ControlPlane, namespace: str) -> Path:
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
         }
     )
-    return control_plane.user_kubeconfig(user)
+    kubeconfig = control_plane.user_kubeconfig(user)
+    wait_granted_to(control_plane, kubeconfig, f"/api/v1/namespaces/{namespace}/pods")
+    return kubeconfig
 
 
 @pytest.fixture(scope="module")

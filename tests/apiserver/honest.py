@@ -16,6 +16,7 @@ import yaml
 from hack.controlplane import ControlPlane
 from hack.install import Installation
 from tests.apiserver.cluster import unique
+from tests.apiserver.granted import wait_granted_to
 
 BOOKS = "/answers/v1/books"
 RBAC = "rbac.authorization.k8s.io"
@@ -97,6 +98,8 @@ def readers(plane: ControlPlane, namespace: str) -> Iterator[None]:
     }
     path = plane.api.path_of(plane.apply(role)[0])
     try:
+        for name in (HONEST, OTHER):
+            wait_granted_to(plane, plane.service_account_kubeconfig(namespace, name), "/api/v1/nodes")
         yield
     finally:
         plane.api.delete(path).expect()

@@ -24,6 +24,7 @@ from hack.controlplane.client import ApiClient
 from hack.install import Installation
 from kube.client import Client
 from tests.apiserver.cluster import Cluster, unique
+from tests.apiserver.granted import wait_granted_to
 from tests.apiserver.leaders import leader_index
 from tests.apiserver.manifests import card_pod, queue
 from tests.apiserver.trusting import Kept
@@ -63,6 +64,8 @@ def ann(control_plane: ControlPlane, installation: Installation, namespace: str)
         bound("Role", reader, namespace, "ann", installation.namespace),
     ]
     paths = [control_plane.api.path_of(control_plane.apply(each)[0]) for each in bindings]
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{installation.namespace}/leases/cardquota"
+    wait_granted_to(control_plane, kubeconfig, f"/api/v1/namespaces/{namespace}/pods", "/api/v1/nodes", lease)
     yield kubeconfig
     for path in paths:
         control_plane.api.delete(path).expect()

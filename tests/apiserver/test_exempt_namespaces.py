@@ -10,6 +10,7 @@ from core import names
 from hack.controlplane import ApiClient, ControlPlane, wait_for
 from hack.controlplane.client import Answer
 from hack.install import Installation
+from tests.apiserver.granted import wait_granted
 from tests.apiserver.manifests import GPU, Object, card_pod, pod, share_pod
 
 VOLCANO = "volcano-system"
@@ -37,6 +38,8 @@ def maker(control_plane: ControlPlane) -> Iterator[ApiClient]:
     things = [{"apiVersion": f"{_RBAC}/v1", **thing} for thing in made]
     control_plane.apply(things)
     with closing(control_plane.client(control_plane.user_kubeconfig(user))) as client:
+        # The binding of `edit` was stored last, so the other one is in force with it.
+        wait_granted(client, "/api/v1/pods?limit=1")
         yield client
     for thing in things:
         control_plane.api.delete(control_plane.api.path_of(thing)).expect()

@@ -15,6 +15,7 @@ from hack.controlplane.client import PatchKind
 from hack.install import Installation
 from hack.installation.inventory import Inventory
 from hack.installation.rendering import of_kind
+from tests.apiserver.granted import wait_granted
 from tests.apiserver.guarded import Pods, annotate, assert_denied
 
 POLICIES = (
@@ -64,6 +65,7 @@ def node_agent(
     }
     control_plane.apply(binding)
     with closing(control_plane.client(control_plane.user_kubeconfig(NODE_AGENT))) as client:
+        wait_granted(client, "/api/v1/nodes")
         yield client
     admin.delete(admin.path_of(binding)).expect()
 

@@ -12,6 +12,7 @@ from hack.controlplane import Answer, ControlPlane, wait_for
 from hack.install import Installation
 from hack.installation.rendering import of_kind
 from tests.apiserver.cluster import Cluster, charged, unique
+from tests.apiserver.granted import wait_granted
 from tests.apiserver.manifests import (
     GPU,
     JOB_OUT_OF_REACH,
@@ -51,6 +52,10 @@ def tenant(control_plane: ControlPlane, cluster: Cluster) -> Iterator[Cluster]:
         ]
     )
     with closing(control_plane.client(kubeconfig)) as client:
+        here = f"namespaces/{namespace}"
+        wait_granted(
+            client, f"/api/v1/{here}/pods", f"/apis/scheduling.volcano.sh/v1beta1/{here}/podgroups/none"
+        )
         mine = Cluster(control_plane, namespace)
         mine.api = client
         yield mine

@@ -13,6 +13,7 @@ from core import reasons
 from hack.controlplane import ControlPlane
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, unique
+from tests.apiserver.granted import wait_granted_to
 from tests.apiserver.manifests import card_pod, queue
 
 HOME = "cards-of-all"
@@ -41,6 +42,7 @@ def kubeconfig(control_plane: ControlPlane, cluster: Cluster, tmp_path: Path) ->
     content["contexts"][0]["context"]["namespace"] = cluster.namespace
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(content))
+    wait_granted_to(control_plane, path, f"/api/v1/namespaces/{cluster.namespace}/pods")
     return path
 
 
