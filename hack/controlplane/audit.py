@@ -20,6 +20,8 @@ class AuditedRequest:
     group: str = ""
     forbidden: bool = False
     """By the roles of the user; what admission refuses has the same code."""
+    received: str = ""
+    """When it came in, by the API server's clock, as ISO 8601 has it."""
 
 
 def read(log: Path, offset: int = 0, *, of: str = "") -> list[AuditedRequest]:
@@ -28,7 +30,10 @@ def read(log: Path, offset: int = 0, *, of: str = "") -> list[AuditedRequest]:
     With `of` those whose user's name begins so. A request is there at the latest a moment after its answer, a watch after its end.
     """
     with log.open("rb") as file:
-        file.seek(offset)
+        if offset:
+            # Where it was being written to, its size was that of half a line; that one was begun before.
+            file.seek(offset - 1)
+            file.readline()
         # The last line may be half written.
         lines = (line for line in file if line.endswith(b"\n") and of.encode() in line)
         events = [event for event in map(json.loads, lines) if "objectRef" in event]
@@ -49,4 +54,5 @@ def _request(event: dict[str, Any]) -> AuditedRequest:
         user_agent=event.get("userAgent", ""),
         group=target.get("apiGroup", ""),
         forbidden=event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid",
+        received=event.get("requestReceivedTimestamp", ""),
     )

@@ -157,7 +157,7 @@ def _version_of_pods(shell: Shell) -> str:
 
 def _never_bound_without_cards(shell: Shell, version: str) -> None:
     """Read what a watcher since `version` has seen: whoever saw a node on a pod saw its card too."""
-    query = f"watch=1&resourceVersion={version}&labelSelector=app%3Dnotebook&timeoutSeconds=1"
+    query = f"watch=1&resourceVersion={version}&labelSelector=app%3Dnotebook&timeoutSeconds=2"
     lines = _quietly(shell, f"kubectl get --raw '{_PODS}?{query}'").splitlines()
     seen = [json.loads(line)["object"] for line in lines]
     bound = [pod for pod in seen if "nodeName" in pod["spec"]]

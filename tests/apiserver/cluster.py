@@ -1,5 +1,6 @@
 """What the tests on a whole installation do over and over: create, look, wait."""
 
+import re
 import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,6 +13,8 @@ from hack.controlplane.components import COMPLETE_AFTER
 from hack.controlplane.nodes import gpu_node
 
 Object = dict[str, Any]
+
+_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 
 
 class Cluster:
@@ -80,20 +83,26 @@ class Cluster:
     def bind(self, binding: Object, pod: str | None = None, **query: str) -> Answer:
         """Post a Binding for the pod that it names, or for another one.
 
-        As a scheduler does, again while a node that exists is not known to the leader yet.
+        As a scheduler does, again while a node or a queue that exists is not known to the leader yet.
         """
         path = f"{self.path(pod or binding['metadata']['name'])}/binding"
 
         def answered() -> list[Answer]:
             answer = self.api.request("POST", _with(path, query), binding)
-            return [] if self._is_new_node(binding, answer) else [answer]
+            return [] if self._is_behind(binding, answer) else [answer]
 
-        return wait_for("the leader knows the node", answered)[0]
+        return wait_for("the leader knows node and queue", answered)[0]
 
-    def _is_new_node(self, binding: Object, answer: Answer) -> bool:
-        if f"[{reasons.NODE_NOT_FOUND}]" not in str(answer.body):
+    def _is_behind(self, binding: Object, answer: Answer) -> bool:
+        """Whether the bind is refused for a node or a queue that is not there, and it is there."""
+        said = str(answer.body)
+        if f"[{reasons.NODE_NOT_FOUND}]" in said:
+            path = f"/api/v1/nodes/{binding['target']['name']}"
+        elif found := re.search(rf"\[{reasons.QUEUE_NOT_FOUND}\] Queue <([^>]+)>", said):
+            path = f"{_QUEUES}/{found[1]}"
+        else:
             return False
-        return self.api.get(f"/api/v1/nodes/{binding['target']['name']}").status == HTTPStatus.OK
+        return self.api.get(path).status == HTTPStatus.OK
 
     # -- look ----------------------------------------------------------------------------------------------------
 
@@ -130,9 +139,9 @@ class Cluster:
 
     # -- wait ----------------------------------------------------------------------------------------------------
 
-    def wait_running(self, *pods: str) -> None:
+    def wait_running(self, *pods: str, timeout_s: float = 30.0) -> None:
         """Return once exactly these pods of the namespace run."""
-        wait_for(f"{sorted(pods)} run and nobody else", lambda: self.running() == set(pods))
+        wait_for(f"{sorted(pods)} run and nobody else", lambda: self.running() == set(pods), timeout_s)
 
     def wait_allocated(self, queue_path: str, allocated: Mapping[str, int], timeout_s: float = 30.0) -> None:
         """Return once the status of a queue shows exactly these cards in use."""

@@ -1,6 +1,7 @@
 """Which of several controllers leads, by the Lease that they share and by what each says, and where the API server asks about binds."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.client import HTTPException
 from types import TracebackType
@@ -77,17 +78,18 @@ class Leaders:
         self._over = threading.Event()
         self.most = 0
         """How many did at most at one moment."""
-        self._thread = threading.Thread(target=self._look, name="leaders")
+        self._pool = ThreadPoolExecutor(1, "leaders")
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._looking = self._pool.submit(self._look)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
-        self._thread.join()
+        self._pool.shutdown()
+        self._looking.result()  # raises what has ended it early
 
     def _look(self) -> None:
         while not self._over.wait(self._EVERY_S):

@@ -25,6 +25,7 @@ from tests.rights import Usage
 GATES = ("GenericWorkload", "GangScheduling", "WorkloadWithJob")
 SERVED = ("--runtime-config=scheduling.k8s.io/v1alpha2=true",)
 OF_KUBERNETES = "podgroups.scheduling.k8s.io"
+TAKE_OVER_S = 45.0
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +241,7 @@ def test_with_the_rights_of_a_release_that_knew_none_the_leader_works_and_member
         installation.start_again(leader)
         cluster.create(scheduling_group("upgraded", 2), *members("upgraded", card, name, 2))
         cluster.create(card_pod("alone", card, name))
-        cluster.wait_running("alone")
+        cluster.wait_running("alone", timeout_s=TAKE_OVER_S)
         cluster.wait_said("upgraded-0", reasons.POD_GROUP_NOT_FOUND)
         assert cluster.gated() == {"upgraded-0", "upgraded-1"}
         assert f'{{failure="Forbidden",resource="{OF_KUBERNETES}"}}' in installation.metrics("controller")

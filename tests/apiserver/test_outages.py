@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 
 import pytest
 
@@ -33,6 +34,11 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
 
 def pids(installation: Installation) -> list[int | None]:
     return [process.pid for process in (*installation.controller_processes, *installation.webhook_processes)]
+
+
+def wait_for_the_database(cluster: Cluster) -> None:
+    """Return once the API server reads pods from etcd again: it tries a lost connection more and more seldom."""
+    wait_for("pods are read", lambda: cluster.api.get(cluster.path()).status == HTTPStatus.OK, OUTAGE_S)
 
 
 def assert_goes_on(cluster: Cluster, installation: Installation, stream: Stream) -> None:
@@ -74,5 +80,6 @@ def test_an_etcd_that_is_killed_and_comes_back_costs_nothing(
     cluster.plane.kill_process(ETCD)
     wait_for("nobody leads", lambda: leading(installation) == [], OUTAGE_S)
     cluster.plane.start_process(ETCD)
+    wait_for_the_database(cluster)
     assert_goes_on(cluster, installation, stream)
     assert pids(installation) == before

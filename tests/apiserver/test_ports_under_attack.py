@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -197,7 +198,7 @@ def begun(installation: Installation, who: str) -> bool:
     """Whether places are taken from those who came first, or anybody is answered in masses."""
     try:
         shown = installation.metrics("controller")
-    except OSError:  # the scraper has less patience than others have
+    except (OSError, HTTPException):  # the scraper has less patience than others have, or is cut off
         return False
     if who == "strangers":
         return samples(shown, "cardquota_connections_refused_total") > 20

@@ -127,7 +127,7 @@ def test_a_rollout_at_full_quota_is_told_what_it_waits_for_and_ends_by_either_wa
         f"this pod waits for is held by pods of its older ReplicaSet {older}; set maxSurge 0 and maxUnavailable 1, or "
         "raise the quota"
     )
-    assert reasons.INSUFFICIENT_SCALAR_QUOTA in dict(team.cluster.events(new))
+    team.cluster.wait_said(new, reasons.INSUFFICIENT_SCALAR_QUOTA)
     assert team.cluster.running() == old
     way_out(team, path)
     wait_for("the rollout is complete", lambda: _rolled_out(team, path))

@@ -47,6 +47,16 @@ def shortage(queue_path: str, card: str, quota: int, asked: int = 1) -> str:
     )
 
 
+def wait_known(installation: Installation, queue_name: str, card: str, quota: int) -> None:
+    """Return once the controller has seen this quota of a queue: its watch of pods may be ahead of that of queues."""
+
+    def shown() -> float:
+        metrics = installation.metrics("controller", -1)
+        return samples(metrics, "volcano_queue_card_deserved", queue_name=queue_name, card=card)
+
+    wait_for(f"{quota} of {card} are known", lambda: shown() == quota)
+
+
 class TestQueueOfThree:
     """Five pods of one card each, quota for three."""
 
@@ -82,7 +92,7 @@ class TestQueueOfThree:
         cluster.wait_running("p0", "p1", "p2", "p3", "p4")
 
     def test_less_quota_evicts_nobody_and_lets_nobody_in(
-        self, cluster: Cluster, five: str, card: str
+        self, cluster: Cluster, installation: Installation, five: str, card: str
     ) -> None:
         """Not even when one of the running pods ends: two still use more than one card.
 
@@ -92,6 +102,7 @@ class TestQueueOfThree:
         before = {name: cluster.pod(name)["metadata"]["uid"] for name in ("p0", "p1", "p2")}
         cluster.set_quota(five, json.dumps({card: 1}))
         name = five.rpartition("/")[2]
+        wait_known(installation, name, card, 1)
         cluster.create(card_pod("p5", card, name))
         told = "requested <1000>, total would be <4000>, but capability is <1000>"
         assert told in cluster.wait_said("p5", "InsufficientScalarQuota")
@@ -127,6 +138,8 @@ class TestQueueState:
         name = unique("closed")
         path = cluster.create_queue(queue(name, json.dumps({card: 1})))
         cluster.api.patch(f"{path}/status", {"status": {"state": "Closed"}}).expect()
+        cluster.set_quota(path, json.dumps({card: 2}))
+        wait_known(installation, name, card, 2)  # and with it that it is closed, which came before
         before = _held(installation, reasons.QUEUE_NOT_OPEN)
         cluster.create(card_pod("a", card, name))
         wait_for("the pod is held", lambda: _held(installation, reasons.QUEUE_NOT_OPEN) > before)

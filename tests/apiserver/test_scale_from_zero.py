@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import pytest
@@ -19,6 +20,8 @@ POOLS = {"POOLED-A": "a", "POOLED-B": "b", "POOLED-S": "s"}
 SHARES = "POOLED-S"
 """The card of the pool that brings mGPU shares: one on each node, and each pod here asks for half of it."""
 PER_NODE = 2
+SCALED_S = 60.0
+"""Two rounds of the autoscaler, and after each the scheduler may leave a pod alone for 10 s before it tries it again."""
 
 
 @pytest.fixture(scope="module")
@@ -42,22 +45,22 @@ class Autoscaler:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="autoscaler")
+        self._pool = ThreadPoolExecutor(1, "autoscaler")
         self.nodes: dict[str, str] = {}
         """Node -> its card."""
         self.made = 0
         self._cordoned: set[str] = set()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._running = self._pool.submit(self._run)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(30)
-        assert not self._thread.is_alive()
+        self._pool.shutdown()
         for name in list(self.nodes):
             self._cluster.api.delete(f"/api/v1/nodes/{name}").expect(200, 404)
+        self._running.result()  # raises what has ended it early
 
     def _run(self) -> None:
         while not self._stop.wait(0.3):
@@ -155,19 +158,19 @@ def cards(cluster: Cluster) -> dict[str, int]:
 def test_from_nothing_to_the_quota_and_back(cluster: Cluster, autoscaler: Autoscaler) -> None:
     path = cluster.create_queue(queue("pooled", json.dumps({"POOLED-A": 3})))
     cluster.create(*(card_pod(f"p{number}", "POOLED-A", "pooled") for number in range(4)))
-    wait_for("three run", lambda: len(cluster.running()) == 3)
+    wait_for("three run", lambda: len(cluster.running()) == 3, SCALED_S)
     assert len(cluster.gated()) == 1
     assert len(autoscaler.nodes) == 2
     cluster.wait_allocated(path, {"POOLED-A": 3})
     back_to_nothing(cluster, autoscaler)
     cluster.create(card_pod("again", "POOLED-A", "pooled"))
-    cluster.wait_running("again")
+    cluster.wait_running("again", timeout_s=SCALED_S)
 
 
 def test_a_choice_gets_the_leftmost_card_that_has_quota(cluster: Cluster, autoscaler: Autoscaler) -> None:
     path = cluster.create_queue(queue("choosing", json.dumps({"POOLED-A": 1, "POOLED-B": 1})))
     cluster.create(*(card_pod(f"p{number}", "POOLED-A|POOLED-B", "choosing") for number in range(3)))
-    wait_for("two run", lambda: len(cluster.running()) == 2)
+    wait_for("two run", lambda: len(cluster.running()) == 2, SCALED_S)
     assert cards(cluster) == {"POOLED-A": 1, "POOLED-B": 1}
     assert len(cluster.gated()) == 1
     assert sorted(autoscaler.nodes.values()) == ["POOLED-A", "POOLED-B"]
@@ -182,7 +185,7 @@ def test_a_gang_is_let_in_whole_or_not_at_all(cluster: Cluster, autoscaler: Auto
     cluster.wait_said("gang", "InsufficientScalarQuota", "PodGroup")
     assert len(cluster.gated()) == 4
     cluster.set_quota(small, json.dumps({"POOLED-B": 4}))
-    wait_for("all four run", lambda: len(cluster.running()) == 4)
+    wait_for("all four run", lambda: len(cluster.running()) == 4, SCALED_S)
     assert cards(cluster) == {"POOLED-B": 4}
     back_to_nothing(cluster, autoscaler)
 
@@ -195,7 +198,7 @@ def test_mgpu_shares_come_out_of_the_gate_up_to_the_quota_and_get_their_cards(
     cluster.create_queue(shares)
     annotations = {names.QUEUE_NAME_ANNOTATION: "sharing"}
     cluster.create(*(share_pod(f"s{number}", 50, 1024, annotations=annotations) for number in range(4)))
-    wait_for("three run", lambda: len(cluster.running()) == 3)
+    wait_for("three run", lambda: len(cluster.running()) == 3, SCALED_S)
     assert len(cluster.gated()) == 1
     assert list(autoscaler.nodes.values()) == [SHARES, SHARES]
     for name in cluster.running():
@@ -203,11 +206,11 @@ def test_mgpu_shares_come_out_of_the_gate_up_to_the_quota_and_get_their_cards(
         assert [text for key, text in record.items() if key.startswith(names.GPU_INDEX_PREFIX)] == ["0"]
     back_to_nothing(cluster, autoscaler)
     cluster.create(share_pod("again", 50, 1024, annotations=annotations))
-    cluster.wait_running("again")
+    cluster.wait_running("again", timeout_s=SCALED_S)
 
 
 def back_to_nothing(cluster: Cluster, autoscaler: Autoscaler) -> None:
     """All pods gone, and with them the nodes."""
     for pod in list(cluster.pods()):
         cluster.api.delete(cluster.path(pod)).expect(200, 404)
-    wait_for("the pool is empty again", lambda: not autoscaler.nodes and not cluster.pods())
+    wait_for("the pool is empty again", lambda: not autoscaler.nodes and not cluster.pods(), SCALED_S)

@@ -25,9 +25,11 @@ from tests.apiserver.test_binding import CARD_MIB, NOBODY, record, records, refu
 from tests.apiserver.watching import Watch, admitted, within
 
 _LONGEST_S = 30
-"""So long the API server waits for a webhook at most ..."""
+"""So long the API server waits for a webhook at most, ..."""
+_ANSWERED_S = 60.0
+"""... so long we wait for the answer of the request about which it was asked, ..."""
 _TAKE_OVER_S = 60.0
-"""... and so long we wait for the next leader's decisions, which as a rule come earlier."""
+"""... and so long for the next leader's decisions, which as a rule come earlier."""
 
 
 @pytest.fixture(scope="module")
@@ -145,11 +147,11 @@ def test_a_card_whose_bind_hangs_when_its_leader_is_lost_is_granted_to_nobody_el
         ThreadPoolExecutor(1) as pool,
     ):
         cluster.create(*(share_pod(name, 100, schedulerName=NOBODY) for name in ("slow", "other")))
-        slow = pool.submit(
-            plane.api.request, "POST", f"{cluster.path('slow')}/binding", binding("slow", node)
-        )
-        wait_for("the bind hangs", lambda: "slow" in third_party.asked)
         former = leader_index(plane, installation)
+        path = f"{cluster.path('slow')}/binding"
+        slow = pool.submit(plane.api.request, "POST", path, binding("slow", node), timeout_s=_ANSWERED_S)
+        wait_for("the bind hangs", lambda: "slow" in third_party.asked)
+        # At once: the successor has to decide before the API server gives the bind up.
         installation.kill_controller(former)
 
         def denied() -> Answer:

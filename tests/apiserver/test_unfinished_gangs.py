@@ -12,7 +12,8 @@ from hack.install import Installation
 from tests.apiserver.cluster import Cluster, gates, samples, unique
 from tests.apiserver.manifests import JOB_OUT_OF_REACH, Object, card_pod, in_group, podgroup, queue
 
-VALUES = {"reservation": {"warnAfter": "1s", "unfinishedAfter": "3s"}}
+VALUES = {"reservation": {"warnAfter": "1s", "unfinishedAfter": "8s"}}
+"""Between the two both gangs have to be seen as they are cut short, on a slow machine as well."""
 
 
 @pytest.fixture(scope="module")

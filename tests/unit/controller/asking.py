@@ -1,8 +1,10 @@
 """A controller's answers port over objects at hand, and an API server that knows some tokens and some rights."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, cast
 
 import aiohttp
@@ -10,7 +12,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from controller.announcements import Announcements
-from controller.answering import Answers
+from controller.answering import BURST, PER_S, Answers
 from controller.knowledge import Knowledge
 from controller.metrics import Metrics
 from core.names import ANSWERS_ROOT
@@ -139,3 +141,14 @@ class Port:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         async with self.session.get(ANSWERS_ROOT + question, headers=headers, **more) as response:
             return response.status, await response.json()
+
+
+async def asks_too_often(ask: Callable[[], Awaitable[int]], *, answered: int) -> None:
+    """One caller is answered with this status until the burst is used up, and for no more questions than their time allows."""
+    now = asyncio.get_running_loop().time
+    begun, passed = now(), 0
+    while (status := await ask()) != HTTPStatus.TOO_MANY_REQUESTS:
+        assert status == answered
+        passed += 1
+        assert passed <= BURST + PER_S * (now() - begun) + 1
+    assert passed >= BURST

@@ -1,7 +1,6 @@
 """The decision process as it is put together: what its parts find out reaches its probes."""
 
 import asyncio
-import socket
 
 import aiohttp
 import pytest
@@ -11,14 +10,10 @@ from controller import leading, process
 from controller.caches import Caches
 from controller.options import Options
 from core.settings import Settings
+from hack.controlplane.ports import free_ports
 from kube.client import Client
 from kube.resources import LEASES
 from tests.fakes.apiserver import FakeApiServer, background
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 async def test_a_leader_whose_refresh_never_ends_gives_the_lease_up_and_fails_liveness(
@@ -36,7 +31,7 @@ async def test_a_leader_whose_refresh_never_ends_gives_the_lease_up_and_fails_li
     monkeypatch.setattr(leading, "_REFRESH_S", 0.2)
     monkeypatch.setattr(process, "REGISTRY", CollectorRegistry())
     monkeypatch.setattr(Client, "connect", connect)
-    port, stop = free_port(), asyncio.Event()
+    (port,), stop = free_ports(1), asyncio.Event()
     options = Options(
         namespace="quota",
         cert_secret="pair",

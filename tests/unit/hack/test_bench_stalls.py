@@ -148,10 +148,10 @@ async def test_the_pulse_tells_the_longest_pause_and_what_ran_in_it() -> None:
     with pulse.beating():
         await asyncio.sleep(0.01)
         pulse.take()
-        time.sleep(0.1)  # noqa: ASYNC251 - what is to be seen
+        time.sleep(0.3)  # noqa: ASYNC251 - what is to be seen
         await asyncio.sleep(0.01)
         deaf = pulse.take()
-        assert deaf.longest_ms > 90
+        assert deaf.longest_ms > 290
         assert "test_the_pulse" in deaf.running[0][2]
         assert pulse.take().running == []
 

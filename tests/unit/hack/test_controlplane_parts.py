@@ -196,6 +196,29 @@ def test_the_audit_log_is_read_from_an_offset_without_half_lines(tmp_path: Path)
     )
 
 
+def test_the_audit_log_is_read_from_the_next_line_where_the_offset_is_within_one(tmp_path: Path) -> None:
+    """Whoever asks for its size may do so while a line is being written."""
+    lines = [
+        json.dumps(
+            {
+                "verb": "get",
+                "user": {"username": "u"},
+                "objectRef": {"resource": "pods", "name": name},
+                "requestReceivedTimestamp": "2024-01-01T00:00:00.500000Z",
+            }
+        )
+        for name in ("first", "second")
+    ]
+    log = tmp_path / "audit.log"
+    log.write_text("".join(f"{line}\n" for line in lines))
+    whole = len(lines[0]) + 1
+    for offset, names in ((0, ["first", "second"]), (1, ["second"]), (whole - 1, ["second"])):
+        assert [entry.name for entry in audit.read(log, offset)] == names
+    (entry,) = audit.read(log, whole)
+    assert (entry.name, entry.received) == ("second", "2024-01-01T00:00:00.500000Z")
+    assert audit.read(log, whole + 1) == []
+
+
 def test_an_answer_is_expected_or_raised() -> None:
     assert Answer(201, {"a": 1}).expect() == {"a": 1}
     assert Answer(409, {}).expect(201, 409) == {}

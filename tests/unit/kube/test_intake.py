@@ -137,7 +137,7 @@ async def test_a_body_of_exactly_the_limit_is_let_in_and_one_byte_more_is_not() 
 @pytest.mark.parametrize("gives_way", [True, False])
 async def test_what_was_held_of_a_body_that_was_given_up_is_free_at_once(gives_way: bool) -> None:
     """The next collection may be far, and who sends bodies that are given up sends MiB by MiB."""
-    intake, late = Intake(100, read_s=30.0 if gives_way else 0.01), Sending(60).sends(b"x" * 50)
+    intake, late = Intake(100, read_s=30.0 if gives_way else 0.2), Sending(60).sends(b"x" * 50)
 
     async def told() -> HTTPStatus:
         try:

@@ -143,7 +143,7 @@ async def test_it_tells_how_far_it_is_while_it_goes_on(
     server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ungating, "_TELL_EVERY_S", 0.05)
-    for number in range(20):
+    for number in range(40):
         server.put(PODS, pod(f"p{number}", names.GATE))
     _, said = await ungate(server, Limits(per_second=50, settle_s=0.0, patience_s=1.0, look_again_s=0.0))
     told = [int(line.split()[0]) for line in said if line.endswith("gates taken off so far")]

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,8 +14,10 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from aiohttp import web
 
 from core import names
+from hack.controlplane.ports import free_ports
 from kube import pki
 from kube.certificates import LOCAL_NAMES, encoded, of_bundle
 from kube.pki import Bundle
@@ -49,12 +50,6 @@ def a_filled_secret(bundle: Bundle) -> dict[str, Any]:
     data = of_bundle(bundle)
     del data["ca.key"]
     return {"metadata": {"name": SECRET, "namespace": NAMESPACE}, "data": encoded(data)}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Process:
@@ -101,7 +96,7 @@ async def running(server_url: str, folder: Path, **settings: Any) -> AsyncIterat
     users = [{"name": "u", "user": {}}]
     config = {"clusters": [cluster], "contexts": [context], "users": users, "current-context": "c"}
     kubeconfig.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "Config", **config}))
-    port, metrics_port = free_port(), free_port()
+    port, metrics_port = free_ports(2)
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -172,11 +167,19 @@ async def test_where_cards_without_a_name_are_denied_it_is_not_ready_before_it_h
     tmp_path: Path,
 ) -> None:
     """It would take no resource for a card, and let everything through."""
+    refusal, seen = answer_status(403, "Forbidden", "no right to list"), asyncio.Event()
+
+    async def refused_once_seen(request: web.Request) -> web.StreamResponse:
+        await seen.wait()
+        return await refusal(request)
+
     async with FakeApiServer() as server:
         server.put(SECRETS, a_filled_secret(pki.renewed(None, [SERVICE, *LOCAL_NAMES], datetime.now(UTC))))
-        server.fail("list", answer_status(403, "Forbidden", "no right to list"), path="/nodes", times=2)
+        server.fail("list", refusal, path="/nodes")
+        server.fail("list", refused_once_seen, path="/nodes")
         async with running(server.url, tmp_path, cards={"podsWithoutCardName": "deny"}) as process:
             assert "[-]nodes" in await process.until(503, "[+]certificate ok")
+            seen.set()
             await process.until(200)
             await process.end()
 
