@@ -12,6 +12,9 @@ from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
 from tests.apiserver.cluster import samples
 
+TAKE_OVER_S = 45.0
+"""How long is waited for what a standby does after its leader was killed: it begins within half a minute."""
+
 _CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 

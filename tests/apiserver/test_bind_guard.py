@@ -12,7 +12,7 @@ from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import gpu_node, node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, Object, unique
-from tests.apiserver.leaders import leader_index
+from tests.apiserver.leaders import TAKE_OVER_S, leader_index
 from tests.apiserver.manifests import binding, pod
 from tests.apiserver.test_binding import NOBODY, refused
 from tests.apiserver.test_standby import Caller
@@ -23,7 +23,6 @@ ANNOTATION = "volcano.sh/crossquota-cpu"
 LABEL = "test.example.com/pool"
 DEFAULT, OTHER = "default-scheduler", "second-scheduler"
 """Two kube-schedulers, neither of which has an extender."""
-_TAKE_OVER_S = 45.0
 
 
 @pytest.fixture(scope="module")
@@ -155,4 +154,4 @@ def test_while_nobody_leads_pods_without_gpu_start_and_then_the_limit_holds_agai
     wait_for("the standby asks the leader", judged)
     installation.kill_controller(leader)
     assert caller.ask(standby, "p", limited)["allowed"]
-    wait_for("the standby leads", judged, _TAKE_OVER_S)
+    wait_for("the standby leads", judged, TAKE_OVER_S)

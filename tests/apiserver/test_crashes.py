@@ -12,11 +12,11 @@ from core import names
 from hack.controlplane import wait_for
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, unique
+from tests.apiserver.leaders import TAKE_OVER_S
 from tests.apiserver.manifests import Object, card_pod, in_group, podgroup, queue
 from tests.apiserver.watching import Watch, admitted, within
 
 # The lease of a leader that was killed has to run out, and the last bind it allowed has to be stored or lost.
-TAKE_OVER_S = 45.0
 
 
 def kill_the_controller(installation: Installation) -> None:

@@ -9,6 +9,7 @@ from core import names, reasons
 from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, Object, unique
+from tests.apiserver.leaders import TAKE_OVER_S
 from tests.apiserver.manifests import (
     card_pod,
     in_group,
@@ -25,7 +26,6 @@ from tests.rights import Usage
 GATES = ("GenericWorkload", "GangScheduling", "WorkloadWithJob")
 SERVED = ("--runtime-config=scheduling.k8s.io/v1alpha2=true",)
 OF_KUBERNETES = "podgroups.scheduling.k8s.io"
-TAKE_OVER_S = 45.0
 
 
 @pytest.fixture(scope="module")

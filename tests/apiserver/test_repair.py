@@ -9,12 +9,10 @@ from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, charged, samples, unique
-from tests.apiserver.leaders import hook_entry
+from tests.apiserver.leaders import TAKE_OVER_S, hook_entry
 from tests.apiserver.manifests import Object, binding, share_pod
 from tests.apiserver.node_agent import tended
 from tests.apiserver.test_binding import CARD_MIB, INDEX, NOBODY, record, records, refused
-
-TAKE_OVER_S = 45.0
 
 
 @pytest.fixture(scope="module")

@@ -17,14 +17,13 @@ from hack.controlplane import ControlPlane, wait_for
 from hack.controlplane.nodes import mgpu_node
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, unique
-from tests.apiserver.leaders import hook_entry, leader_index
+from tests.apiserver.leaders import TAKE_OVER_S, hook_entry, leader_index
 from tests.apiserver.manifests import binding, pod, share_pod
 from tests.apiserver.test_binding import CARD_MIB, NOBODY, record, records, refused
 
 HEADERS = {"Content-Type": "application/json"}
 
 _TIMEOUT_S = 10.0
-_TAKE_OVER_S = 45.0
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +138,6 @@ def test_without_a_leader_pods_of_ours_are_refused_for_now_and_others_pass(
     assert not response["allowed"]
     assert f"[{reasons.NO_LEADER}]" in response["status"]["message"]
     assert caller.ask(standby, "cpu", node)["allowed"]
-    wait_for("the standby leads", lambda: caller.ask(standby, "a", node)["allowed"], _TAKE_OVER_S)
+    wait_for("the standby leads", lambda: caller.ask(standby, "a", node)["allowed"], TAKE_OVER_S)
     assert leader_index(cluster.plane, installation) == standby
     assert cards(caller.ask(standby, "a", node)) == record(0)

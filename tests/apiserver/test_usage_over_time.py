@@ -13,10 +13,9 @@ from core.usage.sums import Series, What
 from hack.controlplane import ControlPlane, wait_for
 from hack.install import Installation
 from tests.apiserver.cluster import Cluster, samples, unique
-from tests.apiserver.leaders import leader_index
+from tests.apiserver.leaders import TAKE_OVER_S, leader_index
 from tests.apiserver.manifests import Object, card_pod, queue
 
-TAKE_OVER_S = 45.0
 USED = "cardquota_card_seconds_total"
 
 

@@ -42,8 +42,8 @@ TERM_S = 20.0
 """Long enough for the wait that a new leader begins with, for repetitions of failed writes, and for pods to be overdue."""
 WATCHED_TERM_S = 60.0
 """As a rule long enough for a new leader to catch up with watches that are late, cut off and refused, as well."""
-LATEST_S = 600.0
-"""By then one decides, however unlucky it is with its lists, which fail at random."""
+LATEST_S = 140.0
+"""By then one decides that had to resign once, for its lists failed at random for as long as it waits for them."""
 CREATED = "1970-01-12T13:46:40Z"
 
 
