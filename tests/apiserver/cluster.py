@@ -14,8 +14,6 @@ from hack.controlplane.nodes import gpu_node
 
 Object = dict[str, Any]
 
-_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
-
 
 class Cluster:
     """One namespace of a control plane, and what the test made outside of it: that goes with `close`."""
@@ -97,9 +95,9 @@ class Cluster:
         """Whether the bind is refused for a node or a queue that is not there, and it is there."""
         said = str(answer.body)
         if f"[{reasons.NODE_NOT_FOUND}]" in said:
-            path = f"/api/v1/nodes/{binding['target']['name']}"
+            path = self.api.path("v1", "Node", name=binding["target"]["name"])
         elif found := re.search(rf"\[{reasons.QUEUE_NOT_FOUND}\] Queue <([^>]+)>", said):
-            path = f"{_QUEUES}/{found[1]}"
+            path = self.api.path("scheduling.volcano.sh/v1beta1", "Queue", name=found[1])
         else:
             return False
         return self.api.get(path).status == HTTPStatus.OK

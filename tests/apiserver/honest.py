@@ -85,8 +85,7 @@ class Honest:
 @contextlib.contextmanager
 def readers(plane: ControlPlane, namespace: str) -> Iterator[None]:
     """`HONEST` and `OTHER` may read queues, and so the books."""
-    for name in (HONEST, OTHER):
-        plane.service_account_kubeconfig(namespace, name, create=True)
+    theirs = [plane.service_account_kubeconfig(namespace, name, create=True) for name in (HONEST, OTHER)]
     role = {
         "apiVersion": f"{RBAC}/v1",
         "kind": "ClusterRoleBinding",
@@ -98,8 +97,8 @@ def readers(plane: ControlPlane, namespace: str) -> Iterator[None]:
     }
     path = plane.api.path_of(plane.apply(role)[0])
     try:
-        for name in (HONEST, OTHER):
-            wait_granted_to(plane, plane.service_account_kubeconfig(namespace, name), "/api/v1/nodes")
+        for kubeconfig in theirs:
+            wait_granted_to(plane, kubeconfig, "/api/v1/nodes")
         yield
     finally:
         plane.api.delete(path).expect()

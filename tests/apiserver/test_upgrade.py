@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from controller.hook_paths import PLAIN_PATH
 from core import names
 from hack.controlplane import ControlPlane, ManagedProcess, WaitError, wait_for
 from hack.controlplane.nodes import mgpu_node
@@ -25,7 +26,6 @@ FIRST = "a2cb95b"
 """The last commit of 0.1.0."""
 QUOTA, CARD_PODS, SHARE_PODS, CLAIM_PODS = 60, 480, 12, 8
 SHARES_FIT, CLAIMS_FIT = 8, 3
-PLAIN_PATH = "/mutate/bindings"
 INDEX = f"{names.GPU_INDEX_PREFIX}c"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/cardquota-mutating"
 QUEUES = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/queues.scheduling.volcano.sh"
