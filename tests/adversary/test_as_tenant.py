@@ -14,7 +14,7 @@ from hack.install import Installation
 from tests.adversary.cells import cell
 from tests.adversary.scene import NOBODY, Scene, assert_refused
 from tests.adversary.ways import OTHER, OWN, WAYS
-from tests.apiserver.cluster import Object, charged, gates, unique
+from tests.apiserver.cluster import Object, charged, gates, unique, wait_known
 from tests.apiserver.manifests import JOB_OUT_OF_REACH, binding, podgroup
 
 pytestmark = pytest.mark.apiserver
@@ -110,17 +110,20 @@ def test_nobody_chooses_the_node_of_cards_or_shares(stage: Scene, way: str) -> N
 
 
 @pytest.mark.parametrize("way", [cell("foreign queue", "claim")])
-def test_who_comes_with_a_node_is_charged_to_no_queue_that_is_closed_to_it(stage: Scene, way: str) -> None:
+def test_who_comes_with_a_node_is_charged_to_no_queue_that_is_closed_to_it(
+    stage: Scene, installation: Installation, way: str
+) -> None:
     """No scheduler and no bind had a say, and what the queue would be charged with nobody could use."""
     stage.equip(way)
-    closed = {"metadata": {"annotations": {names.NAMESPACES_ANNOTATION: "theirs"}}}
-    stage.admin.api.patch(stage.paths[OTHER], closed).expect()
+    closed = {names.NAMESPACES_ANNOTATION: "theirs", names.CARD_QUOTA_ANNOTATION: '{"A": 3}'}
+    stage.admin.api.patch(stage.paths[OTHER], {"metadata": {"annotations": closed}}).expect()
+    wait_known(installation, stage.queues[OTHER], "A", 3)  # and with it that it is closed
     stage.tenant.create(podgroup("g", stage.queues[OTHER], 1))
     early, made = stage.pod(way, "early", ""), stage.pod(way, "b", "", nodeName="some-node")
     for each in (early, made):
         each["metadata"].setdefault("annotations", {})[GROUP] = "g"
     stage.tenant.create(early)
-    # What is said to one at the gate shows that the controller knows both queue and group.
+    # What is said to one at the gate shows that the controller knows the group as well.
     stage.admin.wait_said("early", reasons.QUEUE_NOT_ALLOWED)
     stage.tenant.create(made)
     wait_for("its queue is on record", lambda: charged(stage.admin.pod("b")))

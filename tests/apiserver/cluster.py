@@ -11,6 +11,7 @@ from core import names, reasons
 from hack.controlplane import Answer, ApiClient, ControlPlane, wait_for
 from hack.controlplane.components import COMPLETE_AFTER
 from hack.controlplane.nodes import gpu_node
+from hack.install import Installation
 
 Object = dict[str, Any]
 
@@ -188,3 +189,13 @@ def samples(exposition: str, name: str, **labels: str) -> float:
     wanted = [f'{key}="{value}"' for key, value in labels.items()]
     lines = (line for line in exposition.splitlines() if line.startswith((f"{name}{{", f"{name} ")))
     return sum(float(line.rpartition(" ")[2]) for line in lines if all(text in line for text in wanted))
+
+
+def wait_known(installation: Installation, queue_name: str, card: str, quota: int) -> None:
+    """Return once the controller has seen this quota of a queue: its watch of pods may be ahead of that of queues."""
+
+    def shown() -> float:
+        metrics = installation.metrics("controller", -1)
+        return samples(metrics, "volcano_queue_card_deserved", queue_name=queue_name, card=card)
+
+    wait_for(f"{quota} of {card} are known", lambda: shown() == quota)

@@ -8,7 +8,7 @@ from core import names, reasons
 from hack.controlplane import wait_for
 from hack.controlplane.nodes import gpu_node
 from hack.install import Installation
-from tests.apiserver.cluster import Cluster, Object, samples, terms, unique
+from tests.apiserver.cluster import Cluster, Object, samples, terms, unique, wait_known
 from tests.apiserver.manifests import GPU, card_pod, queue
 
 PRODUCT = "nvidia.com/gpu.product"
@@ -45,16 +45,6 @@ def shortage(queue_path: str, card: str, quota: int, asked: int = 1) -> str:
         f"Queue <{queue_path.rpartition('/')[2]}> has insufficient <{card}> quota: requested <{asked}000>, "
         f"total would be <{total}>, but capability is <{quota}000>"
     )
-
-
-def wait_known(installation: Installation, queue_name: str, card: str, quota: int) -> None:
-    """Return once the controller has seen this quota of a queue: its watch of pods may be ahead of that of queues."""
-
-    def shown() -> float:
-        metrics = installation.metrics("controller", -1)
-        return samples(metrics, "volcano_queue_card_deserved", queue_name=queue_name, card=card)
-
-    wait_for(f"{quota} of {card} are known", lambda: shown() == quota)
 
 
 class TestQueueOfThree:

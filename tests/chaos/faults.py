@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from http import HTTPStatus
 from typing import Any, Final
 
-from hack.controlplane import ControlPlane, ManagedProcess
+from hack.controlplane import ControlPlane, ManagedProcess, wait_for
 from hack.install import Installation
 from tests.apiserver.leaders import leading
 from tests.apiserver.proxy import News, Proxy
@@ -28,6 +28,7 @@ because he cannot know whether anybody still leads by it."""
 _UNHEARD: Final = 0.6
 _FREED: Final = 0.8
 """How often the Lease is freed and not deleted: then another one leads at once, beside whoever does not know yet."""
+_READ_S: Final = 5.0
 _LOSE_EVERY_S: Final = 0.3
 _SLOW_S: Final = (0.2, 1.2)
 _FLOW: Final = "chaos-throttle"
@@ -179,6 +180,16 @@ class Faults:
             yield
         finally:
             self._plane.start_process(name)
+            if name == ETCD:
+                # The API server takes a while to find its way back, and what a fault does next has to be done.
+                wait_for("pods are read again", self._pods_are_read)
+
+    def _pods_are_read(self) -> bool:
+        try:
+            answer = self._plane.api.request("GET", "/api/v1/pods?limit=1", timeout_s=_READ_S)
+        except OSError:
+            return False
+        return answer.status == HTTPStatus.OK
 
     # -- between the controllers and the API server --------------------------------------------------------------
 

@@ -41,7 +41,9 @@ class Load:
         self.done: Counter[str] = Counter()
 
     def prepare(self) -> None:
-        """The namespace's queues and the nodes that stay."""
+        """The namespace's queues; and where the kinds that come later are served, which is not asked in the middle of faults."""
+        for version, kind in (("v1", "Pod"), ("v1", "Node"), ("apps/v1", "Deployment")):
+            self._api.path(version, kind)
         for name, quota in plan.QUEUES.items():
             made = manifests.queue(name, json.dumps(quota))
             made["spec"] |= {"parent": plan.PARENTS[name]} if name in plan.PARENTS else {}

@@ -32,10 +32,26 @@ class Member(NamedTuple):
     got: str
 
 
-def members(sizes: st.SearchStrategy[int], tasks: str) -> st.SearchStrategy[list[Member]]:
+class Gang(NamedTuple):
+    of: list[Member]
+    minimum: int
+
+
+def is_in(member: Member) -> bool:
+    return bool(member.got) and (not member.choice or member.got in member.choice.split("|"))
+
+
+@st.composite
+def gangs(draw: st.DrawFn, sizes: st.SearchStrategy[int], tasks: str) -> Gang:
+    """Somebody is in, somebody waits, and it takes more than are in to start."""
+    task, card = st.sampled_from(tasks), draw(st.sampled_from(CARDS))
     choices = st.sampled_from(("A", "B", "A|B", "A|B", "B|A", ""))
-    one = st.builds(Member, st.sampled_from(tasks), choices, sizes, st.sampled_from(("", "", "A", "B")))
-    return st.lists(one, min_size=2, max_size=6)
+    accepting = st.sampled_from((card, "A|B", "B|A", ""))
+    one = st.builds(Member, task, choices, sizes, st.sampled_from(("", "", "A", "B")))
+    first = draw(st.builds(Member, task, accepting, sizes, st.just(card)))
+    last = draw(st.builds(Member, task, choices, sizes, st.just("")))
+    of = draw(st.permutations([first, *draw(st.lists(one, max_size=4)), last]))
+    return Gang(of, draw(st.integers(sum(map(is_in, of)) + 1, len(of))))
 
 
 quotas = st.fixed_dictionaries({card: st.integers(0, 9) for card in CARDS})
@@ -44,27 +60,25 @@ quotas = st.fixed_dictionaries({card: st.integers(0, 9) for card in CARDS})
 def pod(number: int, member: Member, together: int) -> PodBuilder:
     built = a_pod(f"m{number}").in_group("g").task(member.task)
     built = built.gpu(member.size).card(member.choice) if member.choice else built.mgpu(core=1)
-    if not member.got or (member.choice and member.got not in member.choice.split("|")):
+    if not is_in(member):
         return built.gated()
     built = built.assigned({member.got: member.size}) if member.choice else built
     return built.charged("q").together(together)
 
 
-def books(
-    settings: dict[str, str], quota: dict[str, int], of: list[Member], minimum: int, tasks: dict[str, int]
-) -> Ledger:
+def books(settings: dict[str, str], quota: dict[str, int], gang: Gang, tasks: dict[str, int]) -> Ledger:
     """The gang alone, with nodes for all of it."""
     ledger = Ledger(Settings.model_validate({"cards": settings}))
     for card in CARDS:
         ledger.put_node(a_node(card.lower()).card(card, 64).view())
     ledger.put_node(a_node("shared").mgpu(64, memory=64).view())
     ledger.put_queue(a_queue("q").cards(quota).view())
-    group = a_group("g").in_queue("q").min_member(minimum)
+    group = a_group("g").in_queue("q").min_member(gang.minimum)
     for task, count in tasks.items():
         group = group.min_task(task, count)
     ledger.put_group(group.view())
-    for number, member in enumerate(of):
-        ledger.put_pod(pod(number, member, minimum).view())
+    for number, member in enumerate(gang.of):
+        ledger.put_pod(pod(number, member, gang.minimum).view())
     return ledger
 
 
@@ -78,14 +92,13 @@ def gets_there(ledger: Ledger) -> bool:
 @given(
     st.sampled_from(SETTINGS),
     quotas,
-    members(st.integers(1, 4), "vw"),
-    st.integers(2, 6),
+    gangs(st.integers(1, 4), "vw"),
     st.dictionaries(st.sampled_from("vw"), st.integers(1, 2)),
 )
 def test_no_gang_that_gets_there_is_said_to_be_unable_to(
-    settings: dict[str, str], quota: dict[str, int], of: list[Member], minimum: int, tasks: dict[str, int]
+    settings: dict[str, str], quota: dict[str, int], gang: Gang, tasks: dict[str, int]
 ) -> None:
-    ledger = books(settings, quota, of, minimum, tasks)
+    ledger = books(settings, quota, gang, tasks)
     possible = finish(may_finish(ledger, KEY))
     assert possible or not gets_there(ledger)
 
@@ -93,12 +106,11 @@ def test_no_gang_that_gets_there_is_said_to_be_unable_to(
 @given(
     st.sampled_from(SETTINGS[:2]),
     quotas,
-    st.integers(1, 3).flatmap(lambda n: members(st.just(n), "v")),
-    st.integers(2, 6),
+    st.integers(1, 3).flatmap(lambda size: gangs(st.just(size), "v")),
 )
 def test_where_all_ask_for_as_much_it_is_said_of_every_gang_that_does_not_get_there(
-    settings: dict[str, str], quota: dict[str, int], of: list[Member], minimum: int
+    settings: dict[str, str], quota: dict[str, int], gang: Gang
 ) -> None:
-    ledger = books(settings, quota, of, minimum, {})
+    ledger = books(settings, quota, gang, {})
     possible = finish(may_finish(ledger, KEY))
     assert possible == gets_there(ledger)

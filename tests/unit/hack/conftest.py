@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 
-# $CALLS gets the package of each build; a package that contains $BROKEN does not compile; $PAUSE is the time of a build.
+from hack.toolchain import Reporter
+
+# $CALLS gets the package of each build; a package that contains $BROKEN does not compile; a build lasts until $AWAITED is there,
+# for half a minute at most, where that names a file.
 _SCRIPT = """#!/bin/sh
 if [ "$1" = env ]; then echo "$VERSION"; exit 0; fi
 for last; do :; done
 echo "$last" >> "$CALLS"
 echo "$CGO_ENABLED $GOOS $GOARCH $GOPROXY" >> "$CALLS.env"
-sleep "$PAUSE"
+tries=0
+while [ -n "$AWAITED" ] && [ ! -e "$AWAITED" ] && [ $tries -lt 1500 ]; do sleep 0.02; tries=$((tries + 1)); done
 case "$last" in *"$BROKEN"*) echo "go: downloading noise"; echo "main.go:1: undefined: x" >&2; exit 1;; esac
 while [ "$1" != -o ]; do shift; done
 printf '#!/bin/sh\\n' > "$2"
@@ -26,9 +30,23 @@ chmod +x "$2"
 class FakeGo:
     environ: Mapping[str, str]
     calls_file: Path
+    awaited: Path
 
     def calls(self) -> list[str]:
         return self.calls_file.read_text().split() if self.calls_file.exists() else []
+
+    def until_said(self, words: str, times: int, lines: list[str]) -> tuple[Mapping[str, str], Reporter]:
+        """An environment whose build lasts until such a line was written so often, and a reporter in a hurry that writes them."""
+
+        def say(line: str) -> None:
+            lines.append(line)
+            if sum(words in each for each in lines) >= times:
+                self.awaited.touch()
+
+        reporter = Reporter(say)
+        assert reporter.interval_s == 10
+        reporter.interval_s = 0.05
+        return {**self.environ, "AWAITED": str(self.awaited)}, reporter
 
 
 def executable(path: Path, content: str = "#!/bin/sh\n") -> Path:
@@ -49,7 +67,7 @@ def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGo:
         "VERSION": "go1.26.0",
         "CALLS": str(calls),
         "BROKEN": "nothing-is-broken",
-        "PAUSE": "0",
+        "AWAITED": "",
     }
     monkeypatch.setenv("VERSION", environ["VERSION"])
-    return FakeGo(environ, calls)
+    return FakeGo(environ, calls, tmp_path / "awaited")

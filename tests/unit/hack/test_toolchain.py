@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -189,18 +190,15 @@ def test_a_failed_build_shows_the_end_of_the_compilers_output(fake_go: FakeGo) -
 
 def test_a_long_build_shows_life(fake_go: FakeGo) -> None:
     lines: list[str] = []
-    reporter = Reporter(lines.append)
-    assert reporter.interval_s == 10
-    reporter.interval_s = 0.05
-    Store({**fake_go.environ, "PAUSE": "0.4"}).ensure(["kwok"], reporter)
-    assert lines.count("[1/1] kwok: building, 0 s") >= 3
+    environ, reporter = fake_go.until_said("building, ", 3, lines)
+    Store(environ).ensure(["kwok"], reporter)
+    assert fake_go.awaited.exists()
+    assert sum(re.fullmatch(r"\[1/1\] kwok: building, \d+ s", line) is not None for line in lines) >= 3
 
 
 def test_parallel_builders_wait_for_each_other(fake_go: FakeGo) -> None:
-    environ = {**fake_go.environ, "PAUSE": "0.3"}
     lines: list[str] = []
-    reporter = Reporter(lines.append)
-    reporter.interval_s = 0.05
+    environ, reporter = fake_go.until_said("another process builds in ", 1, lines)
 
     def build(_: int) -> Path:
         return Store(environ).ensure(["kwok"], reporter)["kwok"]
