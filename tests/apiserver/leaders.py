@@ -13,7 +13,10 @@ from hack.install import Installation
 from tests.apiserver.cluster import samples
 
 TAKE_OVER_S = 45.0
-"""How long is waited for what a standby does after its leader was killed: it begins within half a minute."""
+"""How long is waited for what a standby does after its leader was killed: it begins within half a minute.
+
+The lease of the killed one has to run out, and the last bind that it allowed has to be stored or lost.
+"""
 
 _CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 

@@ -16,8 +16,6 @@ from tests.apiserver.leaders import TAKE_OVER_S
 from tests.apiserver.manifests import Object, card_pod, in_group, podgroup, queue
 from tests.apiserver.watching import Watch, admitted, within
 
-# The lease of a leader that was killed has to run out, and the last bind it allowed has to be stored or lost.
-
 
 def kill_the_controller(installation: Installation) -> None:
     installation.kill_controller(len(installation.controller_processes) - 1)

@@ -11,14 +11,14 @@ import pytest
 from hack.toolchain import Reporter
 
 # $CALLS gets the package of each build; a package that contains $BROKEN does not compile; a build lasts until $AWAITED is there,
-# for half a minute at most, where that names a file.
+# for ten seconds at most, where that names a file.
 _SCRIPT = """#!/bin/sh
 if [ "$1" = env ]; then echo "$VERSION"; exit 0; fi
 for last; do :; done
 echo "$last" >> "$CALLS"
 echo "$CGO_ENABLED $GOOS $GOARCH $GOPROXY" >> "$CALLS.env"
 tries=0
-while [ -n "$AWAITED" ] && [ ! -e "$AWAITED" ] && [ $tries -lt 1500 ]; do sleep 0.02; tries=$((tries + 1)); done
+while [ -n "$AWAITED" ] && [ ! -e "$AWAITED" ] && [ $tries -lt 500 ]; do sleep 0.02; tries=$((tries + 1)); done
 case "$last" in *"$BROKEN"*) echo "go: downloading noise"; echo "main.go:1: undefined: x" >&2; exit 1;; esac
 while [ "$1" != -o ]; do shift; done
 printf '#!/bin/sh\\n' > "$2"
