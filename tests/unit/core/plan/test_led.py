@@ -264,6 +264,24 @@ def test_pods_that_were_led_to_a_node_have_its_room_before_those_that_may_go_any
     assert [key[0] for key in books.planner._choice._room._nodes.expected] == ["uid-ml-led"]
 
 
+@pytest.mark.parametrize("heard", ["ab", "ba"])
+def test_where_a_node_is_too_small_for_those_led_there_their_order_decides_not_who_was_heard_of_first(
+    heard: str,
+) -> None:
+    """Else a leader that has followed what happened lets in whom one that has just listed everything holds."""
+    books = Books(host("m0", 1))
+    sizes, ages = {"a": 60, "b": 90}, {"a": 0, "b": 1}
+    books.show(
+        a_pod(name)
+        .mgpu(core=sizes[name], memory=2048)
+        .led_to("m0")
+        .created(f"2024-01-01T00:00:0{ages[name]}Z")
+        .view()
+        for name in heard
+    )
+    assert books.run(share("p", 40, second=9), share("q", 10, second=10)) == {"p": ("m0",), "q": None}
+
+
 def test_a_pod_whose_node_is_away_has_its_room_again_when_it_is_back() -> None:
     books = Books(host("m0", 1))
     assert books.run(share("a", 60)) == {"a": ("m0",)}
