@@ -212,9 +212,10 @@ class ShareRoom:
     def _evict(self, name: str, keys: Collection[ShareKey]) -> None:
         """Has these looked at again who were expected on a node, and those who were led there and had no room."""
         # In their order, whoever was heard of first: each process that begins to lead has to come to the same.
-        led = sorted(self._ledger.led_to(name).values(), key=attrgetter("order"))
+        in_order = sorted(self._ledger.led_to(name).values(), key=attrgetter("order"))
+        led = [entry.share_key for entry in in_order]
         # One that was nominated for it and had no room may be expected elsewhere by now.
-        there = [entry.share_key for entry in led if entry.share_key not in self._nodes.expected]
+        there = [key for key in led if key not in self._nodes.expected]
         evicted = dict.fromkeys((*keys, *there)) | self._evicted.get(name, {})
         if evicted:
             # What was promised goes before what is only counted.
