@@ -86,6 +86,9 @@ class Courses:
 
         They are told what it is told, unless they were told already. Without a ration each is looked at, so that the numbers
         that it is told are those at its own turn.
+
+        As many of them are looked at as are there when this begins: were those to be who come meanwhile as well, it might
+        never end, and who comes meanwhile and asks for something else would have no turn.
         """
         everybody = turn.ration is None
         if everybody:
@@ -97,7 +100,7 @@ class Courses:
         while heads and turn.head is None:
             if not self._ledger.sums_settled:
                 yield from self._ledger.settle_sums()
-            place, number, wish = heappop(heads)
+            place, number, wish, count = heappop(heads)
             entry = line.entry(place, wish)
             if entry is not None and self._ledger.left_behind(entry.pod.uid):
                 entry = None
@@ -118,9 +121,9 @@ class Courses:
             if isinstance(decision, Hold) and not alone:
                 held[wish] = decision
             elif entry is None or decision is not None:
-                following = line.after(place, wish)
+                following = line.after(place, wish) if count > 1 else None
                 if following is not None:
-                    heappush(heads, (following, number, wish))
+                    heappush(heads, (following, number, wish, count - 1))
         for untold in line.untold():
             hold = like_others(untold, held, turn) if untold is not None else None
             if hold is not None:

@@ -51,6 +51,13 @@ DECISIONS: Final = (
         (f"{_BINDING}/test_heirs.py",),
     ),
     Guard(
+        "a turn is about as many as wait when it begins",
+        "core/plan/course.py",
+        "line.after(place, wish) if count > 1 else None\n",
+        "line.after(place, wish)\n",
+        (f"{_PLAN}/test_newcomers.py",),
+    ),
+    Guard(
         "a pass waits for the queues that it began with and for no other",
         "core/plan/rotation.py",
         "        (self._aside if name in self._owed else self._guests)[name] = course\n",

@@ -97,6 +97,7 @@ def test_the_heads_of_many_wishes_are_found_in_pieces() -> None:
     heads = finish(line.heads())
     assert len(heads) == 600
     assert min(heads)[0][-2] == "ml/p00000"
+    assert {count for *_, count in heads} == {1}
     assert all(heads[(place - 1) // 2] <= heads[place] for place in range(1, 600))
     assert all(one != other for one, other in pairwise(heads))
 
