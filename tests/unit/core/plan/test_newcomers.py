@@ -23,15 +23,15 @@ def comes(ledger: Ledger, number: int, *, card: str = "A", priority: int = LAST)
     ledger.put_pod(pod.view())
 
 
-def books(*, fifo: bool = False) -> Ledger:
+def books(waiting: int = WAITING, *, fifo: bool = False) -> Ledger:
     """There is room and quota for everybody."""
     ledger = Ledger(Settings())
     for card in "AB":
         ledger.put_node(a_node(card.lower()).card(card, 1000).view())
     queue = a_queue("q").cards({"A": 1000, "B": 1000})
     ledger.put_queue((queue.fifo() if fifo else queue).view())
-    for number in range(WAITING):
-        comes(ledger, number, priority=FIRST if number < WAITING // 2 else LAST)
+    for number in range(waiting):
+        comes(ledger, number, priority=FIRST if number < waiting // 2 else LAST)
     return ledger
 
 
@@ -87,12 +87,7 @@ def test_who_goes_meanwhile_takes_nobodys_turn_with_him() -> None:
     assert order == [f"p{number:03}" for number in range(0, WAITING, 2)]
 
 
-def test_as_many_as_wait_are_looked_at_and_no_less() -> None:
-    for waiting in (1, 2, 3):
-        ledger = Ledger(Settings())
-        ledger.put_node(a_node("a").card("A", 10).view())
-        ledger.put_queue(a_queue("q").cards({"A": 10}).view())
-        for number in range(waiting):
-            comes(ledger, number)
-        order = lifted(Planner(ledger).run(["q"]), iter(()))
-        assert order == [f"p{number:03}" for number in range(waiting)]
+@pytest.mark.parametrize("waiting", [1, 2, 3])
+def test_as_many_as_wait_are_looked_at_and_no_less(waiting: int) -> None:
+    order = lifted(Planner(books(waiting)).run(["q"]), iter(()))
+    assert order == [f"p{number:03}" for number in range(waiting)]
