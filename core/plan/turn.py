@@ -17,7 +17,15 @@ T = TypeVar("T")
 _FREED_IN_A_STEP: Final = 500
 """Pods of which what was made of them is freed in half a millisecond."""
 
-_OF_ITS_OWN: Final = frozenset({reasons.OTHER_GATES, reasons.POD_GROUP_NOT_FOUND, reasons.QUEUE_NOT_ALLOWED})
+_OF_ITS_OWN: Final = frozenset(
+    {
+        reasons.CLAIM_NOT_FOUND,
+        reasons.LIFT_REFUSED,
+        reasons.OTHER_GATES,
+        reasons.POD_GROUP_NOT_FOUND,
+        reasons.QUEUE_NOT_ALLOWED,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -103,7 +111,8 @@ class Turn:
         """Takes in what was decided, in order.
 
         A gang holds up a fifo queue when it waits for quota or cards, but not when it waits for its own members, nor when it is
-        stuck, see `Unit`; nobody does who waits for other gates or for a PodGroup, or who may not use the queue.
+        stuck, see `Unit`; nobody does who waits for other gates, a PodGroup or a claim, who may not use the queue, or of whom the
+        API server, or somebody's webhook, refuses the write.
         """
         for decision in decisions:
             if isinstance(decision, Lift):

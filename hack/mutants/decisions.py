@@ -124,4 +124,11 @@ DECISIONS: Final = (
         "            elif self.fifo and self.head is not None and not stuck and _in_line(decision, of_gang=of_gang):\n",
         (f"{_PLAN}/test_lift.py",),
     ),
+    Guard(
+        "who waits for something of its own does not",
+        "core/plan/turn.py",
+        "        reasons.LIFT_REFUSED,\n",
+        "",
+        (f"{_PLAN}/test_fifo.py",),
+    ),
 )

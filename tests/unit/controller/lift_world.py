@@ -39,7 +39,8 @@ def lifted(name: str, version: str = "2") -> PodBuilder:
 class World:
     """One queue, pods in order of age; the watch shows what the test says, reads find what the test stores."""
 
-    def __init__(self, *pods: PodBuilder, quota: int = 1) -> None:
+    def __init__(self, *pods: PodBuilder, quota: int = 1, fifo: bool = False) -> None:
+        self._fifo = fifo
         self.caches: Caches = caches([a_node("n").card("A", 500).view()], [each.view() for each in pods])
         self.shows_queue(quota)
         self.writer, self.recorder = Writer(), Recorder()
@@ -60,7 +61,8 @@ class World:
         assert task.cancelled()
 
     def shows_queue(self, quota: int, state: str = "Open") -> None:
-        show(self.caches.queues, "q", a_queue("q").cards({"A": quota}).state(state).view())
+        queue = a_queue("q").cards({"A": quota}).state(state)
+        show(self.caches.queues, "q", (queue.fifo() if self._fifo else queue).view())
 
     def shows(self, built: PodBuilder) -> None:
         show(self.caches.pods, built.view().key, built.view())
