@@ -71,7 +71,7 @@ class Caches:
         self.records = RecordBook(settings.mgpu, ledger.nodes)
         _feed(self.pods, self._put_pod, lambda gone: self._drop_pod(gone.uid))
         self.pods.track(self._unseen)
-        guests = self.guests = GuestBook(settings, self.pods.values)
+        guests = self.guests = GuestBook(settings)
         _feed(self.nodes, guests.put_node, lambda old: guests.drop_node(old.name))
         _feed(self.pods, guests.put_pod, lambda old: guests.drop_pod(old.uid))
 

@@ -177,11 +177,9 @@ class _GuestGauges(BookSeries[_Site]):
     def sources(self) -> Iterator[tuple[str, _Site] | None]:
         if not self._leading():
             return
-        for _ in self._book.read_up():
-            yield None
         for name in self._book.nodes():
             quota = self._book.quota(name)
-            if quota is not None and self._book.knows(name):
+            if quota is not None:
                 # Copies: the book goes on.
                 used = self._book.used(name)
                 yield name, (dict(quota), {resource: used.get(resource, 0) for resource in quota})

@@ -1,29 +1,36 @@
-"""What guests use on each node with GPUs, one event at a time."""
+"""What guests use on each node, one event at a time."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 from core.crossquota.guest import enabled, guest
 from core.crossquota.quota import Quota, node_quota
+from core.index import Index
 from core.objects import Node, Pod
 from core.settings import Settings
-from core.steps import Steps, batched, finish
+from core.sharded import Sharded
 
 Amounts = Mapping[str, int]
 """Limited resource -> thousandths."""
 
 _NOTHING: Final[Amounts] = MappingProxyType({})
-_PODS_IN_A_STEP: Final = 250
+
+
+@lru_cache(maxsize=4096)
+def _shared(*amounts: tuple[str, int]) -> Amounts:
+    """The amounts in one copy, however many pods ask for the same: they are kept of every guest of the cluster."""
+    return dict(amounts)
 
 
 class _Site:
-    """One node that has, or once had, GPUs."""
+    """One node by its name, with or without GPUs, whether it is there or not."""
 
-    __slots__ = ("guests", "quota", "used")
+    __slots__ = ("guests", "name", "used")
 
-    def __init__(self) -> None:
-        self.quota: Quota | None = None
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.used: dict[str, int] = {}
         self.guests: dict[str, Amounts] = {}
 
@@ -39,61 +46,51 @@ class _Site:
 
 
 class GuestBook:
-    """The guests of every node with GPUs. It is as large as their number, and an event costs the same however many.
+    """The guests of every node with GPUs. An event costs the same however many there are of anything.
 
-    A pod on a node of which nothing is known, or that has no GPUs, is not kept. So when a node gets its first GPU, all
-    pods there are (`pods`) are looked through once, with the first question about it, for all such nodes together.
+    Pods are kept by the names of their nodes whatever is known of these: so a node that comes, or gets its first GPU, has its
+    guests at once, and nobody ever has to look for them among all pods. Told of are those of nodes that have, or once had, GPUs.
 
     A bind that was granted counts like a pod that is there until the watch shows what became of it.
     """
 
-    def __init__(self, settings: Settings, pods: Callable[[], Iterable[Pod]]) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._pods = pods
-        self._sites: dict[str, _Site] = {}
-        self._places: dict[str, str] = {}
-        self._granted: dict[str, set[str]] = {}
+        self._enabled = enabled(settings)
+        self._quotas: dict[str, Quota | None] = {}
+        """Of the nodes that are told of; None while one has no GPUs."""
+        self._sites = Sharded[_Site]()
+        """By the names of nodes, those on which there is a guest."""
+        self._places = Sharded[_Site]()
+        """Where a pod is, by its UID."""
+        self._granted = Index()
         """The nodes to which a pod may be on its way, by its UID; never of a pod that is in `_places`."""
-        self._unread: set[str] = set()
-        self._reading: set[str] = set()
-        """Those of them on which `read_up` is looking for guests."""
-        self._read_anew: set[str] = set()
-        """The UIDs of which more has been heard meanwhile."""
 
     def put_node(self, node: Node) -> None:
         """Takes in a node. One whose GPUs are away for a while, as its device plugin restarts, keeps its guests."""
         quota = node_quota(node, self._settings)
-        site = self._sites.get(node.name)
-        if site is None and quota is not None:
-            site = self._sites[node.name] = _Site()
-            self._unread.add(node.name)
-        if site is not None:
-            site.quota = quota
+        if quota is not None or node.name in self._quotas:
+            self._quotas[node.name] = quota
 
     def drop_node(self, name: str) -> None:
-        """Takes out a node."""
-        self._unread.discard(name)
-        self._reading.discard(name)
-        site = self._sites.pop(name, None)
-        for uid in site.guests if site is not None else ():
-            if uid in self._granted:
-                self._granted[uid].remove(name)
-            else:
-                del self._places[uid]
+        """Takes out a node, and what was granted there."""
+        self._quotas.pop(name, None)
+        for uid in tuple(self._granted.get(name)):
+            self._drop(self._sites[name], uid)
+            self._granted.put(uid, *(other for other in self._granted.values(uid) if other != name))
 
     def put_pod(self, pod: Pod) -> None:
         """Takes in a pod in its present state. What it was granted stays booked until it has a node, or can get none."""
+        if not self._enabled:
+            return
         if pod.bound or pod.deleting or pod.terminal:
             self.take_back(pod.uid)
-        if self._sites:
-            self._heard_of(pod.uid)
-            self._leave(pod.uid)
-            self._book(pod)
+        self._leave(pod.uid)
+        self._book(pod)
 
     def drop_pod(self, uid: str) -> None:
         """Takes out a pod that is gone. Unknown UIDs are fine."""
         self.take_back(uid)
-        self._heard_of(uid)
         self._leave(uid)
 
     def grant(self, pod: Pod) -> None:
@@ -101,25 +98,26 @@ class GuestBook:
 
         Granted another node after that, it counts on both: either bind may be the one that is stored.
         """
-        site, found = self._sites.get(pod.node_name), guest(pod, self._settings)
-        if site is not None and found is not None and pod.uid not in self._places:
-            self._granted.setdefault(pod.uid, set()).add(pod.node_name)
-            site.put(pod.uid, found.amounts)
+        if pod.node_name not in self._quotas or pod.uid in self._places:
+            return
+        found = guest(pod, self._settings)
+        if found is not None:
+            self._granted.put(pod.uid, *self._granted.values(pod.uid), pod.node_name)
+            self._site(pod.node_name).put(pod.uid, found.amounts)
 
     def take_back(self, uid: str) -> None:
         """Takes back all that the pod was granted: no bind of it is under way any more. Unknown UIDs are fine."""
-        for name in self._granted.pop(uid, ()):
-            self._sites[name].drop(uid)
+        for name in self._granted.values(uid):
+            self._drop(self._sites[name], uid)
+        self._granted.put(uid)
 
     def quota(self, node: str) -> Quota | None:
         """The limits of a node; None for one without GPUs."""
-        site = self._sites.get(node)
-        return None if site is None else site.quota
+        return self._quotas.get(node)
 
     def used(self, node: str, *, but: str = "") -> Amounts:
         """What the guests of a node use together, without the pod of the UID `but`. To be read at once."""
-        self._read_up(node)
-        site = self._sites.get(node)
+        site = self._told_of(node)
         if site is None:
             return _NOTHING
         own = site.guests.get(but)
@@ -129,69 +127,47 @@ class GuestBook:
 
     def guests(self, node: str) -> Mapping[str, Amounts]:
         """What each guest of a node uses, by UID. To be read at once."""
-        self._read_up(node)
-        site = self._sites.get(node)
+        site = self._told_of(node)
         return {} if site is None else site.guests
-
-    def knows(self, node: str) -> bool:
-        """Whether the guests of a node are known, so that to ask for them costs no look through all pods."""
-        return node in self._sites and node not in self._unread
 
     def nodes(self) -> list[str]:
         """The names of the nodes that have limits."""
-        return [name for name, site in self._sites.items() if site.quota is not None]
+        return [name for name, quota in self._quotas.items() if quota is not None]
 
-    def read_up(self) -> Steps[None]:
-        """Looks through the pods in steps, if there are nodes of which no guests are known yet; then no question has to.
-
-        One at a time. A question may come before the end, and a node or a pod come, change or go.
-        """
-        if not self._unread:
-            return
-        self._reading, self._read_anew = {*self._unread}, set()
-        try:
-            for some in batched(tuple(self._pods()), _PODS_IN_A_STEP):
-                for pod in some:
-                    if pod.node_name in self._reading and pod.uid not in self._read_anew:
-                        self._leave(pod.uid)
-                        self._book(pod)
-                yield
-                if not self._reading:
-                    return
-            self._unread -= self._reading
-        finally:
-            self._reading, self._read_anew = set(), set()
-
-    def _heard_of(self, uid: str) -> None:
-        if self._reading:
-            self._read_anew.add(uid)
-
-    def _read_up(self, node: str) -> None:
-        """The same for a question that cannot wait."""
-        if node in self._unread:
-            finish(self.read_up())
-
-    def _leave(self, uid: str) -> None:
-        place = self._places.pop(uid, None)
-        if place is not None:
-            self._sites[place].drop(uid)
+    def _told_of(self, node: str) -> _Site | None:
+        return self._sites.get(node) if node in self._quotas else None
 
     def _book(self, pod: Pod) -> None:
         """Books a bound pod until it ends; one that is being deleted still runs."""
-        site = self._sites.get(pod.node_name)
-        if site is None or pod.terminal:
+        if not pod.bound or pod.terminal:
             return
         found = guest(pod, self._settings)
-        if found is None:
-            return
-        self._places[pod.uid] = pod.node_name
-        site.put(pod.uid, found.amounts)
+        if found is not None:
+            site = self._places[pod.uid] = self._site(pod.node_name)
+            site.put(pod.uid, _shared(*found.amounts.items()))
+
+    def _leave(self, uid: str) -> None:
+        site = self._places.pop(uid)
+        if site is not None:
+            self._drop(site, uid)
+
+    def _site(self, name: str) -> _Site:
+        site = self._sites.get(name)
+        if site is None:
+            site = self._sites[name] = _Site(name)
+        return site
+
+    def _drop(self, site: _Site, uid: str) -> None:
+        site.drop(uid)
+        if not site.guests:
+            self._sites.pop(site.name)
 
 
 def guest_book(nodes: Iterable[Node], pods: Iterable[Pod], settings: Settings) -> GuestBook:
     """The book over objects at hand."""
-    kept = tuple(pods) if enabled(settings) else ()
-    book = GuestBook(settings, lambda: kept)
+    book = GuestBook(settings)
     for node in nodes:
         book.put_node(node)
+    for pod in pods:
+        book.put_pod(pod)
     return book

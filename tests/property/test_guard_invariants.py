@@ -1,6 +1,7 @@
 """Never over CrossQuota's limit when schedulers that know nothing of it race, with stale watches, lost binds, a standby."""
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -27,11 +28,22 @@ NODES = (*GPU_NODES, "cpu")
 
 
 class Replica:
-    """A controller: caches that lag behind what is stored, and the binding hook over them."""
+    """A controller: caches that lag behind what is stored, and the binding hook over them.
 
-    def __init__(self, stored: Mapping[str, PodBuilder], versions: Mapping[str, int], api: Pods) -> None:
-        nodes = [*(gpu_node(name).view() for name in GPU_NODES), a_node("cpu").view()]
-        self.caches = caches(nodes, [view(stored[name], versions[name]) for name in stored], SETTINGS)
+    So many pods as `early` says are listed before the first node, and one more before each other node.
+    """
+
+    def __init__(
+        self, stored: Mapping[str, PodBuilder], versions: Mapping[str, int], api: Pods, early: int = 0
+    ) -> None:
+        pods = deque(view(stored[name], versions[name]) for name in stored)
+        self.caches = caches((), [pods.popleft() for _ in range(min(early, len(pods)))], SETTINGS)
+        for node in (*map(gpu_node, GPU_NODES), a_node("cpu")):
+            show(self.caches.nodes, node.view().name, node.view())
+            if early and pods:
+                show(self.caches.pods, pods[0].key, pods.popleft())
+        for pod in pods:
+            show(self.caches.pods, pod.key, pod)
         self.hook = BindingHook(api, self.caches, SETTINGS, Metrics(CollectorRegistry()), self.ask)
         self.unseen: list[str] = []
         self.leader: Replica | None = None
@@ -63,9 +75,9 @@ class Cluster(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.loop.close()
 
-    def start(self) -> None:
+    def start(self, early: int = 0) -> None:
         """A new leader and a standby that have listed everything."""
-        self.replicas = [Replica(self.stored, self.versions, self.api) for _ in range(2)]
+        self.replicas = [Replica(self.stored, self.versions, self.api, early) for _ in range(2)]
         leader, standby = self.replicas
         standby.leader = leader
         leader.hook.start(term())
@@ -158,11 +170,11 @@ class Cluster(RuleBasedStateMachine):
             for _ in range(20):
                 await asyncio.sleep(0)
 
-    @rule(data=st.data())
-    def another_leader(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), early=st.integers(0, 3))
+    def another_leader(self, data: st.DataObject, early: int) -> None:
         """It waits until what its predecessor granted is stored or lost."""
         self.settle_all(data)
-        self.start()
+        self.start(early)
 
     def settle_all(self, data: st.DataObject) -> None:
         """Every bind is stored or lost, and every watch has shown the outcome."""

@@ -1,7 +1,6 @@
 """What nodes are used for beyond the quotas, and how full mGPU cards are, as a scraper reads it."""
 
 import re
-from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from controller.series import BookSeries
 from core import names
 from core.crossquota.book import GuestBook
 from core.display.fill import FILLS
-from core.objects import Pod
 from core.objects.device_class import DeviceClass
 from core.queues.ledger import Ledger
 from core.settings import Settings
@@ -32,19 +30,15 @@ class Scraped:
 
     def __init__(self) -> None:
         self.ledger, self.registry, self.leading = Ledger(Settings()), CollectorRegistry(), True
-        self.guests, self.pods = GuestBook(RULED, self._all_pods), dict[str, Pod]()
+        self.guests = GuestBook(RULED)
         self.ledger.put_node(a_node("n").card("A", 8).view())
         self.ledger.put_node(a_node("m").mgpu(2, memory=80_000).view())
         self.series = NodeSeries(self.ledger, self.guests, lambda: self.leading)
         self.registry.register(self.series)
 
-    def _all_pods(self) -> Collection[Pod]:
-        return self.pods.values()
-
     def guest(self, name: str, cpu: str, node: str) -> None:
         """A pod without GPU that runs there."""
-        self.pods[name] = a_pod(name).request("cpu", cpu).bound_to(node).view()
-        self.guests.put_pod(self.pods[name])
+        self.guests.put_pod(a_pod(name).request("cpu", cpu).bound_to(node).view())
 
     def by(self, *families: str) -> list[dict[tuple[str, ...], float]]:
         """What families of nodes show on one page: by the other label and the node, in the order of these."""
@@ -227,7 +221,7 @@ async def test_others_are_served_while_a_thousand_nodes_are_shown_and_then_nothi
         scraped.ledger.put_node(a_node(f"m{number}").card("A", 8).mgpu(2, memory=80_000).view())
         scraped.guests.put_node(gpu_node(f"m{number}").view())
     for number in range(5_000):
-        scraped.pods[str(number)] = a_pod(str(number)).request("cpu", "1m").bound_to("m7").view()
+        scraped.guest(str(number), "1m", "m7")
     pages = Page(scraped.registry, clock.turns)
     async with clock.beside():
         page = b"".join(await pages.made(generate_latest)).decode()
@@ -239,8 +233,7 @@ async def test_others_are_served_while_a_thousand_nodes_are_shown_and_then_nothi
     assert b"".join(await pages.made(generate_latest)).decode() == page
 
 
-def test_a_node_that_comes_while_the_pods_are_looked_through_is_shown_on_the_next_page() -> None:
-    """Nothing that a scraper asks for makes all others wait for a look through all pods."""
+def test_a_node_that_comes_while_a_page_is_made_is_shown_on_the_next_one() -> None:
     scraped = Scraped()
     scraped.guest("early", "3", "gpu")
     scraped.guests.put_node(gpu_node().view())
@@ -250,5 +243,4 @@ def test_a_node_that_comes_while_the_pods_are_looked_through_is_shown_on_the_nex
     next(reading)
     scraped.guests.put_node(gpu_node("late").view())
     assert finish(reading) == ['cardquota_node_cross_used{node="gpu",resource="cpu"} 3.0\n']
-    assert not scraped.guests.knows("late")
     assert scraped.by(CROSS[1]) == [{("gpu", "cpu"): 3, ("late", "cpu"): 0}]

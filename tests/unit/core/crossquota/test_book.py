@@ -1,20 +1,18 @@
 """What is in use on GPU nodes, whatever order events come in."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.crossquota import book
 from core.crossquota.book import GuestBook
 from core.objects import Node, Pod
 from core.settings import Settings
-from core.steps import finish
 from tests.builders.objects import GPU, a_node, a_pod
 from tests.builders.pods import PodBuilder
+from tests.fakes.counted import calls_of
 from tests.unit.core.crossquota.ruling import gpu_node, ruled
 
 SETTINGS = ruled(quotaResources=["cpu", "memory"])
@@ -25,12 +23,7 @@ class World:
 
     def __init__(self, settings: Settings = SETTINGS) -> None:
         self.pods: dict[str, Pod] = {}
-        self.looked = 0
-        self.book = GuestBook(settings, self._all)
-
-    def _all(self) -> Iterable[Pod]:
-        self.looked += 1
-        return self.pods.values()
+        self.book = GuestBook(settings)
 
     def put(self, *things: Pod | Node) -> "World":
         for thing in things:
@@ -61,11 +54,71 @@ def test_pods_that_are_there_before_their_node_are_found() -> None:
     assert world.cpu() == 110
 
 
-def test_all_pods_are_looked_through_once_however_many_nodes_are_new() -> None:
+def test_of_several_nodes_that_are_new_each_has_its_own_pods() -> None:
     world = World().put(running("a", 100, "n1").view(), running("b", 10, "n2").view())
     world.put(gpu_node("n1").view(), gpu_node("n2").view())
     assert (world.cpu("n1"), world.cpu("n2"), world.cpu("n1")) == (100, 10, 100)
-    assert world.looked == 1
+
+
+def test_a_node_that_gets_its_first_gpu_has_the_pods_it_had() -> None:
+    world = World().put(a_node("gpu").view(), running("a", 100).view())
+    assert world.cpu() == 0
+    assert world.put(GPU_NODE, running("b", 10).view()).cpu() == 110
+
+
+def first_question(there: int, elsewhere: int) -> int:
+    """The calls for a node that comes, and for the first question about it, with so many pods there and on another one."""
+    world = World().put(gpu_node("other").view())
+    for number in range(there + elsewhere):
+        world.put(running(f"p{number}", 1, "gpu" if number < there else "other").view())
+
+    def joins() -> None:
+        world.put(GPU_NODE)
+        assert world.cpu() == there
+        assert len(world.book.guests("gpu")) == there
+
+    return calls_of(joins)
+
+
+def test_a_node_that_comes_costs_the_same_however_many_pods_there_are_and_wherever() -> None:
+    few = first_question(10, 10)
+    assert first_question(10, 1_000) == few
+    assert first_question(1_000, 10) == few
+
+
+def test_a_pod_costs_the_same_however_many_others_there_are_and_wherever() -> None:
+    """While pods and nodes are listed, whichever come first."""
+
+    def calls(others: int, node: str) -> int:
+        world = World().put(GPU_NODE)
+        for number in range(others):
+            world.put(running(f"p{number}", 1, "gpu" if number % 2 else "unknown").view())
+        coming, gone = running("a", 1, node).view(), running("a", 1, node).phase("Failed").view()
+        return calls_of(lambda: world.put(coming, gone, coming).drop(coming))
+
+    for node in ("gpu", "unknown"):
+        assert calls(1_000, node) == calls(10, node)
+
+
+def test_pods_that_ask_for_the_same_share_what_is_kept_of_them() -> None:
+    """The book has all pods of the cluster."""
+    world = World().put(GPU_NODE, running("a", 100).view(), running("b", 100).view(), running("c", 10).view())
+    first, second, other = world.book.guests("gpu").values()
+    assert first is second
+    assert other != first
+
+
+def test_where_there_is_no_rule_pods_are_not_looked_at() -> None:
+    book, pod = GuestBook(ruled(gpuResourceNames=[])), running("a", 100).view()
+    assert calls_of(lambda: book.put_pod(pod)) == calls_of(lambda: None) + 1
+
+
+def test_nothing_is_left_of_pods_that_are_gone_whether_or_not_their_nodes_were_ever_there() -> None:
+    pods = [running(f"p{number}", 1, f"n{number % 7}").view() for number in range(50)]
+    world = World().put(gpu_node("n1").view(), *pods)
+    for pod in pods:
+        world.drop(pod)
+    assert (len(world.book._sites), len(world.book._places)) == (0, 0)
 
 
 def test_every_pod_on_the_node_counts_until_it_has_ended() -> None:
@@ -196,23 +249,11 @@ class TestGrants:
         assert self.used(world) == (0, 0)
 
 
-def test_the_pods_are_looked_through_in_steps_and_no_question_has_to_do_it_again() -> None:
-    pods = [running(f"p{number}", 1).view() for number in range(1_000)]
-    world = World().put(*pods, GPU_NODE)
-    assert not world.book.knows("gpu")
-    assert len([*world.book.read_up()]) == 4
-    assert world.book.knows("gpu")
-    assert (world.cpu(), world.looked) == (1_000, 1)
-    assert [*world.book.read_up()] == []
-    assert not world.book.knows("cpu")
-
-
-class TestLookedThrough:
-    """What happens between two steps of a look through the pods, after `a` (100) and before `b` (10), both on the node."""
+class TestPodsBeforeTheirNode:
+    """What happens after `a` (100) and `b` (10), both on a node that has come after them."""
 
     @pytest.fixture
-    def world(self, monkeypatch: pytest.MonkeyPatch) -> World:
-        monkeypatch.setattr(book, "_PODS_IN_A_STEP", 1)
+    def world(self) -> World:
         return World().put(running("a", 100).view(), running("b", 10).view(), GPU_NODE)
 
     @pytest.mark.parametrize(
@@ -230,20 +271,13 @@ class TestLookedThrough:
         ],
     )
     def test_is_kept(self, world: World, event: Callable[[World], object], used: int) -> None:
-        reading = world.book.read_up()
-        next(reading)
         event(world)
-        finish(reading)
         assert world.cpu() == used
 
-    def test_and_another_node_that_comes_is_left_for_the_next_look(self, world: World) -> None:
-        reading = world.book.read_up()
-        next(reading)
+    def test_and_another_node_that_comes_has_its_own(self, world: World) -> None:
         world.put(gpu_node("late").view())
-        assert len([*reading]) == 1
-        assert (world.book.knows("gpu"), world.book.knows("late")) == (True, False)
-        assert (world.cpu("gpu"), world.looked) == (110, 1)
-        assert (world.cpu("late"), world.looked) == (0, 2)
+        assert (world.cpu("gpu"), world.cpu("late")) == (110, 0)
+        assert world.put(running("c", 1, "late").view()).cpu("late") == 1
 
 
 NAMES = ("a", "b", "c")
@@ -251,20 +285,17 @@ NODES = ("n1", "n2")
 
 
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 40))
-def test_after_any_events_the_sums_are_those_of_the_pods(seed: int, steps: int) -> None:
-    """With a look through the pods under way, pod by pod, that may be left at any time."""
-    with patch.object(book, "_PODS_IN_A_STEP", 1):
-        happen(Random(seed), steps)
+def test_after_each_event_the_sums_are_those_of_the_pods(seed: int, steps: int) -> None:
+    happen(Random(seed), steps)
 
 
 def happen(random: Random, steps: int) -> None:
     world = World()
-    reading = world.book.read_up()
     nodes: set[str] = set()
     granted: dict[str, set[str]] = {name: set() for name in NAMES}
     for _ in range(steps):
         name, node = random.choice(NAMES), random.choice(NODES)
-        match random.randrange(10):
+        match random.randrange(8):
             case 0:
                 nodes.add(node)
                 world.put(gpu_node(node).view())
@@ -276,23 +307,21 @@ def happen(random: Random, steps: int) -> None:
             case 2 if f"uid-ml-{name}" in world.pods:
                 world.drop(world.pods[f"uid-ml-{name}"])
             case 3:
-                world.cpu(node)
+                world.put(a_node(node).view())
             case 4 if f"uid-ml-{name}" not in world.pods:
                 world.book.grant(running(name, 7, node).view())
                 granted[name] |= nodes & {node}
             case 5:
                 world.book.take_back(f"uid-ml-{name}")
                 granted[name].clear()
-            case 6 | 7:
-                if next(reading, "ended") == "ended":
-                    reading = world.book.read_up()
-                    next(reading, None)
-            case 8:
-                reading.close()
             case _:
                 phase = random.choice(("Running", "Succeeded"))
                 world.put(running(name, random.randrange(1, 9), node).phase(phase).view())
                 granted[name].clear()
+        check(world, nodes, granted)
+
+
+def check(world: World, nodes: set[str], granted: dict[str, set[str]]) -> None:
     for node in NODES:
         live = [pod for pod in world.pods.values() if pod.node_name == node and not pod.terminal]
         coming = [name for name, places in granted.items() if node in places]
