@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from controller.late_writes import STORED_LATE_S
 from core.names import GANG_ANNOTATION
 from core.objects import Pod
 from core.plan.decision import Lift
@@ -13,11 +14,9 @@ WRITE_TIMEOUT_S = 4.0
 """So long a write is waited for here, and so long the API server works on it after it has arrived: it is told. Shorter than
 what lies between the renew deadline and the end of the lease, see controller.leading.QUIET_S."""
 
-FAILED_S = 15.0
-"""So long what the API server has answered with 500 may still be stored: its database may have taken in what it gave up
-waiting for."""
-UNANSWERED_S = 2 * WRITE_TIMEOUT_S + FAILED_S
-"""The same of a request without an answer: on its way as long as it is waited for, then worked on for as long again."""
+UNANSWERED_S = 2 * WRITE_TIMEOUT_S + STORED_LATE_S
+"""So long what was not answered may still be stored: on its way as long as it is waited for, then worked on for as long again,
+and then still with the database."""
 
 RETRY_FIRST_S = 0.2
 RETRY_MAX_S = 5.0
@@ -61,7 +60,7 @@ class Flight:
     def keep_open(self, error: errors.KubeError, now: float) -> None:
         """Notes that a try has failed at this time of the event loop, and may be stored all the same for a while."""
         answered = isinstance(error, errors.ApiError) and error.status == HTTPStatus.INTERNAL_SERVER_ERROR
-        self.open_until = max(self.open_until, now + (FAILED_S if answered else UNANSWERED_S))
+        self.open_until = max(self.open_until, now + (STORED_LATE_S if answered else UNANSWERED_S))
 
     def open_s(self, now: float) -> float:
         """For how many seconds more a try may be stored; less than nothing when none can be any more."""

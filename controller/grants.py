@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
 
+from controller.late_writes import STORED_LATE_S
 from core.binding.binder import Binder
 from core.objects import Pod
 from kube import errors
@@ -162,7 +163,8 @@ class Grants:
 def settled_after(hook_timeout_s: float) -> float:
     """Seconds after a grant at which its bind is stored or lost for good.
 
-    The request in which the hook was called began before the grant, so it has ended `REQUEST_LIMIT_S` later; what the
-    hook may take is left for a write that the API server's store had begun by then.
+    The request in which the hook was called began before the grant, so the API server has given it up `REQUEST_LIMIT_S` later.
+    Somebody's webhook may have held it until right before that: then it has only come to the database, which may still store it
+    for as long as any other write, a lift for instance. Where the hook is given longer than that, so is the database.
     """
-    return REQUEST_LIMIT_S + hook_timeout_s
+    return REQUEST_LIMIT_S + max(STORED_LATE_S, hook_timeout_s)

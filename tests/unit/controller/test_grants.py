@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.binding import READ_TIMEOUT_S, BindingHook
 from controller.grants import HOOK_TIMEOUT_S, REQUEST_LIMIT_S, settled_after
+from controller.late_writes import STORED_LATE_S
 from controller.metrics import Metrics
 from core import names, reasons
 from core.binding.binder import Binder
@@ -119,6 +120,25 @@ async def test_no_bind_can_be_stored_any_more_when_it_is_asked_after() -> None:
         await world.bind("a")
         await asyncio.sleep(200)
     assert world.slow.times == [pytest.approx(started + REQUEST_LIMIT_S + 25.0)]
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_a_bind_that_was_held_to_the_end_of_its_request_may_still_be_stored_by_the_database(
+    late: bool,
+) -> None:
+    """Somebody's webhook had it for half a minute: the database has as long for it as for a lift."""
+    world, limit_s = SlowWorld(*whole("a", "b", "c")), REQUEST_LIMIT_S + STORED_LATE_S
+    async with background(world.hook.run()):
+        granted = await world.bind("a")
+        assert (await world.bind("b")).allowed
+        await asyncio.sleep(limit_s)
+        assert (world.slow.times, world.on_node()) == ([], ["a", "b"])
+        assert code(await world.bind("c")) == reasons.MGPU_NO_ROOM
+        if late:
+            world.reader.stored["ml/a"] = bound(share("a", 100), granted).build()
+        await asyncio.sleep(1.1)
+        assert world.slow.times == [pytest.approx(limit_s, abs=0.01)] * 2
+        assert world.on_node() == (["a"] if late else [])
 
 
 @pytest.mark.parametrize("left", [None, share("a").put("metadata", "uid", value="another")])
