@@ -99,9 +99,13 @@ class Grants:
             self._forget(new.uid)
 
     def take_back_all(self) -> None:
-        """Takes every booking back; what is stored of them is for the next leader to list."""
-        for uid in tuple(self._grants):
-            self._take_back(uid)
+        """Takes every booking back; what is stored of them is for the next leader to list.
+
+        Of many none is left at once, and their pods stay where they were in the ledger until it is settled: nothing is granted,
+        nor does a term begin, before that.
+        """
+        self._binder.take_back_all(grant.pod for grant in self._grants.values())
+        self._grants.clear()
         self._queue.clear()
 
     async def run(self) -> None:

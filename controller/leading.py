@@ -90,6 +90,8 @@ class Leader:
             await asyncio.sleep(shared_s + QUIET_S)
             await self._catch_up()
         try:
+            # What this process has granted in a term before is where the cluster has it by now.
+            await self._caches.sums_settled()
             await self._queue_records.begin(term)
             if followed:
                 await self._hook.inherit(term, alone_from)

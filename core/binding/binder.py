@@ -7,7 +7,7 @@ where it accepts several; nor is one that was lifted for shares or claims asked 
 `quota`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from core import names, reasons
@@ -244,6 +244,12 @@ class Binder:
         self._ledger.forget(uid)
         self._guests.take_back(uid)
         self._until_stored.release(uid)
+
+    def take_back_all(self, booked: Iterable[Pod]) -> None:
+        """The same of all that is booked, which is these pods; many stay in the ledger until it is settled."""
+        self._ledger.retract_all(booked)
+        self._guests.take_back_all()
+        self._until_stored.release_all()
 
     def _asks(self, pod: Pod) -> bool:
         return self._asks_cards(pod) or self._asks_shares(pod) or self._asks_devices(pod)

@@ -111,6 +111,11 @@ class GuestBook:
             self._drop(self._sites[name], uid)
         self._granted.put(uid)
 
+    def take_back_all(self) -> None:
+        """Takes back all that any pod was granted."""
+        for uid in tuple(self._granted):
+            self.take_back(uid)
+
     def quota(self, node: str) -> Quota | None:
         """The limits of a node; None for one without GPUs."""
         return self._quotas.get(node)
