@@ -247,8 +247,10 @@ class Binder:
 
     def take_back_all(self, booked: Iterable[Pod]) -> None:
         """The same of all that is booked, which is these pods; many stay in the ledger until it is settled."""
-        self._ledger.retract_all(booked)
-        self._guests.take_back_all()
+        pods = tuple(booked)
+        self._ledger.retract_all(pods)
+        for pod in pods if self._guards else ():
+            self._guests.take_back(pod.uid)
         self._until_stored.release_all()
 
     def _asks(self, pod: Pod) -> bool:

@@ -7,7 +7,6 @@ from typing import Final
 
 from core.crossquota.guest import enabled, guest
 from core.crossquota.quota import Quota, node_quota
-from core.index import Index
 from core.objects import Node, Pod
 from core.settings import Settings
 from core.sharded import Sharded
@@ -63,7 +62,7 @@ class GuestBook:
         """By the names of nodes, those on which there is a guest."""
         self._places = Sharded[_Site]()
         """Where a pod is, by its UID."""
-        self._granted = Index()
+        self._granted: dict[str, list[_Site]] = {}
         """The nodes to which a pod may be on its way, by its UID; never of a pod that is in `_places`."""
 
     def put_node(self, node: Node) -> None:
@@ -75,9 +74,14 @@ class GuestBook:
     def drop_node(self, name: str) -> None:
         """Takes out a node, and what was granted there."""
         self._quotas.pop(name, None)
-        for uid in tuple(self._granted.get(name)):
-            self._drop(self._sites[name], uid)
-            self._granted.put(uid, *(other for other in self._granted.values(uid) if other != name))
+        site = self._sites.get(name)
+        if site is None:
+            return
+        for uid in [uid for uid in site.guests if uid in self._granted]:
+            left = [other for other in self._granted.pop(uid) if other is not site]
+            if left:
+                self._granted[uid] = left
+            self._drop(site, uid)
 
     def put_pod(self, pod: Pod) -> None:
         """Takes in a pod in its present state. What it was granted stays booked until it has a node, or can get none."""
@@ -102,19 +106,15 @@ class GuestBook:
             return
         found = guest(pod, self._settings)
         if found is not None:
-            self._granted.put(pod.uid, *self._granted.values(pod.uid), pod.node_name)
-            self._site(pod.node_name).put(pod.uid, found.amounts)
+            site = self._site(pod.node_name)
+            if pod.uid not in site.guests:
+                self._granted.setdefault(pod.uid, []).append(site)
+            site.put(pod.uid, found.amounts)
 
     def take_back(self, uid: str) -> None:
         """Takes back all that the pod was granted: no bind of it is under way any more. Unknown UIDs are fine."""
-        for name in self._granted.values(uid):
-            self._drop(self._sites[name], uid)
-        self._granted.put(uid)
-
-    def take_back_all(self) -> None:
-        """Takes back all that any pod was granted."""
-        for uid in tuple(self._granted):
-            self.take_back(uid)
+        for site in self._granted.pop(uid, ()):
+            self._drop(site, uid)
 
     def quota(self, node: str) -> Quota | None:
         """The limits of a node; None for one without GPUs."""
