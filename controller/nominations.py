@@ -2,21 +2,22 @@
 
 Volcano's scheduler tries `status.nominatedNodeName` before it looks at other nodes. For which node a pod is nominated stands in
 its record since its lift; here it gets into the status, right after the lift, and again in each term. Should the scheduler have
-given a member the place of another one meanwhile, the other one is nominated for the place that is left.
+given a member the place of another one meanwhile, the other one is nominated for the place that is left, see ChangedPlaces.
 
 A room is booked on the node for which a pod is nominated from the moment on that this is decided: as a lift it is in the books
 while it is written, so that nobody else is given the room. What is refused for good is given back.
 """
 
+import asyncio
 import logging
 from http import HTTPStatus
 from typing import Final
 
 from controller.caches import Caches
+from controller.changed_places import ChangedPlaces
 from core import names
-from core.mgpu.destination import gives_way, nominated_for, task_of
+from core.mgpu.destination import nominated_for
 from core.objects import Pod
-from core.plan.stuck import place_gone, takes_now
 from core.queues.entry import Entry
 from core.stage import Stage
 from core.steps import Steps, each
@@ -52,6 +53,7 @@ class Nominations:
         self._queue: WorkQueue[Key] = WorkQueue(
             self._work, slots=SLOTS, per_lane=PER_NAMESPACE, lane=lambda key: key[0]
         )
+        self._places = ChangedPlaces(caches, self.move)
         if caches.ledger.settings.features.mgpu:
             caches.pods.subscribe(self._pod_changed)
 
@@ -59,10 +61,13 @@ class Nominations:
         """Writes until cancelled; whoever was lifted before is nominated anew, which changes nothing as a rule."""
         self._term = term
         try:
-            await self._caches.turns.finish(self._lifted_before())
-            await self._queue.run()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._places.run(), name="changed places")
+                await self._caches.turns.finish(self._lifted_before())
+                await self._queue.run()
         finally:
             self._term = None
+            self._places.clear()
             self._queue.clear()
 
     def _lifted_before(self) -> Steps[None]:
@@ -89,16 +94,7 @@ class Nominations:
         if not new.bound and (before is None or nominated_for(before) != nominated_for(new)):
             self._queue.add((new.namespace, new.uid))
         elif new.bound and before is not None and not before.bound and new.node_name != nominated_for(new):
-            self._change_places(new)
-
-    def _change_places(self, bound: Pod) -> None:
-        """Has the one who loses its place to this pod nominated for the place that this one has left, if that is enough for it."""
-        ledger, task, left = self._caches.ledger, task_of(bound), nominated_for(bound)
-        for entry in tuple(ledger.led_to(bound.node_name).values()):
-            pod = entry.pod
-            if gives_way(pod, task) and place_gone(ledger, pod) and takes_now(ledger, pod, left):
-                self.move(pod, left)
-                return
+            self._places.note(new)
 
     async def _work(self, key: Key) -> float | None:
         """One write for one pod. See kube.workqueue.Work."""

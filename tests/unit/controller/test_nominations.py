@@ -192,12 +192,26 @@ async def test_two_moves_at_once_take_no_room_twice() -> None:
     world = World(member("a", "m0"), member("b", "m1"), member("c", "m2"))
     async with world.leading():
         await world.written()
-        # One after the other, with nothing shown in between of what is written for the first one.
+        # One after the other, before anybody has looked at the first one.
         world.shows(member("a", "m0").bound_to("m1"))
-        assert room(world, member("d")) == []
         world.shows(member("c", "m2").bound_to("m0"))
         moved = [(name, body["metadata"].get("annotations")) for name, _, body in await world.written()]
         assert moved == [("b", {names.NOMINATED_ANNOTATION: "m2"})]
+        assert room(world, member("d")) == []
+
+
+async def test_a_move_that_is_not_seen_yet_is_followed_by_another_one() -> None:
+    """Nothing is shown in between of what is written for the first one."""
+    world = World(member("a", "m0"), member("b", "m1"), member("c", "m2"))
+    async with world.leading():
+        await world.written()
+        world.shows(member("a", "m0").bound_to("m1"))
+        moves = await world.written()
+        assert room(world, member("d")) == []
+        world.shows(member("c", "m2").bound_to("m0"))
+        moves += await world.written()
+        moved = [(name, body["metadata"].get("annotations")) for name, _, body in moves]
+        assert moved == [("b", {names.NOMINATED_ANNOTATION: node}) for node in ("m0", "m2")]
 
 
 async def test_a_move_stays_booked_whatever_else_is_seen_of_the_pod_until_it_is_seen_itself() -> None:
