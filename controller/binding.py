@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from controller.caches import Caches
 from controller.grants import HOOK_TIMEOUT_S, Grants, settled_after
@@ -13,6 +14,7 @@ from core.admission.request import AdmissionRequest, Decision
 from core.binding.binder import Binder
 from core.binding.review import Target, grant, leaderless, obstacle, refuse, target_of, unasked
 from core.crossquota.guest import keys
+from core.mgpu.pieces import Pieces, SearchUnderWayError
 from core.names import OWN_PREFIX
 from core.objects import Pod, pod
 from core.refusal import Refusal
@@ -131,7 +133,8 @@ class BindingHook:
             return self._passed(target)
         with self._metrics.bind_seconds.time():
             until = asyncio.get_running_loop().time() + self._patience_s
-            while (decision := await self._review_ours(request, target, elsewhere)) is None:
+            pieces = Pieces()
+            while (decision := await self._review_ours(request, target, elsewhere, pieces)) is None:
                 if not await self._sums_settled(until):
                     return self._refused(_UNSETTLED)
             return decision
@@ -151,9 +154,13 @@ class BindingHook:
         return True
 
     async def _review_ours(
-        self, request: AdmissionRequest, target: Target, elsewhere: Answer
+        self, request: AdmissionRequest, target: Target, elsewhere: Answer, pieces: Pieces
     ) -> Decision | None:
-        """The answer to a bind that is to be decided; None while the sums that decide about it are still to be settled."""
+        """The answer to a bind that is to be decided.
+
+        None while the sums that decide about it are still to be settled, and where it is to be begun anew, see Pieces: it goes by
+        what there is when it is given.
+        """
         known = self._caches.latest(target.key)
         problem = obstacle(target, known)
         if problem is not None:
@@ -175,7 +182,11 @@ class BindingHook:
                 return None
             if not ledger.devices.certain(known):
                 return self._refused(_UNSETTLED)
-        decision = self._decide(request, target, known) if self.leading else None
+        try:
+            decision = self._decide(request, target, known, pieces) if self.leading else None
+        except SearchUnderWayError:
+            await self._caches.turns.finish(pieces.go_on())
+            return None
         if decision is None:
             decision = await elsewhere(request)
         missing = unasked(decision)
@@ -199,14 +210,19 @@ class BindingHook:
             return None
         return pod.project(raw, labels_kept=self._labels_kept)
 
-    def _decide(self, request: AdmissionRequest, target: Target, view: Pod) -> Decision | None:
-        """The answer by the books as they are now; None when this replica has ceased to lead while it was found."""
+    def _decide(
+        self, request: AdmissionRequest, target: Target, view: Pod, pieces: Pieces
+    ) -> Decision | None:
+        """The answer by the books as they are now; None when this replica has ceased to lead while it was found.
+
+        Raises SearchUnderWayError where it takes long to be found, and has changed nothing then.
+        """
         booked = self._caches.ledger.pod(view.uid)
         rival = self._inheritance.rival(view) if booked is None or not booked.bound else None
         if rival is not None:
             text = f"a bind of pod {rival.key} that the former leader allowed may still be stored; try again"
             return self._refused(Refusal(reasons.NO_LEADER, text))
-        answer = self._answer(target, view, booked)
+        answer = pieces.begin(partial(self._answer, target, view, booked))
         if not self.leading:
             # The process may have been stopped for a while: somebody else may have given the same cards to another pod.
             return None

@@ -11,6 +11,7 @@ from typing import Final
 from controller.caches import Caches
 from core.mgpu.destination import Task, gives_way, nominated_for, task_of
 from core.objects import Pod
+from core.plan.admitted import AdmittedNodes
 from core.plan.stuck import place_gone, takes_now
 from core.queues.entry import Entry
 from core.steps import Steps, each
@@ -31,6 +32,8 @@ class ChangedPlaces:
         self._move = move
         self._left: dict[_Key, deque[str]] = {}
         """The places that were left, in their order, and that nobody has been looked at for."""
+        self._admitted = AdmittedNodes(caches.ledger)
+        """Which nodes the rules of such pods admit: asked by one look after the other, forgotten with the term."""
         self._looks: WorkQueue[_Key] = WorkQueue(self._look, slots=1)
 
     def __len__(self) -> int:
@@ -53,6 +56,7 @@ class ChangedPlaces:
         """Notes nothing any more of what was seen."""
         self._looks.clear()
         self._left.clear()
+        self._admitted = AdmittedNodes(self._caches.ledger)
 
     async def _look(self, key: _Key) -> None:
         """Looks at the first bind that was noted; for each there is one that may change its place. See kube.workqueue.Work."""
@@ -78,7 +82,7 @@ class ChangedPlaces:
             entry = ledger.led_to(node).get(uid)
             if entry is None:
                 continue
-            gone = place_gone(ledger, entry.pod)
+            gone = yield from place_gone(ledger, entry.pod, self._admitted)
             place = (yield from self._place(entry.pod, task, node, left)) if gone else ""
             if place and uid in ledger.led_to(node):
                 self._move(entry.pod, place)
@@ -105,8 +109,7 @@ class ChangedPlaces:
                 continue
             seen.add(place)
             yield
-            takes = takes_now(ledger, pod, place)
-            if takes:
+            if (yield from takes_now(ledger, pod, place, self._admitted)):
                 return place
             places.extend(self._left.get((task, place), ()))
         return ""

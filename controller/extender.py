@@ -7,7 +7,7 @@ import asyncio
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
 from types import MappingProxyType
@@ -106,21 +106,21 @@ class Extender:
     def _verdicts(self, body: Any) -> Steps[tuple[kube.Request, int, list[kube.Verdict]]]:
         """With the question, and how much had changed when it was looked at."""
         asked, seen = kube.request_of(body), self._changes.count
-        return asked, seen, (yield from _each(kube.verdicts(asked, self._cluster)))
+        return asked, seen, (yield from kube.verdicts(asked, self._cluster))
 
     async def _filter(self, looked: tuple[kube.Request, int, list[kube.Verdict]]) -> Any:
         asked, seen, found = looked
         if found and not _fits_somewhere(found):
             async with aclosing(self._patience.looks(seen)) as looks:
                 async for _ in looks:
-                    found = await self._turns.finish(_each(kube.verdicts(asked, self._cluster)))
+                    found = await self._turns.finish(kube.verdicts(asked, self._cluster))
                     if _fits_somewhere(found):
                         break
         self._count(refusal for _, against in found for refusal in against)
         return await self._turns.finish(kube.filter_answer(asked, found))
 
     def _scores(self, body: Any) -> Steps[Any]:
-        return (yield from _each(kube.scored(kube.request_of(body), self._cluster)))
+        return (yield from kube.scored(kube.request_of(body), self._cluster))
 
     def _against(self, body: Any) -> Steps[tuple[Refusal, ...]]:
         return (yield from volcano.predicate(body, self._cluster))
@@ -167,14 +167,6 @@ def _as_asked(body: Any) -> Steps[Any]:
 
 
 async def _as_it_is(found: Any) -> Any:
-    return found
-
-
-def _each(items: Iterator[T]) -> Steps[list[T]]:
-    found: list[T] = []
-    for item in items:
-        found.append(item)
-        yield
     return found
 
 

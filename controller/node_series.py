@@ -1,6 +1,7 @@
 """What is used on the nodes: of each that carries cards, and summed up over all of them."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from prometheus_client.core import Metric, Sample
@@ -10,6 +11,7 @@ from controller.series import BookSeries, Values, escaped
 from core.crossquota.book import GuestBook
 from core.crossquota.quota import Quota
 from core.display.fill import FILLS, NodeUse, use_of
+from core.mgpu.pieces import in_steps
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps, finish
 from kube.metrics import LongFamily
@@ -108,8 +110,9 @@ class _Uses:
             if pace.due():
                 yield
             node = next(iter(self._pending))
-            self._put(node, use_of(self._ledger, node))
-            del self._pending[node]
+            self._put(node, (yield from in_steps(partial(use_of, self._ledger, node))))
+            # Whoever else catches up may have come to it meanwhile.
+            self._pending.pop(node, None)
 
     def _put(self, node: str, use: NodeUse) -> None:
         old = self._uses.get(node, NodeUse())

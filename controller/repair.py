@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from controller.announcements import Recorder
 from controller.caches import Caches
@@ -12,6 +13,7 @@ from controller.metrics import Metrics
 from core import reasons
 from core.mgpu.node import model_of
 from core.mgpu.occupancy import Irregular
+from core.mgpu.pieces import in_steps
 from core.mgpu.repair import Examination, NodeNotice, Repair, examine
 from core.names import FIELD_MANAGER
 from core.objects import Node, Pod
@@ -149,8 +151,8 @@ class Repairer:
     # -- looking -----------------------------------------------------------------------------------------------
 
     async def _look_at(self, name: str) -> None:
-        """Books and says what is to be said; without an await, see above."""
-        found = self._examine(name)
+        """Books and says what is to be said of the node as it is when that is known; without an await from then on, see above."""
+        found = await self._caches.turns.finish(in_steps(partial(self._examine, name)))
         self._count(name, Counter(found.kinds))
         self._say(name, found.notices)
         for repair in found.repairs:

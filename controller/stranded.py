@@ -186,21 +186,25 @@ class StrandedPods:
             return AGAIN_S  # Its bind was granted; should it come to nothing there is something to be said again.
         queue = ledger.attribution(pod).queue
         if led_to(pod):
-            why = room_gone(ledger, pod)
+            why = await self._caches.turns.finish(room_gone(ledger, pod, self._admitted))
+            if self._latest(uid) is None:
+                return None
             if why:
                 self._announcements.astray(pod, *room_gone_notice(queue, why), news=why)
                 return None
             self._announcements.not_astray(pod)
         place = nominated_for(pod)
         again_s: float | None = None
-        if place_gone(ledger, pod):
+        if await self._caches.turns.finish(place_gone(ledger, pod, self._admitted)):
+            if self._latest(uid) is None:
+                return None
             # From now on: a node may change after it was looked at and before the last one is.
             self._homeless[uid] = None
             others = await self._elsewhere(pod, place)
             if self._latest(uid) is None:
                 self._homeless.pop(uid, None)
                 return None
-            if self._moved(uid, place, others):
+            if await self._moved(uid, place, others):
                 return AGAIN_S
             again_s = AGAIN_S
         node, denials = max(self._denied.get(uid, {}).items(), key=lambda each: each[1], default=("", 0))
@@ -209,7 +213,7 @@ class StrandedPods:
             if elsewhere and self._latest(uid) is not None:
                 if due and place:
                     # Its scheduler does not use the place that it has, whatever speaks against that.
-                    self._moved(uid, place, [name for name in elsewhere if name != place])
+                    await self._moved(uid, place, [name for name in elsewhere if name != place])
                 notice = node_full_notice(queue, node, denials, elsewhere)
                 self._announcements.astray(pod, *notice, news=node)
         return again_s
@@ -219,7 +223,7 @@ class StrandedPods:
         changed, self._changed = self._changed, {}
         for uid in tuple(self._homeless):
             place, others = await self._caches.turns.finish(self._among(uid, changed))
-            if self._moved(uid, place, others):
+            if await self._moved(uid, place, others):
                 # Not when it would have been looked at next: its move may come to nothing until then.
                 self._looks.discard(uid)
                 self._looks.add(uid, AGAIN_S)
@@ -230,7 +234,8 @@ class StrandedPods:
         if pod is None or uid not in self._homeless:
             return "", []
         place = nominated_for(pod)
-        if place in changed and not place_gone(self._caches.ledger, pod):
+        gone = place not in changed or (yield from place_gone(self._caches.ledger, pod, self._admitted))
+        if not gone:
             self._looks.add(uid)
             return place, []
         return place, (yield from self._with_room(pod, place, changed))
@@ -248,21 +253,22 @@ class StrandedPods:
         seen = ledger.observed(uid)
         return ledger.pod(uid) if seen is not None and ledger.stages.of(seen) is Stage.RESERVED else None
 
-    def _moved(self, uid: str, place: str, others: Iterable[str]) -> bool:
-        """Has a pod nominated for the first of the other nodes that still takes it; whether there is one.
+    async def _moved(self, uid: str, place: str, others: Iterable[str]) -> bool:
+        """Has a pod nominated for the first of the other nodes that still takes it; whether there is one."""
+        return await self._caches.turns.finish(self._moving(uid, place, others))
 
-        Somebody else may have been given the room while it was looked for, and the pod another place.
-        """
-        ledger, latest = self._caches.ledger, self._latest(uid)
-        if latest is None or latest.bound or nominated_for(latest) != place:
-            return False
-        other = next(
-            (name for name in others if name in ledger.nodes and takes_now(ledger, latest, name)), ""
-        )
-        if other:
-            self._homeless.pop(uid, None)
-            self._nominate(latest, other)
-        return bool(other)
+    def _moving(self, uid: str, place: str, others: Iterable[str]) -> Steps[bool]:
+        """Somebody else may have been given the room while it was looked for, and the pod another place."""
+        for name in others:
+            latest = self._latest(uid)
+            if latest is None or latest.bound or nominated_for(latest) != place:
+                return False
+            taken = yield from takes_now(self._caches.ledger, latest, name, self._admitted)
+            if taken and self._latest(uid) == latest:
+                self._homeless.pop(uid, None)
+                self._nominate(latest, name)
+                return True
+        return False
 
 
 def _takes_room(before: Pod | None, now: Pod) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from core import reasons
@@ -11,6 +12,7 @@ from core.cards.ask import CardAsk
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import NO_NODE, NOT_EVEN_IDLE, WAYS, fits
 from core.mgpu.node import NodeModel, idle_state, model_of
+from core.mgpu.pieces import in_steps
 from core.objects.node_rules import ANYWHERE
 from core.objects.taints import Tolerations
 from core.plan.pools import CardPools
@@ -101,10 +103,11 @@ class Reach:
         )
 
     def _of_shares(self, asked: MgpuAsk, models: Iterable[NodeModel]) -> Steps[Beyond | None]:
-        """A step for each model: there may have to be searched for room on it."""
         closest: Refusal | None = None
         for model in models:
-            refusal = fits(asked, model, idle_state(model), self._ledger.settings)
+            refusal = yield from in_steps(
+                partial(fits, asked, model, idle_state(model), self._ledger.settings)
+            )
             if refusal is None or not refusal.unresolvable:
                 return None  # It could, or nobody knows: the search for room on its idle cards was cut short.
             closest = refusal if closest is None else min(closest, refusal, key=_distance)

@@ -6,6 +6,7 @@ nodes comes either as whole objects, which have to go back as they came, or as n
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,7 @@ from core.extender.cluster import Cluster
 from core.extender.pipeline import (
     Question,
     kube_score,
+    looked_at,
     question,
     refusals,
     scores,
@@ -71,16 +73,23 @@ def _lowered(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {key.lower(): value for key, value in raw.items()}
 
 
-def verdicts(asked: Request, cluster: Cluster) -> Iterator[Verdict]:
-    """Each node and what rules it out. One node after the other, so that the caller may pause in between."""
-    about = _question(asked, cluster)
+def verdicts(asked: Request, cluster: Cluster) -> Steps[list[Verdict]]:
+    """Each node and what rules it out."""
+    about, found = _question(asked, cluster), list[Verdict]()
     for name, view in _candidates(asked, cluster, about):
-        if about.idle:
-            yield name, ()
-        elif view is None:
-            yield name, (Refusal(reasons.NODE_NOT_FOUND, f"node {name} is not known here"),)
-        else:
-            yield name, refusals(about, cluster.standing(view, about), cluster.settings)
+        found.append((name, (yield from _against(name, view, about, cluster))))
+        yield
+    return found
+
+
+def _against(name: str, view: Node | None, about: Question, cluster: Cluster) -> Steps[tuple[Refusal, ...]]:
+    if about.idle:
+        return ()
+    if view is None:
+        return (Refusal(reasons.NODE_NOT_FOUND, f"node {name} is not known here"),)
+    return (
+        yield from looked_at(about, lambda: refusals(about, cluster.standing(view, about), cluster.settings))
+    )
 
 
 def filter_answer(asked: Request, found: Iterable[Verdict]) -> Steps[dict[str, Any]]:
@@ -112,14 +121,18 @@ def filter_error(text: str) -> dict[str, Any]:
     return _answer(error=text)
 
 
-def scored(asked: Request, cluster: Cluster) -> Iterator[dict[str, Any]]:
-    """Each node's entry in the answer to prioritize; 0 for one that is not known here. Pauses as `verdicts` does."""
-    about, settings = _question(asked, cluster), cluster.settings
+def scored(asked: Request, cluster: Cluster) -> Steps[list[dict[str, Any]]]:
+    """Each node's entry in the answer to prioritize; 0 for one that is not known here."""
+    about, found = _question(asked, cluster), list[dict[str, Any]]()
     for name, view in _candidates(asked, cluster, about):
-        score = 0
-        if view is not None:
-            score = kube_score(scores(about, cluster.standing(view, about), settings))
-        yield {"Host": name, "Score": score}
+        score = 0 if view is None else (yield from looked_at(about, partial(_score, view, about, cluster)))
+        found.append({"Host": name, "Score": score})
+        yield
+    return found
+
+
+def _score(view: Node, about: Question, cluster: Cluster) -> int:
+    return kube_score(scores(about, cluster.standing(view, about), cluster.settings))
 
 
 def _question(asked: Request, cluster: Cluster) -> Question:

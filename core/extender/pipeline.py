@@ -4,10 +4,10 @@ CrossQuota and mGPU must both have room; cards never rule a node out, since the 
 does not apply to a pod, or is switched off, has no objection and scores 0.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeVar
 
 from core import reasons
 from core.cards import expression as cards
@@ -21,9 +21,13 @@ from core.mgpu.destination import Task, booked_on, task_of
 from core.mgpu.filter import fits
 from core.mgpu.filter import preference as share_preference
 from core.mgpu.node import NodeModel, NodeState
+from core.mgpu.pieces import in_steps
 from core.objects import Pod
 from core.refusal import Refusal
 from core.settings import Settings
+from core.steps import Steps
+
+T = TypeVar("T")
 
 KUBE_SCORE_MAX: Final = 10
 """The best score that kube-scheduler takes from an extender."""
@@ -90,6 +94,13 @@ def question_of(pod: Pod, visitor: Guest | None, settings: Settings) -> Question
         booked_on=booked_on(pod),
         task=task_of(pod),
     )
+
+
+def looked_at(asked: Question, look: Callable[[], T]) -> Steps[T]:
+    """What is found where a node is looked at, with pauses while it is searched for room for shares."""
+    if asked.shares is None:
+        return look()
+    return (yield from in_steps(look))
 
 
 def refusals(asked: Question, node: Standing, settings: Settings) -> tuple[Refusal, ...]:

@@ -8,6 +8,7 @@ types have no JSON names, hence Go's; any field may be null or missing, and whic
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import ceil
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from core.extender.cluster import Cluster
 from core.extender.pipeline import (
     Question,
     Standing,
+    looked_at,
     question_of,
     refusals,
     scores,
@@ -27,6 +29,7 @@ from core.extender.pipeline import (
 )
 from core.extender.shapes import Raw, ShapeError, part
 from core.mgpu.node import NodeModel, NodeState, model_of
+from core.mgpu.pieces import in_steps
 from core.objects import Node, Pod, node, pod
 from core.objects import raw as read
 from core.refusal import Refusal
@@ -75,7 +78,7 @@ def scored(body: object, cluster: Cluster) -> Steps[list[tuple[str, float]]]:
         score = 0.0
         if session.node is not None and not about.idle:
             standing = yield from session.standing(about, cluster)
-            score = volcano_score(scores(about, standing, cluster.settings), cluster.settings)
+            score = yield from looked_at(about, partial(_score, about, standing, cluster))
         found.append((session.name, score))
     return found
 
@@ -90,7 +93,11 @@ def _against(session: "_Session", about: Question, cluster: Cluster) -> Steps[tu
         text = f"node {session.name} is not known here"
         return (Refusal(reasons.NODE_NOT_FOUND, text),)
     standing = yield from session.standing(about, cluster)
-    return refusals(about, standing, cluster.settings)
+    return (yield from looked_at(about, partial(refusals, about, standing, cluster.settings)))
+
+
+def _score(about: Question, standing: Standing, cluster: Cluster) -> float:
+    return volcano_score(scores(about, standing, cluster.settings), cluster.settings)
 
 
 def _question(task: Raw, cluster: Cluster) -> Question:
@@ -160,8 +167,12 @@ class _Session:
             if _shares(task):
                 occupants.append(self._occupant(task, cluster))
             yield
-        state, counted = cluster.free(model, occupants), {each.uid for each in occupants}
-        return model, cluster.beside_promises(self.name, model, state, about, counted)
+        counted = {each.uid for each in occupants}
+
+        def left() -> NodeState:
+            return cluster.beside_promises(self.name, model, cluster.free(model, occupants), about, counted)
+
+        return model, (yield from in_steps(left))
 
     def _occupant(self, task: Raw, cluster: Cluster) -> Pod:
         """The pod of a task; as it is known here when it is bound, since only then its cards are."""

@@ -13,7 +13,9 @@ from typing import Literal, NamedTuple
 
 from core.mgpu.bounds import greatest_loss, least_loss, together
 from core.mgpu.kept import kept
+from core.mgpu.pieces import PAUSE, searched
 from core.mgpu.slots import Load, Packing, Slot
+from core.steps import Steps
 
 Goal = Literal["binpack", "spread", "any"]
 """Few cards filled up, or all cards filled evenly, or the first arrangement that is found."""
@@ -58,7 +60,9 @@ def _containers(problem: Problem) -> int:
 @kept(_containers)
 def solve(problem: Problem) -> Solution:
     """The best arrangement within the budget. Equal problems are solved once: most nodes share few states."""
-    return _Search(problem).run() if problem.loads else Solution((), complete=True, steps=0)
+    if not problem.loads:
+        return Solution((), complete=True, steps=0)
+    return searched(problem, _Search(problem).run())
 
 
 _Packed = tuple[tuple[int, int], ...]
@@ -120,8 +124,8 @@ class _Search:
         self._best_cost: int | None = None
         self._best: tuple[_Packed, ...] | None = None
 
-    def run(self) -> Solution:
-        """Explore until all is seen, the budget is used up, or, for `any`, something is found."""
+    def run(self) -> Steps[Solution]:
+        """Explores until all is seen, the budget is used up, or, for `any`, something is found."""
         slots = self._problem.slots
         root = tuple(sorted(self._packing.slot(slot) for slot, count in slots for _ in range(count)))
         if not self._promising(0, root, 0):
@@ -139,6 +143,8 @@ class _Search:
             steps += 1
             if steps > self._problem.budget:
                 return Solution(self._choices(), complete=False, steps=self._problem.budget)
+            if steps % PAUSE == 0:
+                yield
             choice, state, cost = child
             position = len(stack)
             if position == len(self._shares):

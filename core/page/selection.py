@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from core.answers.words import amounts
 from core.display.figures import Figures, figures_of
 from core.display.fill import fill_of
+from core.mgpu.pieces import in_steps
 from core.page.board import Board, Waits
 from core.page.view import (
     CardRow,
@@ -214,9 +216,14 @@ def _nodes(board: Board, ledger: Ledger, wish: Wish) -> Steps[Nodes]:
     rows = []
     for name in shown:
         yield
-        if name in ledger.nodes:
-            rows.append(_node(name, fill_of(ledger, name)))
+        row = yield from in_steps(partial(_node_row, ledger, name))
+        if row is not None:
+            rows.append(row)
     return Nodes(tuple(rows), Extent(first, len(matching)))
+
+
+def _node_row(ledger: Ledger, name: str) -> NodeRow | None:
+    return _node(name, fill_of(ledger, name)) if name in ledger.nodes else None
 
 
 def _node(name: str, fill: dict[str, Any]) -> NodeRow:

@@ -9,6 +9,7 @@ and expected on one of them for the count alone.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Final
 
@@ -16,6 +17,7 @@ from core import reasons
 from core.affinity import NodeRequirement
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.destination import booked_on, led_to, requirement
+from core.mgpu.pieces import in_steps
 from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.by_ask import ByAsk
@@ -181,8 +183,9 @@ class ShareRoom:
                     continue
             elif self._changed:
                 name = self._changed.next()
+                evicted = yield from in_steps(partial(self._nodes.recount, name))
                 self._changed.done(name)
-                self._evict(name, self._nodes.recount(name))
+                self._evict(name, evicted)
             elif self._evicted:
                 yield from self._put_back(next(iter(self._evicted)))
             elif self._homeless:
@@ -264,7 +267,7 @@ class ShareRoom:
         if name in self._nodes.expected.get(entry.share_key, ()):
             return True
         admitted = yield from self._admitted.admitted(entry.pod.node_rules, (name,))
-        if not (name in admitted and self._nodes.put(entry, name)):
+        if name not in admitted or not (yield from in_steps(partial(self._nodes.put, entry, name))):
             return False
         self._stranded.pop(entry.share_key, None)
         return True
@@ -273,7 +276,8 @@ class ShareRoom:
         if wish.besides not in self._refused.about(wish.ask):
             admitted = yield from self._admitted.admitted(wish.rules, self._nodes.open)
             found = yield from self._search.find(wish, admitted)
-            if found.refusal is None and self._nodes.put(entry, found.node):
+            fits = found.refusal is None
+            if fits and (yield from in_steps(partial(self._nodes.put, entry, found.node))):
                 self._homeless.retry_wish(wish)
                 return
             if found.refusal is not None:

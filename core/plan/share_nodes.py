@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
+from typing import Final
 
 from core import names
 from core.mgpu.allocation import any_placement
@@ -19,6 +20,9 @@ from core.plan.node_load import EVERYBODY, NodeLoad
 from core.plan.wish import Wish
 from core.queues.entry import Entry, ShareKey
 from core.queues.ledger import Ledger
+
+NOTHING: Final = NodeModel("", "", 0, 0)
+"""A node that is not there, or of which nobody knows what it has."""
 
 
 class Kind:
@@ -53,7 +57,7 @@ class _NodeRoom:
     def __init__(self) -> None:
         self.open = False
         self.hostname = ""
-        self.model = NodeModel("", "", 0, 0)
+        self.model = NOTHING
         self.cards = NodeState(())
         self.base = NodeState(())
         self.state = NodeState(())
@@ -121,9 +125,16 @@ class ShareNodes:
         return load is not None and load.shows(wish.requests)
 
     def recount(self, name: str) -> list[ShareKey]:
-        """Counts anew what is bound on a node, if it is still there. Returns the pods that were expected there."""
-        evicted = self.clear(name)
+        """Counts anew what is bound on a node, if it is still there. Returns the pods that were expected there.
+
+        Nothing has changed before it is known what is on its cards, see `in_steps`.
+        """
         node = self._ledger.nodes.get(name)
+        model = NOTHING if node is None else model_of(node)
+        is_open = node is not None and model.serves and node.ready and not node.unschedulable
+        pods = self._ledger.pods_on(name) if is_open else []
+        cards = occupancy(model, pods, self._ledger.settings.mgpu).state
+        evicted = self.clear(name)
         self._sort_out(name)
         before = self._rooms.get(name)
         if before is not None:
@@ -134,11 +145,8 @@ class ShareNodes:
         room = self._rooms.setdefault(name, _NodeRoom())
         room.hostname = node.labels.get(names.HOSTNAME_LABEL, "")
         self._hostnames[room.hostname] += 1
-        room.model = model_of(node)
-        room.open = room.model.serves and node.ready and not node.unschedulable
-        pods = self._ledger.pods_on(name) if room.open else []
-        room.load = NodeLoad(node, partial(self._all_on, name)) if room.open else None
-        room.cards = occupancy(room.model, pods, self._ledger.settings.mgpu).state
+        room.model, room.open, room.cards = model, is_open, cards
+        room.load = NodeLoad(node, partial(self._all_on, name)) if is_open else None
         room.base = canonical(room.cards)
         room.state = room.base
         self._sort_in(name)
@@ -169,7 +177,7 @@ class ShareNodes:
         """Whether the node has room for the pod, which is expected there then.
 
         Where room was promised the pods on their way are arranged anew if need be: the binds will see to it that all of
-        them find their place.
+        them find their place. Nothing has changed before a place is found, see `in_steps`.
         """
         ask, room = entry.demand.mgpu, self._rooms.get(name)
         if ask is None or room is None or not room.open or mismatch(ask, room.model) is not None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Final
 
 from core import reasons
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import NO_NODE, WAYS, fits
+from core.mgpu.pieces import in_steps
 from core.plan.by_ask import ByAsk
 from core.plan.share_nodes import Kind, ShareNodes
 from core.plan.wish import Wish
@@ -93,7 +95,8 @@ class ShareSearch:
         """Why the pod does not fit each kind of nodes, None where it does."""
         judged, kinds = self._judged.about(ask), self._nodes.kinds
         for kind in [kind for kind in kinds if kind not in judged]:
-            self._judged.note(judged, kind, fits(ask, kind.model, kind.state, self._ledger.settings))
+            unfit = yield from in_steps(partial(fits, ask, kind.model, kind.state, self._ledger.settings))
+            self._judged.note(judged, kind, unfit)
             yield
         if len(judged) > 2 * len(kinds):
             for kind in judged.keys() - set(kinds):

@@ -1,15 +1,16 @@
 """Why a pod with mGPU shares that was let in finds no node, and what its owner can do about it."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from core import reasons
-from core.affinity import admits
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.destination import have_room, led_to, nominated_for
 from core.mgpu.filter import fits, mismatch
 from core.mgpu.node import NodeModel, canonical, model_of
 from core.mgpu.occupancy import occupancy
+from core.mgpu.pieces import in_steps
 from core.objects import Node, Pod
 from core.objects.taints import untolerated
 from core.plan.admitted import AdmittedNodes
@@ -24,27 +25,30 @@ NAMED: Final = 5
 _ANEW: Final = "what its owner creates instead is led to nodes that have room then"
 
 
-def room_gone(ledger: Ledger, pod: Pod) -> str:
+def room_gone(ledger: Ledger, pod: Pod, admitted: AdmittedNodes) -> Steps[str]:
     """Why none of the nodes that the pod was led to takes it any more; empty while one does, or where it may go anywhere.
 
-    Pods of a lower priority do not stand in its way if its scheduler may displace them.
+    Pods of a lower priority do not stand in its way if its scheduler may displace them. `admitted` is asked about the pod's rules,
+    here and below: they may say very much.
     """
     ask = mgpu_ask(pod)
     if not isinstance(ask, MgpuAsk):
         return ""
     found = []
     for name in led_to(pod):
-        why = _closed(ledger, pod, ask, name, pod.displaces_below)
+        why = yield from _closed(ledger, pod, ask, name, pod.displaces_below, admitted)
         if not why:
             return ""
         found.append(f"node {name} {why}")
     return ", ".join(found)
 
 
-def place_gone(ledger: Ledger, pod: Pod) -> bool:
+def place_gone(ledger: Ledger, pod: Pod, admitted: AdmittedNodes) -> Steps[bool]:
     """Whether the node does not take the pod any more that it was nominated for, as it is: nobody is to be displaced."""
     ask, name = mgpu_ask(pod), nominated_for(pod)
-    return bool(name) and isinstance(ask, MgpuAsk) and bool(_closed(ledger, pod, ask, name, EVERYBODY))
+    if not name or not isinstance(ask, MgpuAsk):
+        return False
+    return bool((yield from _closed(ledger, pod, ask, name, EVERYBODY, admitted)))
 
 
 def nodes_with_room(
@@ -52,8 +56,7 @@ def nodes_with_room(
 ) -> Steps[list[str]]:
     """The nodes, save one, that the pod's rules admit and that would take it now; NAMED of them and one more at most.
 
-    Nodes `among` which they have to be, where such are named, are the only ones that are looked at. `admitted` is asked about the
-    rules, which may say very much.
+    Nodes `among` which they have to be, where such are named, are the only ones that are looked at.
     """
     ask, found = mgpu_ask(pod), list[str]()
     if not isinstance(ask, MgpuAsk):
@@ -63,18 +66,22 @@ def nodes_with_room(
         node = ledger.nodes.get(name)
         if node is None or not model_of(node).serves:
             continue
-        ruled = name in (yield from admitted.admitted(pod.node_rules, (name,)))
-        if ruled and not _closed(ledger, pod, ask, name, EVERYBODY, ruled=True):
+        if not (yield from _closed(ledger, pod, ask, name, EVERYBODY, admitted)):
             found.append(name)
             if len(found) > NAMED:
                 break
     return found
 
 
-def takes_now(ledger: Ledger, pod: Pod, node: str) -> bool:
-    """Whether this node would take the pod now, as it is, and all that were promised room there."""
+def takes_now(ledger: Ledger, pod: Pod, node: str, admitted: AdmittedNodes) -> Steps[bool]:
+    """Whether this node would take the pod now, as it is, and all that were promised room there.
+
+    So it is when this returns; `pod` may be an older state of itself by then.
+    """
     ask = mgpu_ask(pod)
-    return isinstance(ask, MgpuAsk) and not _closed(ledger, pod, ask, node, EVERYBODY)
+    if not isinstance(ask, MgpuAsk):
+        return False
+    return not (yield from _closed(ledger, pod, ask, node, EVERYBODY, admitted))
 
 
 def room_gone_notice(queue: str, why: str) -> tuple[str, str]:
@@ -98,22 +105,32 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def _closed(ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int, *, ruled: bool = False) -> str:
+def _closed(
+    ledger: Ledger, pod: Pod, ask: MgpuAsk, name: str, priority: int, admitted: AdmittedNodes
+) -> Steps[str]:
     """Why a node does not take the pod; empty where it does.
 
     Of what pods on the node request, that of this priority and higher ones counts; on its cards all of them do. Where room is
     booked for the pod others may have taken of it: then it has what they leave after those who come before it and have theirs
-    there too. Where it is not known that the pod's rules admit the node, by `ruled`, they are gone through as they stand.
+    there too.
     """
-    node = ledger.nodes.get(name)
-    if node is None:
-        return "is gone"
-    why = next(_not_open(pod, node), "")
-    if why:
-        return why
-    if not ruled and not admits(pod, node):
-        return "has other labels than the pod asks for"
-    model = model_of(node)
+    while True:
+        node = ledger.nodes.get(name)
+        if node is None:
+            return "is gone"
+        why = next(_not_open(pod, node), "")
+        if why:
+            return why
+        if name not in (yield from admitted.admitted(pod.node_rules, (name,))):
+            return "has other labels than the pod asks for"
+        why = yield from in_steps(partial(_short, ledger, pod, ask, node, priority))
+        if ledger.nodes.get(name) is node:
+            return why
+
+
+def _short(ledger: Ledger, pod: Pod, ask: MgpuAsk, node: Node, priority: int) -> str:
+    """Why an open node that the pod's rules admit does not take it."""
+    name, model = node.name, model_of(node)
     unfit = mismatch(ask, model)
     if unfit is not None:
         return f"serves it no more ({unfit.message})"

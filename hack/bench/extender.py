@@ -98,11 +98,11 @@ def _row(
 
 def _filtered(body: object, cluster: Cluster) -> object:
     asked = kube.request_of(body)
-    return finish(kube.filter_answer(asked, kube.verdicts(asked, cluster)))
+    return finish(kube.filter_answer(asked, finish(kube.verdicts(asked, cluster))))
 
 
 def _prioritized(body: object, cluster: Cluster) -> object:
-    return list(kube.scored(kube.request_of(body), cluster))
+    return finish(kube.scored(kube.request_of(body), cluster))
 
 
 def _cluster(count_of_nodes: int) -> Cluster:

@@ -141,7 +141,7 @@ def _events(ledger: Ledger) -> dict[str, float]:
         "nodes": cpu_ms(lambda: _each(ledger.put_node, moved)),
         "binds": cpu_ms(lambda: [binder.certain(pod, f"n{number}") for number, pod in enumerate(asking)]),
         "status": cpu_ms(lambda: [published(ledger.accounts[queue].allocated) for queue in queues]),
-        "filter": cpu_ms(lambda: finish(kube.filter_answer(asked, kube.verdicts(asked, whole)))),
+        "filter": cpu_ms(lambda: finish(kube.filter_answer(asked, finish(kube.verdicts(asked, whole))))),
     }
 
 

@@ -209,7 +209,7 @@ def _cluster() -> Cluster:
 
 def _filter(body: Any, cluster: Cluster) -> Any:
     asked = kube.request_of(body)
-    return finish(kube.filter_answer(asked, list(kube.verdicts(asked, cluster))))
+    return finish(kube.filter_answer(asked, finish(kube.verdicts(asked, cluster))))
 
 
 def _vote(body: Any, cluster: Cluster) -> Any:
@@ -221,7 +221,7 @@ def _vote(body: Any, cluster: Cluster) -> Any:
 
 _QUESTIONS: Final[tuple[Callable[[Any, Cluster], Any], ...]] = (
     _filter,
-    lambda body, cluster: list(kube.scored(kube.request_of(body), cluster)),
+    lambda body, cluster: finish(kube.scored(kube.request_of(body), cluster)),
     lambda body, cluster: volcano.predicate_answer(finish(volcano.predicate(body, cluster))),
     lambda body, cluster: volcano.prioritize_answer(finish(volcano.scored(body, cluster))),
     _vote,

@@ -12,8 +12,10 @@ from controller import changed_places as module
 from controller.changed_places import ChangedPlaces
 from core.mgpu.destination import gives_way, nominated_for, task_of
 from core.objects import Pod
+from core.plan.admitted import AdmittedNodes
 from core.plan.stuck import place_gone, takes_now
 from core.queues.ledger import Ledger
+from core.steps import Steps, finish
 from kube.turns import Turns
 from tests.builders import a_node
 from tests.builders.objects import PodBuilder
@@ -28,6 +30,14 @@ MEMBERS: Final = 300
 A_CALL: Final = 60
 """Calls for a bind that is noted, however many members there are."""
 NODES: Final = {"m0": 1, "m1": 8, "m2": 1}
+
+
+def lost_now(ledger: Ledger, pod: Pod) -> bool:
+    return finish(place_gone(ledger, pod, AdmittedNodes(ledger)))
+
+
+def free_now(ledger: Ledger, pod: Pod, node: str) -> bool:
+    return finish(takes_now(ledger, pod, node, AdmittedNodes(ledger)))
 
 
 class Places:
@@ -73,8 +83,8 @@ def at_once(ledger: Ledger, bound: Pod) -> list[tuple[str, str]]:
     """What is to be moved for a bind by the books as they are."""
     task, left = task_of(bound), nominated_for(bound)
     led = (entry.pod for entry in ledger.led_to(bound.node_name).values())
-    lost = (pod for pod in led if gives_way(pod, task) and place_gone(ledger, pod))
-    return next(([(pod.name, left)] for pod in lost if takes_now(ledger, pod, left)), [])
+    lost = (pod for pod in led if gives_way(pod, task) and lost_now(ledger, pod))
+    return next(([(pod.name, left)] for pod in lost if free_now(ledger, pod, left)), [])
 
 
 def crowd(rng: Random, members: int = MEMBERS) -> list[PodBuilder]:
@@ -102,7 +112,7 @@ async def test_a_bind_is_only_noted_however_many_members_may_have_lost_their_pla
 ) -> None:
     world = World(member("first", "m0"), *crowd(Random(0), members))
 
-    def never(_ledger: Ledger, _pod: Pod, _node: str = "") -> bool:
+    def never(*_asked: object) -> Steps[bool]:
         raise AssertionError("nothing is looked at when a bind is seen")
 
     async with world.leading():
@@ -123,13 +133,13 @@ def test_each_step_looks_at_one_member(monkeypatch: pytest.MonkeyPatch) -> None:
     places = Places(first, *(member(f"p{each}", "m1", core=90) for each in range(MEMBERS)))
     bound, looks, most = places.binds(first, "m1"), list[str](), 0
 
-    def gone(ledger: Ledger, pod: Pod) -> bool:
+    def gone(ledger: Ledger, pod: Pod, admitted: AdmittedNodes) -> Steps[bool]:
         looks.append(pod.name)
-        return place_gone(ledger, pod)
+        return (yield from place_gone(ledger, pod, admitted))
 
-    def takes(ledger: Ledger, pod: Pod, node: str) -> bool:
+    def takes(ledger: Ledger, pod: Pod, node: str, admitted: AdmittedNodes) -> Steps[bool]:
         looks.append(node)
-        return takes_now(ledger, pod, node) and pod.name == f"p{MEMBERS - 1}"
+        return (yield from takes_now(ledger, pod, node, admitted)) and pod.name == f"p{MEMBERS - 1}"
 
     monkeypatch.setattr(module, "place_gone", gone)
     monkeypatch.setattr(module, "takes_now", takes)
@@ -213,8 +223,8 @@ async def test_who_has_another_place_once_one_is_found_for_it_leaves_that_to_the
     """The look at a node may be paused, too."""
     places = Places(A, B, C)
 
-    def takes(ledger: Ledger, pod: Pod, node: str) -> bool:
-        found = takes_now(ledger, pod, node)
+    def takes(ledger: Ledger, pod: Pod, node: str, admitted: AdmittedNodes) -> Steps[bool]:
+        found = yield from takes_now(ledger, pod, node, admitted)
         change(places)
         return found
 

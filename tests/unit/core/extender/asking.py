@@ -70,12 +70,12 @@ def by_node(pod: PodBuilder, *nodes: Mapping[str, Any]) -> dict[str, Any]:
 
 def filtered(body: Any, asked: Cluster) -> dict[str, Any]:
     request = kube.request_of(body)
-    return finish(kube.filter_answer(request, kube.verdicts(request, asked)))
+    return finish(kube.filter_answer(request, finish(kube.verdicts(request, asked))))
 
 
 def prioritized(body: Any, asked: Cluster) -> dict[str, int]:
     """Node -> score; every entry must have exactly the two keys, and a whole number."""
-    found = list(kube.scored(kube.request_of(body), asked))
+    found = finish(kube.scored(kube.request_of(body), asked))
     assert all(set(entry) == {"Host", "Score"} and type(entry["Score"]) is int for entry in found)
     return {entry["Host"]: entry["Score"] for entry in found}
 

@@ -8,6 +8,7 @@ import pytest
 from core.mgpu import filter as node_filter
 from core.mgpu import search
 from core.mgpu.search import Solution, solve
+from core.steps import Steps
 
 
 @dataclass(slots=True)
@@ -21,8 +22,8 @@ class Effort:
         effort = cls()
         run = search._Search.run
 
-        def counted(one: search._Search) -> Solution:
-            solution = run(one)
+        def counted(one: search._Search) -> Steps[Solution]:
+            solution = yield from run(one)
             effort.steps.append(solution.steps)
             return solution
 

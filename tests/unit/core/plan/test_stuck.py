@@ -6,15 +6,9 @@ import pytest
 
 from core import affinity, names, reasons
 from core.objects import Pod
+from core.plan import stuck
 from core.plan.admitted import EVALUATED_IN_A_STEP, AdmittedNodes
-from core.plan.stuck import (
-    NAMED,
-    node_full_notice,
-    nodes_with_room,
-    place_gone,
-    room_gone,
-    room_gone_notice,
-)
+from core.plan.stuck import NAMED, node_full_notice, nodes_with_room, room_gone_notice
 from core.queues.ledger import Ledger
 from core.settings import Settings
 from core.steps import finish
@@ -40,6 +34,14 @@ def books(*nodes: NodeBuilder, pods: tuple[PodBuilder, ...] = ()) -> Ledger:
 
 def with_room(ledger: Ledger, pod: Pod, but: str) -> list[str]:
     return finish(nodes_with_room(ledger, pod, but, AdmittedNodes(ledger)))
+
+
+def room_gone(ledger: Ledger, pod: Pod) -> str:
+    return finish(stuck.room_gone(ledger, pod, AdmittedNodes(ledger)))
+
+
+def place_gone(ledger: Ledger, pod: Pod) -> bool:
+    return finish(stuck.place_gone(ledger, pod, AdmittedNodes(ledger)))
 
 
 def bound(name: str, node: str) -> PodBuilder:
