@@ -136,14 +136,15 @@ def is_read_on_pods(annotation: str) -> bool:
     return annotation.startswith(_READ_ON_PODS)
 
 
-_RECORDS: Final = (GPU_INDEX_GUARD_PREFIX, OWN_PREFIX)
+RECORD_PREFIXES: Final = (GPU_INDEX_GUARD_PREFIX, OWN_PREFIX)
+"""What a record begins with, unless it is `ASSUMED_ANNOTATION`; of ours users write the `GANG_KEYS`."""
 
 
 def records(annotations: Iterable[str]) -> list[str]:
     """Those of the keys that only the controller may write."""
     found = []
     for key in annotations:
-        if key == ASSUMED_ANNOTATION or (key.startswith(_RECORDS) and key not in GANG_KEYS):
+        if key == ASSUMED_ANNOTATION or (key.startswith(RECORD_PREFIXES) and key not in GANG_KEYS):
             found.append(key)  # noqa: PERF401 - a comprehension is one more call, with every pod
     return found
 
@@ -152,7 +153,7 @@ def is_record(annotation: str) -> bool:
     """Whether only the controller may write this pod annotation: GPU indexes, `assumed`, and of ours what users do not write."""
     if annotation in GANG_KEYS:
         return False
-    return annotation == ASSUMED_ANNOTATION or annotation.startswith(_RECORDS)
+    return annotation == ASSUMED_ANNOTATION or annotation.startswith(RECORD_PREFIXES)
 
 
 def is_protected(annotation: str) -> bool:

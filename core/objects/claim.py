@@ -198,19 +198,21 @@ def project_template(raw: Mapping[str, Any]) -> ClaimTemplate:
 def claims_of(spec: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     """(entry name, claim name, template name) of `spec.resourceClaims`; one of the last two is empty."""
     return tuple(
-        (
-            read.text(entry, "name"),
-            read.text(entry, "resourceClaimName"),
-            read.text(entry, "resourceClaimTemplateName"),
-        )
-        for entry in read.sequence(spec, "resourceClaims")
-        if isinstance(entry, dict)
+        [
+            (
+                read.text(entry, "name"),
+                read.text(entry, "resourceClaimName"),
+                read.text(entry, "resourceClaimTemplateName"),
+            )
+            for entry in read.listed(spec, "resourceClaims")
+            if isinstance(entry, dict)
+        ]
     )
 
 
 def implicit_claims(status: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     """The claim that a scheduler has made for extended resources which a DeviceClass serves; known only at the bind."""
-    name = read.text(read.mapping(status, "extendedResourceClaimStatus"), "resourceClaimName")
+    name = read.text(read.part(status, "extendedResourceClaimStatus"), "resourceClaimName")
     return (("", name, ""),) if name else ()
 
 
@@ -218,6 +220,6 @@ def generated_claims(status: Mapping[str, Any]) -> dict[str, str | None]:
     """Entry name -> name of the generated claim, None where no claim was needed."""
     return {
         read.text(entry, "name"): read.text(entry, "resourceClaimName") or None
-        for entry in read.sequence(status, "resourceClaimStatuses")
+        for entry in read.listed(status, "resourceClaimStatuses")
         if isinstance(entry, dict)
     }

@@ -44,9 +44,9 @@ _shared: Final[WeakValueDictionary[bytes, NodeRules]] = WeakValueDictionary()
 
 def read_rules(spec: Mapping[str, Any]) -> tuple[NodeRules, Mapping[str, Any]]:
     """The rules of a pod's spec, and its affinity; what the two have in common is kept once for all pods alike."""
-    affinity = read.mapping(spec, "affinity")
-    node_affinity = read.mapping(affinity, "nodeAffinity")
-    required = read.mapping(node_affinity, REQUIRED)
+    affinity = read.part(spec, "affinity")
+    node_affinity = read.part(affinity, "nodeAffinity")
+    required = read.part(node_affinity, REQUIRED)
     rules = _rules(read.texts(spec, "nodeSelector"), required)
     if required:
         affinity = {**affinity, "nodeAffinity": {**node_affinity, REQUIRED: rules.required}}

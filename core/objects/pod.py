@@ -16,27 +16,17 @@ from core.objects.claim import claims_of, generated_claims, implicit_claims
 from core.objects.group import Gang, gang_of, pod_group_title, starts_with
 from core.objects.node_rules import ANYWHERE, NodeRules, read_rules, ruled_elsewhere
 from core.objects.owner import Owner, controlling_owner, without_hash
+from core.objects.pod_annotations import kept_annotations
 from core.objects.pod_resources import aggregate, extended, granted_by
 from core.objects.pod_times import ended_at, has_started, released_at, scheduled_at
 from core.objects.taints import Tolerations, tolerations_of
 
-_KEPT_ANNOTATIONS: Final = frozenset(
-    {
-        names.CARD_NAME_ANNOTATION,
-        names.QUEUE_NAME_ANNOTATION,
-        names.JOB_QUEUE_ANNOTATION,
-        names.GROUP_NAME_ANNOTATION,
-        names.TASK_SPEC_ANNOTATION,
-        names.MGPU_POLICY_KEY,
-        names.MGPU_MULTIPLE_ANNOTATION,
-        *names.GANG_KEYS,
-    }
-)
 _HELD: Final = names.LET_IN | {names.CARD_NAME_ANNOTATION}
 """Annotations of which a pod that waits at our gate, or has passed it, has one, unless it asks for something else."""
 _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 """One for all pods: there are as many as pods."""
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+_MGPU: Final = frozenset(names.MGPU_RESOURCES)
 
 LOWEST_PRIORITY: Final = -(2**31)
 """No pod has a lower one."""
@@ -240,18 +230,22 @@ _PUT_GATES: Final = vars(Pod)["gates"].__set__
 
 def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
     """The view of a v1 Pod. A missing namespace is `default`, as for kubectl."""
-    metadata, spec, status = (read.mapping(raw, part) for part in ("metadata", "spec", "status"))
-    containers, inits = read.sequence(spec, "containers"), read.sequence(spec, "initContainers")
+    metadata, spec, status = (
+        read.mapping(raw, "metadata"),
+        read.mapping(raw, "spec"),
+        read.mapping(raw, "status"),
+    )
+    containers, inits = read.listed(spec, "containers"), read.listed(spec, "initContainers")
     node_name = read.text(spec, "nodeName")
     phase = read.text(status, "phase")
     waiting = not node_name and phase not in _TERMINAL
     labels, owner = read.texts(metadata, "labels"), controlling_owner(metadata)
     gates = tuple(
-        [read.text(gate, "name") for gate in read.sequence(spec, "schedulingGates") if isinstance(gate, dict)]
+        [read.text(gate, "name") for gate in read.listed(spec, "schedulingGates") if isinstance(gate, dict)]
     )
     rules, affinity = read_rules(spec) if waiting else (ANYWHERE, {})
     shares, share_in_init = _shares(containers), bool(_shares(inits))
-    annotations, claims = _annotations(metadata), (*claims_of(spec), *implicit_claims(status))
+    annotations, claims = kept_annotations(metadata), (*claims_of(spec), *implicit_claims(status))
     held = bool(shares or share_in_init or claims) or names.GATE in gates or not _HELD.isdisjoint(annotations)
     return Pod(
         namespace=read.text(metadata, "namespace") or "default",
@@ -279,7 +273,7 @@ def project(raw: Mapping[str, Any], labels_kept: Collection[str] = ()) -> Pod:
         share_in_init=share_in_init,
         claims=claims,
         generated_claims=generated_claims(status),
-        scheduling_group=read.text(read.mapping(spec, "schedulingGroup"), "podGroupName"),
+        scheduling_group=read.text(read.part(spec, "schedulingGroup"), "podGroupName"),
         node_selector=rules.selector,
         affinity=affinity,
         deployment=_deployment(owner, labels),
@@ -312,22 +306,13 @@ def _deployment(owner: Owner | None, labels: Mapping[str, str]) -> str:
     return sys.intern(without_hash(owner, labels.get(names.TEMPLATE_HASH_LABEL, "")))
 
 
-def _annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in read.texts(metadata, "annotations").items()
-        if key in _KEPT_ANNOTATIONS or names.is_record(key) or key.startswith(names.CROSSQUOTA_PREFIX)
-    }
-
-
 def _shares(containers: Iterable[Any]) -> tuple[ContainerShare, ...]:
     shares = []
     for index, container in enumerate(containers):
-        asked = {
-            **read.mapping(container, "resources", "limits"),
-            **read.mapping(container, "resources", "requests"),
-        }
-        if any(key in asked for key in names.MGPU_RESOURCES):
+        resources = read.mapping(container, "resources")
+        limits, requests = read.part(resources, "limits"), read.part(resources, "requests")
+        if not (_MGPU.isdisjoint(limits) and _MGPU.isdisjoint(requests)):
+            asked = {**limits, **requests}
             shares.append(
                 ContainerShare(
                     index=index,

@@ -24,7 +24,7 @@ def aggregate(
     """
     running: dict[str, int] = {}
     peak: dict[str, int] = {}
-    for container in read.sequence(spec, "initContainers") if "initContainers" in spec else ():
+    for container in read.listed(spec, "initContainers") if "initContainers" in spec else ():
         asked = _container(container, kind, granted)
         if isinstance(container, dict) and container.get("restartPolicy") == "Always":
             _add(running, asked)
@@ -32,7 +32,7 @@ def aggregate(
             _raise_to(peak, {name: running[name] for name in asked})
         else:
             _raise_to(peak, {name: amount + running.get(name, 0) for name, amount in asked.items()})
-    for container in read.sequence(spec, "containers"):
+    for container in read.listed(spec, "containers"):
         _add(running, _container(container, kind, granted))
     if peak:
         _raise_to(running, peak)
@@ -52,9 +52,9 @@ def aggregate(
 def _container(container: object, kind: str, granted: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """One container's amounts; a request that is missing equals the limit, as the API server defaults it."""
     resources = read.mapping(container, "resources")
-    asked = read.resources(resources, kind) if kind in resources else {}
+    asked = read.resources(resources[kind]) if kind in resources else {}
     if kind == "requests" and "limits" in resources:
-        asked = read.resources(resources, "limits") | asked
+        asked = read.resources(resources["limits"]) | asked
     if granted:
         _raise_to(asked, granted.get(read.text(read.mapping({"c": container}, "c"), "name"), {}))
     return asked
@@ -64,7 +64,7 @@ def granted_by(status: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """What the node holds for each container: more than is asked for while a resize in place is not done."""
     found: dict[str, dict[str, int]] = {}
     for key in ("initContainerStatuses", "containerStatuses"):
-        for entry in read.sequence(status, key):
+        for entry in read.listed(status, key):
             held = read.resources(entry, "resources", "requests")
             _raise_to(held, read.resources(entry, "allocatedResources"))
             if held:

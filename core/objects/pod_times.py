@@ -1,6 +1,6 @@
 """When a pod left the gate, got its node, and ended, by what the API server and its status say; in microseconds since 1970."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from core import names
@@ -31,17 +31,19 @@ def ended_at(status: Mapping[str, Any]) -> int:
     """When the last container of a pod that has ended did; where that is not said, when it ceased to be ready. 0 where neither is."""
     ends = [
         read.timestamp(read.mapping(each, "state", "terminated").get("finishedAt"))
-        for each in read.sequence(status, "containerStatuses")
+        for each in read.listed(status, "containerStatuses")
         if isinstance(each, dict)
     ]
     unready = [read.timestamp(each.get("lastTransitionTime")) for each in _conditions(status, "Ready")]
     return max(ends, default=0) or max(unready, default=0)
 
 
-def _conditions(status: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
-    for each in read.sequence(status, "conditions"):
-        if isinstance(each, dict) and each.get("type") == kind:
-            yield each
+def _conditions(status: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    return [
+        each
+        for each in read.listed(status, "conditions")
+        if isinstance(each, dict) and each.get("type") == kind
+    ]
 
 
 def released_at(metadata: Mapping[str, Any]) -> int:
@@ -52,7 +54,7 @@ def released_at(metadata: Mapping[str, Any]) -> int:
     its creation.
     """
     ours, others = 0, 0
-    for entry in read.sequence(metadata, "managedFields"):
+    for entry in read.listed(metadata, "managedFields"):
         if isinstance(entry, dict):
             time = read.timestamp(entry.get("time"))
             if entry.get("manager") == names.FIELD_MANAGER:
@@ -65,13 +67,12 @@ def released_at(metadata: Mapping[str, Any]) -> int:
 
 def has_started(status: Mapping[str, Any]) -> bool:
     """Whether any container has run: from then on the node's driver has handed out its cards."""
-    states = [
-        entry
-        for key in ("initContainerStatuses", "containerStatuses")
-        for entry in read.sequence(status, key)
-        if isinstance(entry, dict)
-    ]
-    return any(
-        entry.get("started") is True or not read.mapping(entry, "state").keys().isdisjoint(_HAS_RUN)
-        for entry in states
-    )
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for entry in read.listed(status, key):
+            if isinstance(entry, dict) and (entry.get("started") is True or _has_run(entry)):
+                return True
+    return False
+
+
+def _has_run(entry: Mapping[str, Any]) -> bool:
+    return not _HAS_RUN.isdisjoint(read.part(entry, "state"))
