@@ -32,7 +32,7 @@ class Index:
         if values == had:
             # By far most calls, and what is listed holds no None.
             return False
-        wanted = tuple(dict.fromkeys(value for value in values if value is not None))
+        wanted = tuple(dict.fromkeys([value for value in values if value is not None]))
         if wanted == had:
             return False
         for value in had:
@@ -46,7 +46,7 @@ class Index:
             self._values[member] = wanted
         else:
             self._values.pop(member)
-        return any(value not in wanted for value in had)
+        return not set(had).issubset(wanted)
 
     def _leave(self, member: str, value: str) -> None:
         roll = self._members[value]

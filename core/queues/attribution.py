@@ -1,9 +1,8 @@
 """Which queue a pod charges: until it is let in what the objects say that it refers to, afterwards its record alone."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from core import names
 from core.objects import Group, Job, Namespace, Owner, Pod
@@ -33,8 +32,7 @@ class Source(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(NamedTuple):
     """A queue name, and whether anything named it; otherwise it is the configured default."""
 
     queue: str
@@ -47,8 +45,13 @@ def recorded(pod: Pod) -> Attribution | None:
     Only the controller writes records. Everything else that names a queue belongs to tenants: were a running pod charged by
     it, who moves a reference would move the charge.
     """
-    queue = "" if pod.gated else pod.annotations.get(names.CHARGED_QUEUE_ANNOTATION, "")
+    queue = queue_on_record(pod)
     return Attribution(queue, named=True) if queue else None
+
+
+def queue_on_record(pod: Pod) -> str:
+    """The name of that queue; empty where there is none."""
+    return "" if pod.gated else pod.annotations.get(names.CHARGED_QUEUE_ANNOTATION, "")
 
 
 def attribute(

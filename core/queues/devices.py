@@ -183,6 +183,8 @@ class Devices:
         Those that several pods share are told of each; those that stand for the card which the pod names are left out.
         """
         claims = self.book.claims_of(pod) if self._on else {}
+        if not claims:
+            return {}
         own = (cost for key, cost in claims.items() if not (pod.card_name and is_implicit(key, pod)))
         found = {key: n for key, n in total(own).items() if n and key.device_class and not key.dimension}
         return thousandths(found)

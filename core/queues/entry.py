@@ -56,7 +56,17 @@ class Entry:
 
     def restated(self, pod: Pod) -> Self:
         """The entry of this pod, which was let in, in a later state that changes nothing else."""
-        return replace(self, pod=pod)
+        return type(self)(
+            pod,
+            self.stage,
+            self.attribution,
+            self.demand,
+            self.charged,
+            self.unlifted,
+            self.allowed,
+            self.queue,
+            self.wish,
+        )
 
     @property
     def uncounted(self) -> bool:

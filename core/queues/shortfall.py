@@ -5,7 +5,6 @@ in thousandths.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from core import names, reasons
@@ -48,23 +47,27 @@ def card_shortage(
             f"Queue <{queue}> capability <cpu 0.00, memory 0.00> is empty, deny it to {denied}: "
             f"requested <{requested}> of <{card}>. The queue has no card quota: set {names.CARD_QUOTA_ANNOTATION} on it.",
         )
-    short = scalar_shortage(queue, card, requested, go_float(total), go_float(limit))
+    short = _short_of(queue, card, requested, go_float(total), go_float(limit))
     told = in_cards(milli, uses or (Use(card, total - milli, limit),))
-    return replace(short, message=f"{short.message}. {told}")
+    return Refusal(reasons.INSUFFICIENT_SCALAR_QUOTA, f"{short}. {told}")
 
 
 def share_shortage(queue: str, key: str, milli: int, total: int, limit: int) -> Refusal:
     """The same of an mGPU resource."""
-    short = scalar_shortage(queue, key, str(milli), str(total), str(limit))
-    return replace(short, message=f"{short.message}. {in_units(key, milli, total - milli, limit)}")
+    short = _short_of(queue, key, str(milli), str(total), str(limit))
+    told = in_units(key, milli, total - milli, limit)
+    return Refusal(reasons.INSUFFICIENT_SCALAR_QUOTA, f"{short}. {told}")
 
 
 def scalar_shortage(queue: str, key: str, requested: str, total: str, limit: str) -> Refusal:
     """What is said when a key is asked for beyond its limit; the numbers as they are to be shown."""
-    return Refusal(
-        reasons.INSUFFICIENT_SCALAR_QUOTA,
+    return Refusal(reasons.INSUFFICIENT_SCALAR_QUOTA, _short_of(queue, key, requested, total, limit))
+
+
+def _short_of(queue: str, key: str, requested: str, total: str, limit: str) -> str:
+    return (
         f"Queue <{queue}> has insufficient <{key}> quota: requested <{requested}>, "
-        f"total would be <{total}>, but capability is <{limit}>",
+        f"total would be <{total}>, but capability is <{limit}>"
     )
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from core.index import Index
 from core.objects import Group, Job, Namespace, Pod
-from core.queues.attribution import Attribution, Source, attribute, named_by, recorded
+from core.queues.attribution import Attribution, Source, attribute, named_by, queue_on_record, recorded
 from core.queues.undecided import Undecided, job_key, pod_group_key
 
 
@@ -87,7 +87,7 @@ class QueueSources:
     def follow(self, pod: Pod) -> None:
         """Names the pod from now on when an object changes that may send it to another queue, or that says who starts with it."""
         self._by_group.put(pod.uid, pod.group_key or None)
-        if recorded(pod) is None and pod.uid not in self._fixed:
+        if not queue_on_record(pod) and pod.uid not in self._fixed:
             self._undecided.put(pod)
         else:
             self._undecided.drop(pod.uid)

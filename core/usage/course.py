@@ -1,7 +1,6 @@
 """What one pod has used and waited for, from its creation to its end, as pieces of time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -20,8 +19,7 @@ class Piece(NamedTuple):
     end: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(NamedTuple):
     """A pod as it is seen now."""
 
     charge: Charge

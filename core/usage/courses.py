@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import Final
@@ -89,14 +88,14 @@ class Courses:
     def see(self, uid: str, sight: Sight, now: int) -> None:
         """Takes in a pod as it is now. One that has no cards, and never had any, is left out."""
         course = self._courses.get(uid)
-        charge = self._shared(tuple((self._admitted(series), milli) for series, milli in sight.charge))
+        charge = self._shared(tuple([(self._admitted(series), milli) for series, milli in sight.charge]))
         if course is None:
             if not charge:
                 return
             course = self._courses[uid] = _Course(blake2b(uid.encode(), digest_size=8).digest())
         elif goes_on(course.pieces, sight, charge):
             return
-        pieces = followed(course.pieces, replace(sight, charge=charge), now, split=self.settled)
+        pieces = followed(course.pieces, sight._replace(charge=charge), now, split=self.settled)
         if pieces == course.pieces:
             return
         self.changes += 1

@@ -44,9 +44,11 @@ def sight_of_ended(ledger: Ledger, pod: Pod, now: int) -> Sight | None:
 def charge_of(ledger: Ledger, entry: Entry) -> Charge:
     """What a pod is counted for: its cards, its shares of mGPU cards in cards, and the devices of its claims."""
     kind = OFFLINE if owned_by_job(entry.pod) else ONLINE
-    charged = {**_in_cards(entry.charged), **ledger.devices.counted(entry.pod)}
+    charged, devices = _in_cards(entry.charged), ledger.devices.counted(entry.pod)
+    if devices:
+        charged = {**charged, **devices}
     return tuple(
-        (Series(entry.queue, key, entry.pod.namespace, kind), milli) for key, milli in charged.items()
+        [(Series(entry.queue, key, entry.pod.namespace, kind), milli) for key, milli in charged.items()]
     )
 
 
@@ -68,8 +70,10 @@ def concerns(ledger: Ledger, pod: Pod) -> bool:
     return pod.asks or ledger.devices.wanted(pod)
 
 
-def _in_cards(charged: Mapping[str, int]) -> dict[str, int]:
+def _in_cards(charged: Mapping[str, int]) -> Mapping[str, int]:
     """Thousandths of cards: shares by their hundredths of a card, whatever memory goes with them."""
+    if not any(key in charged for key in MGPU_RESOURCES):
+        return charged
     cards = {key: milli for key, milli in charged.items() if key not in MGPU_RESOURCES}
     core = charged.get(MGPU_CORE, 0) // _HUNDREDTHS
     return {**cards, MGPU_CORE: core} if core else cards
