@@ -94,9 +94,11 @@ def claimable(pod: Pod) -> Collection[str]:
     None any more once it runs on its node without a claim: then the node's device plugin serves it. Until then nobody knows:
     the claim, the status that names it and the bind come to us one by one, in whatever order.
     """
-    if pod.bound and pod.phase == "Running" and implicit_claim(pod) is None:
-        return ()
-    return pod.extended
+    return () if _runs_without_claim(pod) else pod.extended
+
+
+def _runs_without_claim(pod: Pod) -> bool:
+    return pod.bound and pod.phase == "Running" and implicit_claim(pod) is None
 
 
 def implicit_claim(pod: Pod) -> str | None:
@@ -119,22 +121,16 @@ class Candidates:
     def put(self, pod: Pod, stage: Stage, queue: str) -> bool:
         """Takes in a pod as it is booked; returns whether any class might serve it."""
         known = self._booked.get(pod.uid)
-        if (
-            known is not None
-            and stage is Stage.RESERVED
-            and known[0].requests is pod.requests
-            and not pod.node_name
-        ):
-            # Without a node it is what it requests that counts, and that is what it was when it waited.
-            self._booked[pod.uid] = pod, stage, queue
-            return True
-        resources = claimable(pod)
-        if resources and stage is not Stage.IGNORED:
-            self._booked[pod.uid] = pod, stage, queue
+        as_before = known is not None and known[0].requests == pod.requests and not _runs_without_claim(pod)
+        # It is by what it requests that it is listed.
+        resources = () if as_before else claimable(pod)
+        if stage is Stage.IGNORED or not (as_before or resources):
+            self.drop(pod.uid)
+            return False
+        self._booked[pod.uid] = pod, stage, queue
+        if not as_before:
             self._by_resource.put(pod.uid, *resources)
-            return True
-        self.drop(pod.uid)
-        return False
+        return True
 
     def drop(self, uid: str) -> None:
         """Takes out a pod; unknown UIDs are fine."""

@@ -6,7 +6,7 @@ import pytest
 
 from core import names, reasons
 from core.dra.amounts import thousandths
-from core.dra.extended import DeviceClasses
+from core.dra.extended import Candidates, DeviceClasses
 from core.objects import DeviceClass, device_class
 from core.plan.decision import Hold, Lift
 from core.plan.lift import Planner
@@ -103,6 +103,31 @@ class TestWhichClassServes:
         }
         assert device_class.project(raw) == DeviceClass("gpu", 2_000_000, GPU)
         assert device_class.project({"metadata": {"name": "gpu"}}) == DeviceClass("gpu")
+
+
+class TestWhoMayComeToBeServed:
+    def test_one_that_runs_without_a_claim_is_not_asked_for_any_more(self) -> None:
+        candidates, bound = Candidates(), a_pod("a").limit(GPU, 1).bound_to("n", phase="Pending")
+        for stage, pod in ((Stage.WAITING, asking("a")), (Stage.ALLOCATED, bound)):
+            assert candidates.put(pod.view(), stage, "q")
+            assert list(candidates.asking([GPU])) == [pod.view().uid]
+        assert not candidates.put(bound.phase("Running").view(), Stage.ALLOCATED, "q")
+        assert not candidates.asking([GPU])
+
+    @pytest.mark.parametrize("stage", [Stage.WAITING, Stage.RESERVED, Stage.ALLOCATED])
+    def test_each_is_asked_for_by_what_it_requests_now(self, stage: Stage) -> None:
+        candidates, npu = Candidates(), "example.com/npu"
+        candidates.put(asking("a").view(), Stage.WAITING, "q")
+        other = a_pod("a").limit(npu, 1).view()
+        assert candidates.put(other, stage, "q")
+        assert not candidates.asking([GPU])
+        assert candidates.booked(candidates.asking([npu])) == [(other, stage, "q")]
+
+    def test_one_that_has_no_place_in_the_books_is_none(self) -> None:
+        candidates = Candidates()
+        candidates.put(asking("a").view(), Stage.WAITING, "q")
+        assert not candidates.put(asking("a").view(), Stage.IGNORED, "q")
+        assert not candidates.asking([GPU])
 
 
 def a_ledger(*pods: PodBuilder, limit: int = 1, classes: tuple[DeviceClass, ...] = (CLASS,)) -> Ledger:
