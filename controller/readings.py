@@ -28,6 +28,8 @@ class Readings:
 
     def known(self, raw: Mapping[str, Any]) -> Pod | None:
         """The pod that was read in this very state, so that it need not be made of it again."""
+        if not self._read:
+            return None
         read = self._read.get(parts.text(parts.mapping(raw, "metadata"), "uid"))
         return read if read is not None and is_state_of(read, raw) else None
 

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Literal, TextIO
 
 import orjson
@@ -29,6 +30,8 @@ _SECRET_TEXT = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)",
     re.DOTALL,
 )
+_EXTRAS = 256
+"""More names of extras than there are."""
 _LIBRARIES = ("kubernetes_asyncio", "aiohttp", "asyncio")
 
 
@@ -92,21 +95,28 @@ def _fields(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str
     }
     for key, value in vars(record).items():
         if key not in _STANDARD:
-            fields[key if key not in fields else f"{key}_"] = _clean(key, value)
+            shown = REDACTED if _names_secret(key) else _clean(value)
+            fields[key if key not in fields else f"{key}_"] = shown
     if record.exc_info:
         fields["trace"] = redact(formatter.formatException(record.exc_info))
     return fields
 
 
-def _clean(key: str, value: object) -> object:
-    if _SECRET_KEYS.search(key):
-        return REDACTED
+@lru_cache(maxsize=_EXTRAS)
+def _names_secret(extra: str) -> bool:
+    """Remembered: the extras of all lines have their names in the code."""
+    return _SECRET_KEYS.search(extra) is not None
+
+
+def _clean(value: object) -> object:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {name: _clean(str(name), item) for name, item in value.items()}
+        return {
+            name: REDACTED if _SECRET_KEYS.search(str(name)) else _clean(item) for name, item in value.items()
+        }
     if isinstance(value, list | tuple | set | frozenset):
-        return [_clean("", item) for item in value]
+        return [_clean(item) for item in value]
     if value is None or isinstance(value, bool | int | float):
         return value
     return redact(str(value))

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from http import HTTPStatus
 from io import BytesIO
 from urllib.parse import urlencode
@@ -28,6 +29,11 @@ _CONNECT_S = 10.0
 AGAIN_WITHIN_S = 1.0
 """A request is sent again only so soon after it was sent first: a leader's write must not arrive long after it was allowed."""
 _ONE_PIECE = 512 * 1024
+# Plain numbers: to ask an enumeration for a member takes longer than to compare with it.
+_SUCCESSES = range(HTTPStatus.OK, HTTPStatus.MULTIPLE_CHOICES)
+_UNAUTHORIZED = int(HTTPStatus.UNAUTHORIZED)
+_REMEMBERED = 64
+"""Timeouts, and queries: nearly all requests have one of a few."""
 _FAILURES = (*errors.TRANSPORT_ERRORS, ConfigException)
 """The library reads rotating tokens while a request is prepared, so its own exception can come from there too."""
 
@@ -56,6 +62,7 @@ class Request:
         return errors.ConnectionFailed(f"{self.verb} {self.resource}: {errors.describe(cause)}")
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def within(timeout_s: float) -> aiohttp.ClientTimeout:
     """The timeout of an ordinary exchange: `timeout_s` for everything, at most ten of them for the connection."""
     return aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, _CONNECT_S))
@@ -68,7 +75,8 @@ class Transport:
         _silence_bodies()
         self._link = link
         self._user_agent = user_agent
-        self._metrics = metrics
+        # A series is looked up under a lock; there are as many here as there.
+        self._requests, self._seconds = cache(metrics.api_requests.labels), cache(metrics.api_seconds.labels)
         self._reload_lock = asyncio.Lock()
         self._reloaded_at = -_RELOAD_EVERY_S
         self._unpooled: aiohttp.ClientSession | None = None
@@ -105,7 +113,7 @@ class Transport:
             raise request.failed(error) from error
         finally:
             response.release()
-            self._metrics.api_seconds.labels(request.verb, request.resource).observe(clock() - started)
+            self._seconds(request.verb, request.resource).observe(clock() - started)
 
     async def open(self, request: Request) -> aiohttp.ClientResponse:
         """The 2xx answer with its body not yet read; the caller releases or closes it.
@@ -118,15 +126,15 @@ class Transport:
             async with asyncio.timeout(request.answer_s):
                 response = await self._send_twice(request)
             code = response.status
-            self._metrics.api_requests.labels(request.verb, request.resource, str(code)).inc()
-            if HTTPStatus.OK <= code < HTTPStatus.MULTIPLE_CHOICES:
+            self._requests(request.verb, request.resource, code).inc()
+            if code in _SUCCESSES:
                 return response
             try:
                 body = await response.read()
             finally:
                 response.release()
         except _FAILURES as error:
-            self._metrics.api_requests.labels(request.verb, request.resource, "error").inc()
+            self._requests(request.verb, request.resource, "error").inc()
             raise request.failed(error) from error
         raise errors.from_response(code, response.headers, body)
 
@@ -134,7 +142,7 @@ class Transport:
         clock = asyncio.get_running_loop().time
         sent_at = clock()
         response = await self._send(request)
-        if response.status != HTTPStatus.UNAUTHORIZED or not await self._reload(sent_at):
+        if response.status != _UNAUTHORIZED or not await self._reload(sent_at):
             return response
         if clock() > sent_at + AGAIN_WITHIN_S:
             return response
@@ -153,7 +161,7 @@ class Transport:
             headers["Content-Type"] = request.content_type
         await self._link.api.update_params_for_auth(headers, [], ["BearerToken"])
         rest = self._link.api.rest_client
-        query = f"?{urlencode(request.query)}" if request.query else ""
+        query = _encoded(tuple(request.query.items()))
         session = self._own_connection() if request.unpooled else rest.pool_manager
         return await session.request(
             request.method,
@@ -217,6 +225,11 @@ def torn_off(response: aiohttp.ClientResponse) -> Iterator[aiohttp.ClientRespons
         if response.connection is not None and response.connection.transport is not None:
             response.connection.transport.abort()
         response.close()
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return f"?{urlencode(query)}" if query else ""
 
 
 def _data(body: bytes | None) -> bytes | BytesIO | None:

@@ -16,7 +16,7 @@ class Unseen:
         self._read: dict[str, int | None] = {}
         """The version in which each was read; None where that is no number, and so says nothing about the order."""
         self._before_list: set[str] = set()
-        """Those that were read before the list that is under way."""
+        """Those of them that were read before the list that is under way."""
 
     def put(self, name: str, version: str) -> None:
         """Takes note of an object that was read just now in this version, and that the watch does not show."""
@@ -25,8 +25,9 @@ class Unseen:
 
     def drop(self, name: str) -> None:
         """The watch has shown it and will tell when it goes, or it is known to be gone."""
-        self._read.pop(name, None)
-        self._before_list.discard(name)
+        if name in self._read:
+            del self._read[name]
+            self._before_list.discard(name)
 
     def lose_all(self) -> None:
         """Nothing is to be known by a read alone any more."""

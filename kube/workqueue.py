@@ -70,6 +70,9 @@ class _Line(Generic[K]):
     def __contains__(self, key: object) -> bool:
         return key in self.fresh or key in self.retried
 
+    def __bool__(self) -> bool:
+        return bool(self.fresh or self.retried)
+
     def __len__(self) -> int:
         return len(self.fresh) + len(self.retried)
 
@@ -191,8 +194,11 @@ class WorkQueue(Generic[K]):
 
     async def _sleep(self) -> None:
         """Returns when something was added, or has made way for what waits, or when the next key is due."""
+        if not self._timers:
+            await self._wake.wait()
+            return
         try:
-            async with asyncio.timeout_at(self._timers[0][0] if self._timers else None):
+            async with asyncio.timeout_at(self._timers[0][0]):
                 await self._wake.wait()
         except TimeoutError:
             return
