@@ -34,8 +34,8 @@ PORTIONS = 4
 """Half the pods wait, and are let in bit by bit."""
 QUIET = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
 """Conditions of a bound pod that nothing is decided by."""
-MOST_CALLS = 7_900
-"""It takes 6,860; about a seventh more is what another release of a library may take."""
+MOST_CALLS = 7_150
+"""It takes 6,250; about a seventh more is what another release of a library may take."""
 
 
 class Cluster(Store):
