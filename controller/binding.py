@@ -40,6 +40,10 @@ _UNSETTLED = Refusal(
     reasons.BOOKS_UNSETTLED,
     "very many pods are being counted anew after a change; the scheduler will try again",
 )
+_UNDECIDED = Refusal(
+    reasons.BOOKS_UNSETTLED,
+    "room is being looked for on mGPU cards for very many binds at once; the scheduler will try again",
+)
 
 Answer = Callable[[AdmissionRequest], Awaitable[Decision]]
 
@@ -135,20 +139,25 @@ class BindingHook:
             until = asyncio.get_running_loop().time() + self._patience_s
             pieces = Pieces()
             while (decision := await self._review_ours(request, target, elsewhere, pieces)) is None:
-                if not await self._sums_settled(until):
+                if not await self._done_by(until, self._caches.sums_settled):
                     return self._refused(_UNSETTLED)
+                if not await self._done_by(until, lambda: self._caches.turns.finish(pieces.go_on())):
+                    return self._refused(_UNDECIDED)
             return decision
 
     async def _leaderless(self, _request: AdmissionRequest) -> Decision:
         return leaderless("this replica does not lead")
 
-    async def _sums_settled(self, until: float) -> bool:
-        """Waits until what queues use is right, and no longer than that time of the loop; whether it came to that."""
+    async def _done_by(self, until: float, work: Callable[[], Awaitable[None]]) -> bool:
+        """Does what a bind has to wait for, and no longer than until that time of the loop; whether it is done.
+
+        A hook that answers too late is taken for one that is away, and then the bind may go through as it is.
+        """
         if asyncio.get_running_loop().time() >= until:
             return False
         try:
             async with asyncio.timeout_at(until):
-                await self._caches.sums_settled()
+                await work()
         except TimeoutError:
             return False
         return True
@@ -158,8 +167,8 @@ class BindingHook:
     ) -> Decision | None:
         """The answer to a bind that is to be decided.
 
-        None while the sums that decide about it are still to be settled, and where it is to be begun anew, see Pieces: it goes by
-        what there is when it is given.
+        None while the sums that decide about it are still to be settled, and while `pieces` are to be gone on with: it goes by what
+        there is when it is given.
         """
         known = self._caches.latest(target.key)
         problem = obstacle(target, known)
@@ -185,7 +194,6 @@ class BindingHook:
         try:
             decision = self._decide(request, target, known, pieces) if self.leading else None
         except SearchUnderWayError:
-            await self._caches.turns.finish(pieces.go_on())
             return None
         if decision is None:
             decision = await elsewhere(request)

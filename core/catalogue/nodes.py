@@ -53,7 +53,7 @@ ROWS: Final = (
     ),
     Reason(
         reasons.BOOKS_UNSETTLED,
-        "the controller is counting very many pods anew after a change of what they depend on",
+        "the controller is counting very many pods anew after a change of what they depend on, or decides on very many binds at once",
         "the scheduler retries",
     ),
     Reason(

@@ -20,6 +20,8 @@ from tests.unit.controller.fakes import term
 from tests.unit.controller.test_binding import binding, code
 from tests.unit.core.mgpu.cases import a_filling_pod
 
+pytestmark = pytest.mark.looptime
+
 BINDS = 8
 HOSTILE_CARDS = 16
 ROUNDS = 5
@@ -96,3 +98,12 @@ async def test_what_others_were_granted_meanwhile_is_not_granted_again() -> None
     for pod in others:
         assert (await world.bind(pod.view().name, "wide")).allowed
     assert code(await long) == reasons.MGPU_NO_ROOM
+
+
+async def test_who_cannot_be_decided_in_the_hooks_time_is_refused_until_the_scheduler_tries_again() -> None:
+    """Without an answer in time the bind might go through as it is."""
+    world = World(a_filling_pod("p", 8).in_queue("q"), clock=Ticking())
+    async with world.caches.turns._turn:
+        answer = await world.bind("p", "n0")
+    assert code(answer) == reasons.BOOKS_UNSETTLED
+    assert (await world.bind("p", "n0")).allowed
