@@ -187,8 +187,8 @@ class StrandedPods:
         queue = ledger.attribution(pod).queue
         if led_to(pod):
             why = await self._caches.turns.finish(room_gone(ledger, pod, self._admitted))
-            if self._latest(uid) is None:
-                return None
+            if self._settled(uid):
+                return AGAIN_S
             if why:
                 self._announcements.astray(pod, *room_gone_notice(queue, why), news=why)
                 return None
@@ -196,8 +196,8 @@ class StrandedPods:
         place = nominated_for(pod)
         again_s: float | None = None
         if await self._caches.turns.finish(place_gone(ledger, pod, self._admitted)):
-            if self._latest(uid) is None:
-                return None
+            if self._settled(uid):
+                return AGAIN_S
             # From now on: a node may change after it was looked at and before the last one is.
             self._homeless[uid] = None
             others = await self._elsewhere(pod, place)
@@ -264,11 +264,17 @@ class StrandedPods:
             if latest is None or latest.bound or nominated_for(latest) != place:
                 return False
             taken = yield from takes_now(self._caches.ledger, latest, name, self._admitted)
-            if taken and self._latest(uid) == latest:
+            now = None if self._settled(uid) else self._latest(uid)
+            if taken and now is not None and nominated_for(now) == place and not _asks_anew(latest, now):
                 self._homeless.pop(uid, None)
-                self._nominate(latest, name)
+                self._nominate(now, name)
                 return True
         return False
+
+    def _settled(self, uid: str) -> bool:
+        """Whether the pod has a node by now, or is gone: what was found out about it meanwhile is of no use."""
+        latest = self._latest(uid)
+        return latest is None or latest.bound
 
 
 def _takes_room(before: Pod | None, now: Pod) -> bool:

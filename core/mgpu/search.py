@@ -9,11 +9,12 @@ best answer is cut. The work is limited by a number of steps, not by time, so th
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from core.mgpu.bounds import greatest_loss, least_loss, together
 from core.mgpu.kept import kept
-from core.mgpu.pieces import PAUSE, searched
+from core.mgpu.pieces import PAUSE, Search, searched
 from core.mgpu.slots import Load, Packing, Slot
 from core.steps import Steps
 
@@ -62,7 +63,7 @@ def solve(problem: Problem) -> Solution:
     """The best arrangement within the budget. Equal problems are solved once: most nodes share few states."""
     if not problem.loads:
         return Solution((), complete=True, steps=0)
-    return searched(problem, _Search(problem).run())
+    return searched(problem, lambda: Search(_Search(problem).run(), attrgetter("steps")))
 
 
 _Packed = tuple[tuple[int, int], ...]

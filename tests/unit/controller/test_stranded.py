@@ -12,6 +12,10 @@ from controller.announcements import ASTRAY_S, Announcements
 from controller.stranded import AGAIN_S, DENIALS, SETTLE_S, StrandedPods
 from core import reasons
 from core.objects import Pod
+from core.plan import stuck
+from core.plan.admitted import AdmittedNodes
+from core.queues.ledger import Ledger
+from core.steps import Steps
 from kube.turns import Turns
 from tests.builders import a_node, a_pod
 from tests.builders.objects import NodeBuilder, PodBuilder
@@ -310,3 +314,22 @@ async def test_a_nominated_pod_that_was_refused_three_times_is_nominated_for_ano
         show(world.caches.nodes, "m1", M1.label("a", "b").view())
         await world.later()
     assert world.nominated == [("nominated", "m2" if denied == "m1" else "m3")]
+
+
+async def test_of_a_pod_whose_bind_is_granted_while_its_node_is_looked_at_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, look = World(LED, nodes=(M1.cordoned(),)), stuck.room_gone
+
+    def meanwhile(ledger: Ledger, pod: Pod, admitted: AdmittedNodes) -> Steps[str]:
+        why = yield from look(ledger, pod, admitted)
+        ledger.assume(LED.bound_to("m1").view())
+        return why
+
+    async with world.running():
+        monkeypatch.setattr(module, "room_gone", meanwhile)
+        assert await world.later() == []
+        monkeypatch.undo()
+        world.caches.ledger.forget(LED.view().uid)
+        await asyncio.sleep(AGAIN_S)
+        assert await world.later() == [("Pod led", reasons.MGPU_ROOM_GONE)], "its bind came to nothing"

@@ -1,7 +1,7 @@
 """Answers that need long searches come piece by piece, and are those that come in one."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from core.mgpu.arrangement import OnTheWay
 from core.mgpu.ask import MgpuAsk
 from core.mgpu.filter import fits
 from core.mgpu.node import idle_state, model_of
-from core.mgpu.pieces import AT_ONCE, PAUSE, Pieces, SearchUnderWayError, in_steps, searched
+from core.mgpu.pieces import AT_ONCE, PAUSE, Pieces, Search, SearchUnderWayError, in_steps, searched
 from core.mgpu.search import solve
 from core.refusal import Refusal
 from core.settings import Settings
@@ -86,43 +86,51 @@ def test_so_is_any_other_bind(
     assert finish(in_steps(answer)) == in_one_piece
 
 
-def counting(steps: int) -> Steps[int]:
+def counting(steps: int, begun: list[int] | None = None) -> Callable[[], Search[int]]:
     """A search of so many steps."""
-    for step in range(1, steps + 1):
-        if step % PAUSE == 0:
-            yield
-    return steps
+
+    def run() -> Steps[int]:
+        if begun is not None:
+            begun.append(steps)
+        for step in range(1, steps + 1):
+            if step % PAUSE == 0:
+                yield
+        return steps
+
+    return lambda: Search(run(), lambda found: found)
 
 
 @pytest.mark.parametrize(("steps", "pauses"), [(0, 0), (PAUSE, 0), (AT_ONCE - 1, 0), (AT_ONCE + PAUSE, 1)])
 def test_what_takes_no_longer_than_the_allowance_needs_no_pause(steps: int, pauses: int) -> None:
-    looked = 0
+    looked, question = 0, object()
 
     def answer() -> int:
         nonlocal looked
         looked += 1
-        return searched("q", counting(steps))
+        return searched(question, counting(steps))
 
     taken = in_steps(answer)
     found = sum(1 for _ in taken)
     assert (found, looked) == (pauses, 1 + min(pauses, 1))
 
 
-def test_the_allowance_is_that_of_all_searches_together() -> None:
-    """Each is as short as can be, and yet there is a pause for so many of them."""
-    begun: list[int] = []
+@pytest.mark.parametrize(("steps", "begun"), [(1, 1), (10, 4), (PAUSE, 11)])
+def test_the_allowance_is_that_of_all_searches_together(steps: int, begun: int) -> None:
+    """Each is as short as can be, and yet the answer is begun anew after so many of them."""
+    questions, times = [object() for _ in range(40)], 0
 
     def answer() -> int:
-        begun.append(0)
-        return sum(searched(number, counting(PAUSE)) for number in range(40))
+        nonlocal times
+        times += 1
+        return sum(searched(question, counting(steps)) for question in questions)
 
-    assert finish(in_steps(answer)) == 40 * PAUSE
-    assert 2 < len(begun) < 40, "each time some of them are found out"
+    assert finish(in_steps(answer)) == 40 * steps
+    assert times == begun
 
 
 def test_it_goes_by_what_there_is_when_its_searches_are_over() -> None:
-    free = ["before"]
-    taken = in_steps(lambda: (searched("q", counting(1000)), free[0]))
+    free, question = ["before"], object()
+    taken = in_steps(lambda: (searched(question, counting(1000)), free[0]))
     next(taken)
     free[0] = "after"
     assert finish(taken) == (1000, "after")
@@ -133,23 +141,67 @@ def test_one_that_never_comes_to_an_end_by_pieces_is_worked_out_in_one() -> None
 
     def answer() -> int:
         begun.append(0)
-        return searched(len(begun), counting(200))
+        return searched(object(), counting(200))
 
     assert finish(in_steps(answer)) == 200
     assert len(begun) == pieces._BEGUN_MOST + 1
 
 
 def test_who_wants_it_in_one_piece_has_it_so_meanwhile() -> None:
-    under_way = in_steps(lambda: searched("q", counting(1000)))
+    question = object()
+    under_way = in_steps(lambda: searched(question, counting(1000)))
     next(under_way)
-    assert searched("q", counting(1000)) == 1000
+    assert searched(question, counting(1000)) == 1000
+    assert finish(under_way) == 1000
 
 
 def test_a_search_that_is_not_gone_on_with_is_come_upon_again() -> None:
-    one = Pieces()
+    one, question, begun = Pieces(), object(), list[int]()
     for _ in range(2):
         with pytest.raises(SearchUnderWayError):
-            one.begin(lambda: searched("q", counting(1000)))
+            one.begin(lambda: searched(question, counting(1000, begun)))
     finish(one.go_on())
     finish(one.go_on())
-    assert one.begin(lambda: searched("q", counting(1000))) == 1000
+    assert one.begin(lambda: searched(question, counting(1000, begun))) == 1000
+    assert begun == [1000]
+
+
+def test_who_asks_the_same_goes_on_with_the_same_search() -> None:
+    """A hundred binds of pods alike to nodes alike, of which each has to be decided in its time."""
+    question, begun = object(), list[int]()
+    # As `solve` does, it keeps what is found.
+    asked = cache(lambda: searched(question, counting(1000, begun)))
+    answers = [in_steps(asked) for _ in range(100)]
+    pauses, found = 0, list[int]()
+    while answers:
+        for each in tuple(answers):
+            try:
+                next(each)
+                pauses += 1
+            except StopIteration as end:
+                found.append(end.value)
+                answers.remove(each)
+    assert (found, begun) == ([1000] * 100, [1000])
+    assert pauses < 200
+
+
+def test_who_asks_again_after_it_was_given_up_goes_on_where_it_was() -> None:
+    question, begun = object(), list[int]()
+    for _ in range(3):
+        given_up = in_steps(lambda: searched(question, counting(1000, begun)))
+        next(given_up)
+        given_up.close()
+    assert finish(in_steps(lambda: searched(question, counting(1000, begun)))) == 1000
+    assert begun == [1000]
+
+
+def test_of_very_many_that_are_given_up_the_last_ones_are_kept() -> None:
+    begun: list[int] = []
+    questions = [object() for _ in range(2 * pieces._UNDER_WAY_MOST)]
+    for question in questions:
+        next(in_steps(lambda question=question: searched(question, counting(1000, begun))))  # type: ignore[misc]
+    assert len(pieces._under_way) <= pieces._UNDER_WAY_MOST
+    for question, again in ((questions[-1], 0), (questions[0], 1)):
+        before = len(begun)
+        finish(in_steps(lambda question=question: searched(question, counting(1000, begun))))  # type: ignore[misc]
+        assert len(begun) - before == again
