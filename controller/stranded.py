@@ -260,16 +260,21 @@ class StrandedPods:
     def _moving(self, uid: str, place: str, others: Iterable[str]) -> Steps[bool]:
         """Somebody else may have been given the room while it was looked for, and the pod another place."""
         for name in others:
-            latest = self._latest(uid)
-            if latest is None or latest.bound or nominated_for(latest) != place:
+            before = self._waiting_at(uid, place)
+            if before is None:
                 return False
-            taken = yield from takes_now(self._caches.ledger, latest, name, self._admitted)
-            now = None if self._settled(uid) else self._latest(uid)
-            if taken and now is not None and nominated_for(now) == place and not _asks_anew(latest, now):
+            taken = yield from takes_now(self._caches.ledger, before, name, self._admitted)
+            now = self._waiting_at(uid, place)
+            if taken and now is not None and not _asks_anew(before, now):
                 self._homeless.pop(uid, None)
                 self._nominate(now, name)
                 return True
         return False
+
+    def _waiting_at(self, uid: str, place: str) -> Pod | None:
+        """The pod as long as it has no node and is nominated for this one."""
+        latest = self._latest(uid)
+        return None if latest is None or latest.bound or nominated_for(latest) != place else latest
 
     def _settled(self, uid: str) -> bool:
         """Whether the pod has a node by now, or is gone: what was found out about it meanwhile is of no use."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from core.names import NODE_NAME_FIELD
-from core.objects import Node, Pod
+from core.objects import Node
 from core.objects import raw as read
 from core.objects.node_rules import REQUIRED
 
@@ -80,29 +80,6 @@ def meets(requirement: NodeRequirement, node: Node) -> bool:
 def _holds(expression: Expression, node: Node) -> bool:
     told = {NODE_NAME_FIELD: node.name} if expression.field else node.labels
     return matches(expression.to_json(), told)
-
-
-def admits(pod: Pod, node: Node) -> bool:
-    """Whether the pod's nodeSelector and required node affinity admit the node, in the words of Kubernetes.
-
-    For one pod and one node; where many are asked about, `core.node_match` says the same in less time.
-    """
-    if any(node.labels.get(key) != value for key, value in pod.node_selector.items()):
-        return False
-    required = read.mapping(pod.affinity, "nodeAffinity", REQUIRED)
-    if not required:
-        return True
-    return any(_term_admits(term, node) for term in read.sequence(required, "nodeSelectorTerms"))
-
-
-def _term_admits(term: object, node: Node) -> bool:
-    expressions = read.sequence(term, "matchExpressions")
-    fields = read.sequence(term, "matchFields")
-    if not expressions and not fields:
-        return False
-    return all(matches(expression, node.labels) for expression in expressions) and all(
-        matches(field, {NODE_NAME_FIELD: node.name}) for field in fields
-    )
 
 
 def matches(raw: object, labels: Mapping[str, str]) -> bool:

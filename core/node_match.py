@@ -1,4 +1,4 @@
-"""Node rules compiled: which nodes they admit, as `core.affinity.admits` says it of one pod and one node.
+"""Node rules compiled: which nodes they admit.
 
 Nobody limits the terms of a pod but the size of an object. So all is done in steps; and a megabyte of them costs about as much
 for hundreds of nodes as for one.

@@ -21,8 +21,6 @@ AT_ONCE: Final = 100
 """Search steps that an answer takes without a pause, all its searches together: nearly all come to their end in far fewer."""
 _BEGUN_MOST: Final = 300
 """So often an answer is begun; then it is worked out in one piece. It needs no more unless what it goes by changes all the time."""
-
-
 _UNDER_WAY_MOST: Final = 64
 """Searches that are kept unfinished; each has up to a few hundred kilobytes."""
 
@@ -79,14 +77,13 @@ class _Allowance:
         if question in self._found:
             known: T = self._found[question]
             return known
-        known_search: Search[T] | None = _under_way.pop(question, None)
-        search = begin() if known_search is None else known_search
+        search: Search[T] = _under_way.pop(question, None) or begin()
         while self._left > 0:
             rest = search.go_on()
             if rest is not None:
                 self._left -= rest
-                self._found[question] = search.finish()
-                return search.finish()
+                found = self._found[question] = search.finish()
+                return found
             self._left -= PAUSE
         _under_way[question] = search
         if len(_under_way) > _UNDER_WAY_MOST:

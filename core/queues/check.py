@@ -131,14 +131,11 @@ class Balance:
     def less(self, taken: Callable[[str], tuple[Amounts, Amounts]]) -> Self:
         """The balance without what somebody uses: of each queue, what it is charged with, and CPU and memory."""
         charged, cpu_memory = taken(self.queue)
-        return type(self)(
-            self.queue,
-            self.limits,
-            lambda key: self.used(key) - charged.get(key, 0),
-            self.cpu_memory,
-            lambda key: self.cpu_memory_used(key) - cpu_memory.get(key, 0),
-            tuple([level.less(*taken(level.queue)) for level in self.above]),
-            self.short,
+        return replace(
+            self,
+            used=lambda key: self.used(key) - charged.get(key, 0),
+            cpu_memory_used=lambda key: self.cpu_memory_used(key) - cpu_memory.get(key, 0),
+            above=tuple(level.less(*taken(level.queue)) for level in self.above),
         )
 
     def alone(self, taken: Callable[[str], tuple[Amounts, Amounts]]) -> Self:

@@ -11,11 +11,11 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
-from core.affinity import admits
 from core.objects import Node, Pod, node, pod
 from hack.controlplane import Answer
 from tests.apiserver.cluster import Cluster
 from tests.apiserver.manifests import binding
+from tests.fakes.node_rules import admits
 
 SESSION_S = 1.0
 

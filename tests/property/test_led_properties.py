@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import names
-from core.affinity import admits
 from core.binding.binder import Binder
 from core.crossquota.book import guest_book
 from core.mgpu.ask import MgpuAsk, mgpu_ask
@@ -23,6 +22,7 @@ from core.refusal import Refusal
 from core.settings import MgpuSettings, Settings
 from tests.builders import a_node, a_pod, a_queue
 from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.fakes.node_rules import admits
 from tests.unit.core.binding.led_crowd import ANY, TENS, Crowd, Sizes
 
 MEMORY = 10_000

@@ -5,12 +5,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.affinity import admits
 from core.node_match import compiled
 from core.objects import Node, Pod, node, pod
 from core.objects.node_rules import REQUIRED
 from core.steps import Pace, finish
 from tests.builders import a_node, a_pod
+from tests.fakes.node_rules import admits
 
 KEYS = ("zone", "size", "", "metadata.name")
 VALUES = ("a", "b", "5", "7", "", "n1", " 5", "1_0", "x" * 5)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.affinity import admits
 from core.mgpu.ask import MgpuAsk, mgpu_ask
 from core.mgpu.filter import fits
 from core.names import MGPU_RESOURCES
@@ -22,6 +21,7 @@ from core.settings import Settings
 from core.steps import Steps, finish
 from tests.builders import a_node, a_pod
 from tests.builders.objects import NodeBuilder
+from tests.fakes.node_rules import admits
 
 T = TypeVar("T")
 Change = Callable[[Ledger], None] | None

@@ -15,7 +15,7 @@ from core.objects import Pod
 from core.plan.admitted import AdmittedNodes
 from core.plan.stuck import place_gone, takes_now
 from core.queues.ledger import Ledger
-from core.steps import Steps, finish
+from core.steps import Steps
 from kube.turns import Turns
 from tests.builders import a_node
 from tests.builders.objects import PodBuilder
@@ -23,6 +23,7 @@ from tests.fakes.apiserver import background
 from tests.fakes.counted import calls_of
 from tests.unit.controller.cluster import caches, show
 from tests.unit.controller.test_nominations import World, member
+from tests.unit.core.plan import stuck_now
 
 pytestmark = pytest.mark.looptime
 
@@ -30,14 +31,6 @@ MEMBERS: Final = 300
 A_CALL: Final = 60
 """Calls for a bind that is noted, however many members there are."""
 NODES: Final = {"m0": 1, "m1": 8, "m2": 1}
-
-
-def lost_now(ledger: Ledger, pod: Pod) -> bool:
-    return finish(place_gone(ledger, pod, AdmittedNodes(ledger)))
-
-
-def free_now(ledger: Ledger, pod: Pod, node: str) -> bool:
-    return finish(takes_now(ledger, pod, node, AdmittedNodes(ledger)))
 
 
 class Places:
@@ -83,8 +76,8 @@ def at_once(ledger: Ledger, bound: Pod) -> list[tuple[str, str]]:
     """What is to be moved for a bind by the books as they are."""
     task, left = task_of(bound), nominated_for(bound)
     led = (entry.pod for entry in ledger.led_to(bound.node_name).values())
-    lost = (pod for pod in led if gives_way(pod, task) and lost_now(ledger, pod))
-    return next(([(pod.name, left)] for pod in lost if free_now(ledger, pod, left)), [])
+    lost = (pod for pod in led if gives_way(pod, task) and stuck_now.place_gone(ledger, pod))
+    return next(([(pod.name, left)] for pod in lost if stuck_now.takes_now(ledger, pod, left)), [])
 
 
 def crowd(rng: Random, members: int = MEMBERS) -> list[PodBuilder]:

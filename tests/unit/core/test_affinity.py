@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from core.affinity import Expression, NodeRequirement, admits, narrowing
+from core.affinity import Expression, NodeRequirement, narrowing
 from core.objects.node_rules import REQUIRED
 from tests.builders import a_node, a_pod
+from tests.fakes.node_rules import admits
 from tests.fakes.patches import applied
 
 PRODUCT = Expression("nvidia.com/gpu.product", "In", ("A",))

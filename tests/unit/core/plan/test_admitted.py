@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from core.affinity import admits
 from core.node_match import NodeMatch, compiled
 from core.objects import Pod
 from core.objects.node_rules import ANYWHERE, REQUIRED, NodeRules
@@ -17,6 +16,7 @@ from core.settings import Settings
 from core.steps import Steps, finish
 from tests.builders import a_node, a_pod
 from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.fakes.node_rules import admits
 from tests.unit.core.plan.stepping import stepped
 
 TERMS, EXPRESSIONS = 400, 41

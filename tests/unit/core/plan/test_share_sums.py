@@ -3,15 +3,10 @@
 import pytest
 
 from core import names
-from core.objects import Pod
-from core.plan import stuck
-from core.plan.admitted import AdmittedNodes
-from core.queues.ledger import Ledger
-from core.steps import finish
 from tests.builders import a_pod
 from tests.builders.objects import NodeBuilder, PodBuilder
+from tests.unit.core.plan.stuck_now import place_gone, room_gone, takes_now
 from tests.unit.core.plan.test_led import RECORD, Books, bound, host, share
-from tests.unit.core.plan.test_stuck import place_gone, room_gone
 
 CORE_TAKEN = f"not enough {names.MGPU_CORE} left by the sum of its pods' requests that schedulers go by"
 
@@ -23,10 +18,6 @@ def whole(name: str, core: int) -> PodBuilder:
 def on_cards_that_go() -> PodBuilder:
     """Of four cards it has the last two; of three the scheduler still subtracts both, and one is on record."""
     return whole("x", 200).bound_to("m1").annotation(RECORD, "2,3")
-
-
-def takes_now(ledger: Ledger, pod: Pod) -> bool:
-    return finish(stuck.takes_now(ledger, pod, "m1", AdmittedNodes(ledger)))
 
 
 def a_card_is_gone(*others: NodeBuilder) -> Books:
@@ -82,8 +73,8 @@ def test_a_pod_that_was_led_is_told_that_the_sum_is_taken() -> None:
     led, nominated = whole("p", 200).led_to("m1").view(), whole("n", 200).nominated_for("m1").view()
     assert room_gone(books.ledger, led) == f"node m1 has {CORE_TAKEN}"
     assert place_gone(books.ledger, nominated)
-    assert not takes_now(books.ledger, whole("f", 200).view())
-    assert takes_now(books.ledger, whole("f", 100).view())
+    assert not takes_now(books.ledger, whole("f", 200).view(), "m1")
+    assert takes_now(books.ledger, whole("f", 100).view(), "m1")
 
 
 def test_what_its_scheduler_may_displace_is_not_in_the_way_of_a_led_pod() -> None:
@@ -99,10 +90,10 @@ def test_promises_that_the_node_cannot_keep_any_more_are_no_part_of_the_sum() ->
     """Whom it does not serve since its label was changed nobody binds there."""
     books = Books(host("m1"))
     books.ledger.put_pod(share("old", 60).mgpu_policy("other").led_to("m1").view())
-    assert takes_now(books.ledger, whole("p", 200).view())
+    assert takes_now(books.ledger, whole("p", 200).view(), "m1")
     books.ledger.put_pod(a_pod("served").mgpu(core=60, memory=2048).led_to("m1").view())
-    assert not takes_now(books.ledger, whole("p", 200).view())
-    assert takes_now(books.ledger, whole("p", 100).view())
+    assert not takes_now(books.ledger, whole("p", 200).view(), "m1")
+    assert takes_now(books.ledger, whole("p", 100).view(), "m1")
 
 
 @pytest.mark.parametrize("asked", [whole("p", 200), a_pod("p").mgpu(core=100)])

@@ -6,7 +6,6 @@ import pytest
 
 from core import affinity, names, reasons
 from core.objects import Pod
-from core.plan import stuck
 from core.plan.admitted import EVALUATED_IN_A_STEP, AdmittedNodes
 from core.plan.stuck import NAMED, node_full_notice, nodes_with_room, room_gone_notice
 from core.queues.ledger import Ledger
@@ -15,6 +14,7 @@ from core.steps import finish
 from tests.builders import a_node, a_pod
 from tests.builders.objects import NodeBuilder, PodBuilder
 from tests.unit.core.plan.stepping import stepped
+from tests.unit.core.plan.stuck_now import place_gone, room_gone
 from tests.unit.core.plan.test_admitted import EXPRESSIONS, TERMS, with_hostile_rules
 
 INDEX = names.GPU_INDEX_PREFIX + "main"
@@ -34,14 +34,6 @@ def books(*nodes: NodeBuilder, pods: tuple[PodBuilder, ...] = ()) -> Ledger:
 
 def with_room(ledger: Ledger, pod: Pod, but: str) -> list[str]:
     return finish(nodes_with_room(ledger, pod, but, AdmittedNodes(ledger)))
-
-
-def room_gone(ledger: Ledger, pod: Pod) -> str:
-    return finish(stuck.room_gone(ledger, pod, AdmittedNodes(ledger)))
-
-
-def place_gone(ledger: Ledger, pod: Pod) -> bool:
-    return finish(stuck.place_gone(ledger, pod, AdmittedNodes(ledger)))
 
 
 def bound(name: str, node: str) -> PodBuilder:
