@@ -107,7 +107,8 @@ class LiveSource:
             for event in () if self.behind else self._since(resource, last):
                 last = _version(event.object)
                 yield event
-            if marks <= loop.time():
+            if marks <= loop.time() and (self.behind or not self._since(resource, last)):
+                # Nothing has come while the last events were being taken in.
                 marks = ends
                 last = last if self.behind else self._version
                 if not self.mute:
