@@ -1,7 +1,7 @@
 """A controller that lists and watches what is stored, by the informers that it has: late, in pages, cut off and refused."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,8 +11,7 @@ from kube.listing import Page, WatchEvent, Watching
 from kube.resources import ALL, Resource, Scope
 from tests.builders.raw import Builder
 from tests.fakes.livesource import LiveSource
-from tests.property.takeover_replica import Replica, Runnable
-from tests.property.takeover_world import INFORMERS, SETTINGS, Stored
+from tests.property.takeover_world import INFORMERS, SETTINGS, Replica, Stored
 
 _PAGE = 5
 
@@ -58,13 +57,15 @@ class WatchingReplica(Replica):
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Begins with its first complete list."""
-        async with super().running():
+        """Follows the cluster from its first complete list to the end of the block."""
+        following = asyncio.create_task(self.caches.run())
+        try:
             await self.caches.wait_synced()
             yield
-
-    def _followed_by(self) -> Sequence[Runnable]:
-        return (self.caches.run, self._follower.run, *self._runnables)
+            assert not following.done(), following
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
 
     def hear(self, most: int) -> None:
         """Its watches come on if it may hear of anything. They are not in step with one another."""
