@@ -1,4 +1,4 @@
-"""Whose pods may use which queue, kept for those still to be let in: a change is compared with what it concerns alone."""
+"""Whose pods may use which queue, kept for those of whom it decides something: a change is compared with what it concerns alone."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,10 +16,12 @@ class _Pair:
 
     allowed: bool | None
     pods: dict[str, None] = field(default_factory=dict)
+    past: dict[str, None] = field(default_factory=dict)
+    """Those that came with a node past everybody, and are charged to the queue only if they may use it."""
 
 
 class AccessBook:
-    """Follows queues, namespaces, and pods that are still to be let in.
+    """Follows queues, namespaces, pods that are still to be let in, and those that nobody ever let in.
 
     Every change returns the UIDs of those pods that may be judged otherwise from now on. What is kept goes with the last of
     them that it is about. `queues` are those that exist; a queue that does not is closed to nobody, something else is
@@ -32,6 +34,8 @@ class AccessBook:
         self._labels: dict[str, Mapping[str, str]] = {}
         self._by_queue: dict[str, dict[str, _Pair]] = {}
         self._by_namespace: dict[str, dict[str, _Pair]] = {}
+        self._past: dict[str, tuple[str, Collection[str]]] = {}
+        """By UID, the namespace of each of those, and the queues that are named to it."""
 
     def allows(self, queue: str, namespace: str) -> bool:
         """Whether pods of a namespace may use a queue. A namespace that has not been seen yet has no labels."""
@@ -50,13 +54,7 @@ class AccessBook:
         """Follows a pod from now on, if it is still to be let in."""
         if not asks_admission(entry.stage, entry.pod):
             return
-        queue, namespace, uid = entry.queue, entry.pod.namespace, entry.pod.uid
-        in_queue = self._by_queue.setdefault(queue, {})
-        pair = in_queue.get(namespace)
-        if pair is None:
-            pair = in_queue[namespace] = _Pair(entry.allowed)
-            self._by_namespace.setdefault(namespace, {})[queue] = pair
-        pair.pods[uid] = None
+        self._pair(entry.queue, entry.pod.namespace, entry.allowed).pods[entry.pod.uid] = None
 
     def unbook(self, entry: Entry) -> None:
         """Takes out what `book` took in."""
@@ -68,9 +66,23 @@ class AccessBook:
         queue, namespace = entry.queue, entry.pod.namespace
         pair = self._by_queue[queue][namespace]
         del pair.pods[entry.pod.uid]
-        if not pair.pods:
-            _drop(self._by_queue, queue, namespace)
-            _drop(self._by_namespace, namespace, queue)
+        self._drop_unused(pair, queue, namespace)
+
+    def follow_past(self, uid: str, namespace: str, queues: Collection[str]) -> None:
+        """Follows a pod that came with a node past everybody, and is charged to the first of these queues that it may use.
+
+        That is in place of those that were said before; none for a pod of which this decides nothing (any more).
+        """
+        last_namespace, last = self._past.pop(uid, ("", ()))
+        if queues:
+            self._past[uid] = namespace, queues
+        for queue in queues:
+            self._pair(queue, namespace, None).past[uid] = None
+        for queue in last:
+            if queue not in queues:
+                pair = self._by_queue[queue][last_namespace]
+                del pair.past[uid]
+                self._drop_unused(pair, queue, last_namespace)
 
     def queue_changed(self, name: str, old: Queue | None, new: Queue | None) -> Collection[str]:
         """Takes note of a queue that came, changed or went (None)."""
@@ -115,7 +127,22 @@ class AccessBook:
         for pair in pairs:
             pair.allowed = None
             found += pair.pods
+            found += pair.past
         return found
+
+    def _pair(self, queue: str, namespace: str, allowed: bool | None) -> _Pair:
+        """What is kept of the pods of a namespace in a queue; a new one knows of the verdict what is said here."""
+        in_queue = self._by_queue.setdefault(queue, {})
+        pair = in_queue.get(namespace)
+        if pair is None:
+            pair = in_queue[namespace] = _Pair(allowed)
+            self._by_namespace.setdefault(namespace, {})[queue] = pair
+        return pair
+
+    def _drop_unused(self, pair: _Pair, queue: str, namespace: str) -> None:
+        if not pair.pods and not pair.past:
+            _drop(self._by_queue, queue, namespace)
+            _drop(self._by_namespace, namespace, queue)
 
 
 def asks_admission(stage: Stage, pod: Pod) -> bool:

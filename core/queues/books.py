@@ -87,7 +87,7 @@ class Books:
         self.devices = Devices(settings, self.tree, self.wakeups.changed, self.inventory, self.limits)
         if self.subtrees is not None and self.devices.linked:
             self.subtrees.devices = self.devices
-        self._sources = QueueSources(settings.queue.default, self.access.allows)
+        self._sources = QueueSources(settings.queue.default, self.access)
         self.naming = Naming(settings, self.inventory)
         self._states = PodStates(self.stages)
 

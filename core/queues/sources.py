@@ -1,24 +1,25 @@
 """The objects that say which queue a pod charges, and which pods look at each of them."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 
 from core.index import Index
 from core.objects import Group, Job, Namespace, Pod
+from core.queues.access_book import AccessBook
 from core.queues.attribution import Attribution, Source, attribute, named_by, queue_on_record, recorded
 from core.queues.undecided import Undecided, job_key, pod_group_key
 
 
 class QueueSources:
-    """PodGroups, Volcano Jobs and namespaces. `allows` says whether pods of a namespace may use a queue.
+    """PodGroups, Volcano Jobs and namespaces. `access` says whether pods of a namespace may use a queue.
 
     Every change returns the UIDs of the followed pods that it may send to another queue, and costs as much as these. Those are
     none where the object says of the queue what it said before.
     """
 
-    def __init__(self, default: str, allows: Callable[[str, str], bool]) -> None:
+    def __init__(self, default: str, access: AccessBook) -> None:
         self._default = default
-        self._allows = allows
+        self._access = access
         self._groups: dict[str, Group] = {}
         self._jobs: dict[str, Job] = {}
         self._namespaces: dict[str, Namespace] = {}
@@ -47,8 +48,11 @@ class QueueSources:
         if recorded(pod) is not None:
             return Source.RECORD
         queue = self.attribution(pod).queue
-        said = named_by(pod, self.pod_group_of(pod), self._job_of(pod), self._namespaces.get(pod.namespace))
-        return next((source for source, name in said if name == queue), Source.DEFAULT)
+        return next((source for source, name in self._said(pod) if name == queue), Source.DEFAULT)
+
+    def _said(self, pod: Pod) -> tuple[tuple[Source, str], ...]:
+        """What each object says about the queue of a pod."""
+        return named_by(pod, self.pod_group_of(pod), self._job_of(pod), self._namespaces.get(pod.namespace))
 
     def _job_of(self, pod: Pod) -> Job | None:
         key = job_key(pod)
@@ -61,11 +65,11 @@ class QueueSources:
     def _resolved(self, pod: Pod) -> Attribution:
         group, job = self.pod_group_of(pod), self._job_of(pod)
         # Nobody who came with a node, past gate and bind, is charged to a queue that would not have let them in.
-        chargeable = partial(self._admits, pod.namespace) if pod.bound and not pod.let_in else bool
+        chargeable = partial(self._admits, pod.namespace) if _came_past(pod) else bool
         return attribute(pod, group, job, self._namespaces.get(pod.namespace), self._default, chargeable)
 
     def _admits(self, namespace: str, queue: str) -> bool:
-        return self._allows(queue, namespace)
+        return self._access.allows(queue, namespace)
 
     def group_of(self, pod: Pod) -> Group | None:
         """Those with whom a pod starts, its gang or the PodGroup that it names; None while that does not exist."""
@@ -87,15 +91,22 @@ class QueueSources:
     def follow(self, pod: Pod) -> None:
         """Names the pod from now on when an object changes that may send it to another queue, or that says who starts with it."""
         self._by_group.put(pod.uid, pod.group_key or None)
-        if not queue_on_record(pod) and pod.uid not in self._fixed:
-            self._undecided.put(pod)
-        else:
-            self._undecided.drop(pod.uid)
+        if queue_on_record(pod) or pod.uid in self._fixed:
+            self._decided(pod.uid)
+            return
+        self._undecided.put(pod)
+        named = {name for _, name in self._said(pod) if name} if _came_past(pod) else ()
+        self._access.follow_past(pod.uid, pod.namespace, named)
+
+    def _decided(self, uid: str) -> None:
+        """From now on no change of an object, nor of who may use a queue, sends this pod anywhere."""
+        self._undecided.drop(uid)
+        self._access.follow_past(uid, "", ())
 
     def unfollow(self, uid: str) -> None:
         """Forgets a pod."""
         self._fixed.pop(uid, None)
-        self._undecided.drop(uid)
+        self._decided(uid)
         self._by_group.put(uid)
 
     def put_group(self, group: Group) -> Collection[str]:
@@ -138,3 +149,8 @@ class QueueSources:
     def drop_namespace(self, name: str) -> None:
         """Takes out a namespace; it goes only when its pods are gone."""
         self._namespaces.pop(name, None)
+
+
+def _came_past(pod: Pod) -> bool:
+    """Whether a pod has a node though nobody let it in."""
+    return pod.bound and not pod.let_in

@@ -131,4 +131,11 @@ DECISIONS: Final = (
         "",
         (f"{_PLAN}/test_fifo.py",),
     ),
+    Guard(
+        "who came with a node goes by who may use a queue now",
+        "core/queues/access_book.py",
+        "            found += pair.past\n",
+        "",
+        ("tests/unit/core/queues/test_access.py",),
+    ),
 )

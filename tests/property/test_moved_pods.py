@@ -1,4 +1,4 @@
-"""PodGroups, Jobs and namespaces send pods from queue to queue; who is not left behind is booked as if the books were made anew."""
+"""PodGroups, Jobs, namespaces, and queues for some alone send pods from queue to queue; who is not left behind is booked as if the books were made anew."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -91,9 +91,15 @@ def job_says(queue: str, uid: str) -> Change:
     return lambda ledger: ledger.put_job(a_job("j").in_queue(queue).uid(uid).view())
 
 
-def namespace_says(queue: str) -> Change:
+def namespace_says(queue: str, team: str = "") -> Change:
     made = a_namespace().in_queue(queue) if queue else a_namespace()
+    made = made.label("team", team) if team else made
     return lambda ledger: ledger.put_namespace(made.view())
+
+
+def queue_is_for(namespaces: str | None, selector: str | None = None) -> Change:
+    made = a_queue("q").cards({"A": 64}).capability(cpu=100).used_by(namespaces, selector)
+    return lambda ledger: ledger.put_queue(made.view())
 
 
 CHANGES: dict[str, tuple[Sequence[Change], Change | None]] = {
@@ -102,7 +108,14 @@ CHANGES: dict[str, tuple[Sequence[Change], Change | None]] = {
         [*(job_says(queue, "uid-j") for queue in QUEUES), job_says("q", "another")],
         lambda ledger: ledger.drop_job("ml/j"),
     ),
-    "namespace": ([namespace_says(queue) for queue in QUEUES], None),
+    "namespace": (
+        [namespace_says(queue, team) for queue in QUEUES for team in ("", "own")],
+        None,
+    ),
+    "queue": (
+        [queue_is_for(None), queue_is_for("ml"), queue_is_for("web"), queue_is_for("", "team=own")],
+        lambda ledger: ledger.drop_queue("q"),
+    ),
 }
 """What an object may say, and what takes it out of the books."""
 
@@ -142,7 +155,7 @@ class Moves(RuleBasedStateMachine):
     def empty() -> Ledger:
         ledger = Ledger(Settings())
         ledger.put_node(a_node("n").card("A", 64).view())
-        for queue in ("q", "r", "default"):
+        for queue in ("r", "default"):
             ledger.put_queue(a_queue(queue).cards({"A": 64}).capability(cpu=100).view())
         return ledger
 
@@ -180,11 +193,10 @@ class Moves(RuleBasedStateMachine):
     @precondition(lambda self: any(CHANGES[thing][1] for thing in self.objects))
     @rule(data=st.data())
     def an_object_goes(self, data: st.DataObject) -> None:
-        thing = data.draw(st.sampled_from(sorted({"group", "job"} & self.objects.keys())))
+        gone = {thing: drop for thing in self.objects if (drop := CHANGES[thing][1]) is not None}
+        thing = data.draw(st.sampled_from(sorted(gone)))
         del self.objects[thing]
-        drop = CHANGES[thing][1]
-        if drop is not None:
-            drop(self.ledger)
+        gone[thing](self.ledger)
 
     @rule(name=pods)
     def leader_fixes(self, name: str) -> None:

@@ -1,5 +1,6 @@
 """Who may use a queue, and which waiting pods a change has judged again."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -121,6 +122,12 @@ class World:
         before, self._before = getattr(self, "_before", 0), self.ledger.changes
         return self.ledger.changes - before
 
+    def charges_after(self, change: Callable[[], None]) -> dict[str, int]:
+        """What is used of the card by then, by queue."""
+        change()
+        finish(self.ledger.settle())
+        return {name: used for name in self.ledger.accounts if (used := self.ledger.used(name, "A"))}
+
     def woken(self) -> set[str]:
         finish(self.ledger.settle())
         return set(self.ledger.wakeups.take_queues())
@@ -239,19 +246,47 @@ class TestTheBooks:
         world.ledger.put_queue(of("ml"))
         assert world.ledger.attribution(came.view()).queue == "q"
 
-    def test_one_that_came_with_its_node_is_charged_elsewhere_once_it_runs_where_its_queue_was_closed(
+    def test_one_that_came_with_its_node_is_charged_elsewhere_as_soon_as_its_queue_is_closed_or_open_to_it(
         self,
     ) -> None:
-        """Nothing else says that it is: of those that nobody let in each state is booked."""
+        """On a standby: a leader fixes what it charges. Whatever it is that decides who may use the queue."""
         world = World()
         world.ledger.put_namespace(a_namespace("ml").in_queue("home").view())
         world.ledger.put_group(a_group("g").in_queue("q").view())
         came = a_pod("came").card("A").gpu(1).in_group("g")
         world.ledger.put_pod(came.bound_to("n", phase="Pending").view())
         assert world.ledger.used("q", "A") == 1000
+        assert world.charges_after(lambda: world.ledger.put_queue(of("web"))) == {"home": 1000}
+        assert world.charges_after(lambda: world.ledger.put_pod(came.bound_to("n").view())) == {"home": 1000}
+        assert world.charges_after(lambda: world.ledger.put_queue(of(None, "team=own"))) == {"home": 1000}
+        own = a_namespace("ml").in_queue("home").label("team", "own")
+        assert world.charges_after(lambda: world.ledger.put_namespace(own.view())) == {"q": 1000}
+        assert world.charges_after(lambda: world.ledger.put_queue(of("web"))) == {"home": 1000}
+        assert world.charges_after(lambda: world.ledger.drop_queue("q")) == {"q": 1000}
+
+    def test_one_that_came_with_its_node_goes_by_the_queue_that_is_named_to_it_by_now(self) -> None:
+        world = World()
         world.ledger.put_queue(of("web"))
-        world.ledger.put_pod(came.bound_to("n").view())
-        assert (world.ledger.used("q", "A"), world.ledger.used("home", "A")) == (0, 1000)
+        world.ledger.put_queue(of("web", name="r"))
+        world.ledger.put_group(a_group("g").in_queue("q").view())
+        world.ledger.put_pod(asking("came", queue="r").in_group("g").bound_to("n").view())
+        assert world.charges_after(lambda: world.ledger.put_queue(of("ml", name="r"))) == {"r": 1000}
+        assert world.charges_after(lambda: world.ledger.put_queue(of("ml"))) == {"q": 1000}
+        group = a_group("g").in_queue("s").view()
+        assert world.charges_after(lambda: world.ledger.put_group(group)) == {"s": 1000}
+        world.booked_anew()
+        world.ledger.put_queue(of("web"))
+        assert world.booked_anew() == 1, "the queue itself; nobody names it any more"
+
+    def test_who_may_use_its_queue_moves_nobody_whose_queue_is_on_record_or_fixed(self) -> None:
+        world = World()
+        came = asking("came").bound_to("n")
+        world.ledger.put_pod(came.view())
+        world.ledger.put_pod(asking("let-in").charged("q").bound_to("n").view())
+        world.ledger.fix_queue(came.view())
+        assert world.charges_after(lambda: world.ledger.put_queue(of("web"))) == {"q": 2000}
+        assert world.charges_after(world.ledger.release_queues) == {"q": 1000, "default": 1000}
+        assert world.charges_after(lambda: world.ledger.put_queue(of("ml"))) == {"q": 2000}
 
     def test_a_pod_at_no_gate_holds_nothing_of_a_queue_that_is_closed_to_it(self) -> None:
         """Another scheduler's, or one whose gate was forced off: nobody let it in."""
@@ -276,6 +311,10 @@ class TestTheBooks:
         world = World()
         world.ledger.put_queue(of("web"))
         world.wait(asking("a"), asking("a", "web"))
-        for uid in ("uid-ml-a", "uid-web-a"):
+        world.ledger.put_pod(asking("came").bound_to("n").view())
+        world.ledger.put_pod(asking("recorded").bound_to("n").view())
+        world.ledger.put_pod(asking("recorded").charged("q").bound_to("n").view())
+        for uid in ("uid-ml-a", "uid-web-a", "uid-ml-came"):
             world.ledger.drop_pod(uid)
+        assert world.ledger.access._past == {}
         assert (world.ledger.access._by_queue, world.ledger.access._by_namespace) == ({}, {})
