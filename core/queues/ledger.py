@@ -120,9 +120,10 @@ class Ledger(PodBooking):
     def drop_namespace(self, name: str) -> None:
         """Takes out a namespace."""
         self.changes += 1
-        self._sources.drop_namespace(name)
-        self.naming.drop_namespace(name)
-        self._backlog.put(self.access.drop_namespace(name))
+        judged_anew = self.access.drop_namespace(name)
+        moved = self._sources.drop_namespace(name)
+        renamed = self.naming.drop_namespace(name)
+        self._backlog.put([*moved, *judged_anew, *renamed])
 
     def put_node(self, node: Node) -> None:
         """Takes in a node. Pods are counted anew that are on it, and those of a card that is another resource now."""

@@ -75,9 +75,9 @@ class Naming:
             del self._defaults[namespace.name]
         return self._by_namespace.get(namespace.name)
 
-    def drop_namespace(self, name: str) -> None:
-        """Takes out a namespace; it goes only when its pods are gone."""
-        self._defaults.pop(name, None)
+    def drop_namespace(self, name: str) -> Collection[str]:
+        """Takes out a namespace. Returns the UIDs of the pods that it gave a card name, should any be left."""
+        return self._by_namespace.get(name) if self._defaults.pop(name, "") else ()
 
     def relearn(self) -> Collection[str]:
         """Follows the cards that there are now. Returns the UIDs of the pods that may ask for a card only now, or no longer."""

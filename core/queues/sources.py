@@ -146,9 +146,10 @@ class QueueSources:
         said = old.queue if old is not None else ""
         return self._undecided.of_namespace(namespace.name) if said != namespace.queue else ()
 
-    def drop_namespace(self, name: str) -> None:
-        """Takes out a namespace; it goes only when its pods are gone."""
-        self._namespaces.pop(name, None)
+    def drop_namespace(self, name: str) -> Collection[str]:
+        """Takes out a namespace. Its pods are gone as a rule, unless somebody has taken its finalizers away, or their watch is late."""
+        old = self._namespaces.pop(name, None)
+        return self._undecided.of_namespace(name) if old is not None and old.queue else ()
 
 
 def _came_past(pod: Pod) -> bool:

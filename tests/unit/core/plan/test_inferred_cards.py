@@ -81,6 +81,14 @@ def test_a_namespace_that_names_one_later_lets_it_go_and_one_that_changes_its_mi
     assert isinstance(decided(ledger)["p"], Lift)
 
 
+def test_a_namespace_that_goes_before_its_pods_names_no_card_to_them_any_more() -> None:
+    """As where somebody has taken its finalizers away."""
+    ledger = books(UNNAMED, namespace=named("A"))
+    assert [entry.pod.card_name for entry in ledger.entries()] == ["A"]
+    ledger.drop_namespace("ml")
+    assert hold(ledger).why.code == reasons.CARD_NAME_MISSING
+
+
 def test_two_resources_of_cards_are_one_too_many() -> None:
     pod = a_pod("p").gpu(1).limit("nvidia.com/mig-1g.10gb", 7).in_queue("q").gated()
     assert hold(books(pod, namespace=named("A"))).why.code == reasons.CARD_NAME_MISSING
