@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 
 from kube import errors
 from kube.backoff import Backoff
-from kube.workqueue import WorkQueue
+from kube.workqueue import TICK_S, WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 
@@ -28,8 +28,11 @@ _REPEATS = 4
 """Keys that are tried again between two pauses: among them may be one that is sound by now."""
 
 _FORGOTTEN_S = 600.0
-_TICK_S = 0.001
-"""A time that is reached within this is reached: a work queue may come back that much early."""
+_TICK_S = 2 * TICK_S
+"""A time that is reached within this is reached: a work queue may come back TICK_S early, and a hair more since it rounds otherwise.
+
+Were it asked to come back after exactly that, it would do so at once, and again, until the clock shows another time.
+"""
 
 _AT_ONCE = 100
 _FLOW_S = 0.1

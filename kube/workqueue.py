@@ -30,7 +30,7 @@ _LATE = {_ORDERLY: _SLOW, _FAILING: _HANGING}
 _SLACK = 64
 _TAKEN_AT_ONCE = 1000
 """So many keys become ready before others come to their turn: a hundred thousand may be due at once when leading begins."""
-_TICK_S = 0.001
+TICK_S = 0.001
 """A timer may fire a hair before the clock shows its time; without this the queue would spin until it does."""
 
 IDLE = -1.0
@@ -187,7 +187,7 @@ class WorkQueue(Generic[K]):
         async with asyncio.TaskGroup() as tasks:
             while True:
                 self._wake.clear()
-                self._take_due(loop.time() + _TICK_S)
+                self._take_due(loop.time() + TICK_S)
                 while (found := self._next()) is not None:
                     tasks.create_task(self._serve(*found), name=f"work on {found[0]}")
                 await self._sleep()
