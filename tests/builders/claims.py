@@ -6,7 +6,7 @@ They write the form of resource.k8s.io/v1.
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from core.objects import Claim, ClaimTemplate, claim
+from core.objects import Claim, ClaimTemplate, DeviceClass, claim, device_class
 from tests.builders.raw import Builder, Json, metadata
 
 Amount = int | str
@@ -67,6 +67,25 @@ class TemplateBuilder(_Requesting):
 
     def view(self) -> ClaimTemplate:
         return claim.project_template(self.build())
+
+
+class DeviceClassBuilder(Builder):
+    """A DeviceClass."""
+
+    __slots__ = ()
+
+    def serving(self, resource: str) -> Self:
+        """Pods get its devices for an extended resource too."""
+        return self.put("spec", "extendedResourceName", value=resource)
+
+    def view(self) -> DeviceClass:
+        return device_class.project(self.build())
+
+
+def a_device_class(name: str = "gpu") -> DeviceClassBuilder:
+    """A class of any device."""
+    raw = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": metadata(name), "spec": {}}
+    return DeviceClassBuilder(raw)
 
 
 def a_claim(name: str = "claim", *, namespace: str = "ml") -> ClaimBuilder:

@@ -1,49 +1,31 @@
-"""What is stored, with two controllers over it: one that leads and is killed, one that stands by, hears late, and takes over."""
+"""What is stored, and the way of one process to it: requests take their time, fail, hang, and lose their answers."""
 
 import asyncio
-from collections import deque
+from collections.abc import AsyncGenerator, Iterator
 from copy import deepcopy
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry
-
-from controller.announcements import Announcements
-from controller.auditing import Auditor
-from controller.binding import BindingHook
-from controller.caches import Caches
-from controller.discovery import NodeWatch
-from controller.leading import Leader
-from controller.lifting import Lifter
-from controller.metrics import Metrics, QueueSeries
-from controller.nominations import Nominations
-from controller.publishing import Publisher
-from controller.queue_definition import QueueDefinitionKeeper
-from controller.queue_records import QueueRecords
-from controller.repair import Repairer
-from controller.reservations import ReservationWatch
-from controller.stranded import StrandedPods
-from controller.usage_following import UsageFollower
-from controller.usage_keeping import UsageKeeper
-from core.admission.request import AdmissionRequest, Decision
 from core.names import FIELD_MANAGER
-from core.queues.rollouts import Rollouts
 from core.settings import Settings
 from kube import errors
 from kube.client import Json, PatchType
-from kube.lease import Term
-from kube.resources import Resource
-from tests.builders.raw import Builder
+from kube.listing import Page
+from kube.resources import ALL, CONFIG_MAPS, EVENTS, Resource, Scope
+from tests.builders.raw import Builder, metadata
 from tests.fakes.patches import applied, merged
-from tests.unit.controller.cluster import NoUsage, NoWrites, caches, show
-from tests.unit.controller.fakes import Recorder
+
+if TYPE_CHECKING:
+    from tests.property.takeover_replica import Replica
 
 SETTINGS = Settings.model_validate(
     {
         "dra": {"queueCRD": "leave"},
         "cards": {"unlimitedCpuMemory": True},
         "reservation": {"warnAfter": "3s", "evictAfter": "8s"},
+        "features": {"dra": True},
+        "crossQuota": {"gpuResourceNames": ["nvidia.com/gpu"], "quota": {"cpu": "4"}},
     }
 )
 FAILURES: list[errors.KubeError] = [
@@ -54,7 +36,21 @@ FAILURES: list[errors.KubeError] = [
     errors.Invalid(422, "Invalid", "no", None, None),
     errors.Conflict(409, "Conflict", "changed", None, None),
 ]
-INFORMERS = {"pods": "pods", "nodes": "nodes", "queues": "queues", "podgroups": "groups"}
+INFORMERS = {
+    "pods": "pods",
+    "nodes": "nodes",
+    "queues": "queues",
+    "podgroups": "groups",
+    "jobs": "jobs",
+    "namespaces": "namespaces",
+    "deviceclasses": "device_classes",
+    "resourceclaims": "claims",
+    "resourceclaimtemplates": "templates",
+}
+"""By plural, the informer of what processes follow; nobody follows anything else that is stored."""
+USAGE = "cardquota-system/cardquota-usage"
+FIRST_VERSION = 10
+"""Before anything is stored: that of a LiveSource, which counts no change that is said to be older."""
 _Key = tuple[str, str]
 """The plural of a resource, and the key of an object."""
 
@@ -66,7 +62,16 @@ class Stored:
         self.rng, self.stormy = Random(seed), stormy
         self.objects: dict[_Key, Builder] = {}
         self.followers: list[Replica] = []
-        self.version = 0
+        self.version = FIRST_VERSION
+        self.put(
+            CONFIG_MAPS.plural, USAGE, Builder({"metadata": metadata("cardquota-usage", "cardquota-system")})
+        )
+
+    def followed(self) -> Iterator[tuple[str, str, Builder]]:
+        """What processes follow."""
+        for (plural, key), built in self.objects.items():
+            if plural in INFORMERS:
+                yield plural, key, built
 
     def all(self, plural: str) -> list[str]:
         """The keys of what there is of a resource."""
@@ -88,7 +93,7 @@ class Stored:
             self._tell(plural, key)
 
     def _tell(self, plural: str, key: str) -> None:
-        for follower in self.followers:
+        for follower in self.followers if plural in INFORMERS else ():
             follower.happened(plural, key, self.objects.get((plural, key)))
 
     def change(self, plural: str, key: str, body: Any, patch_type: PatchType) -> Json:
@@ -147,6 +152,39 @@ class Api:
         await self._sent(timeout_s)
         return self._stored.matching(resource.plural, _key(name, namespace), {}).build()
 
+    async def create(
+        self, resource: Resource, body: Json, namespace: str | None = None, *, timeout_s: float = 10.0
+    ) -> Json:
+        await self._sent(timeout_s)
+        key = _key(body["metadata"]["name"], namespace)
+        if key in self._stored.all(resource.plural):
+            raise errors.AlreadyExists(409, "AlreadyExists", key, None, None)
+        moment = datetime.fromtimestamp(asyncio.get_running_loop().time(), UTC)
+        self._stored.put(resource.plural, key, Builder(body).created(moment.strftime("%Y-%m-%dT%H:%M:%SZ")))
+        await self._answered()
+        return self._stored.objects[resource.plural, key].build()
+
+    async def replace(
+        self, resource: Resource, body: Json, namespace: str | None = None, *, timeout_s: float = 10.0
+    ) -> Json:
+        await self._sent(timeout_s)
+        key = _key(body["metadata"]["name"], namespace)
+        self._stored.matching(resource.plural, key, body["metadata"])
+        self._stored.put(resource.plural, key, Builder(body))
+        await self._answered()
+        return self._stored.objects[resource.plural, key].build()
+
+    async def list(
+        self, resource: Resource, scope: Scope = ALL, *, limit: int = 500, timeout_s: float = 10.0
+    ) -> AsyncGenerator[Page]:
+        """Events alone are listed past the informers."""
+        assert (resource, scope.namespace) == (EVENTS, None)
+        await self._sent(timeout_s)
+        found = [self._stored.objects[EVENTS.plural, key].build() for key in self._stored.all(EVENTS.plural)]
+        for first in range(0, len(found) or 1, limit):
+            yield Page(found[first : first + limit], str(self._stored.version))
+            await self._answered()
+
     async def serves(self, resource: Resource, *, timeout_s: float = 10.0) -> bool:
         await self._sent(timeout_s)
         return resource.plural in INFORMERS
@@ -171,7 +209,7 @@ class Api:
 
     async def _sent(self, timeout_s: float) -> None:
         rng = self._stored.rng
-        await asyncio.sleep(rng.choice((0.001, 0.01, 0.1)))
+        await asyncio.sleep(rng.choice((0.001, 0.01, 0.1)) * rng.uniform(1.0, 1.1))
         if self.dead:
             await asyncio.Event().wait()
         if rng.random() < self._stored.stormy:
@@ -182,96 +220,10 @@ class Api:
 
     async def _answered(self) -> None:
         rng = self._stored.rng
-        await asyncio.sleep(rng.choice((0.001, 0.01)))
+        await asyncio.sleep(rng.choice((0.001, 0.01)) * rng.uniform(1.0, 1.1))
         if rng.random() < self._stored.stormy / 2:
             raise errors.ConnectionFailed("the answer is lost")
 
 
-class Replica:
-    """Everything of a controller that decides; it hears of what is stored when it is told to."""
-
-    def __init__(self, stored: Stored) -> None:
-        self.stored, self.api = stored, Api(stored)
-        self.unheard: deque[tuple[str, str, Builder | None]] = deque()
-        self.caches = self._follow()
-        metrics, recorder = Metrics(CollectorRegistry()), Recorder()
-        announcements = Announcements(recorder, Rollouts(self.caches.ledger))
-        parts = (self.api, self.caches, announcements, metrics)
-        self.hook = BindingHook(self.api, self.caches, SETTINGS, metrics)
-        nominations = Nominations(self.api, self.caches)
-        reservations = ReservationWatch(*parts, SETTINGS, _now)
-        self.leader = Leader(
-            self.caches,
-            Lifter(*parts),
-            nominations,
-            Publisher(*parts),
-            Repairer(self.api, self.caches, recorder, metrics, SETTINGS),
-            reservations,
-            StrandedPods(self.caches, announcements, nominations.move),
-            QueueDefinitionKeeper(NoWrites(), self.caches, recorder, metrics, SETTINGS),
-            QueueRecords(self.api, self.caches),
-            self.hook,
-            QueueSeries(self.caches.ledger, reservations.late),
-            Auditor(self.caches, metrics),
-            NodeWatch(self.caches, announcements),
-            UsageKeeper(NoUsage(), self.caches, UsageFollower(self.caches, _now), metrics, "ns"),
-        )
-        for (plural, key), built in stored.objects.items():
-            self._show(plural, key, built)
-        stored.followers.append(self)
-
-    def _follow(self) -> Caches:
-        """Its view of the cluster."""
-        result = caches(settings=SETTINGS)
-        result.catch_up = self._catch_up  # type: ignore[method-assign]  # nothing here is listed
-        return result
-
-    def happened(self, plural: str, key: str, built: Builder | None) -> None:
-        """Is told of one change, when it happens."""
-        self.unheard.append((plural, key, built))
-
-    def hear(self, most: int) -> None:
-        """Takes in so many of the changes that it has not heard of, in their order."""
-        while most > 0 and self.unheard:
-            self._show(*self.unheard.popleft())
-            most -= 1
-
-    async def lead(self, epoch: int) -> None:
-        """Leads until cancelled, all but the usage over time, which nobody follows here."""
-        await self.leader.lead(Term(epoch, asyncio.get_running_loop().time, float("inf")))
-
-    async def review(self, request: AdmissionRequest) -> Decision:
-        """The answer of this replica to a bind."""
-        return await self.hook.review(request)
-
-    def kill(self) -> None:
-        """From now on it neither hears nor says anything."""
-        self.api.dead = True
-        self.stored.followers.remove(self)
-
-    async def _catch_up(self) -> None:
-        await asyncio.sleep(0.1)
-        self.hear(len(self.unheard))
-
-    def _show(self, plural: str, key: str, built: Builder | None) -> None:
-        informer = getattr(self.caches, INFORMERS[plural])
-        old = informer.get(key)
-        view: Any = built.view() if built is not None else None  # type: ignore[attr-defined]  # all builders here have one
-        if old is not None and view is not None and old.uid != view.uid:
-            show(informer, key, None)
-        show(informer, key, view)
-
-
-def fresh(stored: Stored) -> Caches:
-    """The caches of a process that has listed everything, and knows nothing else."""
-    replica = Replica(stored)
-    stored.followers.remove(replica)
-    return replica.caches
-
-
 def _key(name: str, namespace: str | None) -> str:
     return f"{namespace}/{name}" if namespace else name
-
-
-def _now() -> int:
-    return round(asyncio.get_running_loop().time() * 1e6)

@@ -1,7 +1,7 @@
 """A controller that lists and watches what is stored, by the informers that it has: late, in pages, cut off and refused."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,7 +11,8 @@ from kube.listing import Page, WatchEvent, Watching
 from kube.resources import ALL, Resource, Scope
 from tests.builders.raw import Builder
 from tests.fakes.livesource import LiveSource
-from tests.property.takeover_world import INFORMERS, SETTINGS, Replica, Stored
+from tests.property.takeover_replica import Replica, Runnable
+from tests.property.takeover_world import INFORMERS, SETTINGS, Stored
 
 _PAGE = 5
 
@@ -57,15 +58,13 @@ class WatchingReplica(Replica):
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Follows the cluster from its first complete list to the end of the block."""
-        following = asyncio.create_task(self.caches.run())
-        try:
+        """Begins with its first complete list."""
+        async with super().running():
             await self.caches.wait_synced()
             yield
-            assert not following.done(), following
-        finally:
-            following.cancel()
-            await asyncio.wait({following})
+
+    def _followed_by(self) -> Sequence[Runnable]:
+        return (self.caches.run, self._follower.run, *self._runnables)
 
     def hear(self, most: int) -> None:
         """Its watches come on if it may hear of anything. They are not in step with one another."""
