@@ -2,12 +2,17 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from core.index import Index
 from core.objects import Namespace, Pod, Queue
 from core.queues.access import access_of, may_use, not_allowed
 from core.queues.entry import Entry
 from core.refusal import Refusal
 from core.stage import Stage
+
+_QUEUE: Final = "queue "
+_NAMESPACE: Final = "namespace "
 
 
 @dataclass(slots=True)
@@ -16,8 +21,6 @@ class _Pair:
 
     allowed: bool | None
     pods: dict[str, None] = field(default_factory=dict)
-    past: dict[str, None] = field(default_factory=dict)
-    """Those that came with a node past everybody, and are charged to the queue only if they may use it."""
 
 
 class AccessBook:
@@ -34,8 +37,8 @@ class AccessBook:
         self._labels: dict[str, Mapping[str, str]] = {}
         self._by_queue: dict[str, dict[str, _Pair]] = {}
         self._by_namespace: dict[str, dict[str, _Pair]] = {}
-        self._past: dict[str, tuple[str, Collection[str]]] = {}
-        """By UID, the namespace of each of those, and the queues that are named to it."""
+        self._past = Index()
+        """Those that came with a node past everybody, by their namespaces and by the queues that are named to them."""
 
     def allows(self, queue: str, namespace: str) -> bool:
         """Whether pods of a namespace may use a queue. A namespace that has not been seen yet has no labels."""
@@ -54,7 +57,13 @@ class AccessBook:
         """Follows a pod from now on, if it is still to be let in."""
         if not asks_admission(entry.stage, entry.pod):
             return
-        self._pair(entry.queue, entry.pod.namespace, entry.allowed).pods[entry.pod.uid] = None
+        queue, namespace, uid = entry.queue, entry.pod.namespace, entry.pod.uid
+        in_queue = self._by_queue.setdefault(queue, {})
+        pair = in_queue.get(namespace)
+        if pair is None:
+            pair = in_queue[namespace] = _Pair(entry.allowed)
+            self._by_namespace.setdefault(namespace, {})[queue] = pair
+        pair.pods[uid] = None
 
     def unbook(self, entry: Entry) -> None:
         """Takes out what `book` took in."""
@@ -66,29 +75,23 @@ class AccessBook:
         queue, namespace = entry.queue, entry.pod.namespace
         pair = self._by_queue[queue][namespace]
         del pair.pods[entry.pod.uid]
-        self._drop_unused(pair, queue, namespace)
+        if not pair.pods:
+            _drop(self._by_queue, queue, namespace)
+            _drop(self._by_namespace, namespace, queue)
 
     def follow_past(self, uid: str, namespace: str, queues: Collection[str]) -> None:
         """Follows a pod that came with a node past everybody, and is charged to the first of these queues that it may use.
 
         That is in place of those that were said before; none for a pod of which this decides nothing (any more).
         """
-        last_namespace, last = self._past.pop(uid, ("", ()))
-        if queues:
-            self._past[uid] = namespace, queues
-        for queue in queues:
-            self._pair(queue, namespace, None).past[uid] = None
-        for queue in last:
-            if queue not in queues:
-                pair = self._by_queue[queue][last_namespace]
-                del pair.past[uid]
-                self._drop_unused(pair, queue, last_namespace)
+        of_namespace = (_NAMESPACE + namespace,) if queues else ()
+        self._past.put(uid, *of_namespace, *(_QUEUE + queue for queue in queues))
 
     def queue_changed(self, name: str, old: Queue | None, new: Queue | None) -> Collection[str]:
         """Takes note of a queue that came, changed or went (None)."""
         if self._says(old) == self._says(new):
             return ()
-        return self._ask_again(self._by_queue.get(name, {}).values())
+        return [*self._ask_again(self._by_queue.get(name, {}).values()), *self._past.get(_QUEUE + name)]
 
     def put_namespace(self, namespace: Namespace) -> Collection[str]:
         """Takes in a namespace; most of its changes leave the labels as they are."""
@@ -109,7 +112,7 @@ class AccessBook:
             selects = queue is not None and access_of(queue).selected is not None
             if selects and pair.allowed is not self._judge(name, namespace):
                 changed.append(pair)
-        return self._ask_again(changed)
+        return [*self._ask_again(changed), *self._past.get(_NAMESPACE + namespace)]
 
     def _says(self, queue: Queue | None) -> object:
         """What the verdicts on a queue follow from; None where everybody may use it."""
@@ -127,22 +130,7 @@ class AccessBook:
         for pair in pairs:
             pair.allowed = None
             found += pair.pods
-            found += pair.past
         return found
-
-    def _pair(self, queue: str, namespace: str, allowed: bool | None) -> _Pair:
-        """What is kept of the pods of a namespace in a queue; a new one knows of the verdict what is said here."""
-        in_queue = self._by_queue.setdefault(queue, {})
-        pair = in_queue.get(namespace)
-        if pair is None:
-            pair = in_queue[namespace] = _Pair(allowed)
-            self._by_namespace.setdefault(namespace, {})[queue] = pair
-        return pair
-
-    def _drop_unused(self, pair: _Pair, queue: str, namespace: str) -> None:
-        if not pair.pods and not pair.past:
-            _drop(self._by_queue, queue, namespace)
-            _drop(self._by_namespace, namespace, queue)
 
 
 def asks_admission(stage: Stage, pod: Pod) -> bool:

@@ -95,7 +95,7 @@ class QueueSources:
             self._decided(pod.uid)
             return
         self._undecided.put(pod)
-        named = {name for _, name in self._said(pod) if name} if _came_past(pod) else ()
+        named = [name for _, name in self._said(pod) if name] if _came_past(pod) else ()
         self._access.follow_past(pod.uid, pod.namespace, named)
 
     def _decided(self, uid: str) -> None:

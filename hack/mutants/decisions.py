@@ -134,8 +134,8 @@ DECISIONS: Final = (
     Guard(
         "who came with a node goes by who may use a queue now",
         "core/queues/access_book.py",
-        "            found += pair.past\n",
-        "",
+        ", *self._past.get(_QUEUE + name)]\n",
+        "]\n",
         ("tests/unit/core/queues/test_access.py",),
     ),
 )

@@ -14,6 +14,9 @@ Json = dict[str, Any]
 BOOKMARK_S = 2.0
 """So long before its end a watch gets a bookmark."""
 
+FIRST_VERSION = 10
+"""That of a cluster in which nothing was stored yet: no change may be said to be older."""
+
 
 class LiveSource:
     """Objects by resource and key. What is stored reaches the watches that live, in the order of the writes."""
@@ -21,7 +24,7 @@ class LiveSource:
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, Json]] = {}
         self._history: list[tuple[str, WatchEvent]] = []
-        self._version = 10
+        self._version = FIRST_VERSION
         self._watches: list[asyncio.Queue[None]] = []
         self.silent = False
         """Whether nobody answers any more: neither lists nor watches nor reads."""

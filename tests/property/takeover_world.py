@@ -14,6 +14,7 @@ from kube.client import Json, PatchType
 from kube.listing import Page
 from kube.resources import ALL, CONFIG_MAPS, EVENTS, Resource, Scope
 from tests.builders.raw import Builder, metadata
+from tests.fakes.livesource import FIRST_VERSION
 from tests.fakes.patches import applied, merged
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ INFORMERS = {
 }
 """By plural, the informer of what processes follow; nobody follows anything else that is stored."""
 USAGE = "cardquota-system/cardquota-usage"
-FIRST_VERSION = 10
-"""Before anything is stored: that of a LiveSource, which counts no change that is said to be older."""
 _Key = tuple[str, str]
 """The plural of a resource, and the key of an object."""
 

@@ -316,5 +316,5 @@ class TestTheBooks:
         world.ledger.put_pod(asking("recorded").charged("q").bound_to("n").view())
         for uid in ("uid-ml-a", "uid-web-a", "uid-ml-came"):
             world.ledger.drop_pod(uid)
-        assert world.ledger.access._past == {}
+        assert world.ledger.access._past._members == {}
         assert (world.ledger.access._by_queue, world.ledger.access._by_namespace) == ({}, {})
