@@ -1,7 +1,6 @@
 """What is used on the nodes: of each that carries cards, and summed up over all of them."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from prometheus_client.core import Metric, Sample
@@ -11,7 +10,6 @@ from controller.series import BookSeries, Values, escaped
 from core.crossquota.book import GuestBook
 from core.crossquota.quota import Quota
 from core.display.fill import FILLS, NodeUse, use_of
-from core.mgpu.pieces import in_steps
 from core.queues.ledger import Ledger
 from core.steps import Pace, Steps, finish
 from kube.metrics import LongFamily
@@ -106,13 +104,19 @@ class _Uses:
         # What changes meanwhile is looked at the next time, and what is not reached because nobody waits any more, too.
         self._pending.update(dict.fromkeys(occupants.changed_since(self._changes)))
         self._changes = occupants.changes
-        while self._pending:
+        for node in tuple(self._pending):
             if pace.due():
                 yield
-            node = next(iter(self._pending))
-            self._put(node, (yield from in_steps(partial(use_of, self._ledger, node))))
-            # Whoever else catches up may have come to it meanwhile.
-            self._pending.pop(node, None)
+            if node not in self._pending:
+                # Whoever else catches up has come to it meanwhile.
+                continue
+            before = occupants.epoch, occupants.version(node)
+            self._put(node, (yield from use_of(self._ledger, node)))
+            if before == (occupants.epoch, occupants.version(node)):
+                self._pending.pop(node, None)
+            else:
+                # The next page looks at it once more, also where a second scrape has shown meanwhile what is newer.
+                self._pending[node] = None
 
     def _put(self, node: str, use: NodeUse) -> None:
         old = self._uses.get(node, NodeUse())

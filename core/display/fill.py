@@ -11,13 +11,16 @@ from core.cards.expression import split
 from core.mgpu import records
 from core.mgpu.node import Card, NodeModel, model_of
 from core.mgpu.occupancy import occupancy
+from core.mgpu.pieces import in_steps
 from core.mgpu.shares import FULL_CARD
 from core.objects import Node, Pod
 from core.queues.ledger import Ledger
+from core.steps import Pace, Steps
 
 FILLS: Final = ("00", "01-25", "26-50", "51-75", "76-99", "full")
 """In hundredths, and in their order also by their letters; of a card's core or its memory, whichever is taken more."""
 _PARTS: Final = 4
+_PODS_IN_A_STEP: Final = 250
 
 
 def fill_of(ledger: Ledger, name: str) -> dict[str, Any]:
@@ -114,27 +117,39 @@ class NodeUse:
         return found
 
 
-def use_of(ledger: Ledger, name: str) -> NodeUse:
-    """What is used of a node; nothing of one that does not exist."""
+def use_of(ledger: Ledger, name: str) -> Steps[NodeUse]:
+    """What is used of a node by the pods that are on it when this begins; nothing of one that does not exist."""
     node = ledger.nodes.get(name)
     if node is None:
         return NodeUse()
     pods = ledger.pods_on(name)
     stock = ledger.inventory.on_node(name)
-    used, unaccounted = dict.fromkeys(stock, 0), dict[str, int]()
-    for pod in pods if stock else ():
-        for use in _uses(ledger, pod, stock):
-            used[use.card] += use.milli
-            if not use.named:
-                unaccounted[use.card] = unaccounted.get(use.card, 0) + use.milli
+    used, unaccounted = yield from _sums(ledger, pods, stock)
     model = model_of(node)
-    shares = occupancy(model, pods, ledger.settings.mgpu).state.cards if model.serves else ()
+    shares: Sequence[Card] = ()
+    if model.serves:
+        shares = (yield from in_steps(lambda: occupancy(model, pods, ledger.settings.mgpu))).state.cards
     return NodeUse(
         {card: carried.milli for card, carried in stock.items()},
         used,
         unaccounted,
         tuple(_taken(share, model) for share in shares),
     )
+
+
+def _sums(
+    ledger: Ledger, pods: Sequence[Pod], stock: Mapping[str, CardStock]
+) -> Steps[tuple[dict[str, int], dict[str, int]]]:
+    """Of each card what pods use, and what of that without its name; in thousandths."""
+    used, unaccounted, pace = dict.fromkeys(stock, 0), dict[str, int](), Pace(_PODS_IN_A_STEP)
+    for pod in pods if stock else ():
+        if pace.due():
+            yield
+        for use in _uses(ledger, pod, stock):
+            used[use.card] += use.milli
+            if not use.named:
+                unaccounted[use.card] = unaccounted.get(use.card, 0) + use.milli
+    return used, unaccounted
 
 
 class _Use(NamedTuple):

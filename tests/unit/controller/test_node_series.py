@@ -14,7 +14,7 @@ from core.display.fill import FILLS
 from core.objects.device_class import DeviceClass
 from core.queues.ledger import Ledger
 from core.settings import Settings
-from core.steps import finish
+from core.steps import Steps, finish
 from kube.metrics import LongFamily, Page
 from tests.builders import a_node, a_pod
 from tests.fakes.ticking import Ticking
@@ -160,6 +160,48 @@ def test_whoever_stops_reading_half_way_loses_no_node() -> None:
     next(reading)
     reading.close()
     assert scraped.unaccounted() == {"A": 20}
+
+
+def crowded(pods: int) -> Scraped:
+    """As many pods on one node, each with a card that it does not name; a node's kubelet need not have taken them in."""
+    scraped = Scraped()
+    for number in range(pods):
+        scraped.put(a_pod(f"p{number}").gpu(1), "n")
+    return scraped
+
+
+def unaccounted_lines(scraped: Scraped) -> Steps[list[str]]:
+    family = next(scraped.series.collect())
+    assert isinstance(family, LongFamily)
+    return family.lines()
+
+
+@pytest.mark.parametrize(("pods", "pauses"), [(0, 0), (250, 0), (251, 1), (10_000, 39)])
+def test_however_many_pods_are_on_one_node_they_are_summed_250_at_a_time(pods: int, pauses: int) -> None:
+    scraped = crowded(pods)
+    scraped.ledger.drop_node("m")
+    reading = unaccounted_lines(scraped)
+    assert sum(1 for _ in reading) == pauses
+    assert scraped.unaccounted() == {"A": pods}
+
+
+def test_a_pod_that_comes_while_those_of_its_node_are_summed_is_on_the_next_page() -> None:
+    scraped = crowded(1_000)
+    reading = unaccounted_lines(scraped)
+    next(reading)
+    scraped.put(a_pod("late").gpu(1), "n")
+    assert finish(reading) == ['cardquota_cards_unaccounted{card="A"} 1000.0\n']
+    assert scraped.unaccounted() == {"A": 1_001}
+
+
+def test_a_slow_page_that_began_before_a_change_does_not_undo_what_a_later_one_shows() -> None:
+    scraped = crowded(1_000)
+    slow = unaccounted_lines(scraped)
+    next(slow)
+    scraped.put(a_pod("late").gpu(1), "n")
+    assert scraped.unaccounted() == {"A": 1_001}
+    finish(slow)
+    assert scraped.unaccounted() == {"A": 1_001}
 
 
 CARDS = ("cardquota_node_cards", "cardquota_node_cards_used")
