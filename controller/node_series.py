@@ -110,9 +110,9 @@ class _Uses:
             if node not in self._pending:
                 # Whoever else catches up has come to it meanwhile.
                 continue
-            before = occupants.epoch, occupants.version(node)
+            version = occupants.version(node)
             self._put(node, (yield from use_of(self._ledger, node)))
-            if before == (occupants.epoch, occupants.version(node)):
+            if occupants.version(node) == version:
                 self._pending.pop(node, None)
             else:
                 # The next page looks at it once more, also where a second scrape has shown meanwhile what is newer.

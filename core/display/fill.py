@@ -20,7 +20,7 @@ from core.steps import Pace, Steps
 FILLS: Final = ("00", "01-25", "26-50", "51-75", "76-99", "full")
 """In hundredths, and in their order also by their letters; of a card's core or its memory, whichever is taken more."""
 _PARTS: Final = 4
-_PODS_IN_A_STEP: Final = 250
+_PODS_IN_A_STEP: Final = 100
 
 
 def fill_of(ledger: Ledger, name: str) -> dict[str, Any]:
