@@ -125,14 +125,24 @@ class Publisher:
     def _added(self, names: list[str]) -> Steps[None]:
         """Has these queues looked at, in the order of their names. They are as many as pods where each names another one."""
         names = yield from in_order(names, str, _ADDED_IN_A_STEP)
-        yield from each(names, self._queue.add, _ADDED_IN_A_STEP)
+        yield from each(names, self._look_at, _ADDED_IN_A_STEP)
+
+    def _look_at(self, name: str) -> None:
+        """Has a queue looked at as soon as that may be; until then it changes again, as a rule."""
+        self._queue.add(name, self._paced_s(name))
+
+    def _paced_s(self, name: str) -> float:
+        """For how long a queue is not looked at yet, in seconds."""
+        written = self._written.get(name)
+        left_s = 0.0 if written is None else written.paced_until - asyncio.get_running_loop().time()
+        return left_s + _TICK_S if left_s > 0 else 0.0
 
     async def _publish(self, name: str) -> float | None:
         """Looks at one queue, and writes its status where that is wrong. See kube.workqueue.Work."""
         ledger, written, now = self._caches.ledger, self._written.get(name), asyncio.get_running_loop().time()
-        if written is not None and now < written.paced_until:
-            # Until then it changes again, as a rule.
-            self._queue.add(name, written.paced_until - now + _TICK_S)
+        if (paced_s := self._paced_s(name)) > 0:
+            # It changed while it was written.
+            self._queue.add(name, paced_s)
             return IDLE
         account = ledger.accounts.get(name)
         if account is not None and account.uncounted_pods:

@@ -22,7 +22,8 @@ from kube.listing import Page, WatchEvent, Watching, event_of
 from kube.metrics import DEFAULT, Metrics
 from kube.reading import LineSplitter, Reader
 from kube.resources import ALL, Resource, Scope
-from kube.transport import Request, Transport, next_piece, torn_off, within
+from kube.stream import Stream
+from kube.transport import Request, Transport, within
 
 Json = dict[str, Any]
 JsonPatch = list[Json]
@@ -178,17 +179,17 @@ class Client:
             "GET", path, "watch", str(resource), timeout, query=query, answer_s=asked.answer_s, unpooled=True
         )
         splitter = LineSplitter()
-        with torn_off(await self._transport.open(request)) as response:
+        with Stream(await self._transport.open(request), asked.inactivity_s) as stream:
             yield WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": asked.resource_version}})
             try:
-                while piece := await next_piece(response, asked.inactivity_s):
+                while piece := await stream.next_piece():
                     for line in splitter.feed(piece):
                         yield event_of(await self._reader.value(line))
             except errors.TRANSPORT_ERRORS as error:
                 raise request.failed(error) from error
             except JsonError as error:
                 raise errors.ConnectionFailed(f"watch {resource}: not JSON") from error
-        if piece is not None and splitter.rest:
+        if splitter.rest and not stream.silent:
             raise errors.ConnectionFailed(f"watch {resource}: ended in the middle of an event")
 
     async def create(

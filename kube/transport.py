@@ -7,8 +7,7 @@ whole answers at DEBUG, Secrets included.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from http import HTTPStatus
@@ -199,32 +198,6 @@ class Transport:
                 _LOG.warning("credentials cannot be read again", extra={"error": type(error).__name__})
                 return False
             return True
-
-
-async def next_piece(response: aiohttp.ClientResponse, limit_s: float) -> bytes | None:
-    """What has arrived, as soon as anything has: empty at the end of the answer, None when it does not come in time."""
-    silence = asyncio.timeout(limit_s)
-    try:
-        async with silence:
-            return await response.content.readany()
-    except TimeoutError:
-        if silence.expired():
-            return None
-        raise
-
-
-@contextmanager
-def torn_off(response: aiohttp.ClientResponse) -> Iterator[aiohttp.ClientResponse]:
-    """Ends an answer with its connection, unless it is read to its end.
-
-    A watch that is ended early has more to send. A proper end of TLS waits for the other side, and perhaps there is none.
-    """
-    try:
-        yield response
-    finally:
-        if response.connection is not None and response.connection.transport is not None:
-            response.connection.transport.abort()
-        response.close()
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -194,14 +194,13 @@ class WorkQueue(Generic[K]):
 
     async def _sleep(self) -> None:
         """Returns when something was added, or has made way for what waits, or when the next key is due."""
-        if not self._timers:
-            await self._wake.wait()
-            return
+        loop = asyncio.get_running_loop()
+        timer = loop.call_at(self._timers[0][0], self._wake.set) if self._timers else None
         try:
-            async with asyncio.timeout_at(self._timers[0][0]):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+            await self._wake.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def _add(self, key: K, due: float) -> None:
         lane, job = self._lane(key), self._busy.get(key)
