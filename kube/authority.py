@@ -37,6 +37,8 @@ FORMER_S: Final = 5.0
 """How often is looked whether replicas of the first release still run."""
 
 _PACE_S = 1.0
+_LATER_S = 0.1
+"""So much after the time has come it is looked at again: sums of seconds are not exact."""
 _RACES = 5
 
 
@@ -98,6 +100,8 @@ class Authority:
         self.changed = asyncio.Event()
         self._held: Holding | None = None
         self._since: dict[str, tuple[object, float]] = {}
+        self._moment = float("-inf")
+        """When the present pass began, see `reconcile`."""
         self._disputes = {configuration: Dispute(self._rng) for configuration in places.configurations}
 
     async def run(self) -> None:
@@ -119,24 +123,32 @@ class Authority:
                 await asyncio.sleep(delay_s)
                 continue
             failures.reset()
-            rests = self._rests_s()
-            if rests:
+            due = asyncio.get_running_loop().time() + due_s
+            if self._rests_s():
                 await asyncio.sleep(_PACE_S)
             with suppress(TimeoutError):
-                async with asyncio.timeout(min([due_s, *rests])):
+                async with asyncio.timeout_at(due):
                     await self.changed.wait()
 
     async def reconcile(self) -> float:
-        """One pass; in how many seconds the next one is due, if nothing changes. Raises KubeError and UnreadableError."""
+        """One pass; in how many seconds the next one is due, if nothing changes. Raises KubeError and UnreadableError.
+
+        A pass goes by the moment that it began at, and so does when the next one is due: what it found to be too early is not
+        forgotten because the time for it came before the pass had ended.
+        """
         conflict: errors.Conflict | None = None
         for _ in range(_RACES):
+            self._moment = self._clock()
             try:
-                return await self._pass()
+                due_s = min([await self._pass(), *self._rests_s()])
             except errors.Conflict as error:
                 conflict = error
+            else:
+                return max(0.0, self._moment + due_s - self._clock())
         raise conflict or AssertionError("at least one try")
 
     async def _pass(self) -> float:
+        """Returns in how many seconds from its moment on the next one is due, but for what is left alone."""
         own, shared = await self._read(self._places.secret), await self._read(self._places.shared)
         former = await self._former_replicas()
         if self._places.given:
@@ -228,7 +240,7 @@ class Authority:
 
         said = held.bundle.ca_certificates, secret, former, bool(before) and stored_s < SETTLE_S
         for configuration, dispute in self._disputes.items():
-            if dispute.rests(said, self._clock()):
+            if dispute.rests(said, self._moment):
                 continue
             count = await webhook_entries.put_right(
                 self._client, configuration, held.bundle.ca_certificates, wanted
@@ -263,29 +275,30 @@ class Authority:
         return self._for_s("trust", bundle.ca_certificates) >= seconds
 
     def _due_s(self, held: Holding) -> float:
-        """Seconds until time alone changes something."""
+        """Seconds from the moment on until time alone changes something."""
         several = pki.issuing_only(held.bundle) is not held.bundle
         waits = [INTERVAL_S]
         for name, value in (("trust", held.bundle.ca_certificates), ("segment", held.segments.current)):
             waits.append(SETTLE_S - self._for_s(name, value))
         if several or held.segments.former:
             waits += [OVERLAP_S - self._for_s(name, value) for name, (value, _) in self._since.items()]
-        return min(wait for wait in waits if wait > 0) + 0.1
+        return min(wait for wait in waits if wait > 0) + _LATER_S
 
     def _rests_s(self) -> list[float]:
-        """For how long each configuration is left alone that somebody else keeps changing."""
-        now = self._clock()
-        return [left for dispute in self._disputes.values() if (left := dispute.rests_s(now)) > 0]
+        """For how long, from the moment on, configurations are left alone that somebody else keeps changing."""
+        rests = (dispute.rests_s(self._moment) for dispute in self._disputes.values())
+        return [rest_s + _LATER_S for rest_s in rests if rest_s > 0]
 
     def _note(self, name: str, value: object) -> float:
-        """Notes that something has this value now; for how many seconds it has had it as far as this process has seen."""
+        """Notes that something has this value now; see `_for_s`."""
         if name not in self._since or self._since[name][0] != value:
             self._since[name] = (value, self._clock())
         return self._for_s(name, value)
 
     def _for_s(self, name: str, value: object) -> float:
+        """For how many seconds it has had this value at the moment, as far as this process has seen; below 0 if only since then."""
         known, since = self._since.get(name, (None, 0.0))
-        return self._clock() - since if known == value else 0.0
+        return self._moment - since if known == value else 0.0
 
     def _clock(self) -> float:
         return asyncio.get_running_loop().time() if self._given_clock is None else self._given_clock()

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from aiohttp import web
 from cryptography import x509
 from prometheus_client import CollectorRegistry
 
@@ -34,6 +35,14 @@ PLACES = Places(
     plain=PLAIN,
     mark=MARK,
 )
+
+READ = (
+    SECRETS.path("n", "own"),
+    SECRETS.path("n", "shared"),
+    MUTATING_WEBHOOKS.path(None, "m"),
+    VALIDATING_WEBHOOKS.path(None, "v"),
+)
+"""What a pass reads, in its order."""
 
 
 class World:
@@ -65,6 +74,21 @@ class World:
     async def passes(self, after_s: float = 0.0) -> None:
         self.seconds += after_s
         await self.authority.reconcile()
+
+    async def passes_and_waits(self) -> None:
+        """A pass, and as long as it says that the next one has time."""
+        due_s = await self.authority.reconcile()
+        assert due_s >= 0
+        self.seconds += due_s
+
+    def takes(self, seconds: float, path: str) -> None:
+        """The next reading of what is there takes so long."""
+
+        async def late(_request: web.Request) -> web.Response:
+            self.seconds += seconds
+            return web.json_response(self.server.objects[path])
+
+        self.server.fail("get", late, path=path)
 
     def secret(self, name: str = "own") -> Any:
         return content(self.server.objects.get(SECRETS.path("n", name)))

@@ -20,6 +20,7 @@ from tests.unit.kube.authority_world import (
     HOOK,
     PLAIN,
     PODS,
+    READ,
     START,
     World,
     a_world,
@@ -285,3 +286,23 @@ async def test_a_failed_pass_is_counted_and_tried_again_soon(world: World) -> No
     async with background(world.authority.run()):
         await world.server.wait_for(lambda: world.secret().bundle is not None)
     assert world.metrics.registry.get_sample_value("cardquota_certificate_failures_total") == 1.0
+
+
+@pytest.mark.parametrize("last_read", [*READ, None])
+async def test_a_path_is_told_when_it_has_settled_though_that_is_in_the_middle_of_a_pass(
+    world: World, last_read: str | None
+) -> None:
+    """A pass found it too early, and when it had ended nothing was left to wait for: it was told an hour later."""
+    await world.passes()
+    new, former = b"d" * 64, world.segment().encode()
+    world.damage(hook_segment=new, hook_former=former)
+    await world.passes()
+    stored = world.seconds
+    world.seconds += SETTLE_S - 0.5
+    if last_read is not None:
+        world.takes(1.0, last_read)
+    await world.passes_and_waits()
+    assert world.path() == f"{PLAIN}/{former.decode()}"
+    assert world.seconds <= stored + SETTLE_S + 0.5
+    await world.passes()
+    assert world.path() == f"{PLAIN}/{new.decode()}"

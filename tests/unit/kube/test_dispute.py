@@ -10,7 +10,7 @@ from kube.authority import Authority
 from kube.certificates import encoded
 from kube.resources import SECRETS
 from tests.fakes.apiserver import background
-from tests.unit.kube.authority_world import HOOK, PLACES, START, World, a_world, configure
+from tests.unit.kube.authority_world import HOOK, PLACES, READ, START, World, a_world, configure
 
 
 @pytest.fixture
@@ -60,6 +60,25 @@ async def test_a_quarrel_over_a_configuration_delays_nothing_else(world: World) 
         world.seconds += 2
         world.authority.changed.set()
         await world.server.wait_for(lambda: "caBundle" in world.entries()[HOOK])
+
+
+@pytest.mark.parametrize("last_read", [*READ, None])
+async def test_what_was_left_alone_is_put_right_though_its_rest_ends_in_the_middle_of_a_pass(
+    world: World, last_read: str | None
+) -> None:
+    """A pass found it too early, and when it had ended nothing was left to wait for: it stayed wrong for an hour."""
+    await world.passes()
+    configure(world.server)
+    await world.passes()
+    configure(world.server)
+    if last_read is not None:
+        world.takes(2.0, last_read)
+    begun, rested_s = world.seconds, 0.0
+    while "caBundle" not in world.entries()[HOOK]:
+        rested_s = world.seconds - begun
+        await world.passes_and_waits()
+    # It takes until its rest and the slow pass have ended.
+    assert 1.0 <= rested_s <= 4.1
 
 
 async def test_what_we_want_otherwise_is_told_in_the_middle_of_a_quarrel(world: World) -> None:
