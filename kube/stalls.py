@@ -34,6 +34,8 @@ STALL_S = 0.05
 _SAMPLE_S = 0.04
 """A round that has gone on for so long is looked at, and each time this has passed again: soon enough for every stall."""
 _TELL_EVERY_S = 5.0
+_TELL_FROM = 2.0
+"""One that is so many times as long as the last one told of is told of at once: the worst of many must not be among those untold."""
 _FRAMES = 4
 """So many calls are named, looked for among so many: a recursion may be deep."""
 _DEEP = 200
@@ -113,7 +115,7 @@ class StallWatch:
         self._parked = False
         """Whether the thread sleeps until it is woken."""
         self._wake = threading.Event()
-        self._told_at = float("-inf")
+        self._told_at, self._told_s = float("-inf"), 0.0
         self._untold = 0
 
     @contextmanager
@@ -163,7 +165,7 @@ class StallWatch:
     def _tell(self, since: float, pause_s: float) -> None:
         """One line for each stall, but no flood of them: a loop that stalls all the time has other things to do."""
         now = time.monotonic()
-        if now - self._told_at < _TELL_EVERY_S:
+        if now - self._told_at < _TELL_EVERY_S and pause_s < _TELL_FROM * self._told_s:
             self._untold += 1
             return
         looked, seen = self._seen
@@ -171,7 +173,7 @@ class StallWatch:
         if since == _ASLEEP:
             running = "nothing: the process was not let run"
         extra = {"seconds": round(pause_s, 3), "running": running, "untold": self._untold}
-        self._told_at, self._untold = now, 0
+        self._told_at, self._told_s, self._untold = now, pause_s, 0
         _LOG.warning("the event loop stood still", extra=extra)
 
     # -- in the thread -----------------------------------------------------------------------------------------

@@ -66,8 +66,8 @@ def line_about(function: Callable[[], None], caplog: pytest.LogCaptureFixture) -
     return next(line for line in told(caplog) if function.__name__ in line["running"])
 
 
-def sleeps_in_the_loop() -> None:
-    time.sleep(LONG_S)
+def sleeps_in_the_loop(times: int = 1) -> None:
+    time.sleep(times * LONG_S)
 
 
 def computes_in_the_loop() -> None:
@@ -154,6 +154,7 @@ async def test_a_loop_that_stalls_all_the_time_is_told_of_once_and_counted_throu
 ) -> None:
     """The next line, some seconds later, says how many were not told."""
     monkeypatch.setattr("kube.stalls._TELL_EVERY_S", math.inf)
+    monkeypatch.setattr("kube.stalls._TELL_FROM", math.inf)
     watch = StallWatch(metrics)
     with watch.watching():
         for _ in range(3):
@@ -166,6 +167,21 @@ async def test_a_loop_that_stalls_all_the_time_is_told_of_once_and_counted_throu
         await asyncio.sleep(0.02)
     assert told(caplog)[0]["untold"] == 0
     assert told(caplog)[1]["untold"] >= 2
+
+
+@on_our_loop
+async def test_a_stall_of_twice_the_length_is_told_of_among_many_that_are_not(
+    metrics: Metrics, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the one that made somebody wait would never be named, if a short one came just before it and none came after."""
+    monkeypatch.setattr("kube.stalls._TELL_EVERY_S", math.inf)
+    watch = StallWatch(metrics)
+    with watch.watching():
+        for times in (1, 1, 4, 2):
+            sleeps_in_the_loop(times)
+            await asyncio.sleep(0.02)
+    assert watch.longest_s < 2 * max(line["seconds"] for line in told(caplog))
+    assert len(told(caplog)) < stalls(metrics)
 
 
 @on_our_loop
