@@ -32,9 +32,11 @@ SECONDS = 150
 """How long the attack would go on; it is ended when all binds are answered."""
 MOST_MIB = 400
 EXTENDERS_LIMIT = Settings().extender.max_body_bytes
-ANSWERED_S = 1.0
-"""Every bind, though attacker and API server share the machine's cores with those attacked: less the time in which the leader was
-ready to go on and the machine ran others, as it does for seconds where other tests have its cores."""
+ANSWERED_S = 2.0
+"""By the clock on the wall, every bind but one, though attacker and API server share the machine's cores with those attacked: where
+other tests have the cores, the machine stands still for seconds now and then, and that keeps one bind waiting, not two."""
+RUN_S = 1.0
+"""Every bind, less the time in which the leader was ready to go on and the machine ran others."""
 TOLD_S = 10.0
 """Everybody who asks the leader in order, from the first attempt on, token and rights looked up: as long as `explain` waits."""
 REQUEST = {
@@ -77,13 +79,14 @@ def not_run_s(process: ManagedProcess) -> tuple[float, float]:
 
 
 @contextmanager
-def timed(process: ManagedProcess, taken: list[float]) -> Iterator[None]:
-    """Adds how long the block takes, less the time for which the machine kept the process from going on."""
+def timed(process: ManagedProcess, taken: list[tuple[float, float]]) -> Iterator[None]:
+    """Adds how long the block takes, and that less the time for which the machine kept the process from going on."""
     began, before = time.monotonic(), not_run_s(process)
     yield
+    passed_s = time.monotonic() - began
     # Where a core is taken away, whoever waits for it waits that long, too: it is one time, not two.
     kept_s = max(after - earlier for earlier, after in zip(before, not_run_s(process), strict=True))
-    taken.append(time.monotonic() - began - kept_s)
+    taken.append((passed_s, passed_s - kept_s))
 
 
 @contextmanager
@@ -179,7 +182,7 @@ def test_binds_are_answered_and_memory_is_bounded(
     cluster.add_nodes(mgpu_node(node, cards=2, memory_mib=CARD_MIB))
     names = [f"p{number:02}" for number in range(40)]
     cluster.create(*[share_pod(name, 100, schedulerName=NOBODY) for name in names])
-    taken: list[float] = []
+    taken: list[tuple[float, float]] = []
     (leader,) = installation.controller_processes
     processes = (leader, *installation.webhook_processes)
     found = ports(installation, control_plane)
@@ -205,7 +208,8 @@ def test_binds_are_answered_and_memory_is_bounded(
             assert attacker.poll() is None, "the attack went on for as long as there were binds"
             peaks = {process.name: memory_mib(process) for process in processes}
     assert len(taken) == len(names)
-    assert max(taken) < ANSWERED_S, sorted(taken)
+    assert sorted(passed_s for passed_s, _ in taken)[-2] < ANSWERED_S, taken
+    assert max(run_s for _, run_s in taken) < RUN_S, taken
     assert max(peaks.values()) < MOST_MIB, peaks
     assert len(honest.taken) > 3, honest.taken
     assert max(honest.taken) < TOLD_S, honest.taken
