@@ -9,6 +9,7 @@ from controller.caches import Caches
 from controller.grants import HOOK_TIMEOUT_S, Grants, settled_after
 from controller.inheritance import Inheritance
 from controller.metrics import Metrics
+from controller.precedence import Precedence
 from core import reasons
 from core.admission.request import AdmissionRequest, Decision
 from core.binding.binder import Binder
@@ -83,6 +84,7 @@ class BindingHook:
         self._patience_s = hook_timeout_s * _OF_ITS_TIME
         self._inheritance = Inheritance(self._binder, self._look_up)
         caches.pods.subscribe(self._inheritance.observe)
+        self._precedence = Precedence()
         self._term: Term | None = None
 
     @property
@@ -138,12 +140,27 @@ class BindingHook:
         with self._metrics.bind_seconds.time():
             until = asyncio.get_running_loop().time() + self._patience_s
             pieces = Pieces()
-            while (decision := await self._review_ours(request, target, elsewhere, pieces)) is None:
-                if not await self._done_by(until, self._caches.sums_settled):
-                    return self._refused(_UNSETTLED)
-                if not await self._done_by(until, lambda: self._caches.turns.finish(pieces.go_on())):
-                    return self._refused(_UNDECIDED)
+            try:
+                while (decision := await self._review_ours(request, target, elsewhere, pieces)) is None:
+                    if not await self._done_by(until, self._caches.sums_settled):
+                        return self._refused(_UNSETTLED)
+                    if not await self._done_by(until, lambda: self._search(target.node, pieces)):
+                        return self._refused(_UNDECIDED)
+            finally:
+                self._precedence.end(target.node, pieces)
             return decision
+
+    async def _search(self, node: str, pieces: Pieces) -> None:
+        """Goes on with what an answer needs, unless another one is to be decided first.
+
+        Every bind and lift to the node makes it another question. Who has been begun anew by them for a while is let do it.
+        """
+        if self._precedence.waits(node, pieces):
+            await self._precedence.over(node)
+            return
+        if pieces.overtaken:
+            self._precedence.claim(node, pieces)
+        await self._caches.turns.finish(pieces.go_on(), whole=pieces.overtaken)
 
     async def _leaderless(self, _request: AdmissionRequest) -> Decision:
         return leaderless("this replica does not lead")
@@ -191,6 +208,8 @@ class BindingHook:
                 return None
             if not ledger.devices.certain(known):
                 return self._refused(_UNSETTLED)
+            if known.asks_mgpu and self._precedence.waits(target.node, pieces):
+                return None
         try:
             decision = self._decide(request, target, known, pieces) if self.leading else None
         except SearchUnderWayError:

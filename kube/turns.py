@@ -26,21 +26,24 @@ class Turns:
         self._until: float | None = None
         """The end of the slice of this round; None while nobody has begun it."""
 
-    async def finish(self, steps: Steps[T]) -> T:
-        """Runs the steps to their end and returns their value."""
+    async def finish(self, steps: Steps[T], *, whole: bool = False) -> T:
+        """Runs the steps to their end and returns their value; `whole`: nobody else comes to his turn before that."""
         loop = asyncio.get_running_loop()
         clock = self._clock or loop.time
         while True:
             async with self._turn:
-                until = self.begin()
-                try:
-                    while clock() < until:
-                        next(steps)
-                except StopIteration as end:
-                    value: T = end.value
-                    return value
-                # Within the turn, so that nobody else goes on before the loop has served everybody once.
-                await asyncio.sleep(0)
+                again = True
+                while again:
+                    until = self.begin()
+                    try:
+                        while clock() < until:
+                            next(steps)
+                    except StopIteration as end:
+                        value: T = end.value
+                        return value
+                    # Within the turn, so that nobody else goes on before the loop has served everybody once.
+                    await asyncio.sleep(0)
+                    again = whole
 
     def over(self) -> bool:
         """Whether nothing is left of this round's slice: for works that give way by themselves, and ask after each piece.

@@ -21,6 +21,8 @@ AT_ONCE: Final = 100
 """Search steps that an answer takes without a pause, all its searches together: nearly all come to their end in far fewer."""
 _BEGUN_MOST: Final = 300
 """So often an answer is begun; then it is worked out in one piece. It needs no more unless what it goes by changes all the time."""
+_OVERTAKEN: Final = 8
+"""So often an answer is begun; few have as many searches of their own."""
 _UNDER_WAY_MOST: Final = 64
 """Searches that are kept unfinished; each has up to a few hundred kilobytes."""
 
@@ -107,6 +109,11 @@ class Pieces:
         self._found: dict[Hashable, Any] = {}
         self._begun = 0
         self._under_way: SearchUnderWayError | None = None
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether it has been begun so often that what it goes by must have changed meanwhile."""
+        return self._begun >= _OVERTAKEN
 
     def begin(self, answer: Callable[[], T]) -> T:
         """What `answer` returns, which may change nothing before its searches are over.

@@ -32,6 +32,13 @@ BINDS: Final = (
         ("tests/unit/controller/test_unsettled_binding.py", *_HOOK),
     ),
     Guard(
+        "a bind that is begun again and again by others on its node goes first",
+        "controller/binding.py",
+        "            self._precedence.claim(node, pieces)\n",
+        "            pass\n",
+        ("tests/unit/controller/test_searching_binds.py",),
+    ),
+    Guard(
         "a bind that may be stored is not granted elsewhere",
         "controller/binding.py",
         "        return Refusal(reasons.POD_ALREADY_BOUND, text)\n",

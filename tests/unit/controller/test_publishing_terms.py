@@ -50,13 +50,13 @@ async def test_a_new_term_looks_at_every_queue_again_and_remembers_no_fight() ->
 class SlowTurns(Turns):
     """Everybody else comes to his turn after each step, and for a hundredth of a second."""
 
-    async def finish(self, steps: Steps[T]) -> T:
+    async def finish(self, steps: Steps[T], *, whole: bool = False) -> T:
         while True:
             try:
                 next(steps)
             except StopIteration as end:
                 return cast("T", end.value)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0 if whole else 0.01)
 
 
 @pytest.mark.parametrize("queue", ["a", "z"])

@@ -7,9 +7,11 @@ from prometheus_client import CollectorRegistry
 
 from controller.binding import BindingHook
 from controller.metrics import Metrics
+from controller.precedence import Precedence
 from core import reasons
 from core.admission.request import Decision
 from core.mgpu.ask import NATIVE_BURST_SHARE
+from core.mgpu.pieces import Pieces
 from core.mgpu.search import solve
 from core.settings import Settings
 from tests.builders import a_node, a_pod, a_queue
@@ -24,6 +26,8 @@ pytestmark = pytest.mark.looptime
 
 BINDS = 8
 HOSTILE_CARDS = 16
+SMALL = 40
+"""Pods that have room beside the one that takes long."""
 ROUNDS = 5
 """Of the loop; in each of them there are five steps of a search."""
 
@@ -107,3 +111,72 @@ async def test_who_cannot_be_decided_in_the_hooks_time_is_refused_until_the_sche
         answer = await world.bind("p", "n0")
     assert code(answer) == reasons.BOOKS_UNSETTLED
     assert (await world.bind("p", "n0")).allowed
+
+
+class Overtaken(World):
+    """One that takes long, and others on its node whose binds make it another question, each after some rounds."""
+
+    def __init__(self) -> None:
+        self.small = [
+            a_pod(f"s{n}").mgpu_policy(NATIVE_BURST_SHARE).mgpu(core=1, memory=10).in_queue("q")
+            for n in range(SMALL)
+        ]
+        super().__init__(*self.small, a_filling_pod("long", 6).in_queue("q"), clock=Ticking())
+        self.granted = 0
+
+    async def grant_one(self) -> None:
+        assert (await self.bind(f"s{self.granted}", "n7")).allowed
+        self.granted += 1
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+
+    async def until_it_goes_first(self) -> "asyncio.Task[Decision]":
+        long = await self.searching("long", "n7")
+        while not self.hook._precedence.waits("n7", Pieces()):
+            await self.grant_one()
+        return long
+
+
+async def test_a_long_search_ends_though_others_are_granted_on_its_node_all_the_time() -> None:
+    """Each of them makes it another question, whose answer is begun anew."""
+    world = Overtaken()
+    async with world.clock.beside():
+        long = await world.searching("long", "n7")
+        while not long.done():
+            await world.grant_one()
+        assert long.result().allowed
+    assert 4 < world.granted < SMALL, "nobody waits for it at first"
+    assert world.clock.longest <= 7
+
+
+async def test_only_those_on_its_node_wait_for_one_that_goes_first() -> None:
+    world = Overtaken()
+    long = await world.until_it_goes_first()
+    assert (await world.bind(f"s{SMALL - 1}", "n6")).allowed
+    assert not long.done()
+    assert (await world.bind(f"s{SMALL - 2}", "n7")).allowed
+    assert long.done()
+
+
+async def test_nobody_waits_for_one_that_has_gone_away() -> None:
+    world = Overtaken()
+    long = await world.until_it_goes_first()
+    long.cancel()
+    await world.grant_one()
+    with pytest.raises(asyncio.CancelledError):
+        await long
+
+
+async def test_who_waits_is_told_though_the_one_that_goes_first_needs_several_searches() -> None:
+    precedence, first, other = Precedence(), Pieces(), Pieces()
+    precedence.claim("n", first)
+    waiting = asyncio.create_task(precedence.over("n"))
+    await asyncio.sleep(0)
+    precedence.claim("n", first)
+    precedence.claim("n", other)
+    precedence.end("n", other)
+    assert precedence.waits("n", other), "whose claim came second"
+    assert not precedence.waits("n", first)
+    precedence.end("n", first)
+    await asyncio.wait_for(waiting, 1)
+    assert not precedence.waits("n", other)

@@ -33,6 +33,15 @@ async def test_works_take_turns_and_only_one_has_a_slice_at_a_time() -> None:
     assert {*log[:20]} == {"a", "b", "c"}, "each comes to its turn before any of them is done"
 
 
+async def test_nobody_else_comes_to_his_turn_before_the_end_of_work_that_is_done_as_a_whole() -> None:
+    clock, log = Ticking(), list[str]()
+    turns = clock.turns
+    async with clock.beside():
+        await asyncio.gather(turns.finish(work("a", 50, log), whole=True), turns.finish(work("b", 50, log)))
+    assert log == ["a"] * 50 + ["b"] * 50
+    assert clock.longest <= 7
+
+
 async def test_short_work_is_done_at_once() -> None:
     log: list[str] = []
     soon = asyncio.get_running_loop().create_future()
