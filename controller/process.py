@@ -66,7 +66,7 @@ def run(settings: Settings, options: Options) -> int:
 
 
 async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> int:
-    async with await Client.connect(options.kubeconfig) as client:
+    async with await Client.connect(options.kubeconfig) as client, client.apart() as lease_client:
         serving, kube_serving = (
             ServingCertificate(required_ca=settings.webhook.required_ca),
             ServingCertificate(),
@@ -101,7 +101,7 @@ async def _serve(settings: Settings, options: Options, stop: asyncio.Event) -> i
             REGISTRY.register(shown)
         definition = QueueDefinitionKeeper(client, caches, recorder, metrics, settings)
         elector = Elector(
-            client,
+            lease_client,
             options.namespace,
             options.lease,
             options.identity,

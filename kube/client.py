@@ -52,9 +52,18 @@ class Client:
     """
 
     def __init__(
-        self, link: connection.Connection, *, user_agent: str | None = None, metrics: Metrics = DEFAULT
+        self,
+        link: connection.Connection,
+        *,
+        user_agent: str | None = None,
+        metrics: Metrics = DEFAULT,
+        session: aiohttp.ClientSession | None = None,
     ) -> None:
-        self._transport = Transport(link, user_agent=user_agent or _user_agent(), metrics=metrics)
+        """By `session`, if there is one, go all requests but watches."""
+        self._link = link
+        self._user_agent = user_agent or _user_agent()
+        self._metrics = metrics
+        self._transport = Transport(link, user_agent=self._user_agent, metrics=metrics, session=session)
         self._reader = Reader()
 
     @classmethod
@@ -71,6 +80,15 @@ class Client:
         Raises connection.ConfigurationError; the server is not asked yet.
         """
         return cls(await connection.connect(kubeconfig, context), user_agent=user_agent, metrics=metrics)
+
+    def apart(self) -> Self:
+        """A client of the same server with the same credentials, whose connections serve nobody else. To be closed first.
+
+        What is kept of many connections may be several that have died without a word, and each is waited for in vain in its
+        turn. Whoever makes one request at a time here has one connection at the most, and a new one after a failure.
+        """
+        session = connection.apart(self._link)
+        return type(self)(self._link, user_agent=self._user_agent, metrics=self._metrics, session=session)
 
     @property
     def host(self) -> str:

@@ -124,9 +124,18 @@ def unpooled(link: Connection) -> aiohttp.ClientSession:
 
     A kept connection that has died without a word looks like any other, and whoever takes it waits in vain.
     """
-    configuration = link.api.configuration
+    return _session(link, force_close=True)
+
+
+def apart(link: Connection) -> aiohttp.ClientSession:
+    """A session to the same server with the same certificates, whose connections serve nobody else."""
+    return _session(link, force_close=False)
+
+
+def _session(link: Connection, *, force_close: bool) -> aiohttp.ClientSession:
+    context = _tls_context(link.api.configuration)
     connector = aiohttp.TCPConnector(
-        limit=0, force_close=True, ssl=_tls_context(configuration), socket_factory=_kept_alive
+        limit=0, force_close=force_close, ssl=context, socket_factory=_kept_alive
     )
     return aiohttp.ClientSession(connector=connector, read_bufsize=_READ_BUFFER)
 

@@ -68,10 +68,21 @@ def within(timeout_s: float) -> aiohttp.ClientTimeout:
 
 
 class Transport:
-    """Sends requests over one connection; any number of tasks of one event loop may share it."""
+    """Sends requests over one connection; any number of tasks of one event loop may share it.
 
-    def __init__(self, link: connection.Connection, *, user_agent: str, metrics: Metrics) -> None:
+    What is closed in the end is the connection; with a `session`, by which the requests go then, that alone.
+    """
+
+    def __init__(
+        self,
+        link: connection.Connection,
+        *,
+        user_agent: str,
+        metrics: Metrics,
+        session: aiohttp.ClientSession | None = None,
+    ) -> None:
         _silence_bodies()
+        self._session = session
         self._link = link
         self._user_agent = user_agent
         # A series is looked up under a lock; there are as many here as there.
@@ -99,7 +110,7 @@ class Transport:
         """Closes every connection; requests under way fail."""
         if self._unpooled is not None:
             await self._unpooled.close()
-        await self._link.api.close()
+        await (self._link.api if self._session is None else self._session).close()
 
     async def read(self, request: Request) -> bytes:
         """The whole body of a 2xx answer. Raises ApiError or ConnectionFailed."""
@@ -161,7 +172,7 @@ class Transport:
         await self._link.api.update_params_for_auth(headers, [], ["BearerToken"])
         rest = self._link.api.rest_client
         query = _encoded(tuple(request.query.items()))
-        session = self._own_connection() if request.unpooled else rest.pool_manager
+        session = self._own_connection() if request.unpooled else self._session or rest.pool_manager
         return await session.request(
             request.method,
             # Encoded already: otherwise yarl would decode percent-encoded parts of names again.

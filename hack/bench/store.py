@@ -95,6 +95,10 @@ class Store:
     ) -> None:
         pass
 
+    def apart(self) -> Self:
+        """See Client.apart: there are no connections here."""
+        return self
+
     # -- what happens in the cluster ---------------------------------------------------------------------------
 
     def fill(self, resource: Resource, raws: Iterable[Json]) -> None:
