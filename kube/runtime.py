@@ -6,7 +6,8 @@ import gc
 import logging
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kube import stalls
@@ -18,33 +19,47 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SET_ASIDE_S = 0.1
 """While caches are filled no collection looks at more than came in this time."""
 
-_GC_THRESHOLDS = (25_000, 1, 6000)
+_GC_THRESHOLDS = (25_000, 1, 2**31 - 1)
 """A page of raw objects holds tens of thousands of containers that live for milliseconds. With Python's own 700 the
 collector walks through them again and again: a list costs two to three times as much. What survives is walked through once
-more soon: what one hostile object was read into waited to be walked through in one go with that of the next four."""
+more soon: what one hostile object was read into waited to be walked through in one go with that of the next four.
+
+Never a full collection by itself, it comes in the middle of work and takes as long as all that has survived: see `_Collector`.
+The last number is the highest that Python takes, for 0 would not mean never. (3.14.0 to 3.14.4 ignore it and have none either.)"""
 
 _COLLECT_S = 0.1
 """Young objects are looked at this often, whatever the thresholds say. Python counts what comes less what goes: where ten
 thousand pods are booked anew, as much goes as comes, and a collection that waits for the count finds a hundred thousand."""
 _MIDDLE_EVERY = 2
 """Every so many times also what survived the times before."""
+_FULL_AFTER_S = 0.008
+"""A full collection is due when the middle ones since the last have taken so long in all. Each old object was walked through by one
+of these, so the full one takes hardly longer than they did, and what the last one took besides if nothing was set aside then."""
+_LONG_S = 0.004
+"""After a full collection that took longer what survived is set aside, so that the next one is short again. Never after a short one:
+what lives when it is set aside and is a cycle of garbage later is not freed any more. So that has to be rare: once for some
+five thousand pods that are made anew, and not each second. Where most was garbage the next one is short without that."""
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]]) -> int:
     """Runs `main` on a new event loop and returns what it returns.
 
     The event that it is given is set by the first SIGTERM or SIGINT, and `main` is expected to end cleanly then; a
-    second signal cancels it. Garbage is collected less often from here on, for the whole process. A crash in native code
-    leaves the Python stack on the standard error.
+    second signal cancels it. Garbage is collected less often from here on, for the whole process, and what exists already
+    is not looked at any more. A crash in native code leaves the Python stack on the standard error.
 
     The loop is Python's own. Under uvloop the process is aborted without a word when a TLS connection is given up at a bad
     moment (libuv finds a file closed that it still watches): a leader behind a slow API server does that all day long.
     """
     faulthandler.enable()
     gc.set_threshold(*_GC_THRESHOLDS)
+    # A hundred thousand objects of what is imported: the first full collection would look at them while the loop runs.
+    settle_gc()
     loop = stalls.Loop()
+    collector = _Collector()
     with (
-        loop.rounds.calling(ends=_Collector().between_rounds),
+        collector.counting(),
+        loop.rounds.calling(ends=collector.between_rounds),
         asyncio.Runner(loop_factory=lambda: loop) as runner,
     ):
         return runner.run(_with_signals(main))
@@ -71,20 +86,62 @@ async def _with_signals(main: Callable[[asyncio.Event], Coroutine[Any, Any, int]
 
 
 class _Collector:
-    """Collects young garbage between two rounds of the loop; where nothing happens nothing has to be collected."""
+    """Collects garbage between two rounds of the loop; where nothing happens nothing has to be collected.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    All times of collections are processor time of the thread: one that the kernel let wait had no more to do for that.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, processor: Callable[[], float] = time.thread_time
+    ) -> None:
         self._clock = clock
+        self._processor = processor
         self._last = clock()
         self._times = 0
+        self._began_s = 0.0
+        self._middle_s = 0.0
+        """Of the middle collections since the last full one."""
+        self._full_s = 0.0
+        self._freed = 0
+        """Of the last full collection."""
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Counts what collections take until the end of the block: Python calls for its own too, most of which come in bursts."""
+        gc.callbacks.append(self._on_collection)
+        try:
+            yield
+        finally:
+            gc.callbacks.remove(self._on_collection)
 
     def between_rounds(self) -> None:
-        """Looks at young objects if it has not done so for a while."""
+        """Looks at young objects if it has not done so for a while; at all of them, and at no more then, if that has added up."""
+        if self._middle_s >= _FULL_AFTER_S:
+            self._look_at_all()
+            return
         now = self._clock()
         if now - self._last >= _COLLECT_S:
             self._last = now
             self._times += 1
             gc.collect(0 if self._times % _MIDDLE_EVERY else 1)
+
+    def _look_at_all(self) -> None:
+        # Nothing is collected, nor counted, while another thread does that.
+        self._full_s = 0.0
+        gc.collect()
+        if self._full_s > _LONG_S and self._freed < len(gc.get_objects(2)):
+            gc.freeze()
+
+    def _on_collection(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._began_s = self._processor()
+            return
+        took_s = self._processor() - self._began_s
+        if info["generation"] == 1:
+            self._middle_s += took_s
+        elif info["generation"] == 2:
+            # Somebody else's too: afterwards nothing is old but what this one has seen.
+            self._middle_s, self._full_s, self._freed = 0.0, took_s, info["collected"]
 
 
 async def run_until(stop: asyncio.Event, *runnables: Callable[[], Awaitable[None]]) -> None:

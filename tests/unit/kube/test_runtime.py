@@ -11,6 +11,14 @@ import pytest
 from kube import runtime
 
 
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """The pace of garbage collections, for the whole process, is afterwards what it was."""
+    threshold = gc.get_threshold()
+    yield
+    gc.set_threshold(*threshold)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_signal_asks_for_a_clean_end(number: signal.Signals) -> None:
     """`main` sees it and ends by itself."""
@@ -122,106 +130,6 @@ async def test_what_failed_is_logged_before_the_others_have_ended(caplog: pytest
     with pytest.raises(ExceptionGroup):
         await runtime.run_until(asyncio.Event(), slow_to_end, fail)
     assert [("by zero" in text) for text in logged] == [True]
-
-
-@pytest.fixture(autouse=True)
-def collector() -> Iterator[None]:
-    """As in a process of ours that begins; afterwards what stays is set aside again, as tests/conftest.py has it."""
-    threshold = gc.get_threshold()
-    gc.unfreeze()
-    yield
-    gc.set_threshold(*threshold)
-    gc.freeze()
-
-
-def test_settled_objects_are_left_out_of_collections() -> None:
-    """What exists is frozen."""
-    runtime.settle_gc()
-    assert gc.get_freeze_count() > 1000
-
-
-def test_a_process_collects_garbage_seldom() -> None:
-    """From before the first list on: that is when the most short-lived objects come."""
-
-    async def main(_stop: asyncio.Event) -> int:
-        return gc.get_threshold()[0]
-
-    assert runtime.run(main) >= 25_000
-
-
-def test_no_collection_but_a_full_one_looks_at_more_than_a_pause_allows() -> None:
-    """A hundred thousand objects take 25 ms, and twice that on a busy machine."""
-
-    async def main(_stop: asyncio.Event) -> int:
-        young, middle, _ = gc.get_threshold()
-        return young * (middle + 1)
-
-    assert runtime.run(main) <= 50_000
-
-
-@pytest.fixture
-def looked_at() -> Iterator[list[int]]:
-    """The generations of all collections."""
-    seen: list[int] = []
-
-    def note(phase: str, info: dict[str, int]) -> None:
-        if phase == "start":
-            seen.append(info["generation"])
-
-    gc.callbacks.append(note)
-    yield seen
-    gc.callbacks.remove(note)
-
-
-def test_young_objects_are_looked_at_by_time_and_not_only_by_number(looked_at: list[int]) -> None:
-    """Where ten thousand pods are booked anew as much goes as comes, and Python counts the difference."""
-    now = 1_000_000.0
-    collector = runtime._Collector(lambda: now)
-    del looked_at[:]
-    for _ in range(85):
-        now += 0.01
-        collector.between_rounds()
-    assert looked_at == [0, 1] * 4
-
-
-def test_young_objects_are_looked_at_between_two_rounds_and_not_while_nothing_happens(
-    looked_at: list[int],
-) -> None:
-    """A process that is woken ten times a second has no rest, nor has the node that it runs on."""
-    counts: list[int] = []
-
-    async def main(_stop: asyncio.Event) -> int:
-        del looked_at[:]
-        await asyncio.sleep(0.6)
-        counts.append(len(looked_at))
-        for _ in range(30):
-            await asyncio.sleep(0.02)
-        counts.append(len(looked_at))
-        return 0
-
-    assert runtime.run(main) == 0
-    idle, busy = counts
-    assert idle <= 1
-    assert busy >= 4
-
-
-@pytest.mark.looptime
-async def test_what_is_listed_is_set_aside_while_the_list_goes_on() -> None:
-    """Else a collection in the middle of it, or the one in the end, would look at everything listed so far."""
-    kept: list[list[int]] = []
-    collections: list[int] = []
-
-    async def listed() -> None:
-        for _ in range(5):
-            kept.extend([] for _ in range(1000))
-            await asyncio.sleep(0.2)
-            collections.append(len(gc.get_objects()))
-
-    before = gc.get_freeze_count()
-    await runtime.filled(listed())
-    assert gc.get_freeze_count() - before >= len(kept)
-    # The collector sees no more than what came last, not what has been listed so far.
-    assert max(collections) < 1000
 
 
 class _GivenUpError(Exception):
