@@ -230,14 +230,15 @@ class _Endpoint:
     async def _content(self, body: bigjson.Body) -> Sequence[bytes]:
         if len(body) <= bigjson.WHOLE:
             return (orjson.dumps(await self._answer(await self._turns.finish(self._looked(body)))),)
-        question = await self._turns.finish(bigjson.loads(body))
+        large: bigjson.Large = set()
+        question = await self._turns.finish(bigjson.loads(body, large=large))
         try:
             # Unnamed, so that what goes back of the question is held by the question alone when that is taken apart.
             return await self._turns.finish(
-                bigjson.dumps(await self._answer(await self._turns.finish(self._look(question))))
+                bigjson.dumps(await self._answer(await self._turns.finish(self._look(question))), large)
             )
         finally:
-            await self._turns.finish(bigjson.let_go(question))
+            await self._turns.finish(bigjson.let_go(question, large))
 
     def _looked(self, body: bigjson.Body) -> Steps[Any]:
         """Reads a question and looks, so that of many that have come none lies there in pieces until its turn comes again."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from core import reasons
 from core.extender.cluster import Cluster
@@ -27,6 +27,8 @@ from core.objects import Node, node, pod
 from core.objects import raw as read
 from core.refusal import Refusal
 from core.steps import Steps
+
+_LONGEST_NAME: Final = len("NodeNames")
 
 Verdict = tuple[str, tuple[Refusal, ...]]
 """A node's name, and everything that rules it out."""
@@ -70,7 +72,8 @@ def _names(names: object) -> tuple[str, ...] | None:
 
 
 def _lowered(raw: Mapping[str, Any]) -> dict[str, Any]:
-    return {key.lower(): value for key, value in raw.items()}
+    """By names without capitals; none that is too long to be meant, for one of megabytes takes as long as a thousand nodes."""
+    return {key.lower(): value for key, value in raw.items() if len(key) <= _LONGEST_NAME}
 
 
 def verdicts(asked: Request, cluster: Cluster) -> Steps[list[Verdict]]:

@@ -97,6 +97,26 @@ async def test_others_are_served_while_a_body_of_16_mebibytes_is_answered(
     assert clock.longest <= 7
 
 
+async def test_a_single_node_of_megabytes_goes_back_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = [{"names": ["x" * 2000], "sizeBytes": number} for number in range(2000)]
+    question = by_node(cpu_pod(cpu=2), gpu_node("n").put("status", "images", value=images).build())
+    body, written, pieces = orjson.dumps(question), orjson.dumps, list[int]()
+
+    def noted(value: Any) -> bytes:
+        pieces.append(len(written(value)))
+        return written(value)
+
+    clock = Ticking()
+    async with serving(filled(), turns=clock.turns) as asked, clock.beside():
+        monkeypatch.setattr(orjson, "dumps", noted)
+        status, answer = await asked.post("/kube/filter", body)
+    assert (status, answer["Nodes"]["items"]) == (200, question["Nodes"]["items"])
+    assert max(pieces) <= bigjson.PIECE
+    # The clock is read for each step, and once more where a slice begins, which has four of them.
+    assert clock.readings > 5 * len(images), "each is read in a step, written in two and let go in one"
+    assert clock.longest <= 7
+
+
 async def test_a_large_body_is_answered_as_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = {
         "/kube/filter": by_node(cpu_pod(cpu=2), gpu_node("gpu").build(), gpu_node("n").build()),

@@ -106,6 +106,22 @@ def test_keys_are_read_in_any_case(keys: tuple[str, str]) -> None:
     assert prioritized(body, cluster(NODES)) == {"full": 1}
 
 
+class Unread(str):
+    """A key that nobody is to put into small letters."""
+
+    __slots__ = ()
+
+    def lower(self) -> str:
+        raise AssertionError("a key of megabytes takes as long as a thousand nodes")
+
+
+def test_keys_that_are_too_long_to_be_meant_are_passed_over() -> None:
+    long = Unread("é" * 100)
+    pod = cpu_pod(cpu=2, memory="1Gi").build()
+    request = kube.request_of({"Pod": pod, "Nodes": {"Items": [], long: 1}, "NodeNames": ["n"], long: 1})
+    assert request == kube.Request(pod, (), ("n",))
+
+
 @pytest.mark.parametrize("nodes", [{"items": []}, {"Items": []}, {"items": None}, {}, []])
 def test_a_list_of_nodes_may_be_empty(nodes: Any) -> None:
     answer = filtered({"pod": cpu_pod().build(), "nodes": nodes}, cluster(NODES))
