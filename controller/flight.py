@@ -29,6 +29,8 @@ GANG_PATIENCE = 10
 """So many times longer, and more often, for a member of a gang of which others are in: what it gives back goes to others, and
 those hold theirs for nothing."""
 
+PUT_BACK = "the API server took the lift in, and the gate is still there: somebody's webhook puts it back"
+
 Key = tuple[str, str]
 """Namespace and UID: a pod that is made anew under a name is another one, whatever is still under way for the former."""
 
@@ -54,6 +56,8 @@ class Flight:
     """Whether the first try has failed."""
     given_up: str = ""
     """Why it is not to be written any more."""
+    cleared: bool = False
+    """Whether the API server has said, asked before, that it would take it in."""
     void: bool = False
     """Whether its queue has changed so that the decision does not hold."""
 
@@ -109,9 +113,7 @@ class Flight:
 
     def undone(self) -> None:
         """Gives it up: it was taken in, and the pod that is stored has our gate."""
-        self.given_up = (
-            "the API server took the lift in, and the gate is still there: somebody's webhook puts it back"
-        )
+        self.given_up = PUT_BACK
 
     def is_another(self, ledger: Ledger) -> bool:
         """Whether the pod is still gated and has changed: then this lift can never be stored."""

@@ -8,27 +8,26 @@ what the watch shows decides, or what is read.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 
 from controller.caches import Caches
-from controller.flight import PATIENCE_S, RETRY_MAX_S, TRIES, WRITE_TIMEOUT_S, Flight, Key, about, key_of
+from controller.flight import PATIENCE_S, RETRY_MAX_S, TRIES, Flight, Key, about, key_of
+from controller.lift_requests import patched, read_pod
 from controller.lone_lifts import LoneLifts, terms_of
 from controller.metrics import Metrics
 from controller.open_questions import OpenQuestions
 from controller.refused_lifts import RefusedLifts
 from controller.returned_lifts import ReturnedLifts
+from controller.trial_lifts import TrialLifts
 from controller.untried_lifts import UntriedLifts
 from controller.write_order import WriteOrder
-from core.names import FIELD_MANAGER
 from core.objects import Group, Pod
 from core.plan.decision import Lift
 from core.plan.lift import Planner
 from kube import errors
 from kube.calls import LiftClient
-from kube.client import PatchType
-from kube.informer import GARBAGE
 from kube.lease import Term
-from kube.resources import PODS
 from kube.workqueue import IDLE, WorkQueue
 
 _LOG = logging.getLogger(__name__)
@@ -50,6 +49,7 @@ class LiftWriter:
         self, client: LiftClient, caches: Caches, metrics: Metrics, begin_pass: Callable[[], None]
     ) -> None:
         self._client = client
+        self._read = partial(read_pod, client, caches.project_pod)
         self._caches = caches
         self._metrics = metrics
         self._lone = LoneLifts(client, caches)
@@ -61,6 +61,7 @@ class LiftWriter:
         self._order = WriteOrder()
         self._untried = UntriedLifts(self._flights, self._order, self._questions, caches.ledger)
         self._refused = RefusedLifts()
+        self._trials = TrialLifts(client, caches, metrics, self._refused)
         self._queue: WorkQueue[Key] = WorkQueue(
             self._work, slots=SLOTS, per_lane=PER_NAMESPACE, unheard=FIRST_CONTACTS, lane=lambda key: key[0]
         )
@@ -155,7 +156,8 @@ class LiftWriter:
         question = self._lone.question(flight.lift)
         if question is not None:
             return await self._ask(key, flight, question)
-        return await self._write(key, flight)
+        write = self._try_out if self._trials.due(key, flight) else self._write
+        return await write(key, flight)
 
     async def _ask(self, key: Key, flight: Flight, question: str) -> float:
         """Has something found out on which the lift depends; then it is looked at again, with all that wait for the same."""
@@ -174,19 +176,26 @@ class LiftWriter:
             for other in self._questions.end(question):
                 self._queue.add(other, delay_s)
 
+    async def _try_out(self, key: Key, flight: Flight) -> float | None:
+        """Has the API server say whether it would take the lift in; where it would not, the pod waits on without quota."""
+        error = await self._trials.outcome(flight.lift)
+        if error is None or flight.patient(asyncio.get_running_loop().time(), self._caches.ledger):
+            flight.cleared = True
+            return await self._work(key)
+        if isinstance(error, errors.Throttled | errors.Unauthorized):
+            return self._put_off(key, flight, error)
+        flight.given_up = errors.describe(error)
+        if isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid):
+            flight.look = True
+            return await self._look(key, flight)
+        self._hold(key, flight)
+        return IDLE
+
     async def _write(self, key: Key, flight: Flight) -> float | None:
         lift = flight.lift
         flight.tries += 1
         try:
-            answer = await self._client.patch(
-                PODS,
-                lift.pod.name,
-                lift.patch,
-                lift.pod.namespace,
-                patch_type=PatchType.JSON,
-                field_manager=FIELD_MANAGER,
-                timeout_s=WRITE_TIMEOUT_S,
-            )
+            answer = await patched(self._client, lift)
         except (errors.Throttled, errors.Unauthorized) as error:
             # Not taken in at all; as a rule it will be soon.
             return self._put_off(key, flight, error)
@@ -251,9 +260,6 @@ class LiftWriter:
             found = await self._caches.look_up(flight.lift.pod, self._read)
         except errors.KubeError as error:
             return self._again(flight, error)
-        except GARBAGE as error:
-            failure = errors.ConnectionFailed(f"no pod was answered: {type(error).__name__}")
-            return self._again(flight, failure)
         if found is None or flight.overtaken(self._caches.ledger):
             self._done(key, flight)
             return None
@@ -270,14 +276,6 @@ class LiftWriter:
         end(key, flight)
         return None
 
-    async def _read(self, pod: Pod) -> Pod | None:
-        try:
-            raw = await self._client.get(PODS, pod.name, pod.namespace, timeout_s=WRITE_TIMEOUT_S)
-        except errors.NotFound:
-            return None
-        _ = raw["metadata"]["uid"]
-        return self._caches.project_pod(raw)
-
     # -- how it goes on ----------------------------------------------------------------------------------------
 
     def _again(self, flight: Flight, error: errors.KubeError) -> float:
@@ -293,6 +291,7 @@ class LiftWriter:
             seen = self._caches.latest(flight.lift.pod.key)
             if stored or (seen is not None and seen.uid == key[1] and not seen.gated):
                 self._untried.stored(key[0])
+                self._refused.stored(key[0])
                 for other in self._order.stored(flight.lift):
                     self._queue.add(other)
             else:

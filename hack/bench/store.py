@@ -122,15 +122,7 @@ class Store:
 
     def patched(self, resource: Resource, key: str, body: Any, patch_type: PatchType) -> Json:
         """The object as it is stored after a patch, whoever writes it; raises NotFound and Invalid."""
-        text = self._collections[resource.plural].find(key)
-        if text is None:
-            raise errors.NotFound(404, "NotFound", f"{resource} {key}")
-        raw: Json = orjson.loads(text)
-        if patch_type is PatchType.JSON:
-            if not _applied(raw, body):
-                raise errors.Invalid(422, "Invalid", "the server rejected our request")
-        else:
-            raw = _merged(raw, body)
+        raw = self._with(resource, key, body, patch_type)
         stored = self._next(raw)
         self._tell(resource, "MODIFIED", key, orjson.dumps(stored))
         gates = raw["spec"].get("schedulingGates") or () if resource is PODS else ()
@@ -138,6 +130,18 @@ class Store:
             self.lifted.setdefault(key, asyncio.get_running_loop().time())
             self.changed.set()
         return stored
+
+    def _with(self, resource: Resource, key: str, body: Any, patch_type: PatchType) -> Json:
+        text = self._collections[resource.plural].find(key)
+        if text is None:
+            raise errors.NotFound(404, "NotFound", f"{resource} {key}")
+        raw: Json = orjson.loads(text)
+        if patch_type is PatchType.JSON:
+            if not _applied(raw, body):
+                raise errors.Invalid(422, "Invalid", "the server rejected our request")
+            return raw
+        merged: Json = _merged(raw, body)
+        return merged
 
     def texts(self) -> Iterable[bytes]:
         """Every text that was listed or told, or can be."""
@@ -229,12 +233,15 @@ class Store:
         namespace: str | None = None,
         *,
         patch_type: PatchType,
+        dry_run: bool = False,
         **_options: Any,
     ) -> Json:
         """See Client.patch."""
         await self._answered("patch", resource)
         if resource is EVENTS:
             return dict(body)
+        if dry_run:
+            return self._with(resource, _joined(namespace, name), body, patch_type)
         return self.patched(resource, _joined(namespace, name), body, patch_type)
 
     async def delete(

@@ -111,6 +111,20 @@ WRITES: Final = (
         "",
         ("tests/unit/controller/test_lone_lifts.py",),
     ),
+    Guard(
+        "whose lift is likely to be refused is asked about first",
+        "controller/refused_lifts.py",
+        "        return key in self._refusals or key[0] in self._doubtful\n",
+        "        return False\n",
+        ("tests/unit/controller/test_trial_lifts.py",),
+    ),
+    Guard(
+        "where no answer comes nobody else is asked about for a while",
+        "controller/trial_lifts.py",
+        "        if self._refused.rests(namespace):\n",
+        "        if not lift:\n",
+        ("tests/unit/controller/test_trial_lifts.py",),
+    ),
     # Two leaders.
     Guard(
         "a new leader waits until nothing of the former one can be stored",

@@ -21,8 +21,12 @@ from tests.apiserver.watching import Watch, admitted, within
 FEW, MANY = 16, 200
 """As many as there are slots for lifts, and many times that."""
 QUOTA = 150
+SHARED = 4
 MENDED_S = 90.0
 """A lift that was given up is tried anew after half a minute."""
+
+FREED_S = 150.0
+"""Until the first of those whose lifts hang have given their quota back, twice half a minute, and a busy machine besides."""
 
 SLOW_S = 1.0
 """Less than any try of a lift that hangs takes, and many times what one takes as a rule."""
@@ -72,8 +76,10 @@ class Crowd:
         assert len(self.cluster.gated()) == count
 
     def failures(self) -> float:
+        """Lifts that were not answered, or refused, at the first try or when they were asked about before a further one."""
         exposition = self._installation.metrics("controller", -1)
-        return samples(exposition, "cardquota_lifts_total", outcome="retried")
+        outcomes = ("retried", "refused")
+        return sum(samples(exposition, "cardquota_lifts_total", outcome=each) for each in outcomes)
 
     def others_are_lifted(self) -> None:
         """One after the other, as quickly as ever, and then ten at once."""
@@ -127,6 +133,26 @@ def test_a_namespace_whose_lifts_are_not_stored_holds_up_nobody_and_gets_its_own
     assert watch.complaints == []
     cluster.set_quota(crowd.queue_path, json.dumps({crowd.card: MANY}))
     crowd.wait_lifted(MANY)
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["refuses", "hangs"])
+def test_older_pods_whose_lifts_are_not_stored_keep_the_quota_that_they_share_from_nobody(
+    cluster: Cluster, elsewhere: Cluster, third_party: Stranger, *, hangs: bool
+) -> None:
+    """Ten times as many as there is quota for: when the last had tried in vain the first were tried again, and so for ever."""
+    card, name = cluster.add_card(16), unique("q")
+    cluster.create_queue(queue(name, json.dumps({card: SHARED})))
+    if hangs:
+        third_party.listen()
+        third_party.hold()
+    with in_the_way(cluster, third_party.client_config):
+        cluster.create(*(card_pod(f"p{number:03}", card, name) for number in range(10 * SHARED)))
+        for number in range(3):
+            elsewhere.create(card_pod(f"p{number}", card, name))
+            wait_for("it is lifted", lambda: len(admitted(elsewhere.pods())) == 1, FREED_S)
+            elsewhere.api.delete(elsewhere.path(f"p{number}"), gracePeriodSeconds=0).expect()
+            wait_for("it is gone", lambda: not elsewhere.pods(), MENDED_S)
+        assert len(cluster.gated()) == 10 * SHARED
 
 
 def test_a_gate_that_is_put_back_on_the_way_in_gives_its_quota_to_the_next_and_is_taken_off_once_it_stays_off(

@@ -95,14 +95,18 @@ class Stored:
         for follower in self.followers if plural in INFORMERS else ():
             follower.happened(plural, key, self.objects.get((plural, key)))
 
-    def change(self, plural: str, key: str, body: Any, patch_type: PatchType) -> Json:
-        """Carries out a patch as an API server does."""
+    def change(
+        self, plural: str, key: str, body: Any, patch_type: PatchType, *, dry_run: bool = False
+    ) -> Json:
+        """Carries out a patch as an API server does; nothing is stored by a dry run."""
         stored = self.matching(plural, key, {} if patch_type is PatchType.JSON else body.get("metadata", {}))
         raw = deepcopy(stored.raw)
         if patch_type is PatchType.MERGE:
             raw = merged(raw, body)
         elif not applied(raw, body):
             raise errors.Invalid(422, "Invalid", "a test failed", None, None)
+        if dry_run:
+            return type(stored)(raw).build()
         moment = datetime.fromtimestamp(asyncio.get_running_loop().time(), UTC)
         written = {
             "manager": FIELD_MANAGER,
@@ -137,11 +141,13 @@ class Api:
         namespace: str | None = None,
         *,
         patch_type: PatchType,
+        dry_run: bool = False,
         timeout_s: float = 10.0,
         **_: Any,
     ) -> Json:
         await self._sent(timeout_s)
-        answer = self._stored.change(resource.plural, _key(name, namespace), body, patch_type)
+        key = _key(name, namespace)
+        answer = self._stored.change(resource.plural, key, body, patch_type, dry_run=dry_run)
         await self._answered()
         return answer
 

@@ -35,6 +35,8 @@ class Writer:
     answers: deque[errors.KubeError | None] = field(default_factory=deque)
     stuck: set[str] = field(default_factory=set)
     writes: list[Write] = field(default_factory=list)
+    trials: list[Write] = field(default_factory=list)
+    """Dry runs, which are answered as writes are."""
     reads: list[str] = field(default_factory=list)
     failing_reads: deque[errors.KubeError] = field(default_factory=deque)
     stored: dict[str, Json] = field(default_factory=dict)
@@ -58,11 +60,14 @@ class Writer:
         patch_type: PatchType,
         subresource: str | None = None,
         field_manager: str | None = None,
+        dry_run: bool = False,
         timeout_s: float = 10.0,
     ) -> Json:
         assert (resource, patch_type) is not None
         assert namespace is None or name
-        self.writes.append(Write(asyncio.get_running_loop().time(), name, body, subresource, field_manager))
+        now = asyncio.get_running_loop().time()
+        kept = self.trials if dry_run else self.writes
+        kept.append(Write(now, name, body, subresource, field_manager))
         return await self._answer(name, timeout_s)
 
     async def get(

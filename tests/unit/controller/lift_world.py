@@ -73,5 +73,8 @@ class World:
     def names(self) -> list[str]:
         return [write.name for write in self.writer.writes]
 
+    def asked(self) -> list[str]:
+        return [trial.name for trial in self.writer.trials]
+
     def used(self) -> int:
         return self.caches.ledger.used("q", "A") // 1000
