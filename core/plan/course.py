@@ -24,6 +24,7 @@ from core.plan.remembered import Remembered
 from core.plan.together import Gangs
 from core.plan.turn import Turn
 from core.plan.units import Unit, let_go_of, renewed, units_of
+from core.plan.verdict import gang_needs_more, handed_out, hold_all, pod_needs_more
 from core.queues.entry import Entry
 from core.queues.ledger import Ledger
 from core.queues.line import Line
@@ -186,7 +187,7 @@ class Courses:
         decided: set[str] = set()
         left = deque(together)
         together = None
-        with closing(self._handed_out(left)) as decisions:
+        with closing(handed_out(left, self._ledger)) as decisions:
             for decision in decisions:
                 decided.add(decision.pod.uid)
                 turn.heard((decision,), of_gang=True, stuck=unit.stuck)
@@ -253,36 +254,31 @@ class Courses:
         now = renewed(self._ledger, unit)
         return now is None or now.lacks_members
 
-    def _handed_out(self, left: deque[Decision]) -> Generator[Decision]:
-        """These decisions; lifts that the caller does not ask for any more are taken back."""
-        try:
-            while left:
-                yield left.popleft()
-        finally:
-            if left:
-                self._ledger.retract_all([each.lifted for each in left if isinstance(each, Lift)])
-
     # -- one pod or group, with the effort that is due ----------------------------------------------------------
 
-    def _limited(self, key: Hashable, steps: Steps[T], turn: Turn) -> Steps[tuple[T | None, int]]:
+    def _limited(self, key: Hashable, steps: Steps[T], turn: Turn) -> Steps[tuple[T | None, int, bool]]:
         """What is decided within the part of the effort that is due, and in how many steps; None when it is put off.
 
-        It is when the part does not suffice, or what was looked at has changed meanwhile.
+        It is when the part does not suffice, or what was looked at has changed meanwhile. And whether it has just turned out
+        that nothing suffices that anybody may have while others wait: that has to be told, once.
         """
         if turn.ration is None:
-            return (yield from steps), 0
+            return (yield from steps), 0, False
+        before = self._cuts.needs_more(key)
         value, taken = yield from self._cuts.limited(key, turn.queue, steps, turn.ration)
         turn.put_off = turn.put_off or value is None
-        return value, taken
+        return value, taken, value is None and self._cuts.needs_more(key) > before
 
     def _together(self, unit: Unit, turn: Turn) -> Steps[Sequence[Decision] | None]:
         """What is decided on a group as a whole; None when that is put off."""
         known = (yield from turn.answers.recalled(unit.key, unit.entries)) if turn.ration is not None else ()
         if known:
             return known
-        found, _ = yield from self._limited(
+        found, _, needs_more = yield from self._limited(
             unit.key, self._gangs.decide(unit, turn.told_gangs, turn.leavings), turn
         )
+        if needs_more and unit.group is not None:
+            return (yield from hold_all(unit.entries, unit.group, gang_needs_more(unit.queue, unit.group)))
         # Who is lifted comes after those who are held, and until it is handed out nothing is to come between.
         if found and isinstance(found[-1], Hold):
             holds: list[Hold] = []
@@ -339,7 +335,9 @@ class Courses:
         if known:
             return known[0]
         judged = self._judge.judge(entry, self._choice, confined, together)
-        decision, steps = yield from self._limited(key, judged, turn)
+        decision, steps, needs_more = yield from self._limited(key, judged, turn)
+        if needs_more:
+            return Hold(entry.pod, entry.queue, pod_needs_more(entry.queue))
         if isinstance(decision, Hold) and steps:
             turn.answers.keep(key, (entry,), helped, (decision,), confined)
         return decision

@@ -16,6 +16,12 @@ OF_A_PASS: Final = 1_000
 OF_A_UNIT: Final = 8
 """Steps that everybody is given who is begun: less would hardly ever do."""
 
+MOST_TIMES: Final = 7
+"""So often somebody's part grows while others wait, to 16,384 steps: one or two seconds, as those of long searches are. Who needs
+more waits until nobody does."""
+PASSED_OVER: Final = 1_000
+"""So many passes in a row, some ten seconds at least; then he is given as much once more, for it may have become less that he needs."""
+
 _DOUBLINGS: Final = 40
 _REMEMBERED: Final = 4096
 """Who was cut and has gone since is not told; so many are kept at the most."""
@@ -78,23 +84,39 @@ class Ration:
 class Cuts:
     """Who was cut short, and how often in a row.
 
-    The part of such a one is four times as large each time, so that everybody ends one day, and what was done in vain is
-    little beside what was not.
-    Who may need more than a whole pass has is not begun before all others have been decided on (`costly`).
+    The part of such a one is four times as large each time, so that what was done in vain is little beside what was not.
+    Who may need more than a whole pass has is not begun before all others have been decided on (`costly`), and who needs more
+    than anybody may have (`MOST_TIMES`) hardly ever while others wait.
     """
 
     def __init__(self) -> None:
         self._times: dict[Hashable, int] = {}
         self._costly: dict[Hashable, str] = {}
+        self._passed_over = 0
 
     def new_pass(self) -> Effort:
         """What a pass may cost."""
         return Effort(OF_A_PASS)
 
-    def take_costly(self, but_of: Container[str]) -> tuple[Hashable, str] | None:
+    def take_costly(self, but_of: Container[str], *, others_wait: bool) -> tuple[Hashable, str] | None:
         """Who comes after all others, and its queue, none of these; of several the one that has waited longest."""
-        key = next((key for key, queue in self._costly.items() if queue not in but_of), None)
-        return None if key is None else (key, self._costly.pop(key))
+        for key, queue in self._costly.items():
+            if queue not in but_of and not (others_wait and self._is_passed_over(key)):
+                return key, self._costly.pop(key)
+        return None
+
+    def needs_more(self, key: Hashable) -> bool:
+        """Whether all that anybody may have while others wait has not sufficed."""
+        return self._times.get(key, 0) > MOST_TIMES
+
+    def _is_passed_over(self, key: Hashable) -> bool:
+        if not self.needs_more(key):
+            return False
+        self._passed_over = (self._passed_over + 1) % PASSED_OVER
+        if self._passed_over:
+            return True
+        self._times[key] = MOST_TIMES
+        return False
 
     def limited(
         self, key: Hashable, queue: str, steps: Steps[T], ration: Ration
@@ -102,7 +124,7 @@ class Cuts:
         """What is decided within the part that is due, and in how many steps; None when that does not suffice."""
         most = self._part(key, ration.fair)
         if key == ration.costly:
-            most = max(most, ration.of_pass.total)
+            most = ration.of_pass.total if self.needs_more(key) else max(most, ration.of_pass.total)
             value, taken = yield from _limited(steps, most, ration.waits)
         else:
             if most > ration.of_pass.total:

@@ -151,7 +151,8 @@ class Rotation:
 
     def _last(self) -> Decisions:
         """Who may need more than others should wait for comes after them, one in each round, and of a queue one in each pass."""
-        costly = self._cuts.take_costly(self._aside.keys() | self._guests.keys() | self._costly)
+        but_of = self._aside.keys() | self._guests.keys() | self._costly
+        costly = self._cuts.take_costly(but_of, others_wait=self._anybody_waits())
         if costly is None:
             return
         key, name = costly

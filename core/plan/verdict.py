@@ -1,13 +1,13 @@
-"""Why a gang waits, as it is told."""
+"""Why a gang waits, as it is told, and how all that is decided on one is handed out."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from core import names, reasons
 from core.objects import Group
-from core.plan.decision import Decision, Hold
+from core.plan.decision import Decision, Hold, Lift
 from core.queues.entry import Entry
 from core.queues.group_minimum import Progress
 from core.queues.ledger import Ledger
@@ -17,6 +17,10 @@ from core.steps import Pace, Steps, batched
 _TOLD: Final = 3
 _IN_ONE_STEP: Final = 250
 """Members whose tasks are counted in about half a millisecond."""
+
+_NEEDS_MORE: Final = (
+    "takes longer to decide on than others are kept waiting for; it is decided on when nobody waits"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,16 @@ def explained(found: Verdict, group: Group, wanted: int) -> Refusal:
         most = f"{found.most} were found to fit when the search was given up"
     text = f"{found.shortfall.message.removesuffix('.')}; {group.title} needs {wanted} more members at once, {most}"
     return Refusal(code, text)
+
+
+def gang_needs_more(queue: str, group: Group) -> Refusal:
+    """What the members of a gang are told for which others would have to wait too long."""
+    return Refusal(reasons.GANG_SEARCH_GIVEN_UP, f"Queue <{queue}>: {group.title} {_NEEDS_MORE}")
+
+
+def pod_needs_more(queue: str) -> Refusal:
+    """What a pod is told for which others would have to wait too long."""
+    return Refusal(reasons.NO_FREE_CARD, f"Queue <{queue}>: the pod {_NEEDS_MORE}", cut_short=True)
 
 
 def lacking_of_tasks(ready: Sequence[Entry], progress: Progress) -> Steps[str]:
@@ -85,3 +99,13 @@ def hold_all(entries: Sequence[Entry], group: Group, why: Refusal) -> Steps[list
             yield
         found += [Hold(entry.pod, entry.queue, why, group=group) for entry in some]
     return found
+
+
+def handed_out(left: deque[Decision], ledger: Ledger) -> Generator[Decision]:
+    """These decisions; lifts that the caller does not ask for any more are taken back."""
+    try:
+        while left:
+            yield left.popleft()
+    finally:
+        if left:
+            ledger.retract_all([each.lifted for each in left if isinstance(each, Lift)])

@@ -71,7 +71,8 @@ def test_nor_does_somebody_in_each_who_always_needs_more_than_a_pass_has(
 ) -> None:
     """Their queues come after all others, in each round, and were left for one another then."""
 
-    def take_costly(_cuts: Cuts, but_of: Container[str]) -> tuple[Hashable, str] | None:
+    def take_costly(_cuts: Cuts, but_of: Container[str], *, others_wait: bool) -> tuple[Hashable, str] | None:
+        assert others_wait in (False, True)
         return next((("somebody", queue) for queue in ("one", "two") if queue not in but_of), None)
 
     monkeypatch.setattr(effort, "OF_A_PASS", 8)
