@@ -83,14 +83,19 @@ class Flight:
         """Whether no try has been stored, or can be any more: the pod was read after the last of them could be."""
         return self.open_until <= self.read_at
 
+    def heed(self, error: errors.KubeError, now: float) -> float:
+        """Takes in for how many seconds the server wants to be left alone with it, and returns that."""
+        asked_s = errors.retry_after_s(error)
+        self.not_before = max(self.not_before, now + asked_s)
+        return asked_s
+
     def failed(self, error: errors.KubeError, now: float, ledger: Ledger) -> float:
         """Takes in that a request was not answered as it should be. Returns after how many seconds it is to be tried again.
 
         As long as the server asks for is waited, up to the bound of `errors.retry_after_s`. What it puts off for longer than
         a lift is given is given up at once.
         """
-        asked_s = errors.retry_after_s(error)
-        self.not_before = max(self.not_before, now + asked_s)
+        asked_s = self.heed(error, now)
         if self.tries == 1 and not (self.given_up or self.first_failed):
             # What fails after it, a question or a reading, begins no time anew.
             self.first_failed, self.since = True, now

@@ -178,12 +178,13 @@ class LiftWriter:
 
     async def _try_out(self, key: Key, flight: Flight) -> float | None:
         """Has the API server say whether it would take the lift in; where it would not, the pod waits on without quota."""
-        error = await self._trials.outcome(flight.lift)
-        if error is None or flight.patient(asyncio.get_running_loop().time(), self._caches.ledger):
+        error, now = await self._trials.outcome(flight.lift), asyncio.get_running_loop().time()
+        if error is None or flight.patient(now, self._caches.ledger):
             flight.cleared = True
-            return await self._work(key)
+            return await self._work(key) if error is None else self._again(flight, error)
         if isinstance(error, errors.Throttled | errors.Unauthorized):
             return self._put_off(key, flight, error)
+        flight.heed(error, now)
         flight.given_up = errors.describe(error)
         if isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid):
             flight.look = True

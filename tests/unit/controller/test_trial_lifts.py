@@ -158,6 +158,17 @@ async def test_a_question_that_is_throttled_is_put_again_when_the_server_wants_i
         assert world.names() == ["a", "a"]
 
 
+async def test_a_server_that_wants_to_be_left_alone_for_longer_than_a_pod_rests_is_left_alone() -> None:
+    world = World(pod("a", 1))
+    busy = errors.ServerError(503, "ServiceUnavailable", "later", None, 200.0)
+    world.writer.answers.extend([FORBIDDEN, busy])
+    async with world.running():
+        await asyncio.sleep(FIRST_S + 250)
+        first, second = world.writer.trials
+        assert second.at - first.at == pytest.approx(200, abs=0.1)
+        assert world.names() == ["a", "a"]
+
+
 async def test_nothing_is_written_for_a_pod_that_has_gone_while_it_was_asked_about() -> None:
     world = World(pod("a", 1))
     world.writer.answers.append(FORBIDDEN)
