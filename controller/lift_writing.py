@@ -31,6 +31,7 @@ from kube.lease import Term
 from kube.workqueue import IDLE, WorkQueue
 
 _LOG = logging.getLogger(__name__)
+_OF_ANOTHER_POD = (errors.NotFound, errors.Conflict, errors.Invalid)
 
 SLOTS = 16
 """Requests under way at once; more would only queue up in the API server."""
@@ -186,7 +187,7 @@ class LiftWriter:
             return self._put_off(key, flight, error)
         flight.heed(error, now)
         flight.given_up = errors.describe(error)
-        if isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid):
+        if isinstance(error, _OF_ANOTHER_POD):
             flight.look = True
             return await self._look(key, flight)
         self._hold(key, flight)
@@ -247,7 +248,7 @@ class LiftWriter:
     async def _refuse(self, key: Key, flight: Flight, error: errors.ApiError) -> float | None:
         """The patch was not stored. The pod may be another one than was looked at, perhaps by an earlier try of this lift."""
         self._metrics.lifted(flight.lift.queue, "refused")
-        changed = isinstance(error, errors.NotFound | errors.Conflict | errors.Invalid)
+        changed = isinstance(error, _OF_ANOTHER_POD)
         _LOG.log(logging.DEBUG if changed else logging.ERROR, "lift refused", extra=about(flight.lift, error))
         if not changed or flight.tries >= TRIES:
             flight.given_up = errors.describe(error)

@@ -28,6 +28,7 @@ class Patcher(Protocol):
         patch_type: PatchType,
         subresource: str | None = None,
         field_manager: str | None = None,
+        dry_run: bool = False,
         timeout_s: float = 10.0,
     ) -> Json:
         """See Client.patch."""
@@ -51,21 +52,6 @@ class Deleter(Protocol):
 
 class LiftClient(Patcher, Reader, Protocol):
     """What lifting a gate takes: a write, a look at what became of it, and at what it rests on."""
-
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Json | JsonPatch,
-        namespace: str | None = None,
-        *,
-        patch_type: PatchType,
-        subresource: str | None = None,
-        field_manager: str | None = None,
-        dry_run: bool = False,
-        timeout_s: float = 10.0,
-    ) -> Json:
-        """See Client.patch."""
 
     async def serves(self, resource: Resource, *, timeout_s: float = 10.0) -> bool:
         """See Client.serves."""

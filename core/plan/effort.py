@@ -101,7 +101,7 @@ class Cuts:
     def take_costly(self, but_of: Container[str], *, others_wait: bool) -> tuple[Hashable, str] | None:
         """Who comes after all others, and its queue, none of these; of several the one that has waited longest."""
         for key, queue in self._costly.items():
-            if queue not in but_of and not (others_wait and self._is_passed_over(key)):
+            if queue not in but_of and not (others_wait and self._passes_over(key)):
                 return key, self._costly.pop(key)
         return None
 
@@ -109,7 +109,7 @@ class Cuts:
         """Whether all that anybody may have while others wait has not sufficed."""
         return self._times.get(key, 0) > MOST_TIMES
 
-    def _is_passed_over(self, key: Hashable) -> bool:
+    def _passes_over(self, key: Hashable) -> bool:
         if not self.needs_more(key):
             return False
         self._passed_over = (self._passed_over + 1) % PASSED_OVER

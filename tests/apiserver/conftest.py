@@ -12,6 +12,7 @@ from hack.prometheus import Api, running
 from hack.toolchain import prometheus
 from tests.apiserver.cluster import Cluster
 from tests.apiserver.granted import wait_granted_to
+from tests.apiserver.proxy import Proxy
 
 _HERE = Path(__file__).parent
 
@@ -27,6 +28,13 @@ def nobody_ended_by_itself() -> Iterator[None]:
     """No program of the control plane or of an installation has ended, but those that the test ended."""
     yield
     check_processes()
+
+
+@pytest.fixture
+def proxy(control_plane: ControlPlane) -> Iterator[Proxy]:
+    """A way to the API server on which connections can be made to fail."""
+    with Proxy(control_plane.url) as between:
+        yield between
 
 
 @pytest.fixture

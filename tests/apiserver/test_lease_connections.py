@@ -1,8 +1,6 @@
 """A Lease through a network that forgets connections: the real API server behind a proxy that lets them die without a word."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -22,23 +20,9 @@ IDLE = 6
 """Connections that are kept after a burst of requests: more than a term has time to find dead one after the other."""
 
 
-@pytest.fixture
-def proxy(control_plane: ControlPlane) -> Iterator[Proxy]:
-    with Proxy(control_plane.url) as running:
-        yield running
-
-
-async def burst(client: Client, namespace: str) -> None:
+async def burst(client: Client) -> None:
     """Many requests at once, whose connections are kept for a while."""
-    async with asyncio.TaskGroup() as requests:
-        for _ in range(IDLE):
-            requests.create_task(_listed(client, namespace))
-
-
-async def _listed(client: Client, namespace: str) -> None:
-    async with aclosing(client.list(LEASES)) as pages:
-        async for _ in pages:
-            assert namespace
+    assert all(await asyncio.gather(*(client.serves(LEASES) for _ in range(IDLE))))
 
 
 async def test_a_leader_whose_kept_connections_all_die_keeps_its_lease(
@@ -59,7 +43,7 @@ async def test_a_leader_whose_kept_connections_all_die_keeps_its_lease(
         async with background(elector.run(lead)):
             async with asyncio.timeout(10):
                 await leading.wait()
-            await burst(client, namespace)
+            await burst(client)
             proxy.blackhole()
             before = (await _lease(control_plane, namespace))["spec"]["renewTime"]
             with pytest.raises(TimeoutError):
@@ -69,13 +53,13 @@ async def test_a_leader_whose_kept_connections_all_die_keeps_its_lease(
 
 
 async def test_one_that_is_apart_uses_no_connection_of_others_and_keeps_its_own(
-    control_plane: ControlPlane, proxy: Proxy, namespace: str, tmp_path: Path
+    control_plane: ControlPlane, proxy: Proxy, tmp_path: Path
 ) -> None:
     async with through(control_plane, proxy, tmp_path) as client, client.apart() as apart:
-        await burst(client, namespace)
+        await burst(client)
         before = proxy.accepted
         for _ in range(3):
-            await _listed(apart, namespace)
+            assert await apart.serves(LEASES)
         assert proxy.accepted == before + 1
 
 

@@ -1,6 +1,6 @@
 """Watches through a network that forgets connections: the real API server behind a proxy that lets them die."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,12 +20,6 @@ from tests.fakes.apiserver import background
 
 QUICK = Timing(quiet_s=4.0, inactivity_s=4.0, answer_s=2.0)
 """As the default, in less of the time."""
-
-
-@pytest.fixture
-def proxy(control_plane: ControlPlane) -> Iterator[Proxy]:
-    with Proxy(control_plane.url) as running:
-        yield running
 
 
 class Followed:

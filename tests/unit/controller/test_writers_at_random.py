@@ -155,9 +155,11 @@ class Cluster:
         patch_type: PatchType,
         subresource: str | None = None,
         field_manager: str | None = None,
+        dry_run: bool = False,
         timeout_s: float = 10.0,
     ) -> Json:
         assert (patch_type, field_manager) == (PatchType.MERGE, names.FIELD_MANAGER)
+        assert not dry_run
         await self.weather(timeout_s)
         if resource is QUEUES:
             self.patch_queue(name, body["status"]["allocated"])

@@ -62,9 +62,11 @@ class Sink:
         patch_type: PatchType,
         subresource: str | None = None,
         field_manager: str | None = None,
+        dry_run: bool = False,
         timeout_s: float = 5.0,
     ) -> Json:
         assert isinstance(body, dict)
+        assert not dry_run
         assert (patch_type, str(resource), bool(namespace)) == (
             PatchType.MERGE,
             "events.events.k8s.io",
