@@ -101,6 +101,7 @@ class _Collector:
         self._began_s = 0.0
         self._middle_s = 0.0
         """Of the middle collections since the last full one."""
+        self._middle_in_round = False
         self._full_s = 0.0
         self._freed = 0
         """Of the last full collection."""
@@ -115,10 +116,17 @@ class _Collector:
             gc.callbacks.remove(self._on_collection)
 
     def between_rounds(self) -> None:
-        """Looks at young objects if it has not done so for a while; at all of them, and at no more then, if that has added up."""
-        if self._middle_s >= _FULL_AFTER_S:
+        """Looks at young objects if it has not done so for a while; at all of them, and at no more then, if that has added up.
+
+        Not after a round with a middle one in it: such a round has read something large, and both would be one pause.
+        """
+        if self._middle_s < _FULL_AFTER_S:
+            self._look_at_young()
+        elif not self._middle_in_round:
             self._look_at_all()
-            return
+        self._middle_in_round = False
+
+    def _look_at_young(self) -> None:
         now = self._clock()
         if now - self._last >= _COLLECT_S:
             self._last = now
@@ -139,6 +147,7 @@ class _Collector:
         took_s = self._processor() - self._began_s
         if info["generation"] == 1:
             self._middle_s += took_s
+            self._middle_in_round = True
         elif info["generation"] == 2:
             # Somebody else's too: afterwards nothing is old but what this one has seen.
             self._middle_s, self._full_s, self._freed = 0.0, took_s, info["collected"]
